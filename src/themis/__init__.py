@@ -1,0 +1,1 @@
+"""Tests decision software for discrimination."""

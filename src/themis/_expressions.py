@@ -1,0 +1,274 @@
+"""How is the text of a constraint read into a tree, without running any of it?
+
+The text is cut into tokens here, and Python's parser only sees a skeleton of it: each name
+and literal is replaced by a placeholder. So the parser never meets an escape, a huge number
+or a surrogate, and a characteristic may have any name.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from themis.errors import Mistake, suggest
+
+MAX_CHARACTERS = 10_000
+MAX_NESTING = 100  # far below the depth at which Python's parser or a recursive walk gives up
+MAX_SUGGESTIONS = 25  # finding near names is slow; the mistakes after these come without one
+
+_TOKEN = re.compile(
+    r"""(?P<space>\s+)
+    | (?P<prefix>[fFrRbBuU]{0,2}) (?P<text>"(?:[^"\\]|\\.)*" | '(?:[^'\\]|\\.)*')
+    | (?P<number>(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?)
+    | `(?P<quoted>[^`]*)`
+    | (?P<word>[^\W\d]\w*)
+    | (?P<operator>[!=]==|[=!<>]=|<>|=[<>]|&&|\|\||//|\*\*|:=|<<|>>|[][-+*/%(){},<>=!&|^~@.:≤≥≠])
+    | (?P<other>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_GRAMMAR = frozenset({"and", "or", "not", "in", "is", "if", "else", "lambda", "for", "None"})
+_TRUTHS = {"true": True, "True": True, "false": False, "False": False}
+_REPAIRS = {
+    **{"=": "==", "===": "==", "!==": "!=", "<>": "!=", "≠": "!="},
+    **{"=<": "<=", "≤": "<=", "=>": ">=", "≥": ">="},
+    **{"&&": "and", "&": "and", "||": "or", "|": "or", "!": "not", "~": "not"},
+}
+_SHOUTED = {"AND": "and", "OR": "or", "NOT": "not", "IN": "in"}
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+_FLAT = frozenset({"<", "<=", ">", ">=", "==", "!=", "in", "is", ":", "None"})
+_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"'}
+
+
+@dataclass
+class Findings:
+    """The mistakes of one expression, each said once, in the order in which they were found."""
+
+    where: str
+    mistakes: dict[Mistake, None] = field(default_factory=dict)
+
+    def add(self, code: str, problem: str, remedy: str = "") -> None:
+        self.mistakes.setdefault(Mistake(code, self.where, problem, remedy))
+
+    def has(self, code: str) -> bool:
+        return any(mistake.code == code for mistake in self.mistakes)
+
+    def suggest(self, name: str, valid: Sequence[str]) -> str:
+        return suggest(name, valid[:1000]) if len(self.mistakes) < MAX_SUGGESTIONS else ""
+
+
+@dataclass(frozen=True)
+class Token:
+    """A piece of the text; `value` is a name, a literal, or the grammar that it stands for."""
+
+    kind: str  # name, literal or grammar
+    value: str | float | bool | None  # None for a number that can't be read
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The tree of an expression, in which `ast.Name` stands for a token that is not grammar."""
+
+    text: str
+    tree: ast.expr
+    tokens: tuple[Token, ...]
+    offsets: tuple[int, ...]  # where each token starts in the skeleton that was parsed
+
+    def token(self, placeholder: ast.Name) -> Token:
+        return self.tokens[_token_at(self.offsets, placeholder.col_offset)]
+
+    def source(self, tree: ast.expr) -> str:
+        """What the user wrote for this part of the tree, quoted and shortened."""
+        first = _token_at(self.offsets, tree.col_offset)
+        last = _token_at(self.offsets, (tree.end_col_offset or tree.col_offset + 1) - 1)
+        return quote(self.text[self.tokens[first].start : self.tokens[last].end])
+
+
+def quote(text: str) -> str:
+    """The text in quotes, safe to print and at most 60 characters of it."""
+    return repr(text if len(text) <= 60 else text[:59] + "…")
+
+
+def read_expression(
+    text: object, is_name: Callable[[str], bool], found: Findings
+) -> Reading | None:
+    """The tree of the text, or None where it can't be read; what is wrong goes to `found`.
+
+    A wrong spelling such as `&&` is reported and read as what was meant, so that the mistakes
+    in the rest of the text are found as well.
+    """
+    if not isinstance(text, str):
+        found.add("not-text", f"a constraint is written as text, not {type(text).__name__}")
+    elif len(text) > MAX_CHARACTERS:
+        problem = f"has {len(text)} characters, at most {MAX_CHARACTERS} are read"
+        found.add("too-long", problem, "split it into several constraints")
+    elif not text.strip():
+        found.add("empty-constraint", "is empty", 'write a condition, such as "age >= 18"')
+    else:
+        tokens = tuple(_cut_tokens(text, is_name, found))
+        whole = bool(tokens) and not found.has("unclosed-quote")
+        if whole and _check_brackets(tokens, found) and _check_nesting(tokens, found):
+            return _parse_skeleton(text, tokens, found)
+    return None
+
+
+def _cut_tokens(text: str, is_name: Callable[[str], bool], found: Findings) -> Iterator[Token]:
+    for match in _TOKEN.finditer(text):
+        start, end = match.span()
+        kind = match.lastgroup
+        content = match[kind] if kind else ""
+        if kind == "text":
+            if match["prefix"]:
+                problem = f"text has no prefix, received {match['prefix']!r} at column {start + 1}"
+                found.add("unsupported-syntax", problem, "write it in plain quotes")
+            yield Token("literal", _unescape(content[1:-1]), start, end)
+        elif kind == "number":
+            yield Token("literal", _read_number(content, found), start, end)
+        elif kind == "quoted" or (
+            kind == "word" and is_name(content) and not _is_reserved(content)
+        ):
+            yield Token("name", content, start, end)
+        elif kind == "word":
+            yield _read_word(content, start, end, found)
+        elif kind == "operator":
+            yield Token("grammar", _repair(content, _REPAIRS, found), start, end)
+        elif kind == "other":
+            _report_character(content, start, found)
+            if content in "\"'`":
+                return
+
+
+def _is_reserved(word: str) -> bool:
+    return word in _GRAMMAR or word in _TRUTHS
+
+
+def _read_word(word: str, start: int, end: int, found: Findings) -> Token:
+    if word in _TRUTHS:
+        return Token("literal", _TRUTHS[word], start, end)
+    if word in _GRAMMAR or word in _SHOUTED:
+        return Token("grammar", _repair(word, _SHOUTED, found), start, end)
+    return Token("name", word, start, end)
+
+
+def _repair(operator: str, repairs: dict[str, str], found: Findings) -> str:
+    meant = repairs.get(operator, operator)
+    if meant != operator:
+        problem = f"{operator!r} is not an operator of constraints"
+        found.add("wrong-operator", problem, f"write {meant!r} instead")
+    return meant
+
+
+def _read_number(digits: str, found: Findings) -> float | None:
+    try:
+        number = float(digits)
+    except ValueError:
+        found.add(
+            "invalid-number", f"{quote(digits)} is not a number", "write it like 1_000 or 2.5"
+        )
+        return None
+    if math.isinf(number):
+        found.add("invalid-number", f"the number {quote(digits)} is too large", "stay below 1e308")
+        return None
+    return number
+
+
+def _unescape(text: str) -> str:
+    def replace(match: re.Match[str]) -> str:
+        escape = match[1]
+        return chr(int(escape[1:], 16)) if len(escape) > 1 else _ESCAPED.get(escape, match[0])
+
+    return _ESCAPE.sub(replace, text)
+
+
+def _report_character(character: str, start: int, found: Findings) -> None:
+    if character in "\"'`":
+        problem = f"the quote {character} opened at column {start + 1} is never closed"
+        found.add("unclosed-quote", problem, "close it, or write \\ before a quote inside text")
+    else:
+        problem = f"the character {character!r} at column {start + 1} has no meaning here"
+        straight = "use straight quotes for text" if character in "“”‘’„«»" else "remove it"
+        found.add("unexpected-character", problem, straight)
+
+
+def _check_brackets(tokens: Sequence[Token], found: Findings) -> bool:
+    open_tokens: list[Token] = []
+    for token in tokens:
+        if token.kind != "grammar":
+            continue
+        if token.value in _CLOSING:
+            open_tokens.append(token)
+        elif token.value in _CLOSING.values():
+            if not open_tokens or _CLOSING[str(open_tokens[-1].value)] != token.value:
+                _report_bracket(token, "has no partner", "add the opening one or remove it", found)
+                return False
+            open_tokens.pop()
+    for token in open_tokens[:1]:
+        _report_bracket(token, "is never closed", "close it", found)
+    return not open_tokens
+
+
+def _report_bracket(token: Token, problem: str, remedy: str, found: Findings) -> None:
+    place = f"the bracket {token.value!r} at column {token.start + 1}"
+    found.add("unbalanced-bracket", f"{place} {problem}", remedy)
+
+
+def _check_nesting(tokens: Sequence[Token], found: Findings) -> bool:
+    """Whether an upper bound on the depth of the tree stays within the limit.
+
+    Each operator may add a level, until a comma, `and` or `or` starts a new branch beside it.
+    """
+    levels = [0]
+    lasting = 0
+    for token in tokens:
+        if token.kind != "grammar" or token.value in _FLAT:
+            continue
+        if token.value in _CLOSING:
+            levels.append(0)
+        elif token.value in _CLOSING.values():
+            levels.pop()
+            levels[-1] += 1
+        elif token.value in {",", "and", "or"}:
+            levels[-1] = 0
+        elif token.value in {"lambda", "if", "else"}:
+            lasting += 1
+        else:
+            levels[-1] += 1
+        if sum(levels) + len(levels) + lasting > MAX_NESTING:
+            _report_depth(found)
+            return False
+    return True
+
+
+def _report_depth(found: Findings) -> None:
+    problem = f"is nested more than {MAX_NESTING} levels deep"
+    found.add("too-deep", problem, "split it into several constraints")
+
+
+def _parse_skeleton(text: str, tokens: tuple[Token, ...], found: Findings) -> Reading | None:
+    words = [str(token.value) if token.kind == "grammar" else "t" for token in tokens]
+    offsets = tuple(accumulate((len(word) + 1 for word in words[:-1]), initial=0))
+    try:
+        tree = ast.parse(" ".join(words), mode="eval").body
+    except SyntaxError as error:
+        if not found.has("unexpected-character"):  # that one was left out of the skeleton
+            token = tokens[_token_at(offsets, (error.offset or 1) - 1)]
+            near = quote(text[token.start : token.start + 20])
+            problem = f"can't be read at column {token.start + 1}, near {near}"
+            remedy = "look for a missing operator, value or quote; odd names go in backquotes"
+            found.add("syntax", problem, remedy)
+        return None
+    except (RecursionError, MemoryError):  # the caller's own stack was almost used up
+        _report_depth(found)
+        return None
+    return Reading(text, tree, tokens, offsets)
+
+
+def _token_at(offsets: Sequence[int], offset: int) -> int:
+    return max(bisect_right(offsets, offset) - 1, 0)

@@ -1,0 +1,75 @@
+"""What can go wrong on purpose, and how it is said: where, rule, received, remedy."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """One mistake of a user: where it is, what is wrong, and what to do about it."""
+
+    code: str  # stable, kebab-case: unknown-name, empty-values, …
+    where: str  # "inputs.age", "--against", "constraint 'adult'"
+    problem: str  # the rule and what was received
+    remedy: str = ""
+    file: str = ""
+    line: int | None = None
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}: " if self.line else f"{self.file}: " if self.file else ""
+        text = f"{place}{self.where}: {self.problem}" if self.where else f"{place}{self.problem}"
+        return f"{text}; {self.remedy}" if self.remedy else text
+
+    def at(self, *, file: str, line: int | None) -> Mistake:
+        """The same mistake with its place in a file."""
+        return replace(self, file=file, line=line)
+
+
+class ThemisError(Exception):
+    """Base of everything that Themis raises on purpose."""
+
+    exit_code = 2
+
+
+class MistakesError(ThemisError):
+    """What the user wrote can't be used; `mistakes` lists every reason, not only the first."""
+
+    def __init__(self, mistakes: Iterable[Mistake]) -> None:
+        self.mistakes: tuple[Mistake, ...] = tuple(mistakes)
+        super().__init__("\n".join(str(mistake) for mistake in self.mistakes))
+
+
+class SchemaError(MistakesError):
+    """The schema or one of its constraints is wrong."""
+
+
+class ConfigError(MistakesError):
+    """The configuration file is wrong."""
+
+
+class RequestError(MistakesError):
+    """A measurement was asked for that the schema or the settings don't allow."""
+
+
+class SubjectError(ThemisError):
+    """The subject can't be loaded, or failed more often than allowed.
+
+    `result` holds what was learned before it failed, if anything was.
+    """
+
+    exit_code = 3
+
+    def __init__(self, message: str, *, result: Any = None) -> None:
+        super().__init__(message)
+        self.result = result
+
+
+def suggest(name: str, valid: Sequence[str]) -> str:
+    """The remedy for an unknown name: the nearest valid ones, or all of them."""
+    near = difflib.get_close_matches(name, valid, n=1, cutoff=0.6)
+    shown = ", ".join(valid[:12]) + (", …" if len(valid) > 12 else "")
+    return f"did you mean {near[0]!r}?" if near else f"choose from: {shown}"

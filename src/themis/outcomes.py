@@ -1,0 +1,138 @@
+"""Outcomes: what an execution yields, a decision known by its label, or a failure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.characteristics import Value
+from themis.errors import SubjectError
+
+# A cell of a table is a label's number (0, 1, …) or one of these.
+FAILED = -1  # executed, without a decision
+NO_COUNTERFACTUAL = -2  # a constraint forbids this variant
+NOT_RUN = -3
+
+Cells = NDArray[np.int8]
+
+DEFAULT_FAVOURABLE: tuple[Value, ...] = (1, "1", True, "true")
+LABEL_LIMIT = 100
+
+CRASH = "crash"  # the subject raised, or ended badly
+INVALID = "invalid output"  # it answered, but not with a decision
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why an execution yielded no decision."""
+
+    kind: str
+    message: str
+
+
+class Labels:
+    """The distinct outputs of a subject, numbered as they appear, and which are favourable."""
+
+    def __init__(self, favourable: Iterable[Value] = DEFAULT_FAVOURABLE) -> None:
+        self._favourable_outputs = list(favourable)
+        self._numbers = _Numbers()
+
+    @property
+    def labels(self) -> tuple[Value, ...]:
+        """The labels seen so far; a label's number is its place."""
+        return tuple(self._numbers)
+
+    @property
+    def favourable(self) -> NDArray[np.bool_]:
+        """For each label seen so far, whether it is a favourable decision."""
+        return np.array([label in self._favourable_outputs for label in self._numbers], dtype=bool)
+
+    def is_favourable(self, cells: Cells) -> NDArray[np.bool_]:
+        """Which cells hold a favourable decision; cells without a decision do not."""
+        table = np.zeros(256, dtype=bool)
+        table[: len(self._numbers)] = self.favourable
+        return table[cells.view(np.uint8)]
+
+    def number(self, outputs: Any) -> Cells:
+        """The label number of each output, FAILED where it can't be a decision.
+
+        Takes a list or an array. Numbers must be whole: 0.73 is a probability, not a decision.
+        """
+        if isinstance(outputs, list):
+            return self._number_objects(outputs)
+        kind = outputs.dtype.kind
+        if kind == "b":
+            return self._by_table(outputs.view(np.uint8), (False, True))
+        if kind in "iu":
+            return self._number_integers(outputs)
+        if kind == "f":
+            return self._number_floats(outputs)
+        return self._number_objects(outputs.tolist())
+
+    def _by_table(self, places: NDArray[Any], values: Sequence[Value]) -> Cells:
+        present = np.bincount(places, minlength=len(values)) > 0
+        table = np.full(len(values), FAILED, dtype=np.int8)
+        for place in np.flatnonzero(present):
+            table[place] = self._numbers[values[place]]
+        return table[places]
+
+    def _number_integers(self, outputs: NDArray[Any]) -> Cells:
+        if not len(outputs):
+            return np.empty(0, dtype=np.int8)
+        low, high = int(outputs.min()), int(outputs.max())
+        if high - low < 256:
+            return self._by_table((outputs - low).astype(np.uint8), range(low, high + 1))
+        values, places = np.unique(outputs, return_inverse=True)
+        return self._by_table(places, values.tolist())
+
+    def _number_floats(self, outputs: NDArray[Any]) -> Cells:
+        whole = np.isfinite(outputs) & (np.abs(outputs) < 2**53)
+        whole[whole] = outputs[whole] == np.floor(outputs[whole])
+        cells = np.full(len(outputs), FAILED, dtype=np.int8)
+        cells[whole] = self._number_integers(outputs[whole].astype(np.int64))
+        return cells
+
+    def _number_objects(self, outputs: list[Any]) -> Cells:
+        try:
+            return np.fromiter(map(self._numbers.__getitem__, outputs), np.int8, len(outputs))
+        except TypeError:  # something unhashable among them: a list or a dictionary
+            keys = [output if _is_hashable(output) else None for output in outputs]
+            return np.fromiter(map(self._numbers.__getitem__, keys), np.int8, len(keys))
+
+
+class _Numbers(dict[Any, int]):
+    """Label → number; a new label gets the next number, a non-decision FAILED."""
+
+    def __missing__(self, output: Any) -> int:
+        label = output.item() if isinstance(output, np.generic) else output
+        if not _is_decision(label):
+            return FAILED
+        if label in self and label is not output:
+            return self[label]
+        if len(self) >= LABEL_LIMIT:
+            raise SubjectError(
+                f"the subject gave more than {LABEL_LIMIT} different outputs, the last {label!r}: "
+                "these are measurements, not decisions; compare them with a cut-off first"
+            )
+        self[label] = len(self)
+        return self[label]
+
+
+def _is_decision(label: Any) -> bool:
+    if isinstance(label, str):
+        return bool(label.strip())
+    if isinstance(label, float):
+        return label.is_integer()
+    return isinstance(label, bool | int)
+
+
+def _is_hashable(output: Any) -> bool:
+    try:
+        hash(output)
+    except TypeError:
+        return False
+    return True

@@ -1,0 +1,170 @@
+"""Results: what was measured, in a form that can be saved, compared and shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from themis._version import __version__
+from themis.characteristics import Value
+
+FOUR_FIFTHS = 0.8  # the line below which an impact ratio is taken as evidence of adverse impact
+
+Measure = Literal["causal", "group"]
+
+
+@dataclass(frozen=True)
+class Witness:
+    """Two inputs that differ only in the set, the favoured one first, and their outputs."""
+
+    inputs: tuple[dict[str, Value], dict[str, Value]]
+    outputs: tuple[Value, Value]
+
+    @property
+    def differs_in(self) -> tuple[str, ...]:
+        """The characteristics in which the two differ."""
+        first, second = self.inputs
+        return tuple(name for name in first if first[name] != second[name])
+
+
+@dataclass(frozen=True)
+class Harm:
+    """One change of the set, and how often it costs or brings the favourable decision."""
+
+    change_from: dict[str, Value]
+    change_to: dict[str, Value]
+    lost: float  # share of contexts in which the change turns favourable into unfavourable
+    gained: float  # share of contexts in which it does the reverse
+    contexts: int  # how many contexts this was counted on
+
+
+@dataclass(frozen=True)
+class Group:
+    """One group's rate of favourable decisions; all groups' intervals hold together."""
+
+    values: dict[str, Value]
+    rate: float
+    low: float
+    high: float
+    samples: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """A score with its interval: with the stated confidence, low ≤ truth ≤ high.
+
+    `method` is "exact" when every input was run, else "sampled". With `lower_bound` only the
+    lower end says anything: some assignments were too many to try.
+    """
+
+    measure: Measure
+    against: tuple[str, ...]
+    score: float
+    low: float
+    high: float
+    confidence: float
+    error: float
+    method: Literal["exact", "sampled"]
+    samples: int
+    stopped: str
+    stopping: str
+    executions: int
+    cache_hits: int
+    lower_bound: bool = False
+    unknown: int = 0  # rows that could have gone either way: failures, or too many variants
+    notes: tuple[str, ...] = ()
+
+    @property
+    def conclusive(self) -> bool:
+        """Whether the interval is as narrow as was asked for."""
+        return self.stopped not in ("budget", "interrupted")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The score as it stands in the JSON result."""
+        data = _plain(asdict(self))
+        data["groups"] = data.get("groups", [])
+        data["witnesses"] = data.get("witnesses", [])
+        return data
+
+
+@dataclass(frozen=True, kw_only=True)
+class CausalScore(Score):
+    """The fraction of inputs whose output changes when only the set changes (Def. 3.7)."""
+
+    witnesses: tuple[Witness, ...] = ()
+    flip_rate: float | None = None
+    direction: tuple[Harm, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupScore(Score):
+    """The largest difference between the groups' rates of favourable decisions (Def. 3.5, 3.6)."""
+
+    groups: tuple[Group, ...] = ()
+    impact_ratio: float | None = None
+    impact_ratio_low: float | None = None
+    impact_ratio_high: float | None = None
+
+    @property
+    def most_favoured(self) -> Group | None:
+        """The group with the highest observed rate."""
+        return max(self.groups, key=lambda group: group.rate, default=None)
+
+    @property
+    def least_favoured(self) -> Group | None:
+        """The group with the lowest observed rate."""
+        return min(self.groups, key=lambda group: group.rate, default=None)
+
+    @property
+    def four_fifths(self) -> Literal["below", "above", "unclear"]:
+        """Where the impact ratio certainly lies: below the four-fifths line, above, or unclear."""
+        if self.impact_ratio_high is not None and self.impact_ratio_high < FOUR_FIFTHS:
+            return "below"
+        if self.impact_ratio_low is not None and self.impact_ratio_low >= FOUR_FIFTHS:
+            return "above"
+        return "unclear"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """Everything that one command measured."""
+
+    command: str
+    seed: int
+    subject: Mapping[str, Any]
+    schema: Mapping[str, Any]
+    scores: tuple[Score, ...]
+    executions: int
+    cache_hits: int
+    stopped: str
+    failures: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
+    timing: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON result, format 1."""
+        return {
+            "themis": __version__,
+            "format": 1,
+            "command": self.command,
+            "seed": self.seed,
+            "subject": dict(self.subject),
+            "schema": dict(self.schema),
+            "executions": self.executions,
+            "cache_hits": self.cache_hits,
+            "stopped": self.stopped,
+            "failures": dict(self.failures),
+            "notes": list(self.notes),
+            "timing": dict(self.timing),
+            "scores": [score.to_dict() for score in self.scores],
+        }
+
+
+def _plain(value: Any) -> Any:
+    """Tuples as lists and floats without noise, as JSON has them."""
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return round(value, 12) if isinstance(value, float) else value

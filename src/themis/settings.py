@@ -1,0 +1,72 @@
+"""Settings of a run: how sure, how precise, how expensive."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from themis.errors import Mistake, RequestError
+
+Stopping = Literal["certified", "paper"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How a score is measured. Raises RequestError with all mistakes at once.
+
+    `stopping` is "certified" (the interval holds at the stated confidence although the number of
+    tests is chosen while looking) or "paper" (the rule of the 2017 paper, for comparison).
+    """
+
+    confidence: float = 0.99
+    error: float = 0.05
+    seed: int = 0
+    stopping: Stopping = "certified"
+    max_executions: int | None = None
+    max_seconds: float | None = None
+    max_assignments: int = 1_000  # assignments tried per context before it counts as unknown
+
+    def __post_init__(self) -> None:
+        mistakes = list(self._mistakes())
+        if mistakes:
+            raise RequestError(mistakes)
+
+    def _mistakes(self) -> Iterator[Mistake]:
+        for name in ("confidence", "error"):
+            value = getattr(self, name)
+            if not _is_number(value) or not 0 < value < 1:
+                yield _mistake(name, f"must lie between 0 and 1, got {value!r}",
+                               "write 0.99 for 99 %" if name == "confidence" else "write 0.05 for ± 0.05")
+        if not _is_whole(self.seed) or self.seed < 0:
+            yield _mistake("seed", f"must be a whole number of at least 0, got {self.seed!r}",
+                           "write for example 42")
+        if self.stopping not in ("certified", "paper"):
+            yield _mistake("stopping", f"there is no rule {self.stopping!r}",
+                           "write \"certified\" or \"paper\"")
+        if self.max_executions is not None and (
+            not _is_whole(self.max_executions) or self.max_executions < 1
+        ):
+            yield _mistake("max_executions", f"must be a whole number of at least 1, got "
+                           f"{self.max_executions!r}", "leave it out for no limit")
+        if self.max_seconds is not None and (
+            not _is_number(self.max_seconds) or self.max_seconds <= 0
+        ):
+            yield _mistake("max_seconds", f"must be a positive number, got {self.max_seconds!r}",
+                           "leave it out for no limit")
+        if not _is_whole(self.max_assignments) or self.max_assignments < 2:
+            yield _mistake("max_assignments", f"must be a whole number of at least 2, got "
+                           f"{self.max_assignments!r}", "leave it out for 1,000")
+
+
+def _mistake(name: str, problem: str, remedy: str) -> Mistake:
+    return Mistake("setting", name, problem, remedy)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -1,0 +1,118 @@
+"""Streams of base inputs: row i depends on the seed and i alone, never on how it is asked for."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.populations import ColumnBlock, Population, RejectionBlock
+
+CHUNK = 16_384  # rows drawn together from one generator
+SLOW_CHUNK = 256  # the same where many proposals are rejected for one row
+PERMUTATION_LIMIT = 2**22  # domains up to this size can be drawn without replacement
+
+INPUTS, MEMBERS, ORDER, VARIANTS = range(4)  # what a generator is for: no two share their numbers
+
+
+class BaseInputs:
+    """The endless sequence of random inputs of one run, the same for every set and measure."""
+
+    def __init__(self, population: Population, seed: int, *, branch: tuple[int, ...] = ()) -> None:
+        self.population = population
+        self.seed = seed
+        self._branch = branch
+        self._chunk = lru_cache(maxsize=8)(self._draw_chunk)
+        self._slow_chunk = lru_cache(maxsize=64)(self._draw_slow_chunk)
+        self._member_chunk = lru_cache(maxsize=16)(self._draw_members)
+
+    def generator(self, purpose: int, *key: int) -> np.random.Generator:
+        """A generator of its own for one purpose and place."""
+        return np.random.Generator(
+            np.random.PCG64(
+                np.random.SeedSequence(self.seed, spawn_key=(*self._branch, purpose, *key))
+            )
+        )
+
+    def rows(self, start: int, stop: int) -> NDArray[Any]:
+        """The inputs start, start + 1, …, stop − 1 as a code matrix."""
+        codes = _assemble(self._chunk, CHUNK, start, stop)
+        for number, block in enumerate(self.population.blocks):
+            if isinstance(block, RejectionBlock):
+                part = _assemble(
+                    lambda chunk, number=number: self._slow_chunk(number, chunk),
+                    SLOW_CHUNK, start, stop,
+                )
+                codes[:, list(block.columns)] = part
+        return codes
+
+    def members(self, column: int, start: int, stop: int) -> NDArray[Any]:
+        """The member that stands for each bin of a binned characteristic, for these inputs.
+
+        Rows are inputs, columns are bins; an input's own bin is represented by its own value.
+        """
+        drawn = _assemble(
+            lambda chunk: self._member_chunk(column, chunk), CHUNK, start, stop
+        )
+        own = self.rows(start, stop)[:, column]
+        levels = self.population.schema.characteristics[column].level_of(own)
+        drawn[np.arange(len(drawn)), levels] = own
+        return drawn
+
+    def _draw_chunk(self, chunk: int) -> NDArray[Any]:
+        schema = self.population.schema
+        rng = self.generator(INPUTS, chunk)
+        codes = np.empty((CHUNK, len(schema)), dtype=schema.dtype, order="F")
+        for block in self.population.blocks:
+            if not isinstance(block, RejectionBlock):
+                drawn = block.draw(rng, CHUNK)
+                for position, column in enumerate(block.columns):
+                    codes[:, column] = drawn[:, position]
+        return codes
+
+    def _draw_slow_chunk(self, number: int, chunk: int) -> NDArray[Any]:
+        return self.population.blocks[number].draw(
+            self.generator(INPUTS, chunk, number), SLOW_CHUNK
+        )
+
+    def _draw_members(self, column: int, chunk: int) -> NDArray[Any]:
+        characteristic = self.population.schema.characteristics[column]
+        rng = self.generator(MEMBERS, column, chunk)
+        members = np.empty(
+            (CHUNK, characteristic.levels), dtype=self.population.schema.dtype, order="F"
+        )
+        for level in range(characteristic.levels):
+            start, stop = characteristic.level_range(level)
+            weights = characteristic.value_weights
+            part = None if weights is None else weights[start:stop]
+            if part is not None and not part.any():
+                members[:, level] = start  # never assigned: the bin does not occur
+                continue
+            members[:, level] = ColumnBlock((column,), start, stop, part).draw(rng, CHUNK)[:, 0]
+        return members
+
+
+class ShuffledInputs(BaseInputs):
+    """Every input that occurs, once, in random order: a sample without replacement."""
+
+    def __init__(self, population: Population, seed: int) -> None:
+        super().__init__(population, seed)
+        assert population.size is not None
+        assert population.uniform
+        self.size = population.size
+        self._order = self.generator(ORDER).permutation(self.size)
+
+    def rows(self, start: int, stop: int) -> NDArray[Any]:
+        return self.population.combinations(self._order[start:stop])
+
+
+def _assemble(draw: Any, size: int, start: int, stop: int) -> NDArray[Any]:
+    """Rows start..stop of a sequence that is drawn in chunks of `size`; always a fresh array."""
+    pieces = []
+    for chunk in range(start // size, max(-(-stop // size), start // size + 1)):
+        first = chunk * size
+        pieces.append(draw(chunk)[max(start - first, 0) : stop - first])
+    joined = np.concatenate(pieces) if len(pieces) > 1 else pieces[0].copy(order="F")
+    return np.asfortranarray(joined)

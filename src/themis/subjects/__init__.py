@@ -1,0 +1,1 @@
+"""Adapters that run the software under test."""

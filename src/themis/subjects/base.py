@@ -1,0 +1,94 @@
+"""What every subject offers: batches of inputs that are loaded once and run many times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.characteristics import Codes
+from themis.outcomes import CRASH, Failure
+from themis.schema import Schema
+
+ISOLATED_FAILURES = 16  # culprits looked for in one batch that fails as a whole
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The raw outputs of a batch, in order, and the failures by position."""
+
+    outputs: Any  # a list or a one-dimensional array; anything where there is a failure
+    failures: dict[int, Failure] = field(default_factory=dict)
+
+
+class Batch(Protocol):
+    """Inputs decoded for their subject once; columns may be overwritten between runs."""
+
+    def overwrite(self, column: int, codes: Codes | int) -> None:
+        """Give all inputs these codes in one column, or all the same code."""
+
+    def run(self) -> Answers:
+        """Execute the subject on every input as it stands now."""
+
+
+class Subject(Protocol):
+    """The software under test."""
+
+    kind: str
+    vectorised: bool  # a batch costs little more than one call
+    schema: Schema
+
+    def load(self, codes: NDArray[Any]) -> Batch:
+        """These inputs in the subject's own representation."""
+
+    def fingerprint(self) -> str:
+        """What the subject is, as far as it can be known: equal when results may be reused."""
+
+
+def isolate_failures(
+    call: Callable[[int, int], Any], count: int
+) -> Answers:
+    """Run a whole-batch call; when it fails, halve the batch until the culprits are alone.
+
+    `call(start, stop)` returns that part's outputs or raises. After a few culprits the parts that
+    still fail count as failed as a whole: they are unknown, not guessed.
+    """
+    outputs = np.empty(count, dtype=object)
+    failures: dict[int, Failure] = {}
+    try:
+        return Answers(_checked(call(0, count), count))
+    except Exception as error:
+        pending = [(0, count, error)]
+    while pending:
+        start, stop, error = pending.pop()
+        if stop - start == 1 or len(failures) >= ISOLATED_FAILURES:
+            failure = Failure(CRASH, f"{type(error).__name__}: {error}")
+            failures |= dict.fromkeys(range(start, stop), failure)
+            continue
+        middle = (start + stop) // 2
+        for first, last in ((middle, stop), (start, middle)):
+            try:
+                part = _checked(call(first, last), last - first)
+                outputs[first:last] = part if isinstance(part, list) else part.tolist()
+            except Exception as part_error:
+                pending.append((first, last, part_error))
+    return Answers(outputs, failures)
+
+
+def _checked(outputs: Any, count: int) -> Any:
+    """The outputs as a list or a one-dimensional array of the right length."""
+    if not isinstance(outputs, list):
+        outputs = np.asarray(outputs)
+        if outputs.ndim == 2 and outputs.shape[1] == 1:
+            outputs = outputs[:, 0]
+        if outputs.ndim != 1:
+            raise ValueError(
+                f"the subject returned an array of shape {outputs.shape}; "
+                "it must return one decision per input"
+            )
+    if len(outputs) != count:
+        raise ValueError(f"the subject returned {len(outputs)} outputs for {count} inputs")
+    return outputs

@@ -1,0 +1,172 @@
+"""Python functions as subjects: of a dictionary, of keyword arguments, or of a whole table."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.characteristics import Codes
+from themis.outcomes import CRASH, Failure
+from themis.schema import Schema
+from themis.subjects.base import Answers, Batch, isolate_failures
+
+
+class RowFunction:
+    """A function that is called once per input, with a dictionary or with keyword arguments."""
+
+    kind = "python"
+    vectorised = False
+
+    def __init__(
+        self, function: Callable[..., Any], schema: Schema, *, keywords: bool = False
+    ) -> None:
+        self.function = function
+        self.schema = schema
+        self.call = (lambda row: function(**row)) if keywords else function
+
+    def load(self, codes: NDArray[Any]) -> Batch:
+        return _RowBatch(self, codes)
+
+    def fingerprint(self) -> str:
+        return function_fingerprint(self.function)
+
+
+class _RowBatch:
+    def __init__(self, subject: RowFunction, codes: NDArray[Any]) -> None:
+        self._subject = subject
+        schema = subject.schema
+        columns = [each.decode(codes[:, c]).tolist() for c, each in enumerate(schema)]
+        names = schema.names
+        self._rows = [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+        self._changes: dict[str, list[Any]] = {}
+
+    def overwrite(self, column: int, codes: Codes | int) -> None:
+        characteristic = self._subject.schema.characteristics[column]
+        if isinstance(codes, int):
+            values = [characteristic.value(codes)] * len(self._rows)
+        else:
+            values = characteristic.decode(codes).tolist()
+        self._changes[characteristic.name] = values
+
+    def _inputs(self) -> Iterator[dict[str, Any]]:
+        """A fresh dictionary for each input: a subject may change what it is given."""
+        if not self._changes:
+            return map(dict.copy, self._rows)
+        if len(self._changes) == 1:
+            ((name, values),) = self._changes.items()
+            return (row | {name: value} for row, value in zip(self._rows, values, strict=True))
+        names = tuple(self._changes)
+        changes = zip(*self._changes.values(), strict=True)
+        return (
+            row | dict(zip(names, values, strict=True))
+            for row, values in zip(self._rows, changes, strict=True)
+        )
+
+    def run(self) -> Answers:
+        call, inputs = self._subject.call, self._inputs()
+        outputs: list[Any] = []
+        failures: dict[int, Failure] = {}
+        while True:
+            try:
+                outputs += map(call, inputs)
+                return Answers(outputs, failures)
+            except Exception as error:
+                # `+=` keeps what was computed before the error; go on behind the culprit.
+                failures[len(outputs)] = Failure(CRASH, f"{type(error).__name__}: {error}")
+                outputs.append(None)
+
+
+class InputTable:
+    """Inputs as columns: `table["age"]` is a numpy array, `len(table)` the number of inputs."""
+
+    def __init__(self, columns: dict[str, NDArray[Any]], length: int) -> None:
+        self._columns = columns
+        self._length = length
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self._columns[name]
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def keys(self) -> Any:
+        """The characteristics' names in schema order."""
+        return self._columns.keys()
+
+    def items(self) -> Any:
+        """Names with their columns."""
+        return self._columns.items()
+
+    def to_numpy(self) -> NDArray[Any]:
+        """One array, rows = inputs, columns = characteristics in schema order."""
+        return np.column_stack(list(self._columns.values()))
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame (pandas must be installed)."""
+        import pandas as pd
+
+        return pd.DataFrame(self._columns)
+
+
+class BatchFunction:
+    """A function of an `InputTable` that returns one output per input."""
+
+    kind = "python"
+    vectorised = True
+
+    def __init__(self, function: Callable[[InputTable], Any], schema: Schema) -> None:
+        self.function = function
+        self.schema = schema
+
+    def load(self, codes: NDArray[Any]) -> Batch:
+        return _TableBatch(self, codes)
+
+    def fingerprint(self) -> str:
+        return function_fingerprint(self.function)
+
+
+class _TableBatch:
+    def __init__(self, subject: BatchFunction, codes: NDArray[Any]) -> None:
+        self._subject = subject
+        self._length = len(codes)
+        self._columns: dict[str, NDArray[Any]] = {}
+        for column in range(codes.shape[1]):
+            self.overwrite(column, codes[:, column])
+
+    def overwrite(self, column: int, codes: Codes | int) -> None:
+        characteristic = self._subject.schema.characteristics[column]
+        if isinstance(codes, int):
+            values = characteristic.decode(np.array([codes])).repeat(self._length)
+        else:
+            values = characteristic.decode(codes)
+        values.flags.writeable = False  # other assignments share the other columns
+        self._columns[characteristic.name] = values
+
+    def run(self) -> Answers:
+        def call(start: int, stop: int) -> Any:
+            if stop - start == self._length:
+                return self._subject.function(InputTable(dict(self._columns), self._length))
+            part = {name: values[start:stop] for name, values in self._columns.items()}
+            return self._subject.function(InputTable(part, stop - start))
+
+        return isolate_failures(call, self._length)
+
+
+def function_fingerprint(function: Any) -> str:
+    """A hash of where a function lives and of its source, where there is one."""
+    target = inspect.unwrap(function)
+    parts = [getattr(target, "__module__", ""), getattr(target, "__qualname__", repr(type(target)))]
+    try:
+        parts.append(inspect.getsource(target if hasattr(target, "__code__") else type(target)))
+    except (OSError, TypeError):
+        code = getattr(target, "__code__", None)
+        parts.append(code.co_code.hex() if code else "")
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]

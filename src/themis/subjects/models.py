@@ -1,0 +1,129 @@
+"""Trained models as subjects: anything with a `predict` method, as scikit-learn defines it."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.characteristics import Codes
+from themis.errors import Mistake, RequestError, suggest
+from themis.schema import Schema
+from themis.subjects.base import Answers, Batch, isolate_failures
+from themis.subjects.functions import function_fingerprint
+
+
+class Model:
+    """An object with `predict`, fed with a DataFrame when it knows column names, else an array.
+
+    A model that was fitted on a DataFrame gets its columns in its own order; one that was fitted
+    on an array gets the characteristics in schema order.
+    """
+
+    kind = "model"
+    vectorised = True
+
+    def __init__(self, model: Any, schema: Schema) -> None:
+        self.model = model
+        self.schema = schema
+        names = getattr(model, "feature_names_in_", None)
+        self.columns = self._ordered(None if names is None else [str(name) for name in names])
+        self.as_frame = names is not None or not all(
+            each.numeric or each.boolean for each in schema
+        )
+        self._check_count()
+        if self.as_frame:
+            _require_pandas()
+
+    def _ordered(self, names: list[str] | None) -> tuple[int, ...]:
+        """The schema's columns in the order in which the model wants them."""
+        if names is None:
+            return tuple(range(len(self.schema)))
+        missing = [name for name in names if name not in self.schema.names]
+        extra = [name for name in self.schema.names if name not in names]
+        mistakes = [
+            Mistake("model-columns", "subject", f"the model needs a column {name!r} that the "
+                    "schema lacks", suggest(name, self.schema.names))
+            for name in missing
+        ] + [
+            Mistake("model-columns", "subject", f"the model was not trained on {name!r}",
+                    "remove it from the schema; a value it never sees can't matter")
+            for name in extra
+        ]
+        if mistakes:
+            raise RequestError(mistakes)
+        return tuple(self.schema.names.index(name) for name in names)
+
+    def _check_count(self) -> None:
+        expected = getattr(self.model, "n_features_in_", None)
+        if expected is not None and expected != len(self.schema):
+            raise RequestError([
+                Mistake("model-columns", "subject", f"the model was trained on {expected} columns, "
+                        f"the schema has {len(self.schema)}", "describe exactly those, in order")
+            ])
+
+    def load(self, codes: NDArray[Any]) -> Batch:
+        return _FrameBatch(self, codes) if self.as_frame else _ArrayBatch(self, codes)
+
+    def fingerprint(self) -> str:
+        try:
+            return hashlib.sha256(pickle.dumps(self.model)).hexdigest()[:16]
+        except Exception:  # not everything with a predict method can be pickled
+            return function_fingerprint(type(self.model).predict)
+
+
+class _ArrayBatch:
+    def __init__(self, subject: Model, codes: NDArray[Any]) -> None:
+        self._subject = subject
+        self._array = np.empty(codes.shape)
+        for place, column in enumerate(subject.columns):
+            characteristic = subject.schema.characteristics[column]
+            self._array[:, place] = characteristic.decode(codes[:, column])
+
+    def overwrite(self, column: int, codes: Codes | int) -> None:
+        characteristic = self._subject.schema.characteristics[column]
+        place = self._subject.columns.index(column)
+        self._array[:, place] = characteristic.decode(np.atleast_1d(codes))
+
+    def run(self) -> Answers:
+        predict = self._subject.model.predict
+        return isolate_failures(lambda start, stop: predict(self._array[start:stop]),
+                                len(self._array))
+
+
+class _FrameBatch:
+    def __init__(self, subject: Model, codes: NDArray[Any]) -> None:
+        import pandas as pd
+
+        self._subject = subject
+        self._frame = pd.DataFrame({
+            subject.schema.names[column]: subject.schema.characteristics[column].decode(
+                codes[:, column]
+            )
+            for column in subject.columns
+        })
+
+    def overwrite(self, column: int, codes: Codes | int) -> None:
+        characteristic = self._subject.schema.characteristics[column]
+        values = characteristic.decode(np.atleast_1d(codes))
+        if isinstance(codes, int):
+            values = values.repeat(len(self._frame))
+        self._frame[characteristic.name] = values
+
+    def run(self) -> Answers:
+        predict = self._subject.model.predict
+        return isolate_failures(lambda start, stop: predict(self._frame.iloc[start:stop]),
+                                len(self._frame))
+
+
+def _require_pandas() -> None:
+    try:
+        import pandas  # noqa: F401 - only whether it is there
+    except ImportError:
+        raise RequestError([
+            Mistake("needs-pandas", "subject", "this model is fed with a DataFrame, and pandas is "
+                    "not installed", "run: pip install 'themis-fairness[models]'")
+        ]) from None

@@ -1,0 +1,346 @@
+"""The table: rows are contexts of base inputs, columns the assignments of a set, cells outputs.
+
+Both scores are read off it. Outputs that one set's table holds are never executed again for
+another: a variant of a subset is also a variant of every superset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.inputs import Assignments
+from themis.outcomes import FAILED, NO_COUNTERFACTUAL, NOT_RUN, Cells
+from themis.runner import Runner
+from themis.schema import Schema
+from themis.streams import VARIANTS, BaseInputs
+
+CELLS_PER_BATCH = 65_536  # executions sent to the subject together
+COLUMN_ROWS = 2_048  # from here on a column is a batch of its own
+STORE_LIMIT = 2**26  # bytes of outputs kept for other sets and later questions
+
+FLIP, CONSTANT, UNKNOWN = 1, 0, -1  # what a row can be
+
+OWN = -1  # in `levels`: the base input's own value, unchanged
+
+
+@dataclass(frozen=True)
+class Variants:
+    """The columns of a set's table: all its assignments, or some where they are too many."""
+
+    assignments: Assignments
+    levels: NDArray[np.int64]  # one row per column of the table
+    complete: bool  # whether these are all assignments
+
+    @classmethod
+    def of(cls, assignments: Assignments, *, limit: int, base: BaseInputs) -> Variants:
+        """All assignments, or `limit` random ones and the base input's own where there are more."""
+        if assignments.count <= limit:
+            levels = assignments.levels(np.arange(assignments.count))
+            return cls(assignments, levels, complete=True)
+        rng = base.generator(VARIANTS, *assignments.columns)
+        possible = [assignments.schema.characteristics[c].possible_levels for c in assignments.columns]
+        drawn = np.stack([rng.choice(each, size=4 * limit) for each in possible], axis=1)
+        _, first = np.unique(drawn, axis=0, return_index=True)
+        some = drawn[np.sort(first)[: limit - 1]]
+        own = np.full((1, len(possible)), OWN)
+        return cls(assignments, np.concatenate([own, some]), complete=False)
+
+    @property
+    def width(self) -> int:
+        """The number of columns."""
+        return len(self.levels)
+
+
+@dataclass
+class Rows:
+    """Some consecutive base inputs, with the member that stands for each bin of the set."""
+
+    codes: NDArray[Any]
+    members: dict[int, NDArray[Any]]  # column → rows × bins
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def take(self, places: NDArray[np.int64]) -> Rows:
+        """Only these rows."""
+        return Rows(self.codes[places], {c: each[places] for c, each in self.members.items()})
+
+    def codes_at(self, column: int, level: int) -> NDArray[Any] | int:
+        """The codes that a level of a column means in these rows."""
+        if level == OWN:
+            return self.codes[:, column]
+        if column in self.members:
+            return self.members[column][:, level]
+        return int(level)
+
+    def variant(self, variants: Variants, row: int, place: int) -> NDArray[Any]:
+        """One input: a row with the assignment of one column of the table."""
+        codes = self.codes[row].copy()
+        one = self.take(np.array([row]))
+        for position, column in enumerate(variants.assignments.columns):
+            value = one.codes_at(column, int(variants.levels[place, position]))
+            codes[column] = value if isinstance(value, int) else value[0]
+        return codes
+
+
+class Tables:
+    """The tables of one run, on common base inputs, and what is known of them."""
+
+    def __init__(self, base: BaseInputs, runner: Runner) -> None:
+        self.base = base
+        self.runner = runner
+        self._stored: dict[tuple[int, ...], _Stored] = {}
+
+    @property
+    def schema(self) -> Schema:
+        return self.runner.schema
+
+    def rows(self, assignments: Assignments, start: int, stop: int) -> Rows:
+        """Base inputs with the members that stand for the set's bins."""
+        members = {c: self.base.members(c, start, stop) for c in assignments.binned}
+        return Rows(self.base.rows(start, stop), members)
+
+    def fill(
+        self,
+        variants: Variants,
+        start: int,
+        stop: int,
+        *,
+        active: NDArray[np.bool_] | None = None,
+        until_flip: bool = False,
+    ) -> tuple[Rows, Cells]:
+        """Rows start..stop of a set's table, executing only what is not known yet.
+
+        `active` restricts it to some columns; with `until_flip` a row is left as soon as two of
+        its outputs differ (Algorithm 2, line 18).
+        """
+        rows = self.rows(variants.assignments, start, stop)
+        cells = np.full((len(rows), variants.width), NOT_RUN, dtype=np.int8, order="F")
+        if variants.complete and not self.runner.remembers:
+            self._recall(variants, rows, start, cells)
+        self.complete(variants, rows, cells, active=active, until_flip=until_flip)
+        if variants.complete and not self.runner.remembers:
+            self._store(variants, start, cells)
+        return rows, cells
+
+    def complete(
+        self,
+        variants: Variants,
+        rows: Rows,
+        cells: Cells,
+        *,
+        active: NDArray[np.bool_] | None = None,
+        until_flip: bool = False,
+    ) -> None:
+        """Execute the cells that are still missing, in place."""
+        mark_impossible(self.schema, variants, rows, cells)
+        if until_flip:
+            for places in _waves(variants.width, vectorised=self.runner.subject.vectorised):
+                alive = np.flatnonzero(row_states(cells) != FLIP)
+                self._run(variants, rows, cells, alive, places)
+        else:
+            chosen = np.arange(variants.width) if active is None else np.flatnonzero(active)
+            self._run(variants, rows, cells, np.arange(len(rows)), chosen)
+
+    def _run(
+        self,
+        variants: Variants,
+        rows: Rows,
+        cells: Cells,
+        alive: NDArray[np.int64],
+        places: NDArray[np.int64],
+    ) -> None:
+        """Execute the missing cells in these rows and columns."""
+        if not len(alive):
+            return
+        missing = cells[np.ix_(alive, places)] == NOT_RUN
+        whole = missing.all(axis=0)
+        if len(alive) >= COLUMN_ROWS or not self.runner.subject.vectorised:
+            if whole.any():
+                self._run_columns(variants, rows, cells, alive, places[whole])
+            missing[:, whole] = False
+        row_places, column_places = np.nonzero(missing)
+        for first in range(0, len(row_places), CELLS_PER_BATCH):
+            part = slice(first, first + CELLS_PER_BATCH)
+            self._run_cells(
+                variants, rows, cells, alive[row_places[part]], places[column_places[part]]
+            )
+
+    def _run_columns(
+        self,
+        variants: Variants,
+        rows: Rows,
+        cells: Cells,
+        alive: NDArray[np.int64],
+        places: NDArray[np.int64],
+    ) -> None:
+        """Decode the rows once, then overwrite the set's columns, assignment by assignment."""
+        every = len(alive) == len(rows)
+        chosen = rows if every else rows.take(alive)
+        batch = self.runner.load(chosen.codes)
+        for place in places:
+            for position, column in enumerate(variants.assignments.columns):
+                level = int(variants.levels[place, position])
+                batch.overwrite(column, chosen.codes_at(column, level))
+            if every:
+                cells[:, place] = batch.run()
+            else:
+                cells[alive, place] = batch.run()
+
+    def _run_cells(
+        self,
+        variants: Variants,
+        rows: Rows,
+        cells: Cells,
+        row_places: NDArray[np.int64],
+        column_places: NDArray[np.int64],
+    ) -> None:
+        """Execute single cells: for few rows, or where the missing cells lie scattered."""
+        codes = rows.codes[row_places]
+        for position, column in enumerate(variants.assignments.columns):
+            levels = variants.levels[column_places, position]
+            if column in rows.members:
+                new = rows.members[column][row_places, levels]
+            else:
+                new = levels
+            codes[:, column] = np.where(levels == OWN, codes[:, column], new)
+        cells[row_places, column_places] = self.runner.run(codes)
+
+    # What is known already ---------------------------------------------------------------
+    def _recall(self, variants: Variants, rows: Rows, start: int, cells: Cells) -> None:
+        before = int((cells != NOT_RUN).sum())
+        for stored in self._stored.values():
+            known = stored.cells[start : min(start + len(rows), stored.count)]
+            if len(known):
+                _borrow(variants, rows.codes[: len(known)], stored.assignments, known, cells)
+        self.runner.cache_hits += int((cells >= FAILED).sum()) - before
+
+    def _store(self, variants: Variants, start: int, cells: Cells) -> None:
+        columns = variants.assignments.columns
+        stored = self._stored.get(columns)
+        if stored is None:
+            stored = self._stored[columns] = _Stored(variants.assignments)
+        used = sum(each.cells.nbytes for each in self._stored.values())
+        if start <= stored.count and used + 2 * cells.nbytes < STORE_LIMIT:
+            stored.put(start, cells)
+
+
+class _Stored:
+    """The first rows of one set's table, one byte per output."""
+
+    def __init__(self, assignments: Assignments) -> None:
+        self.assignments = assignments
+        self.count = 0
+        self.cells: Cells = np.empty((0, assignments.count), dtype=np.int8)
+
+    def put(self, start: int, cells: Cells) -> None:
+        stop = start + len(cells)
+        if stop > len(self.cells):
+            larger = np.full((max(stop, 2 * len(self.cells)), cells.shape[1]), NOT_RUN, np.int8)
+            larger[: self.count] = self.cells[: self.count]
+            self.cells = larger
+        self.cells[start:stop] = cells
+        self.count = max(self.count, stop)
+
+
+def _borrow(
+    variants: Variants, codes: NDArray[Any], other: Assignments, known: Cells, cells: Cells
+) -> None:
+    """Copy the outputs that another set's table holds for the same variants of the same inputs.
+
+    They are those in which only characteristics of both sets differ from the base input.
+    """
+    mine = variants.assignments
+    if other.columns == mine.columns:
+        _merge(cells[: len(known)], known)
+        return
+    both = Assignments(mine.schema, tuple(c for c in mine.columns if c in other.columns))
+    own_mine, common_mine = _index_parts(mine, both, codes)
+    own_other, common_other = _index_parts(other, both, codes)
+    places = own_mine[:, None] + common_mine[None, :]
+    values = np.take_along_axis(known, own_other[:, None] + common_other[None, :], axis=1)
+    current = np.take_along_axis(cells[: len(known)], places, axis=1)
+    np.put_along_axis(
+        cells[: len(known)], places, np.where(current == NOT_RUN, values, current), axis=1
+    )
+
+
+def _merge(cells: Cells, known: Cells) -> None:
+    np.copyto(cells, known, where=cells == NOT_RUN)
+
+
+def _index_parts(
+    whole: Assignments, part: Assignments, codes: NDArray[Any]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """A table column's number as own part (outside `part`, per input) + part's (per assignment)."""
+    strides = np.cumprod([1, *whole.shape[:0:-1]])[::-1]
+    places = whole.places_of(codes)
+    own = np.zeros(len(codes), dtype=np.int64)
+    common = np.zeros(part.count, dtype=np.int64)
+    grid = np.unravel_index(np.arange(part.count), part.shape) if part.columns else ()
+    for position, column in enumerate(whole.columns):
+        if column in part.columns:
+            common += grid[part.columns.index(column)] * strides[position]
+        else:
+            own += places[:, position] * strides[position]
+    return own, common
+
+
+def mark_impossible(schema: Schema, variants: Variants, rows: Rows, cells: Cells) -> None:
+    """Mark the variants that a constraint forbids: they are no counterfactuals."""
+    names = set(variants.assignments.names)
+    if not any(names.intersection(each.variables) for each in schema.constraints):
+        return
+    codes = rows.codes.copy(order="F")
+    for place in range(variants.width):
+        if (cells[:, place] != NOT_RUN).all():
+            continue
+        for position, column in enumerate(variants.assignments.columns):
+            codes[:, column] = rows.codes_at(column, int(variants.levels[place, position]))
+        forbidden = ~schema.valid(codes) & (cells[:, place] == NOT_RUN)
+        cells[forbidden, place] = NO_COUNTERFACTUAL
+
+
+def row_states(cells: Cells) -> NDArray[np.int8]:
+    """Whether each row is a FLIP, CONSTANT, or UNKNOWN.
+
+    Unknown: no two outputs differ, but some failed or were not tried.
+    """
+    largest = cells.max(axis=1)
+    smallest = cells.view(np.uint8).min(axis=1)  # as unsigned, cells without output are large
+    flips = (largest >= 0) & (smallest != largest.view(np.uint8))
+    open_cells = ((cells == FAILED) | (cells == NOT_RUN)).any(axis=1)
+    states = np.where(open_cells, UNKNOWN, CONSTANT).astype(np.int8)
+    states[flips] = FLIP
+    return states
+
+
+def _waves(width: int, *, vectorised: bool) -> Iterator[NDArray[np.int64]]:
+    """The columns in the order of trying: far apart first, two and then ever more at a time.
+
+    A subject that runs input by input gets one further column at a time: no execution is wasted
+    on a row that has flipped.
+    """
+    order = spread_order(width)
+    start, size = 0, 2
+    while start < width:
+        yield order[start : start + size]
+        start += size
+        size = min(2 * size, 64) if vectorised else 1
+
+
+def spread_order(width: int) -> NDArray[np.int64]:
+    """The numbers 0 … width − 1, each as far as possible from those before it."""
+    bits = max(width - 1, 1).bit_length()
+    numbers = np.arange(2**bits)
+    reversed_bits = np.zeros_like(numbers)
+    for bit in range(bits):
+        reversed_bits |= ((numbers >> bit) & 1) << (bits - 1 - bit)
+    inside = reversed_bits[reversed_bits < width]
+    order = np.concatenate([[0, width - 1], inside[(inside != 0) & (inside != width - 1)]])
+    return order[:width] if width > 1 else np.zeros(1, dtype=np.int64)

@@ -1,0 +1,114 @@
+"""Witnesses: pairs of inputs that differ only in the set and get different outputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.outcomes import Cells, Labels
+from themis.schema import Schema
+from themis.results import Witness
+from themis.tables import FLIP, OWN, Rows, Variants
+
+POOL = 512  # flips looked at; the chosen witnesses are the most different of them
+SHOWN = 10
+
+
+@dataclass
+class FlipPool:
+    """The first flips of a run, from which the most different pairs are chosen."""
+
+    schema: Schema
+    labels: Labels
+    _first: list[NDArray[Any]] = field(default_factory=list)
+    _second: list[NDArray[Any]] = field(default_factory=list)
+    _outputs: list[NDArray[Any]] = field(default_factory=list)
+    _count: int = 0
+
+    def add_table(
+        self, variants: Variants, rows: Rows, cells: Cells, states: NDArray[np.int8]
+    ) -> None:
+        """Take pairs from the rows of a table that flip, until the pool is full."""
+        places = np.flatnonzero(states == FLIP)[: POOL - self._count]
+        if not len(places):
+            return
+        chosen, outputs = rows.take(places), np.ascontiguousarray(cells[places])
+        first, second = _pairs(variants, chosen, outputs, self.labels, self._count)
+        each = np.arange(len(places))
+        self.add_pairs(
+            np.stack([chosen.variant(variants, i, int(first[i])) for i in each]),
+            np.stack([chosen.variant(variants, i, int(second[i])) for i in each]),
+            np.stack([outputs[each, first], outputs[each, second]], axis=1),
+        )
+
+    def add_pairs(self, first: NDArray[Any], second: NDArray[Any], outputs: NDArray[Any]) -> None:
+        """Take ready pairs of inputs with the numbers of their two outputs."""
+        self._first.append(first)
+        self._second.append(second)
+        self._outputs.append(outputs)
+        self._count += len(first)
+
+    def choose(self, count: int = SHOWN) -> tuple[Witness, ...]:
+        """The most different pairs: other changes first, then other people."""
+        if not self._count:
+            return ()
+        first, second = np.concatenate(self._first), np.concatenate(self._second)
+        outputs = np.concatenate(self._outputs)
+        labels = self.labels.labels
+        good = self.labels.favourable
+        witnesses = []
+        for place in _most_different(first, second, count):
+            order = (0, 1) if good[outputs[place, 0]] or not good[outputs[place, 1]] else (1, 0)
+            pair = (first[place], second[place])
+            witnesses.append(Witness(
+                inputs=(self.schema.decode_row(pair[order[0]]), self.schema.decode_row(pair[order[1]])),
+                outputs=(labels[outputs[place, order[0]]], labels[outputs[place, order[1]]]),
+            ))
+        return tuple(witnesses)
+
+
+def _pairs(
+    variants: Variants, rows: Rows, cells: Cells, labels: Labels, offset: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Two columns with different outputs in each row: the person as drawn, and a near variant.
+
+    Near: few characteristics of the set change, and a favourable decision becomes another.
+    """
+    each = np.arange(len(rows))
+    own = (variants.levels == OWN).all(axis=1).argmax() * np.ones(len(rows), dtype=np.int64)
+    if variants.complete:
+        own = variants.assignments.index_of(rows.codes)
+    known = cells >= 0
+    first = np.where(known[each, own], own, known.argmax(axis=1))
+    output = cells[each, first][:, None]
+    favourable = labels.is_favourable(cells)
+    same_side = favourable == favourable[each, first][:, None]
+    changed = (variants.levels[None, :, :] != variants.levels[first][:, None, :]).sum(axis=2)
+    width = variants.width
+    turn = (np.arange(width)[None, :] - (each + offset)[:, None]) % width  # not always the same one
+    cost = (changed + 100 * same_side) * width + turn
+    cost[~known | (cells == output)] = np.iinfo(np.int64).max
+    return first, cost.argmin(axis=1)
+
+
+def _most_different(first: NDArray[Any], second: NDArray[Any], count: int) -> list[int]:
+    """Places of pairs, each as far as possible from those chosen before it."""
+    changed = first != second
+    change = np.concatenate([np.where(changed, first, -1), np.where(changed, second, -1)], axis=1)
+    context = np.where(changed, -1, first)
+    distance = np.full(len(first), np.inf)
+    chosen: list[int] = []
+    place = 0
+    while len(chosen) < min(count, len(first)):
+        chosen.append(place)
+        new_change = (change != change[place]).any(axis=1)
+        far = (context != context[place]).mean(axis=1) + new_change
+        distance = np.minimum(distance, far)
+        distance[place] = -1
+        if distance.max() <= 0:  # only repetitions are left
+            break
+        place = int(distance.argmax())
+    return chosen
