@@ -1,8 +1,11 @@
-"""How is the text of a constraint read into a tree, without running any of it?
+"""How is the text of a constraint read, without running any of it, and computed on columns?
 
-The text is cut into tokens here, and Python's parser only sees a skeleton of it: each name
-and literal is replaced by a placeholder. So the parser never meets an escape, a huge number
-or a surrogate, and a characteristic may have any name.
+First half, text to tree: the text is cut into tokens here, and Python's parser only sees a
+skeleton of it, in which a placeholder stands for each name and literal. So the parser never
+meets an escape, a huge number or a surrogate, and a characteristic may have any name.
+
+Second half, nodes to columns: what the tree means (`constraints` decides that) is a node, which
+is computed with numpy for all inputs at once.
 """
 
 from __future__ import annotations
@@ -11,15 +14,24 @@ import ast
 import math
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
+from functools import reduce
 from itertools import accumulate
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from themis.errors import Mistake, suggest
 
 MAX_CHARACTERS = 10_000
 MAX_NESTING = 100  # far below the depth at which Python's parser or a recursive walk gives up
 MAX_SUGGESTIONS = 25  # finding near names is slow; the mistakes after these come without one
+MAX_TABLE_SIZE = 65_536  # a characteristic with more values is decoded instead of looked up
+
+Array = NDArray[Any]
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+)
@@ -27,7 +39,7 @@ _TOKEN = re.compile(
     | (?P<number>(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?)
     | `(?P<quoted>[^`]*)`
     | (?P<word>[^\W\d]\w*)
-    | (?P<operator>[!=]==|[=!<>]=|<>|=[<>]|&&|\|\||//|\*\*|:=|<<|>>|[][-+*/%(){},<>=!&|^~@.:≤≥≠])
+    | (?P<operator>[!=]==|[=!<>]=|<>|=[<>]|&&|\|\||//|\*\*|:=|<<|>>|[\[\]\-+*/%(){},<>=!&|^~@.:≤≥≠])
     | (?P<other>.)""",
     re.VERBOSE | re.DOTALL,
 )
@@ -39,7 +51,6 @@ _REPAIRS = {
     **{"&&": "and", "&": "and", "||": "or", "|": "or", "!": "not", "~": "not"},
 }
 _SHOUTED = {"AND": "and", "OR": "or", "NOT": "not", "IN": "in"}
-_CLOSING = {"(": ")", "[": "]", "{": "}"}
 _FLAT = frozenset({"<", "<=", ">", ">=", "==", "!=", "in", "is", ":", "None"})
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"'}
@@ -67,7 +78,7 @@ class Token:
     """A piece of the text; `value` is a name, a literal, or the grammar that it stands for."""
 
     kind: str  # name, literal or grammar
-    value: str | float | bool | None  # None for a number that can't be read
+    value: str | float | bool | None  # None for a literal that can't be read
     start: int
     end: int
 
@@ -114,7 +125,7 @@ def read_expression(
     else:
         tokens = tuple(_cut_tokens(text, is_name, found))
         whole = bool(tokens) and not found.has("unclosed-quote")
-        if whole and _check_brackets(tokens, found) and _check_nesting(tokens, found):
+        if whole and _check_nesting(tokens, found):
             return _parse_skeleton(text, tokens, found)
     return None
 
@@ -128,7 +139,8 @@ def _cut_tokens(text: str, is_name: Callable[[str], bool], found: Findings) -> I
             if match["prefix"]:
                 problem = f"text has no prefix, received {match['prefix']!r} at column {start + 1}"
                 found.add("unsupported-syntax", problem, "write it in plain quotes")
-            yield Token("literal", _unescape(content[1:-1]), start, end)
+            value = None if match["prefix"] else _unescape(content[1:-1])
+            yield Token("literal", value, start, end)
         elif kind == "number":
             yield Token("literal", _read_number(content, found), start, end)
         elif kind == "quoted" or (
@@ -197,28 +209,6 @@ def _report_character(character: str, start: int, found: Findings) -> None:
         found.add("unexpected-character", problem, straight)
 
 
-def _check_brackets(tokens: Sequence[Token], found: Findings) -> bool:
-    open_tokens: list[Token] = []
-    for token in tokens:
-        if token.kind != "grammar":
-            continue
-        if token.value in _CLOSING:
-            open_tokens.append(token)
-        elif token.value in _CLOSING.values():
-            if not open_tokens or _CLOSING[str(open_tokens[-1].value)] != token.value:
-                _report_bracket(token, "has no partner", "add the opening one or remove it", found)
-                return False
-            open_tokens.pop()
-    for token in open_tokens[:1]:
-        _report_bracket(token, "is never closed", "close it", found)
-    return not open_tokens
-
-
-def _report_bracket(token: Token, problem: str, remedy: str, found: Findings) -> None:
-    place = f"the bracket {token.value!r} at column {token.start + 1}"
-    found.add("unbalanced-bracket", f"{place} {problem}", remedy)
-
-
 def _check_nesting(tokens: Sequence[Token], found: Findings) -> bool:
     """Whether an upper bound on the depth of the tree stays within the limit.
 
@@ -229,9 +219,9 @@ def _check_nesting(tokens: Sequence[Token], found: Findings) -> bool:
     for token in tokens:
         if token.kind != "grammar" or token.value in _FLAT:
             continue
-        if token.value in _CLOSING:
+        if token.value in {"(", "[", "{"}:
             levels.append(0)
-        elif token.value in _CLOSING.values():
+        elif token.value in {")", "]", "}"} and len(levels) > 1:
             levels.pop()
             levels[-1] += 1
         elif token.value in {",", "and", "or"}:
@@ -258,11 +248,9 @@ def _parse_skeleton(text: str, tokens: tuple[Token, ...], found: Findings) -> Re
         tree = ast.parse(" ".join(words), mode="eval").body
     except SyntaxError as error:
         if not found.has("unexpected-character"):  # that one was left out of the skeleton
-            token = tokens[_token_at(offsets, (error.offset or 1) - 1)]
-            near = quote(text[token.start : token.start + 20])
-            problem = f"can't be read at column {token.start + 1}, near {near}"
-            remedy = "look for a missing operator, value or quote; odd names go in backquotes"
-            found.add("syntax", problem, remedy)
+            at_end = not error.offset or error.offset > offsets[-1] + len(words[-1])
+            token = None if at_end else tokens[_token_at(offsets, (error.offset or 1) - 1)]
+            _report_syntax(text, token, error.msg, found)
         return None
     except (RecursionError, MemoryError):  # the caller's own stack was almost used up
         _report_depth(found)
@@ -270,5 +258,158 @@ def _parse_skeleton(text: str, tokens: tuple[Token, ...], found: Findings) -> Re
     return Reading(text, tree, tokens, offsets)
 
 
+def _report_syntax(text: str, token: Token | None, message: str, found: Findings) -> None:
+    if token is None:
+        problem = f"ends too early, at column {len(text.rstrip()) + 1}"
+    else:
+        near = quote(text[token.start : token.start + 20])
+        reason = "" if message.startswith("invalid syntax") else f": {message}"
+        problem = f"can't be read at column {token.start + 1}, near {near}{reason}"
+    found.add("syntax", problem, "look for a missing operator, value, bracket or quote")
+
+
 def _token_at(offsets: Sequence[int], offset: int) -> int:
     return max(bisect_right(offsets, offset) - 1, 0)
+
+
+class Variable(Protocol):
+    """What a constraint needs of a characteristic; the codes of its values are 0 … size - 1."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def numeric(self) -> bool: ...
+    @property
+    def boolean(self) -> bool: ...
+    def decode(self, codes: Array) -> Array: ...
+
+
+class Kind(Enum):
+    """What a node is computed to; the value is how a message calls it."""
+
+    NUMBER = "a number"
+    TEXT = "text"
+    BOOLEAN = "true or false"
+    UNKNOWN = "a mistake"  # reported already: it must not lead to further ones
+
+
+@dataclass(frozen=True, eq=False)
+class Literal:
+    """A value that the text states."""
+
+    kind: Kind
+    value: Any
+    reads: Mapping[str, Variable] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Read:
+    """The values of one characteristic."""
+
+    kind: Kind
+    variable: Variable
+
+    @property
+    def reads(self) -> Mapping[str, Variable]:
+        return {self.variable.name: self.variable}
+
+
+@dataclass(frozen=True, eq=False)
+class Apply:
+    """A function of whole columns, applied to the results of the parts."""
+
+    kind: Kind
+    function: Callable[..., Array]
+    parts: tuple[Node, ...]
+
+    @property
+    def reads(self) -> Mapping[str, Variable]:
+        return {name: read for part in self.parts for name, read in part.reads.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Anything that a single characteristic decides: the result for each of its codes."""
+
+    kind: Kind
+    reads: Mapping[str, Variable]
+    results: Array
+
+
+Node = Literal | Read | Apply | Table
+UNKNOWN = Literal(Kind.UNKNOWN, None)
+
+
+def evaluate(node: Node, columns: Mapping[str, Array]) -> Any:
+    """The result for each input, from columns of codes; without any column, that of a constant.
+
+    Each column that is needed is decoded once; those that have tables are never decoded.
+    """
+    with np.errstate(all="ignore"):  # an undefined number is a result here, not an accident
+        return _compute(node, columns, {})
+
+
+def _compute(node: Node, columns: Mapping[str, Array], decoded: dict[str, Array]) -> Any:
+    match node:
+        case Literal(value=value):
+            return value
+        case Table(reads=reads, results=results):
+            return results[columns[next(iter(reads))]]
+        case Read(kind=kind, variable=variable):
+            if variable.name not in decoded:
+                dtype = {Kind.NUMBER: np.float64, Kind.BOOLEAN: np.bool_}.get(kind, np.object_)
+                values = variable.decode(columns[variable.name])
+                decoded[variable.name] = np.asarray(values, dtype=dtype)
+            return decoded[variable.name]
+        case Apply(function=function, parts=parts):
+            return function(*(_compute(part, columns, decoded) for part in parts))
+
+
+def tabulate(node: Node) -> Node:
+    """The same node, with a table for each largest part that one small characteristic decides."""
+    reads = node.reads
+    if len(reads) == 1:
+        ((name, variable),) = reads.items()
+        if variable.size <= MAX_TABLE_SIZE:
+            return Table(node.kind, reads, evaluate(node, {name: np.arange(variable.size)}))
+    if isinstance(node, Apply):
+        return Apply(node.kind, node.function, tuple(tabulate(part) for part in node.parts))
+    return node
+
+
+def unless_zero(function: Callable[..., Array], left: Any, right: Any) -> Array:
+    """The quotient or remainder, undefined where the divisor is zero."""
+    return np.where(np.equal(right, 0), np.nan, function(left, right))
+
+
+def differ(left: Any, right: Any) -> Array:
+    """Whether two numbers differ; unlike !=, false where one is undefined."""
+    return np.asarray((left < right) | (left > right))
+
+
+def is_in(column: Array, *, members: frozenset[Any]) -> Array:
+    if column.dtype == np.object_:
+        return np.fromiter(map(members.__contains__, column), np.bool_, len(column))
+    return np.isin(column, list(members))
+
+
+def is_not_in(column: Array, *, members: frozenset[Any]) -> Array:
+    """Whether none of the members is equal; false where a number is undefined."""
+    outside = ~is_in(column, members=members)
+    return outside & ~np.isnan(column) if column.dtype == np.float64 else outside
+
+
+def all_hold(*conditions: Array) -> Array:
+    return reduce(np.logical_and, conditions)
+
+
+def compare_chain(*columns: Array, comparisons: Sequence[Callable[..., Array]]) -> Array:
+    """Whether each comparison holds between one column and the next, as in `a < b <= c`."""
+    pairs = zip(comparisons, columns, columns[1:], strict=False)
+    return all_hold(*(compare(left, right) for compare, left, right in pairs))
+
+
+def any_holds(*conditions: Array) -> Array:
+    return reduce(np.logical_or, conditions)

@@ -1,8 +1,10 @@
-"""Characteristics: the named input variables and the finite lists of values they take (Def. 3.1)."""
+"""Characteristics: the named input variables and the values that they take (Def. 3.1)."""
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -68,8 +70,8 @@ class Characteristic:
 
     def value(self, code: int) -> Value:
         """The value of one code, as a plain Python object."""
-        item = self.decode(np.array([code]))[0]
-        return item.item() if isinstance(item, np.generic) else item
+        value: Value = self.decode(np.array([code])).tolist()[0]
+        return value
 
     @property
     def bin_starts(self) -> NDArray[np.int64] | None:
@@ -110,7 +112,7 @@ class Characteristic:
         if self.bin_starts is not None and len(weights) != self.size:
             sizes = np.diff([*self.bin_starts.tolist(), self.size])
             weights = np.repeat(weights / sizes, sizes)
-        return weights / weights.sum()
+        return np.asarray(weights / weights.sum())
 
     @cached_property
     def possible_levels(self) -> NDArray[np.int64]:
@@ -130,14 +132,18 @@ class Characteristic:
         weights = list(self.weights)
         if len(weights) not in expected:
             rule = " or ".join(str(number) for number in sorted(expected))
+            what = "values" if len(expected) == 1 else "bins or values"
             yield _mistake(
                 "weights-length",
-                f"{len(weights)} weights for {rule} {'values' if len(expected) == 1 else 'bins or values'}",
+                f"{len(weights)} weights for {rule} {what}",
                 "give one weight for each",
             )
         if not all(_is_number(weight) and weight >= 0 for weight in weights):
-            yield _mistake("weights-negative", f"weights {weights!r} contain something that is not "
-                           "a number of at least 0", "use 0 for a value that does not occur")
+            yield _mistake(
+                "weights-negative",
+                f"weights {weights!r} contain something that is not a number of at least 0",
+                "use 0 for a value that does not occur",
+            )
         elif not sum(weights) > 0:
             yield _mistake("weights-zero", "all weights are 0", "make at least one positive")
 
@@ -154,21 +160,27 @@ class Values(Characteristic):
 
     def _mistakes(self) -> Iterator[Mistake]:
         if isinstance(self.values, str) or not isinstance(self.values, Sequence):
-            yield _mistake("values-list", f"values must be a list, got {self.values!r}",
-                           f"write [{self.values!r}]")
+            yield _mistake(
+                "values-list",
+                f"values must be a list, got {self.values!r}",
+                f"write [{self.values!r}]",
+            )
             return
         if not self.values:
             yield _mistake("empty-values", "there are no values", "list at least one")
             return
         wrong = [value for value in self.values if not _is_value(value)]
         if wrong:
-            yield _mistake("value-type", f"{wrong[0]!r} can't be a value",
-                           "use strings, finite numbers, true or false")
+            yield _mistake(
+                "value-type",
+                f"{wrong[0]!r} can't be a value",
+                "use strings, finite numbers, true or false",
+            )
             return
-        seen: set[Value] = set()
-        twice = {value: None for value in self.values if value in seen or seen.add(value)}
-        for value in twice:
-            yield _mistake("duplicate-value", f"the value {value!r} stands there twice", "remove one")
+        for value in [value for value, times in Counter(self.values).items() if times > 1]:
+            yield _mistake(
+                "duplicate-value", f"the value {value!r} stands there twice", "remove one"
+            )
         yield from self._common_mistakes()
 
     @property
@@ -176,11 +188,11 @@ class Values(Characteristic):
         return len(self.values)
 
     @cached_property
-    def numeric(self) -> bool:  # type: ignore[override]  # a cached property of the same type
+    def numeric(self) -> bool:
         return all(_is_number(value) for value in self.values)
 
     @cached_property
-    def boolean(self) -> bool:  # type: ignore[override]  # a cached property of the same type
+    def boolean(self) -> bool:
         return all(isinstance(value, bool) for value in self.values)
 
     @cached_property
@@ -234,7 +246,7 @@ class Integers(Characteristic):
         return _encode_number(value, self.min, self.step, self.size)
 
     @cached_property
-    def bin_starts(self) -> NDArray[np.int64] | None:  # type: ignore[override]
+    def bin_starts(self) -> NDArray[np.int64] | None:
         return _bin_starts(self.bins, self.min, self.step)
 
 
@@ -273,7 +285,7 @@ class Reals(Characteristic):
         return _encode_number(value, self.min, self.step, self.size)
 
     @cached_property
-    def bin_starts(self) -> NDArray[np.int64] | None:  # type: ignore[override]
+    def bin_starts(self) -> NDArray[np.int64] | None:
         return _bin_starts(self.bins, self.min, self.step)
 
 
@@ -297,18 +309,25 @@ def _range_mistakes(
         yield _mistake("step", f"step must be positive, got {range_.step}", "remove the sign")
         return
     if low > high:
-        yield _mistake("min-max", f"minimum {range_.min} exceeds maximum {range_.max}",
-                       "swap them or widen the range")
+        yield _mistake(
+            "min-max",
+            f"minimum {range_.min} exceeds maximum {range_.max}",
+            "swap them or widen the range",
+        )
         return
     steps = (high - low) / step
     if steps.denominator != 1:
         reached = float(low + int(steps) * step)
-        yield _mistake("step-misses-max", f"maximum {range_.max} is not reached from {range_.min} "
-                       f"in steps of {range_.step}", f"use max = {reached:g} or another step")
+        yield _mistake(
+            "step-misses-max",
+            f"maximum {range_.max} is not reached from {range_.min} in steps of {range_.step}",
+            f"use max = {reached:g} or another step",
+        )
         return
     if steps >= SIZE_LIMIT:
-        yield _mistake("too-many-values", f"{int(steps) + 1} values are too many",
-                       "use a larger step")
+        yield _mistake(
+            "too-many-values", f"{int(steps) + 1} values are too many", "use a larger step"
+        )
         return
     mistakes = list(_bin_mistakes(range_, low, high, step))
     yield from mistakes
@@ -323,24 +342,31 @@ def _bin_mistakes(
         return
     bins = list(range_.bins)
     if not bins or not all(_is_number(edge) for edge in bins):
-        yield _mistake("bins", f"bins must be a list of numbers, got {bins!r}",
-                       "give the first value of each bin but the lowest")
+        yield _mistake(
+            "bins",
+            f"bins must be a list of numbers, got {bins!r}",
+            "give the first value of each bin but the lowest",
+        )
         return
     if any(not low < _exact(edge) <= high for edge in bins):
-        yield _mistake("bins-range", f"bins {bins!r} has an edge outside ({range_.min}, "
-                       f"{range_.max}]", "an edge is the first value of the next bin")
-    if any(_exact(first) >= _exact(second) for first, second in zip(bins, bins[1:], strict=False)):
+        yield _mistake(
+            "bins-range",
+            f"bins {bins!r} has an edge outside ({range_.min}, {range_.max}]",
+            "an edge is the first value of the next bin",
+        )
+    if any(_exact(first) >= _exact(second) for first, second in itertools.pairwise(bins)):
         yield _mistake("bins-order", f"bins {bins!r} must increase", "sort them and remove doubles")
         return
     starts = [-((low - _exact(edge)) // step) for edge in bins]  # ceil
     if len(set(starts)) < len(starts):
-        yield _mistake("bins-empty", f"bins {bins!r} has a bin without a value",
-                       f"put edges at least {range_.step} apart")
+        yield _mistake(
+            "bins-empty",
+            f"bins {bins!r} has a bin without a value",
+            f"put edges at least {range_.step} apart",
+        )
 
 
-def _bin_starts(
-    bins: Sequence[float] | None, low: float, step: float
-) -> NDArray[np.int64] | None:
+def _bin_starts(bins: Sequence[float] | None, low: float, step: float) -> NDArray[np.int64] | None:
     if bins is None:
         return None
     first = _exact(low)
@@ -357,11 +383,15 @@ def _encode_number(value: Any, low: float, step: float, size: int) -> int | None
 
 def _exact(number: Any) -> Fraction:
     """A number as it is written: 0.1 is one tenth."""
-    return Fraction(str(number)) if isinstance(number, float | np.floating) else Fraction(int(number))
+    return (
+        Fraction(str(number)) if isinstance(number, float | np.floating) else Fraction(int(number))
+    )
 
 
 def _is_number(value: Any) -> bool:
-    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(
+        value, bool
+    )
     return number and math.isfinite(value)
 
 

@@ -218,7 +218,8 @@ class GroupState:
         ends = difference_upper(plus, zero, minus, self._evidence)
         self._upper[running] = np.minimum(self._upper[running], ends)
         np.fill_diagonal(self._upper, -1.0)
-        self.low = max(self.low, float(difference_lower(*self._bets, self._evidence)))
+        won, even, lost = self._bets
+        self.low = max(self.low, float(difference_lower(won, even, lost, self._evidence)))
         self._choose_champions()
         self._drop_settled()
 
@@ -468,9 +469,15 @@ def _first_look(gamma: float, error: float, population: int | None) -> int:
 
 @lru_cache(maxsize=256)
 def _max_samples(gamma: float, error: float, population: int | None) -> int:
-    """Bisection between a size that is too small and Hoeffding's, which is always enough."""
-    enough = math.ceil(-math.log(gamma) / (2.0 * error**2))
-    low, high = _first_look(gamma, error, population) - 1, min(enough, population or enough)
+    """Bisection between a size that is too small and one that is enough.
+
+    Enough is Hoeffding's size; for a finite population the size for an endless one, or all of it.
+    """
+    low = _first_look(gamma, error, population) - 1
+    if population is None:
+        high = math.ceil(-math.log(gamma) / (2.0 * error**2))
+    else:
+        high = min(population, _max_samples(gamma, error, None))
     high = max(high, low + 1)
     while high - low > 1:
         middle = (low + high) // 2
@@ -483,7 +490,7 @@ def _largest_tail(trials: int, error: float, population: int | None) -> float:
     """The largest tail over all counts; as a function of the count it rises, then falls.
 
     It is largest near p̂ = ½ − error, where the tested proportion has the largest variance (the
-    other tail is the mirror image). A grid closes in on it, an eighth of the range at a time.
+    other tail is the mirror image). A grid closes in on it, a quarter of the range at a time.
     """
 
     def tail(successes: NDArray[np.int64]) -> Floats:
@@ -493,10 +500,10 @@ def _largest_tail(trials: int, error: float, population: int | None) -> float:
         return hypergeometric_lower_tail(successes, trials, marked, population)
 
     low, high = 0, trials
-    while high - low > 16:
-        grid = np.linspace(low, high, 17).astype(np.int64)
+    while high - low > 8:
+        grid = np.linspace(low, high, 9).astype(np.int64)
         best = int(tail(grid).argmax())
-        low, high = int(grid[max(best - 1, 0)]), int(grid[min(best + 1, 16)])
+        low, high = int(grid[max(best - 1, 0)]), int(grid[min(best + 1, 8)])
     return float(tail(np.arange(low, high + 1)).max())
 
 

@@ -50,8 +50,9 @@ class HarmTally:
 
     def changes(self, count: int = SHOWN) -> tuple[Harm, ...]:
         """The changes that cost most people the favourable decision, the worst first."""
-        rate = np.divide(self._lost, self._known, out=np.zeros_like(self._lost),
-                         where=self._known > 0)
+        rate = np.divide(
+            self._lost, self._known, out=np.zeros_like(self._lost), where=self._known > 0
+        )
         first, second = np.nonzero((rate > 0) & (rate >= rate.T))
         keep = (first < second) | (rate[first, second] > rate[second, first])
         first, second = first[keep], second[keep]

@@ -59,7 +59,7 @@ class Assignments:
     def index_of(self, codes: NDArray[Any]) -> NDArray[np.int64]:
         """The number of each input's own assignment."""
         places = self.places_of(codes)
-        return np.ravel_multi_index(tuple(places.T), self.shape).astype(np.int64)
+        return np.asarray(np.ravel_multi_index(tuple(places.T), self.shape), dtype=np.int64)
 
     def labels(self, index: int) -> dict[str, Value]:
         """What an assignment is called, by characteristic."""

@@ -76,9 +76,10 @@ class Labels:
     def _by_table(self, places: NDArray[Any], values: Sequence[Value]) -> Cells:
         present = np.bincount(places, minlength=len(values)) > 0
         table = np.full(len(values), FAILED, dtype=np.int8)
-        for place in np.flatnonzero(present):
+        for place in np.flatnonzero(present).tolist():
             table[place] = self._numbers[values[place]]
-        return table[places]
+        cells: Cells = table[places]
+        return cells
 
     def _number_integers(self, outputs: NDArray[Any]) -> Cells:
         if not len(outputs):

@@ -25,15 +25,26 @@ CodeRange = tuple[int, int]  # first code, and the one behind the last
 class Block(Protocol):
     """Characteristics that are drawn together, independently of all others."""
 
-    columns: tuple[int, ...]
-    size: int | None  # combinations that occur; None when unknown
-    uniform: bool  # all combinations are equally likely
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """The columns that it draws."""
+
+    @property
+    def size(self) -> int | None:
+        """The number of combinations that occur; None when it is not known."""
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all combinations are equally likely."""
 
     def draw(self, rng: np.random.Generator, count: int) -> NDArray[Any]:
         """Random combinations of codes, one per row."""
 
     def combinations(self, indices: NDArray[np.int64]) -> NDArray[Any]:
         """The combinations with these numbers, one per row; only where `size` is known."""
+
+    def probabilities(self) -> NDArray[np.float64]:
+        """The probability of each combination, in order; only where `size` is known."""
 
     def restricted(self, ranges: Mapping[int, CodeRange]) -> Block | None:
         """The block given that some columns lie in these ranges; None if that never occurs."""
@@ -78,7 +89,13 @@ class ColumnBlock:
         codes = self.start + indices if self.weights is None else self._occurring[indices]
         return codes[:, None]
 
-    def restricted(self, ranges: Mapping[int, CodeRange]) -> Block | None:
+    def probabilities(self) -> NDArray[np.float64]:
+        if self.weights is None:
+            return np.full(self.size, 1 / self.size)
+        positive = self.weights[self.weights > 0]
+        return np.asarray(positive / positive.sum())
+
+    def restricted(self, ranges: Mapping[int, CodeRange]) -> ColumnBlock | None:
         start, stop = ranges.get(self.columns[0], (self.start, self.stop))
         if self.weights is None:
             return ColumnBlock(self.columns, start, stop)
@@ -114,6 +131,10 @@ class TableBlock:
 
     def combinations(self, indices: NDArray[np.int64]) -> NDArray[Any]:
         return self.rows[indices]
+
+    def probabilities(self) -> NDArray[np.float64]:
+        weights = np.ones(len(self.rows)) if self.weights is None else self.weights
+        return np.asarray(weights / weights.sum())
 
     def restricted(self, ranges: Mapping[int, CodeRange]) -> Block | None:
         keep = np.ones(len(self.rows), dtype=bool)
@@ -163,13 +184,16 @@ class RejectionBlock:
     def combinations(self, indices: NDArray[np.int64]) -> NDArray[Any]:
         raise AssertionError("a rejection block is never enumerated")
 
+    def probabilities(self) -> NDArray[np.float64]:
+        raise AssertionError("a rejection block is never enumerated")
+
     def restricted(self, ranges: Mapping[int, CodeRange]) -> Block | None:
         parts = [part.restricted(ranges) for part in self.parts]
         if any(part is None for part in parts):
             return None
         block = RejectionBlock(
             self.columns,
-            tuple(part for part in parts if isinstance(part, ColumnBlock)),
+            tuple(part for part in parts if part is not None),
             self.schema,
             self.width,
         )
@@ -250,6 +274,14 @@ class Population:
             codes[:, list(block.columns)] = block.combinations(places.astype(np.int64))
         return codes
 
+    def probabilities(self, indices: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The probability of the inputs with these numbers; only where `size` is known."""
+        shape = tuple(block.size or 0 for block in self.blocks)
+        result = np.ones(len(indices))
+        for block, places in zip(self.blocks, np.unravel_index(indices, shape), strict=True):
+            result *= block.probabilities()[places]
+        return result
+
 
 def _linked_columns(schema: Schema) -> list[tuple[int, ...]]:
     """Groups of columns that share constraints, directly or through others."""
@@ -257,16 +289,16 @@ def _linked_columns(schema: Schema) -> list[tuple[int, ...]]:
     for constraint in schema.constraints:
         members = {group[schema.names.index(name)] for name in constraint.variables}
         group = [min(members) if each in members else each for each in group]
-    return [
-        tuple(c for c, g in enumerate(group) if g == number) for number in sorted(set(group))
-    ]
+    return [tuple(c for c, g in enumerate(group) if g == number) for number in sorted(set(group))]
 
 
 def _block(schema: Schema, columns: tuple[int, ...]) -> tuple[Block, float]:
     """The block of these linked columns and the share of its combinations that are valid."""
     parts = tuple(_column_block(schema.characteristics[c], c) for c in columns)
     linked = any(
-        schema.names.index(name) in columns for each in schema.constraints for name in each.variables
+        schema.names.index(name) in columns
+        for each in schema.constraints
+        for name in each.variables
     )
     if not linked:
         return parts[0], 1.0
@@ -318,16 +350,22 @@ def _contradiction(schema: Schema, codes: NDArray[Any]) -> Mistake:
         columns = {name: codes[:, schema.names.index(name)] for name in constraint.variables}
         holds = constraint.holds(columns)
         if not holds.any():
-            return Mistake("nothing-valid", f"constraint {constraint.name!r}",
-                           f"{constraint.text!r} holds for no input at all",
-                           "correct it, or widen the ranges that it reads")
+            return Mistake(
+                "nothing-valid",
+                f"constraint {constraint.name!r}",
+                f"{constraint.text!r} holds for no input at all",
+                "correct it, or widen the ranges that it reads",
+            )
         so_far &= holds
         alone.append(repr(constraint.name))
         if not so_far.any():
             break
-    return Mistake("nothing-valid", "constraints",
-                   f"{', '.join(alone)} contradict each other: no input meets all of them",
-                   "relax one of them")
+    return Mistake(
+        "nothing-valid",
+        "constraints",
+        f"{', '.join(alone)} contradict each other: no input meets all of them",
+        "relax one of them",
+    )
 
 
 def _valid_share(block: RejectionBlock) -> float:
@@ -341,22 +379,35 @@ def _valid_share(block: RejectionBlock) -> float:
     if not found:
         sample = block.propose(rng, 100_000)
         mistake = _contradiction(block.schema, sample)
-        raise SchemaError([Mistake(mistake.code, mistake.where,
-                                   f"{mistake.problem} (none of {tried:,} random ones)",
-                                   mistake.remedy)])
+        raise SchemaError(
+            [
+                Mistake(
+                    mistake.code,
+                    mistake.where,
+                    f"{mistake.problem} (none of {tried:,} random ones)",
+                    mistake.remedy,
+                )
+            ]
+        )
     return found / tried
 
 
 def _nothing_found(tried: int) -> Mistake:
-    return Mistake("nothing-valid", "constraints", f"none of {tried:,} random inputs is valid",
-                   "relax the constraints or narrow the ranges")
+    return Mistake(
+        "nothing-valid",
+        "constraints",
+        f"none of {tried:,} random inputs is valid",
+        "relax the constraints or narrow the ranges",
+    )
 
 
 def _few_valid(schema: Schema, columns: tuple[int, ...], share: float) -> Iterator[str]:
     if share < FEW_VALID:
         names = ", ".join(schema.names[column] for column in columns)
-        yield (f"the constraints leave only {share:.2g} of all combinations of {names}: "
-               "scores describe that small part of the inputs")
+        yield (
+            f"the constraints leave only {share:.2g} of all combinations of {names}: "
+            "scores describe that small part of the inputs"
+        )
 
 
 def _smallest_dtype(size: int) -> type[np.unsignedinteger[Any]] | type[np.int64]:

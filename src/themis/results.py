@@ -82,7 +82,7 @@ class Score:
 
     def to_dict(self) -> dict[str, Any]:
         """The score as it stands in the JSON result."""
-        data = _plain(asdict(self))
+        data: dict[str, Any] = _plain(asdict(self))
         data["groups"] = data.get("groups", [])
         data["witnesses"] = data.get("witnesses", [])
         return data

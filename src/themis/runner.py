@@ -59,6 +59,7 @@ class Runner:
         self.executions = 0
         self.cache_hits = 0
         self.failures = FailureLog()
+        self._seconds = 0.0
         self.start(budget or Budget())
         sizes = [each.size for each in self.schema]
         self.remembers = self.schema.size <= MEMORY_LIMIT
@@ -81,9 +82,19 @@ class Runner:
         return self._budget.max_executions - (self.executions - self._started_at)
 
     @property
+    def seconds_left(self) -> float:
+        """How much time the budget still allows."""
+        return self._deadline - time.monotonic()
+
+    @property
     def out_of_time(self) -> bool:
         """Whether the budget's time is over."""
-        return time.monotonic() >= self._deadline
+        return self.seconds_left <= 0
+
+    @property
+    def seconds_per_execution(self) -> float | None:
+        """How long the subject takes for one input, as measured so far."""
+        return self._seconds / self.executions if self.executions else None
 
     @property
     def fails_too_often(self) -> bool:
@@ -109,7 +120,9 @@ class Runner:
 
     def execute(self, batch: Any, codes: NDArray[Any]) -> Cells:
         """Run a loaded batch of the subject; `codes` are its inputs, for examples of failures."""
+        started = time.perf_counter()
         answers = batch.run()
+        self._seconds += time.perf_counter() - started
         cells = self.labels.number(answers.outputs)
         self.executions += len(cells)
         failed = np.flatnonzero(cells == FAILED)
@@ -135,8 +148,10 @@ class Runner:
         parts = []
         for kind, count in sorted(self.failures.counts.items()):
             row, message = self.failures.examples[kind]
-            parts.append(f"{kind} in {count:,} of {self.executions:,} executions, e.g. {message} "
-                         f"for the input {row}")
+            parts.append(
+                f"{kind} in {count:,} of {self.executions:,} executions, e.g. {message} "
+                f"for the input {row}"
+            )
         return "the subject failed: " + "; ".join(parts)
 
 

@@ -97,14 +97,24 @@ class Schema:
         """The columns of a set of characteristics, in schema order."""
         wanted = [names] if isinstance(names, str) else list(names)
         mistakes = [
-            Mistake("unknown-name", where, f"there is no characteristic {name!r}",
-                    suggest(str(name), self.names))
+            Mistake(
+                "unknown-name",
+                where,
+                f"there is no characteristic {name!r}",
+                suggest(str(name), self.names),
+            )
             for name in wanted
             if name not in self.names
         ]
         if not wanted:
-            mistakes.append(Mistake("empty-set", where, "the set of characteristics is empty",
-                                    f"name at least one of: {', '.join(self.names)}"))
+            mistakes.append(
+                Mistake(
+                    "empty-set",
+                    where,
+                    "the set of characteristics is empty",
+                    f"name at least one of: {', '.join(self.names)}",
+                )
+            )
         if mistakes:
             raise RequestError(mistakes)
         return tuple(sorted({self.names.index(name) for name in wanted}))
@@ -134,7 +144,7 @@ class Schema:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Schema:
         """The schema that `to_dict` described."""
-        inputs = {name: _from_spec(spec) for name, spec in data["inputs"].items()}
+        inputs = {name: characteristic_from(spec) for name, spec in data["inputs"].items()}
         return cls(inputs).constrained(data.get("constraints", {}))
 
     def __eq__(self, other: object) -> bool:
@@ -169,8 +179,12 @@ def _name_mistakes(names: Sequence[str]) -> Iterator[Mistake]:
         yield Mistake("no-inputs", "inputs", "there is no characteristic", "describe at least one")
     for name in names:
         if not isinstance(name, str) or not name.strip() or "," in name or "`" in name:
-            yield Mistake("bad-name", "inputs", f"{name!r} can't be a name",
-                          "use text without commas and backquotes")
+            yield Mistake(
+                "bad-name",
+                "inputs",
+                f"{name!r} can't be a name",
+                "use text without commas and backquotes",
+            )
     for name in {name for name in names if list(names).count(name) > 1}:
         yield Mistake("duplicate-name", "inputs", f"{name!r} stands there twice", "rename one")
 
@@ -193,11 +207,16 @@ def _spec(each: Characteristic) -> Any:
     return {**result, **extra}
 
 
-def _from_spec(spec: Any) -> Characteristic:
+def characteristic_from(spec: Any) -> Characteristic:
+    """The characteristic that a spec of the file describes, still without a name."""
     if not isinstance(spec, Mapping):
         return Values(spec)
     options = dict(spec)
     if "values" in options:
         return Values(options.pop("values"), **options)
-    kind = Reals if any(isinstance(options[key], float) for key in ("min", "max", "step") if key in options) else Integers
+    kind = (
+        Reals
+        if any(isinstance(options[key], float) for key in ("min", "max", "step") if key in options)
+        else Integers
+    )
     return kind(**options)

@@ -37,27 +37,43 @@ class Settings:
         for name in ("confidence", "error"):
             value = getattr(self, name)
             if not _is_number(value) or not 0 < value < 1:
-                yield _mistake(name, f"must lie between 0 and 1, got {value!r}",
-                               "write 0.99 for 99 %" if name == "confidence" else "write 0.05 for ± 0.05")
+                yield _mistake(
+                    name,
+                    f"must lie between 0 and 1, got {value!r}",
+                    "write 0.99 for 99 %" if name == "confidence" else "write 0.05 for ± 0.05",
+                )
         if not _is_whole(self.seed) or self.seed < 0:
-            yield _mistake("seed", f"must be a whole number of at least 0, got {self.seed!r}",
-                           "write for example 42")
+            yield _mistake(
+                "seed",
+                f"must be a whole number of at least 0, got {self.seed!r}",
+                "write for example 42",
+            )
         if self.stopping not in ("certified", "paper"):
-            yield _mistake("stopping", f"there is no rule {self.stopping!r}",
-                           "write \"certified\" or \"paper\"")
+            yield _mistake(
+                "stopping", f"there is no rule {self.stopping!r}", 'write "certified" or "paper"'
+            )
         if self.max_executions is not None and (
             not _is_whole(self.max_executions) or self.max_executions < 1
         ):
-            yield _mistake("max_executions", f"must be a whole number of at least 1, got "
-                           f"{self.max_executions!r}", "leave it out for no limit")
+            yield _mistake(
+                "max_executions",
+                f"must be a whole number of at least 1, got {self.max_executions!r}",
+                "leave it out for no limit",
+            )
         if self.max_seconds is not None and (
             not _is_number(self.max_seconds) or self.max_seconds <= 0
         ):
-            yield _mistake("max_seconds", f"must be a positive number, got {self.max_seconds!r}",
-                           "leave it out for no limit")
+            yield _mistake(
+                "max_seconds",
+                f"must be a positive number, got {self.max_seconds!r}",
+                "leave it out for no limit",
+            )
         if not _is_whole(self.max_assignments) or self.max_assignments < 2:
-            yield _mistake("max_assignments", f"must be a whole number of at least 2, got "
-                           f"{self.max_assignments!r}", "leave it out for 1,000")
+            yield _mistake(
+                "max_assignments",
+                f"must be a whole number of at least 2, got {self.max_assignments!r}",
+                "leave it out for 1,000",
+            )
 
 
 def _mistake(name: str, problem: str, remedy: str) -> Mistake:

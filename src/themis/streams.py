@@ -43,7 +43,9 @@ class BaseInputs:
             if isinstance(block, RejectionBlock):
                 part = _assemble(
                     lambda chunk, number=number: self._slow_chunk(number, chunk),
-                    SLOW_CHUNK, start, stop,
+                    SLOW_CHUNK,
+                    start,
+                    stop,
                 )
                 codes[:, list(block.columns)] = part
         return codes
@@ -53,9 +55,7 @@ class BaseInputs:
 
         Rows are inputs, columns are bins; an input's own bin is represented by its own value.
         """
-        drawn = _assemble(
-            lambda chunk: self._member_chunk(column, chunk), CHUNK, start, stop
-        )
+        drawn = _assemble(lambda chunk: self._member_chunk(column, chunk), CHUNK, start, stop)
         own = self.rows(start, stop)[:, column]
         levels = self.population.schema.characteristics[column].level_of(own)
         drawn[np.arange(len(drawn)), levels] = own
@@ -106,6 +106,10 @@ class ShuffledInputs(BaseInputs):
 
     def rows(self, start: int, stop: int) -> NDArray[Any]:
         return self.population.combinations(self._order[start:stop])
+
+    def take(self, places: NDArray[np.int64]) -> NDArray[Any]:
+        """The inputs at these places of the order."""
+        return self.population.combinations(self._order[places])
 
 
 def _assemble(draw: Any, size: int, start: int, stop: int) -> NDArray[Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,9 @@ from themis.streams import VARIANTS, BaseInputs
 CELLS_PER_BATCH = 65_536  # executions sent to the subject together
 COLUMN_ROWS = 2_048  # from here on a column is a batch of its own
 STORE_LIMIT = 2**26  # bytes of outputs kept for other sets and later questions
+
+TRIED = 100  # assignments tried per row where not all can be
+CORNERS = 32  # extreme assignments among them
 
 FLIP, CONSTANT, UNKNOWN = 1, 0, -1  # what a row can be
 
@@ -38,15 +42,23 @@ class Variants:
 
     @classmethod
     def of(cls, assignments: Assignments, *, limit: int, base: BaseInputs) -> Variants:
-        """All assignments, or `limit` random ones and the base input's own where there are more."""
+        """All assignments; where they are more than `limit`, the extreme ones and random ones.
+
+        A sample can show that a row flips but not that it is constant, so it is kept small. Its
+        first column is the base input itself.
+        """
         if assignments.count <= limit:
             levels = assignments.levels(np.arange(assignments.count))
             return cls(assignments, levels, complete=True)
         rng = base.generator(VARIANTS, *assignments.columns)
-        possible = [assignments.schema.characteristics[c].possible_levels for c in assignments.columns]
-        drawn = np.stack([rng.choice(each, size=4 * limit) for each in possible], axis=1)
-        _, first = np.unique(drawn, axis=0, return_index=True)
-        some = drawn[np.sort(first)[: limit - 1]]
+        possible = [
+            assignments.schema.characteristics[c].possible_levels for c in assignments.columns
+        ]
+        corners = np.array(list(islice(product(*([p[0], p[-1]] for p in possible)), CORNERS)))
+        drawn = np.stack([rng.choice(each, size=2 * limit) for each in possible], axis=1)
+        candidates = np.concatenate([corners, drawn])
+        _, first = np.unique(candidates, axis=0, return_index=True)
+        some = candidates[np.sort(first)[: min(limit, TRIED) - 1]]
         own = np.full((1, len(possible)), OWN)
         return cls(assignments, np.concatenate([own, some]), complete=False)
 
@@ -73,9 +85,11 @@ class Rows:
     def codes_at(self, column: int, level: int) -> NDArray[Any] | int:
         """The codes that a level of a column means in these rows."""
         if level == OWN:
-            return self.codes[:, column]
+            own: NDArray[Any] = self.codes[:, column]
+            return own
         if column in self.members:
-            return self.members[column][:, level]
+            members: NDArray[Any] = self.members[column][:, level]
+            return members
         return int(level)
 
     def variant(self, variants: Variants, row: int, place: int) -> NDArray[Any]:
@@ -167,7 +181,7 @@ class Tables:
         row_places, column_places = np.nonzero(missing)
         for first in range(0, len(row_places), CELLS_PER_BATCH):
             part = slice(first, first + CELLS_PER_BATCH)
-            self._run_cells(
+            self.run_cells(
                 variants, rows, cells, alive[row_places[part]], places[column_places[part]]
             )
 
@@ -192,7 +206,7 @@ class Tables:
             else:
                 cells[alive, place] = batch.run()
 
-    def _run_cells(
+    def run_cells(
         self,
         variants: Variants,
         rows: Rows,
@@ -204,10 +218,7 @@ class Tables:
         codes = rows.codes[row_places]
         for position, column in enumerate(variants.assignments.columns):
             levels = variants.levels[column_places, position]
-            if column in rows.members:
-                new = rows.members[column][row_places, levels]
-            else:
-                new = levels
+            new = rows.members[column][row_places, levels] if column in rows.members else levels
             codes[:, column] = np.where(levels == OWN, codes[:, column], new)
         cells[row_places, column_places] = self.runner.run(codes)
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.outcomes import Cells, Labels
-from themis.schema import Schema
 from themis.results import Witness
+from themis.schema import Schema
 from themis.tables import FLIP, OWN, Rows, Variants
 
 POOL = 512  # flips looked at; the chosen witnesses are the most different of them
@@ -37,7 +37,7 @@ class FlipPool:
             return
         chosen, outputs = rows.take(places), np.ascontiguousarray(cells[places])
         first, second = _pairs(variants, chosen, outputs, self.labels, self._count)
-        each = np.arange(len(places))
+        each = range(len(places))
         self.add_pairs(
             np.stack([chosen.variant(variants, i, int(first[i])) for i in each]),
             np.stack([chosen.variant(variants, i, int(second[i])) for i in each]),
@@ -63,10 +63,15 @@ class FlipPool:
         for place in _most_different(first, second, count):
             order = (0, 1) if good[outputs[place, 0]] or not good[outputs[place, 1]] else (1, 0)
             pair = (first[place], second[place])
-            witnesses.append(Witness(
-                inputs=(self.schema.decode_row(pair[order[0]]), self.schema.decode_row(pair[order[1]])),
-                outputs=(labels[outputs[place, order[0]]], labels[outputs[place, order[1]]]),
-            ))
+            witnesses.append(
+                Witness(
+                    inputs=(
+                        self.schema.decode_row(pair[order[0]]),
+                        self.schema.decode_row(pair[order[1]]),
+                    ),
+                    outputs=(labels[outputs[place, order[0]]], labels[outputs[place, order[1]]]),
+                )
+            )
         return tuple(witnesses)
 
 

@@ -48,9 +48,7 @@ class Subject(Protocol):
         """What the subject is, as far as it can be known: equal when results may be reused."""
 
 
-def isolate_failures(
-    call: Callable[[int, int], Any], count: int
-) -> Answers:
+def isolate_failures(call: Callable[[int, int], Any], count: int) -> Answers:
     """Run a whole-batch call; when it fails, halve the batch until the culprits are alone.
 
     `call(start, stop)` returns that part's outputs or raises. After a few culprits the parts that
@@ -61,11 +59,11 @@ def isolate_failures(
     try:
         return Answers(_checked(call(0, count), count))
     except Exception as error:
-        pending = [(0, count, error)]
+        pending = [(0, count, f"{type(error).__name__}: {error}")]
     while pending:
-        start, stop, error = pending.pop()
+        start, stop, message = pending.pop()
         if stop - start == 1 or len(failures) >= ISOLATED_FAILURES:
-            failure = Failure(CRASH, f"{type(error).__name__}: {error}")
+            failure = Failure(CRASH, message)
             failures |= dict.fromkeys(range(start, stop), failure)
             continue
         middle = (start + stop) // 2
@@ -73,8 +71,8 @@ def isolate_failures(
             try:
                 part = _checked(call(first, last), last - first)
                 outputs[first:last] = part if isinstance(part, list) else part.tolist()
-            except Exception as part_error:
-                pending.append((first, last, part_error))
+            except Exception as error:
+                pending.append((first, last, f"{type(error).__name__}: {error}"))
     return Answers(outputs, failures)
 
 

@@ -42,7 +42,9 @@ class _RowBatch:
         schema = subject.schema
         columns = [each.decode(codes[:, c]).tolist() for c, each in enumerate(schema)]
         names = schema.names
-        self._rows = [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+        self._rows = [
+            dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)
+        ]
         self._changes: dict[str, list[Any]] = {}
 
     def overwrite(self, column: int, codes: Codes | int) -> None:

@@ -45,12 +45,20 @@ class Model:
         missing = [name for name in names if name not in self.schema.names]
         extra = [name for name in self.schema.names if name not in names]
         mistakes = [
-            Mistake("model-columns", "subject", f"the model needs a column {name!r} that the "
-                    "schema lacks", suggest(name, self.schema.names))
+            Mistake(
+                "model-columns",
+                "subject",
+                f"the model needs a column {name!r} that the schema lacks",
+                suggest(name, self.schema.names),
+            )
             for name in missing
         ] + [
-            Mistake("model-columns", "subject", f"the model was not trained on {name!r}",
-                    "remove it from the schema; a value it never sees can't matter")
+            Mistake(
+                "model-columns",
+                "subject",
+                f"the model was not trained on {name!r}",
+                "remove it from the schema; a value it never sees can't matter",
+            )
             for name in extra
         ]
         if mistakes:
@@ -60,10 +68,17 @@ class Model:
     def _check_count(self) -> None:
         expected = getattr(self.model, "n_features_in_", None)
         if expected is not None and expected != len(self.schema):
-            raise RequestError([
-                Mistake("model-columns", "subject", f"the model was trained on {expected} columns, "
-                        f"the schema has {len(self.schema)}", "describe exactly those, in order")
-            ])
+            raise RequestError(
+                [
+                    Mistake(
+                        "model-columns",
+                        "subject",
+                        f"the model was trained on {expected} columns, "
+                        f"the schema has {len(self.schema)}",
+                        "describe exactly those, in order",
+                    )
+                ]
+            )
 
     def load(self, codes: NDArray[Any]) -> Batch:
         return _FrameBatch(self, codes) if self.as_frame else _ArrayBatch(self, codes)
@@ -90,8 +105,9 @@ class _ArrayBatch:
 
     def run(self) -> Answers:
         predict = self._subject.model.predict
-        return isolate_failures(lambda start, stop: predict(self._array[start:stop]),
-                                len(self._array))
+        return isolate_failures(
+            lambda start, stop: predict(self._array[start:stop]), len(self._array)
+        )
 
 
 class _FrameBatch:
@@ -99,12 +115,14 @@ class _FrameBatch:
         import pandas as pd
 
         self._subject = subject
-        self._frame = pd.DataFrame({
-            subject.schema.names[column]: subject.schema.characteristics[column].decode(
-                codes[:, column]
-            )
-            for column in subject.columns
-        })
+        self._frame = pd.DataFrame(
+            {
+                subject.schema.names[column]: subject.schema.characteristics[column].decode(
+                    codes[:, column]
+                )
+                for column in subject.columns
+            }
+        )
 
     def overwrite(self, column: int, codes: Codes | int) -> None:
         characteristic = self._subject.schema.characteristics[column]
@@ -115,15 +133,22 @@ class _FrameBatch:
 
     def run(self) -> Answers:
         predict = self._subject.model.predict
-        return isolate_failures(lambda start, stop: predict(self._frame.iloc[start:stop]),
-                                len(self._frame))
+        return isolate_failures(
+            lambda start, stop: predict(self._frame.iloc[start:stop]), len(self._frame)
+        )
 
 
 def _require_pandas() -> None:
     try:
         import pandas  # noqa: F401 - only whether it is there
     except ImportError:
-        raise RequestError([
-            Mistake("needs-pandas", "subject", "this model is fed with a DataFrame, and pandas is "
-                    "not installed", "run: pip install 'themis-fairness[models]'")
-        ]) from None
+        raise RequestError(
+            [
+                Mistake(
+                    "needs-pandas",
+                    "subject",
+                    "this model is fed with a DataFrame, and pandas is not installed",
+                    "run: pip install 'themis-fairness[models]'",
+                )
+            ]
+        ) from None

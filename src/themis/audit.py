@@ -1,0 +1,199 @@
+"""An audit: one subject, one schema, one seed; everything measured in it shares what was run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from themis.characteristics import Value
+from themis.errors import SubjectError
+from themis.events import Listener, ignore
+from themis.inputs import set_name
+from themis.outcomes import DEFAULT_FAVOURABLE, Labels
+from themis.populations import Population
+from themis.results import CausalScore, GroupScore, Measure, Result, Score
+from themis.runner import Budget, Runner, TooManyFailuresError
+from themis.sampling import Sampler
+from themis.schema import Schema
+from themis.scores import Scorer
+from themis.settings import Settings, Stopping
+from themis.subjects.loading import subject_from, subject_from_options
+
+
+class Audit:
+    """Measures how much a subject discriminates.
+
+    `subject` is a function of a dictionary, `themis.batch(f)`, `themis.keywords(f)`, or an object
+    with `predict`. The settings given here are the defaults of every measurement.
+
+    >>> schema = Schema(race=["green", "purple"], savings=range(0, 100))
+    >>> def loan(person):
+    ...     return person["savings"] > (50 if person["race"] == "green" else 60)
+    >>> audit = Audit(loan, schema, seed=42)
+    >>> audit.causal("race").score
+    0.1
+    """
+
+    def __init__(
+        self,
+        subject: Any,
+        schema: Schema,
+        *,
+        seed: int = 0,
+        stopping: Stopping = "certified",
+        favourable: Iterable[Value] = DEFAULT_FAVOURABLE,
+        confidence: float = 0.99,
+        error: float = 0.05,
+        max_executions: int | None = None,
+        max_seconds: float | None = None,
+        max_assignments: int = 1_000,
+        max_failures: float = 0.0,
+        listen: Listener = ignore,
+    ) -> None:
+        self.schema = schema
+        self.settings = Settings(
+            confidence=confidence,
+            error=error,
+            seed=seed,
+            stopping=stopping,
+            max_executions=max_executions,
+            max_seconds=max_seconds,
+            max_assignments=max_assignments,
+        )
+        self._favourable = tuple(favourable)
+        self.runner = Runner(
+            subject_from(subject, schema), Labels(self._favourable), max_failures=max_failures
+        )
+        self.population = Population.of(schema)
+        self.sampler = Sampler(self.population, self.runner, seed, listen)
+        self._scorer = Scorer(self.sampler)
+
+    @classmethod
+    def from_file(cls, path: str | Path = "themis.toml", **overrides: Any) -> Audit:
+        """The audit that a `themis.toml` (or `[tool.themis]`) describes.
+
+        Keyword arguments override what the file says.
+        """
+        from themis.config import read_config
+
+        config = read_config(Path(path))
+        spec = config.subject
+        subject = subject_from_options(spec.kind, spec.options, config.schema, config.folder)
+        settings = config.settings
+        options: dict[str, Any] = {
+            "favourable": spec.favourable,
+            "max_failures": spec.max_failures,
+            **{name: getattr(settings, name) for name in settings.__dataclass_fields__},
+        }
+        return cls(subject, config.schema, **{**options, **overrides})
+
+    def causal(self, *against: str, **settings: Any) -> CausalScore:
+        """The causal score of a set (Def. 3.7): `audit.causal("race", error=0.01)`."""
+        score = self._measure(against, "causal", settings)
+        assert isinstance(score, CausalScore)
+        return score
+
+    def group(self, *against: str, **settings: Any) -> GroupScore:
+        """The group score of a set (Def. 3.5, 3.6): `audit.group("race", "sex")`."""
+        score = self._measure(against, "group", settings)
+        assert isinstance(score, GroupScore)
+        return score
+
+    def score(
+        self,
+        sets: Iterable[Sequence[str]],
+        measures: Sequence[Measure] = ("causal", "group"),
+        *,
+        command: str = "score",
+    ) -> Result:
+        """Several sets and measures within one budget, as one result that can be saved."""
+        started, clock = datetime.now(UTC), time.monotonic()
+        columns = [self.schema.columns_of(each) for each in sets]
+        self.runner.start(self._budget(self.settings))
+        scores: list[Score] = []
+        problem = None
+        try:
+            for each in columns:
+                for measure in measures:
+                    scores.append(self._scorer.measure(each, measure, self.settings))
+                    if scores[-1].stopped == "interrupted":
+                        raise KeyboardInterrupt
+        except TooManyFailuresError as error:
+            problem = error
+        except KeyboardInterrupt:
+            if not self.sampler.keep_on_interrupt:
+                raise
+            problem = None
+        timing = {
+            "started": started.isoformat(timespec="seconds"),
+            "seconds": round(time.monotonic() - clock, 3),
+            "executor": "in process",
+        }
+        result = self._result(command, tuple(scores), timing)
+        if problem is not None or self.runner.fails_too_often:
+            raise SubjectError(self.runner.failure_message(), result=result)
+        return result
+
+    def _measure(self, against: tuple[str, ...], measure: Measure, settings: Any) -> Score:
+        own = replace(self.settings, **settings)
+        names = [name for part in against for name in part.split(",")]
+        columns = self.schema.columns_of(names, where="against")
+        self.runner.start(self._budget(own))
+        score = self._scorer.measure(columns, measure, own)
+        if self.runner.fails_too_often:
+            raise SubjectError(self.runner.failure_message(), result=score)
+        return score
+
+    def _budget(self, settings: Settings) -> Budget:
+        return Budget(settings.max_executions, settings.max_seconds)
+
+    def _result(self, command: str, scores: tuple[Score, ...], timing: Any) -> Result:
+        stops = {score.stopped for score in scores}
+        stopped = next((each for each in ("interrupted", "budget") if each in stops), "done")
+        runner = self.runner
+        return Result(
+            command=command,
+            seed=self.settings.seed,
+            subject={"kind": runner.subject.kind, "fingerprint": runner.subject.fingerprint()},
+            schema=self.schema.to_dict(),
+            scores=scores,
+            executions=runner.executions,
+            cache_hits=runner.cache_hits,
+            stopped=stopped,
+            failures={
+                kind: {
+                    "count": count,
+                    "input": runner.failures.examples[kind][0],
+                    "message": runner.failures.examples[kind][1],
+                }
+                for kind, count in sorted(runner.failures.counts.items())
+            },
+            notes=tuple(self._notes()),
+            timing=timing,
+        )
+
+    def _notes(self) -> Iterable[str]:
+        """What a reader must know before believing a score."""
+        yield from self.population.warnings
+        labels = self.runner.labels
+        if self.runner.executions < 20 or not labels.labels:
+            return
+        if not labels.favourable.any():
+            seen = ", ".join(repr(each) for each in labels.labels[:5])
+            wanted = ", ".join(repr(each) for each in self._favourable)
+            yield (
+                f"no output was favourable: the subject gave {seen}; favourable is {wanted}. "
+                "Group scores mean nothing until `favourable` names an output"
+            )
+        elif len(labels.labels) == 1:
+            yield (
+                f"the subject gave the same output, {labels.labels[0]!r}, in all "
+                f"{self.runner.executions:,} executions"
+            )
+
+    def __repr__(self) -> str:
+        return f"Audit({self.runner.subject.kind}, against any of {set_name(self.schema.names)})"

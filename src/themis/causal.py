@@ -1,0 +1,256 @@
+"""The causal score (Def. 3.7): the fraction of rows of a set's table that are not constant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.estimation import Interval, ProportionRule, anytime_interval
+from themis.harm import WIDTH_LIMIT, HarmTally
+from themis.outcomes import NOT_RUN, Cells
+from themis.results import CausalScore
+from themis.sampling import Cost, Sampler, budget_ended
+from themis.settings import Settings
+from themis.streams import PERMUTATION_LIMIT, ShuffledInputs
+from themis.tables import CONSTANT, FLIP, UNKNOWN, Rows, Variants, row_states
+from themis.witnesses import FlipPool
+
+WHOLE_WIDTH = 16  # sets up to this many assignments have their first rows run whole
+FINITE_FACTOR = 20  # beyond this many contexts per sample, drawing without replacement is no gain
+
+Source = Callable[[int, int, bool], tuple[Rows, Cells]]  # rows start..stop, until a flip or whole
+
+
+def measure_causal(sampler: Sampler, variants: Variants, settings: Settings) -> CausalScore:
+    """The causal score of a set, sampled until it is known to ± error, or the budget ends.
+
+    Guarantee: low ≤ truth ≤ high with the stated confidence, at whatever row the run stopped.
+    """
+    cost = Cost(sampler.runner)
+    source, contexts = _source(sampler, variants, settings)
+    rule = ProportionRule(settings.confidence, settings.error, contexts)
+    rows = _CausalRows(sampler, variants, whole_rows=_whole_rows(variants, rule))
+    stopped = "budget"
+    try:
+        for target in _looks(rule, contexts):
+            rows.advance(source, target, settings)
+            if rows.count < target:
+                break
+            if rows.is_known(rule, settings):
+                stopped = "exhausted" if rows.count == contexts else "error reached"
+                break
+    except KeyboardInterrupt:
+        if not sampler.keep_on_interrupt:
+            raise
+        stopped = "interrupted"
+    return rows.score(rule, settings, stopped, cost, contexts)
+
+
+class _CausalRows:
+    """What the rows seen so far say."""
+
+    def __init__(self, sampler: Sampler, variants: Variants, *, whole_rows: int) -> None:
+        self.sampler = sampler
+        self.variants = variants
+        self.whole_rows = whole_rows
+        self.count = self.flips = self.unknown = 0
+        labels = sampler.runner.labels
+        self.pool = FlipPool(sampler.runner.schema, labels)
+        fits = variants.complete and variants.width <= WIDTH_LIMIT
+        self.tally = HarmTally(variants.assignments, labels) if fits else None
+
+    def advance(self, source: Source, target: int, settings: Settings) -> None:
+        """Run rows up to the target, or as far as the budget goes."""
+        width = self.variants.width
+        while self.count < target:
+            whole = self.count < self.whole_rows
+            stop = min(target, self.whole_rows) if whole else target
+            for first, last in self.sampler.blocks(self.count, stop, width):
+                self._take(*source(first, last, not whole), whole=whole)
+                self.count = last
+                interval = self.anytime(settings)
+                self.sampler.tell(
+                    "causal",
+                    self.variants.assignments,
+                    self.count,
+                    target,
+                    interval.low,
+                    interval.high,
+                )
+            if self.count < stop:
+                return
+
+    def _take(self, rows: Rows, cells: Cells, *, whole: bool) -> None:
+        states = row_states(cells)
+        if not self.variants.complete:
+            states[states == CONSTANT] = UNKNOWN  # an assignment that was not tried may flip it
+        self.flips += int((states == FLIP).sum())
+        self.unknown += int((states == UNKNOWN).sum())
+        self.pool.add_table(self.variants, rows, cells, states)
+        if whole and self.tally is not None:
+            self.tally.add(cells)
+
+    def is_known(self, rule: ProportionRule, settings: Settings) -> bool:
+        """Whether the score is known to ± error at this look."""
+        if not self.unknown:
+            return rule.done(self.flips, self.count)
+        if self.count == rule.population:
+            return True
+        interval = self.anytime(settings)
+        possible = (self.flips + self.unknown) / self.count
+        return (
+            interval.low >= interval.score - settings.error
+            and interval.high <= possible + settings.error
+        )
+
+    def anytime(self, settings: Settings) -> Interval:
+        """The interval that holds whenever the run stops."""
+        return anytime_interval(
+            self.flips, self.flips + self.unknown, self.count, settings.confidence
+        )
+
+    def score(
+        self,
+        rule: ProportionRule,
+        settings: Settings,
+        stopped: str,
+        cost: Cost,
+        contexts: int | None,
+    ) -> CausalScore:
+        """The score with all that belongs to it."""
+        known = stopped in ("error reached", "exhausted")
+        if known and not self.unknown:
+            interval = rule.interval(self.flips, self.count)
+        elif self.count:
+            interval = anytime_interval(
+                self.flips,
+                self.flips + self.unknown,
+                self.count,
+                settings.confidence,
+                population=contexts,
+            )
+        else:
+            interval = Interval(0.0, 0.0, 1.0)
+        tally = self.tally if self.tally is not None and self.tally.contexts else None
+        notes = [budget_ended(settings)] if not known else []
+        if not self.variants.complete and self.unknown:
+            notes.append(
+                f"{self.variants.assignments.count:,} assignments are too many to try: "
+                f"{self.variants.width:,} were, so the score is a lower bound"
+            )
+        return CausalScore(
+            measure="causal",
+            against=self.variants.assignments.names,
+            score=interval.score,
+            low=interval.low,
+            high=interval.high,
+            confidence=settings.confidence,
+            error=settings.error,
+            method="exact" if stopped == "exhausted" and not self.unknown else "sampled",
+            samples=self.count,
+            stopped=stopped,
+            stopping=settings.stopping,
+            executions=cost.executions,
+            cache_hits=cost.cache_hits,
+            lower_bound=not self.variants.complete and self.unknown > 0,
+            unknown=self.unknown,
+            notes=tuple(notes),
+            witnesses=self.pool.choose(),
+            flip_rate=None if tally is None else tally.flip_rate,
+            direction=() if tally is None else tally.changes(),
+        )
+
+
+def _whole_rows(variants: Variants, rule: ProportionRule) -> int:
+    """How many first rows to run whole, for the direction of harm and the flip rate.
+
+    They are chosen before anything is seen, so that what they say is not biased by early stops.
+    """
+    if not variants.complete or variants.width > WIDTH_LIMIT:
+        return 0
+    if variants.width <= WHOLE_WIDTH:
+        return rule.first_look
+    return max(10, rule.first_look * WHOLE_WIDTH // variants.width)
+
+
+def _looks(rule: ProportionRule, contexts: int | None) -> Iterator[int]:
+    """The rule's looks, and further ones for runs in which rows stay unknown."""
+    yield from rule.looks()
+    target = rule.max_samples
+    while contexts is None or target < contexts:
+        target = -(-11 * target // 10)
+        if contexts is not None:
+            target = min(target, contexts)
+        yield target
+
+
+def _source(sampler: Sampler, variants: Variants, settings: Settings) -> tuple[Source, int | None]:
+    """Where rows come from; with it, their number when they are drawn without replacement."""
+    finite = _finite_rows(sampler, variants, settings)
+    if finite is not None:
+        return finite
+
+    def from_tables(start: int, stop: int, until_flip: bool) -> tuple[Rows, Cells]:
+        return sampler.tables.fill(variants, start, stop, until_flip=until_flip)
+
+    return from_tables, None
+
+
+def _finite_rows(
+    sampler: Sampler, variants: Variants, settings: Settings
+) -> tuple[Source, int] | None:
+    """Every context once, in random order, where there are few enough of them.
+
+    Contexts that admit the same number of assignments weigh the same, so each is drawn once;
+    otherwise every input is drawn once, and a context comes as often as it has inputs.
+    """
+    population, columns = sampler.population, variants.assignments.columns
+    size = population.size
+    if (
+        not population.uniform
+        or size is None
+        or size > PERMUTATION_LIMIT
+        or not variants.complete
+        or variants.assignments.binned
+    ):
+        return None
+    independent = population.is_independent(columns)
+    contexts = size
+    if independent:
+        for block in population.blocks:
+            if set(block.columns) <= set(columns):
+                contexts //= block.size or 1
+    most = ProportionRule(settings.confidence, settings.error).max_samples
+    if contexts > FINITE_FACTOR * most:
+        return None
+    inputs = ShuffledInputs(population, sampler.seed)
+    order = np.arange(size)
+    if independent:
+        order = _first_of_each_context(inputs.rows(0, size), columns)
+
+    def from_shuffled(start: int, stop: int, until_flip: bool) -> tuple[Rows, Cells]:
+        rows = Rows(inputs.take(order[start:stop]), {})
+        cells = np.full((len(rows), variants.width), NOT_RUN, dtype=np.int8, order="F")
+        sampler.tables.complete(variants, rows, cells, until_flip=until_flip)
+        return rows, cells
+
+    return from_shuffled, contexts
+
+
+def _first_of_each_context(codes: NDArray[Any], columns: tuple[int, ...]) -> NDArray[np.int64]:
+    keys = context_keys(codes, columns)
+    _, first = np.unique(keys, return_index=True)
+    return np.sort(first)
+
+
+def context_keys(codes: NDArray[Any], columns: tuple[int, ...]) -> NDArray[np.int64]:
+    """A number for each input that is the same exactly for inputs with the same context."""
+    keys = np.zeros(len(codes), dtype=np.int64)
+    for column in range(codes.shape[1]):
+        if column not in columns:
+            _, own = np.unique(codes[:, column], return_inverse=True)
+            _, keys = np.unique(keys * (own.max() + 1) + own, return_inverse=True)
+    return keys

@@ -1,0 +1,215 @@
+"""Exact scores: every input that occurs is run, and the definitions are computed as they stand."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.causal import context_keys
+from themis.estimation import Interval
+from themis.group import favourable_ends, group_score
+from themis.harm import WIDTH_LIMIT, HarmTally
+from themis.inputs import Assignments
+from themis.outcomes import NO_COUNTERFACTUAL, NOT_RUN, Cells, Labels
+from themis.results import CausalScore, Group, GroupScore
+from themis.sampling import Cost, Sampler
+from themis.settings import Settings
+from themis.tables import FLIP, UNKNOWN, Rows, Variants, row_states
+from themis.witnesses import FlipPool
+
+CHUNK = 2**18
+DENSE_LIMIT = 2**25  # cells of a table that is built whole
+FREE_ROWS = 1_000  # rows of a binned set's table read from what was run, for people and harm
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Every input that occurs, its output and its probability."""
+
+    codes: NDArray[Any]
+    cells: Cells
+    weights: NDArray[np.float64]
+
+
+def run_domain(sampler: Sampler) -> Domain | None:
+    """Run every input that occurs; None when the budget ends before."""
+    population = sampler.population
+    assert population.size is not None
+    codes, cells, weights = [], [], []
+    position = 0
+    for first, last in sampler.blocks(0, population.size, 1):
+        for start in range(first, last, CHUNK):
+            indices = np.arange(start, min(start + CHUNK, last))
+            part = population.combinations(indices)
+            codes.append(part)
+            cells.append(sampler.runner.run(part))
+            weights.append(population.probabilities(indices))
+        position = last
+    if position < population.size:
+        return None
+    return Domain(np.concatenate(codes), np.concatenate(cells), np.concatenate(weights))
+
+
+def can_be_exact(sampler: Sampler, assignments: Assignments) -> bool:
+    """Whether the definitions can be computed from the outputs of the whole domain."""
+    chosen = set(assignments.columns)
+    width = math.prod(assignments.schema.characteristics[c].size for c in chosen)
+    blocks = sampler.population.blocks
+    contexts = math.prod(b.size or 1 for b in blocks if chosen.isdisjoint(b.columns))
+    return len(assignments.binned) <= 1 and width * contexts <= DENSE_LIMIT
+
+
+def exact_causal(
+    sampler: Sampler, domain: Domain, variants: Variants, settings: Settings, cost: Cost
+) -> CausalScore:
+    """The causal score by Definition 3.7 itself; failed executions leave an interval."""
+    assignments = variants.assignments
+    labels = sampler.runner.labels
+    pool = FlipPool(sampler.runner.schema, labels)
+    tally = HarmTally(assignments, labels) if assignments.count <= WIDTH_LIMIT else None
+    if assignments.binned:
+        low = high = _binned_score(domain, assignments, labels)
+        unknown = 0
+        _read_rows(sampler, variants, pool, tally)
+    else:
+        rows, cells, weights = _dense(domain, assignments)
+        states = row_states(cells)
+        low = float(weights[states == FLIP].sum())
+        high = low + float(weights[states == UNKNOWN].sum())
+        unknown = int((states == UNKNOWN).sum())
+        shuffled = np.random.default_rng(sampler.seed).permutation(len(cells))
+        pool.add_table(variants, rows.take(shuffled), cells[shuffled], states[shuffled])
+        if tally is not None:
+            tally.add(cells, weights)
+    low, high = min(low, 1.0), min(high, 1.0)
+    return CausalScore(
+        measure="causal",
+        against=assignments.names,
+        score=low,
+        low=low,
+        high=high,
+        confidence=settings.confidence,
+        error=settings.error,
+        method="exact",
+        samples=len(domain.cells),
+        stopped="exhausted",
+        stopping=settings.stopping,
+        executions=cost.executions,
+        cache_hits=cost.cache_hits,
+        unknown=unknown,
+        witnesses=pool.choose(),
+        flip_rate=None if tally is None else tally.flip_rate,
+        direction=() if tally is None else tally.changes(),
+    )
+
+
+def exact_group(
+    sampler: Sampler, domain: Domain, variants: Variants, settings: Settings, cost: Cost
+) -> GroupScore:
+    """The group score by Definitions 3.5 and 3.6; failed executions leave an interval."""
+    assignments = variants.assignments
+    own = assignments.index_of(domain.codes)
+    certain, possible = favourable_ends(domain.cells, sampler.runner.labels)
+    totals = np.bincount(own, domain.weights, minlength=assignments.count)
+    counts = np.bincount(own, minlength=assignments.count)
+    present = np.flatnonzero(counts)
+    low = np.bincount(own, domain.weights * certain, assignments.count)[present] / totals[present]
+    high = np.bincount(own, domain.weights * possible, assignments.count)[present] / totals[present]
+    groups = tuple(
+        Group(
+            values=assignments.labels(int(place)),
+            rate=float(low[i]),
+            low=float(low[i]),
+            high=float(high[i]),
+            samples=int(counts[place]),
+        )
+        for i, place in enumerate(present)
+    )
+    certain_spread = max(0.0, float(low.max() - high.min()))
+    possible_spread = max(0.0, float(high.max() - low.min()))
+    score = float(low.max() - low.min())
+    unknown = int((possible & ~certain).sum())
+    if not unknown:
+        certain_spread = possible_spread = score
+    return group_score(
+        groups,
+        Interval(score, certain_spread, possible_spread),
+        settings=settings,
+        cost=cost,
+        against=assignments.names,
+        method="exact",
+        samples=len(domain.cells),
+        stopped="exhausted",
+        unknown=unknown,
+    )
+
+
+def _dense(domain: Domain, assignments: Assignments) -> tuple[Rows, Cells, NDArray[np.float64]]:
+    """The whole table of a set without bins: its contexts, its cells, the contexts' weights."""
+    keys = context_keys(domain.codes, assignments.columns)
+    contexts = int(keys.max()) + 1
+    cells = np.full((contexts, assignments.count), NO_COUNTERFACTUAL, dtype=np.int8, order="F")
+    cells[keys, assignments.index_of(domain.codes)] = domain.cells
+    weights = np.bincount(keys, domain.weights, minlength=contexts).astype(float)
+    _, first = np.unique(keys, return_index=True)
+    return Rows(domain.codes[first], {}), cells, weights
+
+
+def _binned_score(domain: Domain, assignments: Assignments, labels: Labels) -> float:
+    """The causal score of a set with one binned characteristic.
+
+    Each bin is represented by a random member, the input's own bin by its own value. An input
+    keeps its output when its own value's column and those of all other bins' members show one
+    label only; members are drawn independently, so that chance is a product over the bins.
+    """
+    (column,) = assignments.binned
+    characteristic = assignments.schema.characteristics[column]
+    rest = tuple(c for c in assignments.columns if c != column)
+    shown, weights = _shown_labels(domain, assignments.columns, rest, column, characteristic.size)
+    shares = characteristic.value_weights
+    members = np.ones(characteristic.size) if shares is None else shares
+    bins = [slice(*characteristic.level_range(int(b))) for b in characteristic.possible_levels]
+    constant = 0.0
+    for label in range(len(labels.labels)):
+        agrees = (shown == label) | (shown == NO_COUNTERFACTUAL)
+        chance = [agrees[:, b] @ (members[b] / members[b].sum()) for b in bins]
+        for place, own in enumerate(bins):
+            others = np.prod([each for i, each in enumerate(chance) if i != place], axis=0)
+            stays = (weights[:, own] * (shown[:, own] == label)).sum(axis=1)
+            constant += float((stays * others).sum())
+    return 1.0 - constant
+
+
+_MIXED = NOT_RUN  # in `_shown_labels`: two outputs differ already for one member
+
+
+def _shown_labels(
+    domain: Domain, columns: tuple[int, ...], rest: tuple[int, ...], column: int, size: int
+) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
+    """Per context and member of the binned column: the one label that its variants show."""
+    keys = context_keys(domain.codes, columns)
+    contexts = int(keys.max()) + 1
+    place = keys * size + domain.codes[:, column]
+    largest = np.full(contexts * size, NO_COUNTERFACTUAL, dtype=np.int8)
+    smallest = np.full(contexts * size, 127, dtype=np.int8)
+    np.maximum.at(largest, place, domain.cells)
+    np.minimum.at(smallest, place, domain.cells)
+    shown = np.where((largest >= 0) & (largest != smallest), _MIXED, largest).astype(np.int8)
+    weights = np.bincount(place, domain.weights, minlength=contexts * size).astype(float)
+    return shown.reshape(contexts, size), weights.reshape(contexts, size)
+
+
+def _read_rows(
+    sampler: Sampler, variants: Variants, pool: FlipPool, tally: HarmTally | None
+) -> None:
+    """People and harm of a binned set, from rows whose outputs are all known by now."""
+    if not sampler.runner.remembers:
+        return
+    rows, cells = sampler.tables.fill(variants, 0, FREE_ROWS)
+    pool.add_table(variants, rows, cells, row_states(cells))
+    if tally is not None:
+        tally.add(cells)

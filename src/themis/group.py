@@ -1,0 +1,250 @@
+"""The group score (Def. 3.5, 3.6): the spread of the groups' rates of favourable decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.characteristics import Value
+from themis.estimation import (
+    GroupRule,
+    GroupState,
+    IndependentGroupsRule,
+    IndependentGroupsState,
+    Interval,
+)
+from themis.inputs import Assignments
+from themis.outcomes import FAILED, NO_COUNTERFACTUAL, NOT_RUN, Cells, Labels
+from themis.populations import CodeRange, Population
+from themis.results import Group, GroupScore
+from themis.sampling import Cost, Sampler, budget_ended
+from themis.settings import Settings
+from themis.streams import BaseInputs
+from themis.tables import OWN, Variants, mark_impossible
+
+GROUP_BRANCH = 1_000  # streams of single groups are apart from the common one
+
+
+def measure_group(sampler: Sampler, variants: Variants, settings: Settings) -> GroupScore:
+    """The group score of a set, sampled until it is known to ± error, or the budget ends.
+
+    Guarantee: low ≤ truth ≤ high with the stated confidence, at whatever row the run stopped.
+    Groups are compared on common contexts where the set is independent of the rest; otherwise
+    each group is sampled on its own.
+    """
+    columns = variants.assignments.columns
+    if sampler.population.is_independent(columns):
+        return _measure_paired(sampler, variants, settings)
+    return _measure_apart(sampler, variants, settings)
+
+
+def _measure_paired(sampler: Sampler, variants: Variants, settings: Settings) -> GroupScore:
+    cost = Cost(sampler.runner)
+    places = _possible_places(sampler, variants)
+    state = GroupRule(settings.confidence, settings.error).start(len(places))
+    count, stopped = 0, "budget"
+    try:
+        for target in state.rule.looks():
+            active = np.zeros(variants.width, dtype=bool)
+            active[places[state.active]] = True
+            for first, last in sampler.blocks(count, target, int(active.sum())):
+                _, cells = sampler.tables.fill(variants, first, last, active=active)
+                state.add(*favourable_ends(cells[:, active], sampler.runner.labels))
+                count = last
+                sampler.tell("group", variants.assignments, count, target, state.low, state.high)
+            state.look()
+            if count < target:
+                break
+            if state.done:
+                stopped = "error reached"
+                break
+    except KeyboardInterrupt:
+        if not sampler.keep_on_interrupt:
+            raise
+        state.look()
+        stopped = "interrupted"
+    labels = [labels_of(variants, int(place)) for place in places]
+    return _score(state, labels, variants, settings, stopped, count, cost)
+
+
+def _measure_apart(sampler: Sampler, variants: Variants, settings: Settings) -> GroupScore:
+    cost = Cost(sampler.runner)
+    streams, labels = _own_streams(sampler, variants)
+    state = IndependentGroupsRule(settings.confidence, settings.error).start(len(streams))
+    count, stopped = 0, "budget"
+    try:
+        for target in state.rule.looks():
+            active = np.flatnonzero(state.active)
+            for first, last in sampler.blocks(count, target, len(active)):
+                codes = np.concatenate([streams[group].rows(first, last) for group in active])
+                cells = sampler.runner.run(codes).reshape(len(active), last - first)
+                low, high = favourable_ends(cells, sampler.runner.labels)
+                totals = np.zeros((3, len(streams)), dtype=np.int64)
+                totals[0, active] = low.sum(axis=1)
+                totals[1, active] = high.sum(axis=1)
+                totals[2, active] = last - first
+                state.add(*totals)
+                count = last
+                sampler.tell("group", variants.assignments, count, target, state.low, state.high)
+            state.look()
+            if count < target:
+                break
+            if state.done:
+                stopped = "error reached"
+                break
+    except KeyboardInterrupt:
+        if not sampler.keep_on_interrupt:
+            raise
+        state.look()
+        stopped = "interrupted"
+    return _score(state, labels, variants, settings, stopped, count, cost)
+
+
+def _possible_places(sampler: Sampler, variants: Variants) -> NDArray[np.int64]:
+    """The columns that are groups: assignments that a constraint inside the set does not forbid."""
+    rows = sampler.tables.rows(variants.assignments, 0, 1)
+    cells = np.full((1, variants.width), NOT_RUN, dtype=np.int8, order="F")
+    mark_impossible(sampler.runner.schema, variants, rows, cells)
+    own = (variants.levels == OWN).all(axis=1)
+    return np.flatnonzero((cells[0] != NO_COUNTERFACTUAL) & ~own)
+
+
+def _own_streams(
+    sampler: Sampler, variants: Variants
+) -> tuple[list[BaseInputs], list[dict[str, Value]]]:
+    """A stream of inputs for each group that occurs, and the groups' names."""
+    streams, labels = [], []
+    for place in range(variants.width):
+        population = group_population(sampler.population, variants, place)
+        if population is not None:
+            streams.append(group_stream(sampler, variants, place, population))
+            labels.append(labels_of(variants, place))
+    return streams, labels
+
+
+def group_stream(
+    sampler: Sampler, variants: Variants, place: int, population: Population
+) -> BaseInputs:
+    """The inputs of one group, in a random order of its own."""
+    columns = variants.assignments.columns
+    branch = (GROUP_BRANCH + len(columns), *columns, place)
+    return BaseInputs(population, sampler.seed, branch=branch)
+
+
+def group_population(population: Population, variants: Variants, place: int) -> Population | None:
+    """The inputs that have this assignment; None where there are none."""
+    levels = variants.levels[place]
+    if (levels == OWN).any():
+        return None
+    ranges: dict[int, CodeRange] = {
+        column: population.schema.characteristics[column].level_range(int(level))
+        for column, level in zip(variants.assignments.columns, levels, strict=True)
+    }
+    return population.restricted(ranges)
+
+
+def favourable_ends(cells: Cells, labels: Labels) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Certainly favourable, and possibly: a failed execution could have gone either way."""
+    favourable = labels.is_favourable(cells)
+    return favourable, favourable | (cells == FAILED)
+
+
+def labels_of(variants: Variants, place: int) -> dict[str, Value]:
+    """What a column of the table is called, by characteristic."""
+    assignments: Assignments = variants.assignments
+    return {
+        name: assignments.schema.characteristics[column].level_label(int(level))
+        for name, column, level in zip(
+            assignments.names, assignments.columns, variants.levels[place], strict=True
+        )
+    }
+
+
+def _score(
+    state: GroupState | IndependentGroupsState,
+    labels: Sequence[dict[str, Value]],
+    variants: Variants,
+    settings: Settings,
+    stopped: str,
+    count: int,
+    cost: Cost,
+) -> GroupScore:
+    interval = state.interval()
+    groups = tuple(
+        Group(values=values, rate=each.score, low=each.low, high=each.high, samples=int(trials))
+        for values, each, trials in zip(labels, state.group_intervals(), state.trials, strict=True)
+    )
+    failed = int((state.favourable_high - state.favourable_low).sum())
+    notes = [] if stopped == "error reached" else [budget_ended(settings)]
+    if not variants.complete:
+        notes.append(
+            f"{variants.assignments.count:,} groups are too many to try: "
+            f"{len(groups):,} were, so the score is a lower bound"
+        )
+        interval = Interval(interval.score, interval.low, 1.0)
+    return group_score(
+        groups,
+        interval,
+        against=variants.assignments.names,
+        settings=settings,
+        stopped=stopped,
+        samples=count,
+        cost=cost,
+        unknown=failed,
+        notes=tuple(notes),
+        lower_bound=not variants.complete,
+    )
+
+
+@dataclass(frozen=True)
+class ImpactRatio:
+    """The lowest rate divided by the highest, with what the groups' intervals allow."""
+
+    ratio: float | None
+    low: float | None
+    high: float | None
+
+    @classmethod
+    def of(cls, groups: Sequence[Group]) -> ImpactRatio:
+        """The ratio of these groups; None where no group has a favourable decision."""
+        best = max((group.rate for group in groups), default=0.0)
+        if not best:
+            return cls(None, None, None)
+        ratio = min(group.rate for group in groups) / best
+        low = min(group.low for group in groups) / max(group.high for group in groups)
+        floor = max(group.low for group in groups)
+        ceiling = min(group.high for group in groups)
+        return cls(ratio, low, min(ceiling / floor, 1.0) if floor > 0 else 1.0)
+
+
+def group_score(
+    groups: tuple[Group, ...],
+    interval: Interval,
+    *,
+    settings: Settings,
+    cost: Cost,
+    **details: Any,
+) -> GroupScore:
+    """The result for these groups, with the impact ratio."""
+    impact = ImpactRatio.of(groups)
+    fields: Mapping[str, Any] = {"method": "sampled", **details}
+    return GroupScore(
+        measure="group",
+        score=interval.score,
+        low=interval.low,
+        high=interval.high,
+        confidence=settings.confidence,
+        error=settings.error,
+        stopping=settings.stopping,
+        executions=cost.executions,
+        cache_hits=cost.cache_hits,
+        groups=groups,
+        impact_ratio=impact.ratio,
+        impact_ratio_low=impact.low,
+        impact_ratio_high=impact.high,
+        **fields,
+    )

@@ -1,0 +1,168 @@
+"""The procedures of the 2017 paper, as printed: the baseline of every comparison."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from themis.estimation import Interval, PaperRule
+from themis.group import favourable_ends, group_population, group_score, group_stream, labels_of
+from themis.inputs import Assignments
+from themis.outcomes import NOT_RUN, Cells
+from themis.results import CausalScore, Group, GroupScore
+from themis.sampling import CELLS, Cost, Sampler, budget_ended
+from themis.settings import Settings
+from themis.tables import FLIP, Rows, Variants, mark_impossible, row_states
+from themis.witnesses import FlipPool
+
+NOT_CERTIFIED = (
+    "the paper's stopping rule: this interval is what it claims, not what it holds; "
+    "it fails most often for scores near 0"
+)
+
+
+def paper_causal(sampler: Sampler, variants: Variants, settings: Settings) -> CausalScore:
+    """Algorithm 2 with its own stopping rule; executes exactly what it would one by one."""
+    cost = Cost(sampler.runner)
+    rule = PaperRule(settings.confidence, settings.error)
+    pool = FlipPool(sampler.runner.schema, sampler.runner.labels)
+    samples = flips = 0
+    stopped = "budget"
+    while True:
+        target = samples + rule.safe_steps(flips, samples)
+        for first, last in sampler.blocks(samples, target, variants.width):
+            rows, cells = algorithm_2_rows(sampler, variants, first, last)
+            states = row_states(cells)
+            pool.add_table(variants, rows, cells, states)
+            flips += int((states == FLIP).sum())
+            samples = last
+            margin = rule.margin(flips, samples)
+            sampler.tell(
+                "causal",
+                variants.assignments,
+                samples,
+                rule.max_samples,
+                max(0.0, flips / samples - margin),
+                min(1.0, flips / samples + margin),
+            )
+        if samples < target:
+            break
+        if rule.stops(flips, samples):
+            stopped = "error reached"
+            break
+    interval = rule.interval(flips, samples) if samples else Interval(0.0, 0.0, 1.0)
+    notes = (
+        (NOT_CERTIFIED,) if stopped == "error reached" else (NOT_CERTIFIED, budget_ended(settings))
+    )
+    return CausalScore(
+        measure="causal",
+        against=variants.assignments.names,
+        score=interval.score,
+        low=interval.low,
+        high=interval.high,
+        confidence=settings.confidence,
+        error=settings.error,
+        method="sampled",
+        samples=samples,
+        stopped=stopped,
+        stopping=settings.stopping,
+        executions=cost.executions,
+        cache_hits=cost.cache_hits,
+        notes=notes,
+        witnesses=pool.choose(),
+    )
+
+
+def algorithm_2_rows(
+    sampler: Sampler, variants: Variants, start: int, stop: int
+) -> tuple[Rows, Cells]:
+    """Lines 4 to 20 for several k₀: first k₀ itself, then its variants until one differs."""
+    tables = sampler.tables
+    rows = tables.rows(variants.assignments, start, stop)
+    cells = np.full((len(rows), variants.width), NOT_RUN, dtype=np.int8, order="F")
+    mark_impossible(sampler.runner.schema, variants, rows, cells)
+    each = np.arange(len(rows))
+    own = variants.assignments.index_of(rows.codes)
+    tables.run_cells(variants, rows, cells, each, own)
+    for place in range(variants.width):
+        alive = each[(row_states(cells) != FLIP) & (cells[:, place] == NOT_RUN)]
+        for first in range(0, len(alive), CELLS):
+            part = alive[first : first + CELLS]
+            tables.run_cells(variants, rows, cells, part, np.full(len(part), place))
+    return rows, cells
+
+
+def paper_group(sampler: Sampler, variants: Variants, settings: Settings) -> GroupScore:
+    """Algorithm 1: each group on inputs of its own, with the paper's stopping rule."""
+    cost = Cost(sampler.runner)
+    rule = PaperRule(settings.confidence, settings.error)
+    groups: list[Group] = []
+    stopped = "error reached"
+    for place in range(variants.width):
+        group, finished = _paper_rate(sampler, variants, place, rule)
+        if group is not None:
+            groups.append(group)
+        if not finished:
+            stopped = "budget"
+            break
+        rates = [each.rate for each in groups]
+        spread = max(rates, default=0.0) - min(rates, default=0.0)
+        sampler.tell(
+            "group",
+            variants.assignments,
+            place + 1,
+            variants.width,
+            max(0.0, spread - rule.error),
+            min(1.0, spread + rule.error),
+        )
+    rates = [each.rate for each in groups]
+    spread = max(rates, default=0.0) - min(rates, default=0.0)
+    interval = Interval(spread, max(0.0, spread - rule.error), min(1.0, spread + rule.error))
+    if stopped == "budget":
+        interval = Interval(spread, 0.0, 1.0)
+    return group_score(
+        tuple(groups),
+        interval,
+        settings=settings,
+        cost=cost,
+        against=variants.assignments.names,
+        samples=sum(each.samples for each in groups),
+        stopped=stopped,
+        notes=(NOT_CERTIFIED,) if stopped != "budget" else (NOT_CERTIFIED, budget_ended(settings)),
+    )
+
+
+def _paper_rate(
+    sampler: Sampler, variants: Variants, place: int, rule: PaperRule
+) -> tuple[Group | None, bool]:
+    """Lines 3 to 19: one group's rate, and whether the budget let it finish."""
+    population = group_population(sampler.population, variants, place)
+    if population is None:
+        return None, True
+    stream = group_stream(sampler, variants, place, population)
+    samples = count = 0
+    while True:
+        target = samples + rule.safe_steps(count, samples)
+        for first, last in sampler.blocks(samples, target, 1):
+            cells = sampler.runner.run(stream.rows(first, last))
+            count += int(favourable_ends(cells, sampler.runner.labels)[0].sum())
+            samples = last
+        finished = samples == target
+        if not finished or rule.stops(count, samples):
+            break
+    if not samples:
+        return None, False
+    interval = rule.interval(count, samples)
+    group = Group(
+        values=labels_of(variants, place),
+        rate=interval.score,
+        low=interval.low,
+        high=interval.high,
+        samples=samples,
+    )
+    return group, finished
+
+
+def paper_variants(assignments: Assignments) -> Variants:
+    """All assignments in the order of the values: the paper knows no cap."""
+    levels = assignments.levels(np.arange(assignments.count))
+    return Variants(assignments, levels, complete=True)

@@ -1,0 +1,116 @@
+"""Sampling within a budget: which rows to run next, and telling those who watch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from themis.events import Listener, Progress, ignore
+from themis.inputs import Assignments
+from themis.populations import Population
+from themis.runner import Runner
+from themis.settings import Settings
+from themis.streams import BaseInputs
+from themis.tables import Tables
+
+CELLS = 2**21  # outputs held at once: memory stays flat
+SLOW_SECONDS = 0.5  # a block takes about this long, so that budgets and Ctrl-C are met soon
+FIRST_ROWS = 16  # rows of the first block of a subject whose speed is not known yet
+
+
+@dataclass
+class Sampler:
+    """The parts of one run: population, runner, common base inputs and their tables."""
+
+    population: Population
+    runner: Runner
+    seed: int
+    listen: Listener = ignore
+    keep_on_interrupt: bool = False  # give what was learned instead of raising KeyboardInterrupt
+    block_rows: int | None = None  # a fixed size for blocks, instead of one that fits the subject
+    base: BaseInputs = field(init=False)
+    tables: Tables = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.base = BaseInputs(self.population, self.seed)
+        self.tables = Tables(self.base, self.runner)
+
+    def assignments(self, columns: tuple[int, ...]) -> Assignments:
+        """The assignments of a set of columns."""
+        return Assignments(self.population.schema, columns)
+
+    def blocks(self, start: int, stop: int, width: int) -> Iterator[tuple[int, int]]:
+        """Cut rows start..stop into blocks; ends early when the budget does.
+
+        How the rows are cut never changes a result.
+        """
+        while start < stop:
+            rows = min(stop - start, self._rows(width))
+            left = self.runner.executions_left
+            if rows * width > left:
+                rows = int(left // width)
+            if rows < 1 or self.runner.out_of_time:
+                return
+            yield start, start + rows
+            start += rows
+
+    def _rows(self, width: int) -> int:
+        if self.block_rows is not None:
+            return self.block_rows
+        rows = max(CELLS // width, 1)
+        seconds = self.runner.seconds_per_execution
+        if seconds is None:
+            return rows if self.runner.subject.vectorised else min(rows, FIRST_ROWS)
+        return min(rows, max(int(SLOW_SECONDS / (seconds * width)), 1))
+
+    def tell(
+        self,
+        measure: str,
+        assignments: Assignments,
+        samples: int,
+        expected: int,
+        low: float,
+        high: float,
+    ) -> None:
+        """Send a progress event."""
+        self.listen(
+            Progress(
+                measure, assignments.names, samples, expected, low, high, self.runner.executions
+            )
+        )
+
+
+@dataclass
+class Cost:
+    """What one measurement cost: counts from the moment it was made."""
+
+    runner: Runner
+    executions_before: int = field(init=False)
+    hits_before: int = field(init=False)
+    started: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self.executions_before = self.runner.executions
+        self.hits_before = self.runner.cache_hits
+
+    @property
+    def executions(self) -> int:
+        return self.runner.executions - self.executions_before
+
+    @property
+    def cache_hits(self) -> int:
+        return self.runner.cache_hits - self.hits_before
+
+
+def budget_ended(settings: Settings) -> str:
+    """The note for a run that ended with its budget."""
+    limits = []
+    if settings.max_executions is not None:
+        limits.append(f"max_executions = {settings.max_executions:,}")
+    if settings.max_seconds is not None:
+        limits.append(f"max_seconds = {settings.max_seconds:g}")
+    return (
+        f"the budget ended ({', '.join(limits) or 'interrupted'}) before the interval was as "
+        "narrow as asked; it holds all the same"
+    )

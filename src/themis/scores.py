@@ -1,0 +1,87 @@
+"""Scores of a given set (use 1 of the paper): exact where that is no dearer, else sampled."""
+
+from __future__ import annotations
+
+import math
+
+from themis.causal import measure_causal
+from themis.errors import Mistake, RequestError
+from themis.estimation import ProportionRule
+from themis.exact import Domain, can_be_exact, exact_causal, exact_group, run_domain
+from themis.group import measure_group
+from themis.inputs import Assignments, set_name
+from themis.outcomes import FAILED
+from themis.paper import paper_causal, paper_group, paper_variants
+from themis.results import Measure, Score
+from themis.sampling import Cost, Sampler
+from themis.settings import Settings
+from themis.tables import Variants
+
+EXACT_LIMIT = 2**24
+PROBES = 8  # inputs run to learn how long the whole domain would take
+PAPER_ASSIGNMENTS = 2**20  # the paper's procedure tries all of them, so they must fit in memory
+
+
+class Scorer:
+    """Measures sets, and remembers the whole domain once it was run."""
+
+    def __init__(self, sampler: Sampler) -> None:
+        self.sampler = sampler
+        self._domain: Domain | None = None
+
+    def measure(self, columns: tuple[int, ...], measure: Measure, settings: Settings) -> Score:
+        """The causal or group score of a set of columns."""
+        assignments = self.sampler.assignments(columns)
+        if settings.stopping == "paper":
+            _check_paper(assignments, settings)
+            procedure = paper_causal if measure == "causal" else paper_group
+            return procedure(self.sampler, paper_variants(assignments), settings)
+        variants = Variants.of(assignments, limit=settings.max_assignments, base=self.sampler.base)
+        cost = Cost(self.sampler.runner)
+        domain = self._whole_domain(assignments, settings)
+        if domain is not None and not (assignments.binned and (domain.cells == FAILED).any()):
+            complete = paper_variants(assignments)
+            exact = exact_causal if measure == "causal" else exact_group
+            return exact(self.sampler, domain, complete, settings, cost)
+        if measure == "causal":
+            return measure_causal(self.sampler, variants, settings)
+        return measure_group(self.sampler, variants, settings)
+
+    def _whole_domain(self, assignments: Assignments, settings: Settings) -> Domain | None:
+        """All outputs, if running everything costs no more than sampling might."""
+        if not can_be_exact(self.sampler, assignments):
+            return None
+        if self._domain is None:
+            size = self.sampler.population.size
+            most = ProportionRule(settings.confidence, settings.error).max_samples
+            limit = min(most * assignments.count, EXACT_LIMIT)
+            if size is None or size > min(limit, self.sampler.runner.executions_left):
+                return None
+            if not self._has_time_for(size):
+                return None
+            self._domain = run_domain(self.sampler)
+        return self._domain
+
+    def _has_time_for(self, executions: int) -> bool:
+        """Whether so many executions surely fit in the time that is left."""
+        runner = self.sampler.runner
+        if math.isinf(runner.seconds_left):
+            return True
+        if runner.seconds_per_execution is None:
+            runner.run(self.sampler.base.rows(0, PROBES))
+        return 2 * executions * (runner.seconds_per_execution or 0.0) < runner.seconds_left
+
+
+def _check_paper(assignments: Assignments, settings: Settings) -> None:
+    if assignments.count > PAPER_ASSIGNMENTS:
+        raise RequestError(
+            [
+                Mistake(
+                    "too-many-assignments",
+                    "stopping",
+                    f"the paper's procedure tries all {assignments.count:,} assignments of "
+                    f"{set_name(assignments.names)}",
+                    'use stopping = "certified", or bins',
+                )
+            ]
+        )

@@ -1,0 +1,143 @@
+"""From what the user gave, an object or `module:attribute`, to a subject that can be run."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from themis.errors import Mistake, RequestError, suggest
+from themis.schema import Schema
+from themis.subjects.base import Subject
+from themis.subjects.functions import BatchFunction, InputTable, RowFunction
+from themis.subjects.models import Model
+
+
+@dataclass(frozen=True)
+class batch:  # noqa: N801 - reads as a verb: themis.batch(predict)
+    """Marks a function of a whole table of inputs: `Audit(themis.batch(predict), schema)`.
+
+    The function gets an `InputTable` (column name → numpy array) and returns one output per row.
+    """
+
+    function: Callable[[InputTable], Any]
+
+
+@dataclass(frozen=True)
+class keywords:  # noqa: N801 - reads as a verb: themis.keywords(decide)
+    """Marks a function of keyword arguments: `Audit(themis.keywords(decide), schema)`."""
+
+    function: Callable[..., Any]
+
+
+def subject_from(thing: Any, schema: Schema) -> Subject:
+    """The subject for an object: a marked function, anything with `predict`, or a function."""
+    if isinstance(thing, batch):
+        return BatchFunction(thing.function, schema)
+    if isinstance(thing, keywords):
+        return RowFunction(thing.function, schema, keywords=True)
+    if callable(getattr(thing, "predict", None)) and not isinstance(thing, type):
+        return Model(thing, schema)
+    if callable(thing):
+        return RowFunction(thing, schema)
+    if hasattr(thing, "load") and hasattr(thing, "vectorised"):
+        return thing  # type: ignore[no-any-return]  # a subject already
+    raise RequestError(
+        [
+            Mistake(
+                "not-a-subject",
+                "subject",
+                f"{thing!r} can't decide anything",
+                "give a function, themis.batch(function), or an object with predict",
+            )
+        ]
+    )
+
+
+def subject_from_options(
+    kind: str, options: Mapping[str, Any], schema: Schema, folder: Path
+) -> Subject:
+    """The subject that the `[subject]` table of a file describes."""
+    if kind == "python":
+        function = load_attribute(options["function"], folder, where="subject.function")
+        call = options.get("call", "row")
+        if not callable(function):
+            raise _unusable(
+                "subject.function", f"{options['function']!r} is not callable", "name a function"
+            )
+        if call == "batch":
+            return BatchFunction(function, schema)
+        return RowFunction(function, schema, keywords=call == "keywords")
+    if kind == "model" and "object" in options:
+        model = load_attribute(options["object"], folder, where="subject.object")
+        if not callable(getattr(model, "predict", None)):
+            raise _unusable(
+                "subject.object",
+                f"{options['object']!r} has no predict method",
+                "name a fitted model",
+            )
+        return Model(model, schema)
+    what = "model files" if kind == "model" else f"subjects of kind {kind!r}"
+    raise _unusable(
+        "subject.kind",
+        f"this version can't run {what} yet",
+        'use kind = "python" with a function that calls it',
+    )
+
+
+def load_attribute(path: str, folder: Path, *, where: str) -> Any:
+    """The object that `module:attribute` names, with the folder on the import path."""
+    module_name, _, attribute = path.partition(":")
+    if not module_name or not attribute:
+        raise _unusable(
+            where, f"{path!r} is not of the form module:attribute", "write for example loan:decide"
+        )
+    module = _import(module_name, folder, where)
+    thing: Any = module
+    for part in attribute.split("."):
+        try:
+            thing = getattr(thing, part)
+        except AttributeError:
+            names = [name for name in dir(thing) if not name.startswith("_")]
+            raise _unusable(
+                where,
+                f"{module_name!r} has no {part!r}",
+                suggest(part, names) if names else "define it",
+            ) from None
+    return thing
+
+
+def _import(name: str, folder: Path, where: str) -> Any:
+    place = str(folder.resolve())
+    sys.path.insert(0, place)
+    try:
+        importlib.invalidate_caches()
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name and name.split(".")[0] != error.name.split(".")[0]:
+            raise _unusable(
+                where,
+                f"{name!r} needs the module {error.name!r}, which is not installed",
+                f"install {error.name}",
+            ) from error
+        found = sorted(path.stem for path in folder.glob("*.py"))
+        raise _unusable(
+            where,
+            f"there is no module {name!r} in {folder}",
+            suggest(name, found) if found else "give the folder with the module",
+        ) from None
+    except Exception as error:
+        raise _unusable(
+            where,
+            f"importing {name!r} failed with {type(error).__name__}: {error}",
+            "mend the module",
+        ) from error
+    finally:
+        sys.path.remove(place)
+
+
+def _unusable(where: str, problem: str, remedy: str) -> RequestError:
+    return RequestError([Mistake("subject", where, problem, remedy)])
