@@ -2,25 +2,32 @@
 
 >>> import themis
 >>> schema = themis.Schema(race=["green", "purple"], age=themis.Integers(18, 120))
+
+The names below are imported when they are first used, so that `themis --help` is quick.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from themis._version import __version__
-from themis.audit import Audit
-from themis.characteristics import Integers, Reals, Values
-from themis.errors import (
-    ConfigError,
-    Mistake,
-    MistakesError,
-    RequestError,
-    SchemaError,
-    SubjectError,
-    ThemisError,
-)
-from themis.events import Progress
-from themis.results import CausalScore, Group, GroupScore, Harm, Result, Witness
-from themis.schema import Schema
-from themis.subjects.functions import InputTable
-from themis.subjects.loading import batch, keywords
+
+if TYPE_CHECKING:
+    from themis.audit import Audit
+    from themis.characteristics import Integers, Reals, Values
+    from themis.errors import (
+        ConfigError,
+        Mistake,
+        MistakesError,
+        RequestError,
+        SchemaError,
+        SubjectError,
+        ThemisError,
+    )
+    from themis.events import Progress
+    from themis.results import CausalScore, Group, GroupScore, Harm, Result, Witness
+    from themis.schema import Schema
+    from themis.subjects.functions import InputTable
+    from themis.subjects.loading import batch, keywords
 
 __all__ = [
     "Audit",
@@ -47,3 +54,38 @@ __all__ = [
     "batch",
     "keywords",
 ]
+
+_HOMES = {
+    "themis.audit": ("Audit",),
+    "themis.characteristics": ("Integers", "Reals", "Values"),
+    "themis.errors": (
+        "ConfigError",
+        "Mistake",
+        "MistakesError",
+        "RequestError",
+        "SchemaError",
+        "SubjectError",
+        "ThemisError",
+    ),
+    "themis.events": ("Progress",),
+    "themis.results": ("CausalScore", "Group", "GroupScore", "Harm", "Result", "Witness"),
+    "themis.schema": ("Schema",),
+    "themis.subjects.functions": ("InputTable",),
+    "themis.subjects.loading": ("batch", "keywords"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+if not TYPE_CHECKING:  # a type checker would take every name as known
+
+    def __getattr__(name: str) -> object:
+        """Import a public name when it is used for the first time."""
+        if name not in _HOME_OF:
+            raise AttributeError(f"module 'themis' has no attribute {name!r}")
+        value = getattr(import_module(_HOME_OF[name]), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

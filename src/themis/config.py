@@ -16,12 +16,13 @@ from themis import file_format
 from themis.characteristics import Characteristic, Value
 from themis.constraints import parse_constraint
 from themis.errors import ConfigError, Mistake, MistakesError, RequestError, SchemaError
-from themis.file_format import find_complaints, format_schema
+from themis.file_complaints import find_complaints
+from themis.file_format import format_schema
 from themis.outcomes import DEFAULT_FAVOURABLE
 from themis.populations import Population
 from themis.schema import Schema, characteristic_from
 from themis.settings import Settings
-from themis.toml_lines import KeyPath, key_lines, parse_toml
+from themis.toml_lines import KeyPath, key_lines, parse_toml, spell_path
 
 __all__ = ["Check", "Config", "SubjectSpec", "find_config", "format_schema", "read_config"]
 
@@ -107,7 +108,7 @@ class _Findings:
     def add(self, path: KeyPath, mistake: Mistake) -> None:
         """Report a mistake at a key, or where that would stand if it is missing."""
         placed = mistake.at(file=self._file, line=self.line(path))
-        self.mistakes.append(replace(placed, where=_spell(path)))
+        self.mistakes.append(replace(placed, where=spell_path(path)))
         self._touched.update(path[:length] for length in range(len(path) + 1))
 
     def add_all(self, path: KeyPath, error: MistakesError) -> None:
@@ -220,6 +221,9 @@ class _Reader:
             path = ("checks", number, "against")
             if not isinstance(check, Mapping) or "against" not in check or self._found.has(*path):
                 continue
+            for name in _repeated(check["against"]):
+                problem = f"{name!r} stands there twice"
+                self._found.add(path, Mistake("duplicate-name", "", problem, "remove one"))
             try:
                 schema.columns_of(check["against"])
             except RequestError as error:
@@ -249,6 +253,10 @@ class _Reader:
                 name=f"{measure} {','.join(against) or 'search'} at most {limit:g}",
                 line=self._found.line(("checks", number)),
             )
+
+
+def _repeated(names: list[str]) -> list[str]:
+    return [name for name in dict.fromkeys(names) if names.count(name) > 1]
 
 
 def _unknown_name(name: str, characteristics: list[Characteristic]) -> str:
@@ -289,12 +297,3 @@ def _read_text(path: Path) -> str:
         reason = getattr(error, "strerror", None) or str(error)
         mistake = Mistake("unreadable-file", "", f"can't be read: {reason}", "check its name")
     raise ConfigError([mistake.at(file=str(path), line=mistake.line)])
-
-
-def _spell(path: KeyPath) -> str:
-    """A path as it is shown: `checks[2].against`; items are counted from 1."""
-    text = ""
-    for part in path:
-        plain = str(part) if str(part).isprintable() else repr(part)
-        text += f"[{part + 1}]" if isinstance(part, int) else f"{'.' if text else ''}{plain}"
-    return text

@@ -20,6 +20,7 @@ from pydantic import (
     Tag,
     WithJsonSchema,
 )
+from pydantic.config import JsonDict
 from pydantic_core import PydanticCustomError
 
 from themis.characteristics import Values
@@ -32,17 +33,17 @@ VERSION = 1  # of the file format; the only one that this Themis reads
 def format_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of `themis.toml`, for editors."""
     dialect = "https://json-schema.org/draft/2020-12/schema"
-    return {"$schema": dialect, **File.model_json_schema(by_alias=True)}
+    return {"$schema": dialect, **File.model_json_schema()}
 
 
-def broken_rule(problem: str, remedy: str) -> PydanticCustomError:
+def _broken_rule(problem: str, remedy: str) -> PydanticCustomError:
     """The exception of a validator that knows in plain words what is wrong."""
     return PydanticCustomError("broken_rule", "{problem}", {"problem": problem, "remedy": remedy})
 
 
 def _check_version(version: int) -> int:
     if version != VERSION:
-        raise broken_rule(
+        raise _broken_rule(
             f"this Themis reads version {VERSION} of the format, got {version}",
             f"write version = {VERSION}, or install a Themis that reads version {version}",
         )
@@ -53,13 +54,13 @@ def _check_output(output: Any) -> Any:
     try:
         Values([output])
     except SchemaError as error:
-        raise broken_rule(error.mistakes[0].problem, error.mistakes[0].remedy) from None
+        raise _broken_rule(error.mistakes[0].problem, error.mistakes[0].remedy) from None
     return output
 
 
 def _check_body(body: Any) -> Any:
     if not isinstance(body, str | Mapping | list):
-        raise broken_rule("must be a JSON template, as text or as a table", 'write "{input}"')
+        raise _broken_rule("must be a JSON template, as text or as a table", 'write "{input}"')
     return body
 
 
@@ -80,7 +81,7 @@ Fraction: TypeAlias = Annotated[
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
 Positive: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Reference: TypeAlias = Annotated[str, Field(pattern=r"^[^\s:]+:[^\s:]+$")]
-Command: TypeAlias = Annotated[list[Text], Field(min_length=1)]
+Command: TypeAlias = Annotated[list[str], Field(min_length=1)]
 Output: TypeAlias = Annotated[Any, AfterValidator(_check_output), WithJsonSchema(_VALUE)]
 Body: TypeAlias = Annotated[
     Any, AfterValidator(_check_body), WithJsonSchema({"type": ["string", "object", "array"]})
@@ -220,7 +221,7 @@ class RangeInput(Characteristic):
 
 def _input_shape(spec: Any) -> str | None:
     """Which of the three ways to describe a characteristic this one tries to be."""
-    if not isinstance(spec, Mapping | Table):
+    if not isinstance(spec, Mapping):
         return "list"
     if "values" in spec:
         return "values"
@@ -256,8 +257,11 @@ class Run(Table):
     )
 
 
-_ONE_SET = {"required": ["against"], "properties": {"search": {"const": False}}}
-_ALL_SETS = {"required": ["search"], "properties": {"search": {"const": True}, "against": False}}
+_ONE_SET: JsonDict = {"required": ["against"], "properties": {"search": {"const": False}}}
+_ALL_SETS: JsonDict = {
+    "required": ["search"],
+    "properties": {"search": {"const": True}, "against": False},
+}
 
 
 class Check(Table):
@@ -286,8 +290,9 @@ class File(Table):
         _required("The version of this file format", VERSION)
     )
     subject: AnySubject = _required("The software under test")
-    inputs: Annotated[dict[str, Input], Field(min_length=1)] = _required(
-        "The characteristics of an input, in the order of the arguments"
+    inputs: dict[str, Input] = _required(
+        "The characteristics of an input, in the order of the arguments",
+        json_schema_extra={"minProperties": 1},
     )
     constraints: dict[str, str] = _optional(
         "Conditions that every input meets, by name", {"adult": "age >= 18"}

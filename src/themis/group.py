@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.blocks import CodeRange
 from themis.characteristics import Value
 from themis.estimation import (
     GroupRule,
@@ -19,7 +20,7 @@ from themis.estimation import (
 )
 from themis.inputs import Assignments
 from themis.outcomes import FAILED, NO_COUNTERFACTUAL, NOT_RUN, Cells, Labels
-from themis.populations import CodeRange, Population
+from themis.populations import Population
 from themis.results import Group, GroupScore
 from themis.sampling import Cost, Sampler, budget_ended
 from themis.settings import Settings
@@ -148,9 +149,9 @@ def group_population(population: Population, variants: Variants, place: int) -> 
 
 
 def favourable_ends(cells: Cells, labels: Labels) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Certainly favourable, and possibly: a failed execution could have gone either way."""
+    """Certainly favourable, and possibly: one that failed or is missing could go either way."""
     favourable = labels.is_favourable(cells)
-    return favourable, favourable | (cells == FAILED)
+    return favourable, favourable | (cells == FAILED) | (cells == NOT_RUN)
 
 
 def labels_of(variants: Variants, place: int) -> dict[str, Value]:

@@ -8,7 +8,7 @@ test, which gets a guarantee only from the stopping rule in `themis.estimation` 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from scipy.special import betaincc, betaln, gammaln, ndtri, xlog1py, xlogy
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-BET_FRACTIONS = (1.0, 0.5, 0.25, 0.125, 0.06)
+BET_FRACTIONS = (1.0, 0.5, 0.25, 0.125, 0.0625)
 """Shares of the largest allowed bet over which the evidence on a difference is averaged."""
 
 _BISECTIONS = 60  # halvings of [0, 1] until the bracket is below the spacing of floats near 1
@@ -48,7 +48,7 @@ def mixture_interval(
     def excluded(p: Floats) -> Flags:
         return np.asarray(mixture - xlogy(x, p) - xlog1py(n - x, -p) >= -np.log(a))
 
-    observed = np.divide(x, n, out=np.full_like(n, 0.5), where=n > 0)
+    observed = np.where(n > 0, x / np.maximum(n, 1.0), 0.5)
     low = _bisect(excluded, observed, np.zeros_like(n))
     return low, _bisect(excluded, observed, np.ones_like(n))
 
@@ -72,18 +72,37 @@ def mixture_bounds_without_replacement(
         return np.asarray(mixture - drawn - missed >= -np.log(a))
 
     least, most = x, size - (n - x)
-    likeliest = np.floor(np.divide(x * (size + 1.0), n, out=size / 2.0, where=n > 0))
-    likeliest = np.clip(likeliest, least, most)
+    observed = np.where(n > 0, x / np.maximum(n, 1.0), 0.5)
+    likeliest = np.clip(np.floor((size + 1.0) * observed), least, most)
     low = _bisect_integers(excluded, likeliest, least - 1.0)
     return low / size, _bisect_integers(excluded, likeliest, most + 1.0) / size
 
 
-def difference_upper(plus: ArrayLike, zero: ArrayLike, minus: ArrayLike, evidence: float) -> Floats:
+def bet_fractions(error: float) -> tuple[float, ...]:
+    """The bets that can find the ends of a difference to ± error: 1, ½, ¼, … ≤ 1.25·error.
+
+    A bet of fraction c never brings the two ends closer to each other than c (when D is always
+    −1 or 1), so that the smallest one has to be below 2·error or a run might never end.
+    """
+    fractions = [1.0]
+    while fractions[-1] > 1.25 * error * (1.0 + 1e-9):
+        fractions.append(fractions[-1] / 2.0)
+    return tuple(fractions)
+
+
+def difference_upper(
+    plus: ArrayLike,
+    zero: ArrayLike,
+    minus: ArrayLike,
+    evidence: float,
+    *,
+    fractions: Sequence[float] = BET_FRACTIONS,
+) -> Floats:
     """The upper end for the mean of D ∈ {−1, 0, 1}, valid at any stopping time.
 
     `plus`, `zero` and `minus` count the values +1, 0 and −1 (arrays: one entry a pair). The
     mean is ever above the end with probability at most 1/evidence. The end is the root in μ
-    of E(μ) = evidence, where E averages, over the fractions c of `BET_FRACTIONS`, the wealth
+    of E(μ) = evidence, where E averages, over the fractions c, the wealth
     (1−c)^plus · (1+λμ)^zero · (1+λ(1+μ))^minus, λ = c/(1−μ), of a gambler who bets on "the
     mean is below μ". With t = −ln(1−μ), ln E is convex and increasing, so that Newton's
     method stays to the right of the root: what is left of its error makes the end wider.
@@ -91,19 +110,27 @@ def difference_upper(plus: ArrayLike, zero: ArrayLike, minus: ArrayLike, evidenc
     shape = np.broadcast_shapes(np.shape(plus), np.shape(zero), np.shape(minus))
     counts = [np.broadcast_to(np.asarray(part, float), shape) for part in (plus, zero, minus)]
     up, level, down = (part.reshape(1, -1) for part in counts)
-    losing = (level + down > 0)[0]
-    ends = np.ones(losing.shape)
-    ends[losing] = _solve_bet(up[:, losing], level[:, losing], down[:, losing], evidence)
+    bounded = (level + down > 0)[0]  # nothing but +1: the end is 1
+    ends = np.ones(bounded.shape)
+    parts = up[:, bounded], level[:, bounded], down[:, bounded]
+    ends[bounded] = _solve_bet(*parts, evidence, np.asarray(fractions)[:, None])
     return ends.reshape(shape)
 
 
-def difference_lower(plus: ArrayLike, zero: ArrayLike, minus: ArrayLike, evidence: float) -> Floats:
+def difference_lower(
+    plus: ArrayLike,
+    zero: ArrayLike,
+    minus: ArrayLike,
+    evidence: float,
+    *,
+    fractions: Sequence[float] = BET_FRACTIONS,
+) -> Floats:
     """The lower end for the mean of D ∈ {−1, 0, 1}: the mirror image of `difference_upper`.
 
     It stays valid when D comes from pairs that change, as long as each pair is chosen before
     its values are seen: then it is a lower end for the largest of the pairs' means.
     """
-    return -difference_upper(minus, zero, plus, evidence)
+    return -difference_upper(minus, zero, plus, evidence, fractions=fractions)
 
 
 def binomial_inclusion(
@@ -198,10 +225,11 @@ def _bisect_integers(
     return inside
 
 
-def _solve_bet(up: Floats, level: Floats, down: Floats, evidence: float) -> Floats:
+def _solve_bet(
+    up: Floats, level: Floats, down: Floats, evidence: float, fraction: Floats
+) -> Floats:
     """Newton's method in t = −ln(1−μ) for ln E = ln evidence; counts of shape (1, pairs)."""
-    fraction = np.array(BET_FRACTIONS)[:, None]
-    target = np.log(evidence) + np.log(len(BET_FRACTIONS))
+    target = np.log(evidence) + np.log(len(fraction))
     lost = xlogy(up, 1.0 - fraction)  # c = 1 loses everything with the first +1
     t = _first_guess(up, level, down, np.log(evidence))
     for _ in range(_NEWTON_STEPS):

@@ -18,6 +18,9 @@ from themis.schema import Schema
 from themis.subjects.base import Subject
 
 MEMORY_LIMIT = 2**24  # a domain up to this size is remembered whole, one byte per input
+BATCH = 65_536  # inputs run together at most
+FIRST_BATCH = 16  # the same for a subject whose speed is not known yet
+BATCH_SECONDS = 0.5  # a batch takes about this long
 EARLY_FAILURES = 10  # this many failures above the limit end a run early
 
 
@@ -95,6 +98,13 @@ class Runner:
     def seconds_per_execution(self) -> float | None:
         """How long the subject takes for one input, as measured so far."""
         return self._seconds / self.executions if self.executions else None
+
+    @property
+    def batch_size(self) -> int:
+        """How many inputs to run together, so that budgets and Ctrl-C are met soon."""
+        if self.seconds_per_execution is None:
+            return BATCH if self.subject.vectorised else FIRST_BATCH
+        return min(BATCH, max(int(BATCH_SECONDS / max(self.seconds_per_execution, 1e-9)), 1))
 
     @property
     def fails_too_often(self) -> bool:

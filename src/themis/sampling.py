@@ -15,8 +15,6 @@ from themis.streams import BaseInputs
 from themis.tables import Tables
 
 CELLS = 2**21  # outputs held at once: memory stays flat
-SLOW_SECONDS = 0.5  # a block takes about this long, so that budgets and Ctrl-C are met soon
-FIRST_ROWS = 16  # rows of the first block of a subject whose speed is not known yet
 
 
 @dataclass
@@ -58,11 +56,8 @@ class Sampler:
     def _rows(self, width: int) -> int:
         if self.block_rows is not None:
             return self.block_rows
-        rows = max(CELLS // width, 1)
-        seconds = self.runner.seconds_per_execution
-        if seconds is None:
-            return rows if self.runner.subject.vectorised else min(rows, FIRST_ROWS)
-        return min(rows, max(int(SLOW_SECONDS / (seconds * width)), 1))
+        cells = CELLS if self.runner.subject.vectorised else self.runner.batch_size
+        return max(cells // width, 1)
 
     def tell(
         self,

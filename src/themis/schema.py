@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -67,6 +68,10 @@ class Schema:
                 mistakes += error.mistakes
         if mistakes:
             raise SchemaError(mistakes)
+        return self.with_constraints(constraints)
+
+    def with_constraints(self, constraints: Iterable[Constraint]) -> Schema:
+        """The same characteristics with exactly these constraints."""
         result = Schema.__new__(Schema)
         result.characteristics = self.characteristics
         result.constraints = tuple(constraints)
@@ -185,7 +190,7 @@ def _name_mistakes(names: Sequence[str]) -> Iterator[Mistake]:
                 f"{name!r} can't be a name",
                 "use text without commas and backquotes",
             )
-    for name in {name for name in names if list(names).count(name) > 1}:
+    for name in [name for name, times in Counter(names).items() if times > 1]:
         yield Mistake("duplicate-name", "inputs", f"{name!r} stands there twice", "rename one")
 
 

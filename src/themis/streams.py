@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.populations import ColumnBlock, Population, RejectionBlock
+from themis.blocks import ColumnBlock, RejectionBlock
+from themis.populations import Population
 
 CHUNK = 16_384  # rows drawn together from one generator
+BRANCH_CHUNK = 1_024  # the same for the stream of one group
 SLOW_CHUNK = 256  # the same where many proposals are rejected for one row
 PERMUTATION_LIMIT = 2**22  # domains up to this size can be drawn without replacement
 
@@ -22,6 +24,7 @@ class BaseInputs:
 
     def __init__(self, population: Population, seed: int, *, branch: tuple[int, ...] = ()) -> None:
         self.population = population
+        self._rows_per_chunk = BRANCH_CHUNK if branch else CHUNK
         self.seed = seed
         self._branch = branch
         self._chunk = lru_cache(maxsize=8)(self._draw_chunk)
@@ -38,7 +41,7 @@ class BaseInputs:
 
     def rows(self, start: int, stop: int) -> NDArray[Any]:
         """The inputs start, start + 1, …, stop − 1 as a code matrix."""
-        codes = _assemble(self._chunk, CHUNK, start, stop)
+        codes = _assemble(self._chunk, self._rows_per_chunk, start, stop)
         for number, block in enumerate(self.population.blocks):
             if isinstance(block, RejectionBlock):
                 part = _assemble(
@@ -64,10 +67,10 @@ class BaseInputs:
     def _draw_chunk(self, chunk: int) -> NDArray[Any]:
         schema = self.population.schema
         rng = self.generator(INPUTS, chunk)
-        codes = np.empty((CHUNK, len(schema)), dtype=schema.dtype, order="F")
+        codes = np.empty((self._rows_per_chunk, len(schema)), dtype=schema.dtype, order="F")
         for block in self.population.blocks:
             if not isinstance(block, RejectionBlock):
-                drawn = block.draw(rng, CHUNK)
+                drawn = block.draw(rng, self._rows_per_chunk)
                 for position, column in enumerate(block.columns):
                     codes[:, column] = drawn[:, position]
         return codes

@@ -20,7 +20,6 @@ from themis.runner import Runner
 from themis.schema import Schema
 from themis.streams import VARIANTS, BaseInputs
 
-CELLS_PER_BATCH = 65_536  # executions sent to the subject together
 COLUMN_ROWS = 2_048  # from here on a column is a batch of its own
 STORE_LIMIT = 2**26  # bytes of outputs kept for other sets and later questions
 
@@ -174,16 +173,19 @@ class Tables:
             return
         missing = cells[np.ix_(alive, places)] == NOT_RUN
         whole = missing.all(axis=0)
-        if len(alive) >= COLUMN_ROWS or not self.runner.subject.vectorised:
+        many = len(alive) >= COLUMN_ROWS or len(alive) <= self.runner.batch_size
+        if many and (len(alive) >= COLUMN_ROWS or not self.runner.subject.vectorised):
             if whole.any():
                 self._run_columns(variants, rows, cells, alive, places[whole])
             missing[:, whole] = False
         row_places, column_places = np.nonzero(missing)
-        for first in range(0, len(row_places), CELLS_PER_BATCH):
-            part = slice(first, first + CELLS_PER_BATCH)
+        first = 0
+        while first < len(row_places) and not self.runner.out_of_time:
+            part = slice(first, first + self.runner.batch_size)
             self.run_cells(
                 variants, rows, cells, alive[row_places[part]], places[column_places[part]]
             )
+            first = part.stop
 
     def _run_columns(
         self,
@@ -198,6 +200,8 @@ class Tables:
         chosen = rows if every else rows.take(alive)
         batch = self.runner.load(chosen.codes)
         for place in places:
+            if self.runner.out_of_time:
+                return
             for position, column in enumerate(variants.assignments.columns):
                 level = int(variants.levels[place, position])
                 batch.overwrite(column, chosen.codes_at(column, level))

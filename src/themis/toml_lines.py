@@ -48,6 +48,15 @@ def key_lines(text: str) -> dict[KeyPath, int]:
     return implied | explicit
 
 
+def spell_path(path: KeyPath) -> str:
+    """A path as it is shown: `checks[2].against`; items are counted from 1."""
+    text = ""
+    for part in path:
+        plain = str(part) if str(part).isprintable() else repr(part)
+        text += f"[{part + 1}]" if isinstance(part, int) else f"{'.' if text else ''}{plain}"
+    return text
+
+
 _TOKEN = re.compile(
     r'''(?P<space>[ \t\r]+ | \#[^\n]*)
     | (?P<newline>\n)

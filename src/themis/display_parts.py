@@ -1,0 +1,112 @@
+"""What is a terminal page made of? Bars, wrapped sentences and tables that never break."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, Any
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.measure import Measurement
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+WIDEST = 100  # longer lines are hard to read
+AXES = (0.05, 0.1, 0.25, 0.5, 1.0)  # where the axis of a score may end
+SURE, POSSIBLE, REST = "█", "▒", "·"
+_GLUE = "\u00a0"  # textwrap does not break here
+
+HEADLINE = "bold"
+MARK = "bold yellow"
+DIM = "dim"
+WARNING = "yellow"
+
+
+def make_console(file: IO[str] | None = None, *, width: int | None = None) -> Console:
+    """A console that shows what it is given literally, in colour only on a terminal."""
+    console = Console(file=file, width=width, highlight=False, markup=False, emoji=False)
+    if width is None and console.width > WIDEST:
+        console.width = WIDEST
+    return console
+
+
+@dataclass(frozen=True)
+class IntervalBar:
+    """A bar from 0 to `end`: solid up to `low`, shaded up to `high`; fills the width it gets."""
+
+    low: float
+    high: float
+    end: float = 1.0
+    style: str = ""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        width = options.max_width
+        solid = round(width * min(self.low / self.end, 1.0))
+        reach = max(round(width * min(self.high / self.end, 1.0)), solid)
+        if reach == 0 and self.high > 0:
+            reach = 1
+        yield Text.assemble(
+            (SURE * solid, self.style),
+            (POSSIBLE * (reach - solid), self.style),
+            (REST * (width - reach), DIM),
+            no_wrap=True,
+        )
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement(4, options.max_width)
+
+
+def axis_end(high: float) -> float:
+    """The nearest axis that has room for an interval."""
+    return next(end for end in AXES if high <= end or end == 1.0)
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """Wrapped text; a number stays on one line with its unit."""
+
+    text: str
+    style: str = ""
+    first: str = ""  # what stands before the first line; the others are indented by as much
+    break_before: str = ""  # where to start a new line if one is not enough
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        width = max(options.max_width, 20)
+        parts = [self.text]
+        if self.break_before and len(self.text) > width:
+            start, found, rest = self.text.partition(self.break_before)
+            parts = [start, (found + rest).lstrip()]
+        first = self.first
+        for part in filter(None, parts):
+            for line in _wrapped(part, width - len(first)):
+                yield Text(first + line, self.style, overflow="fold")
+                first = " " * len(first)
+
+
+def _wrapped(text: str, width: int) -> Iterator[str]:
+    for unit in ("%", "points", "sure", "×", "min", "s)", "s,"):
+        text = text.replace(f" {unit}", f"{_GLUE}{unit}")
+    text = text.replace("< ", f"<{_GLUE}").replace("× ", f"×{_GLUE}")
+    for line in textwrap.wrap(text, max(width, 10), break_on_hyphens=False):
+        yield line.replace(_GLUE, " ")
+
+
+def indented(part: RenderableType, columns: int = 2) -> Padding:
+    """A part that stands a little to the right."""
+    return Padding(part, (0, 0, 0, columns))
+
+
+def short(text: str, style: str = "") -> Text:
+    """Text that is cut with … instead of wrapped."""
+    return Text(text, style, no_wrap=True, overflow="ellipsis")
+
+
+def grid(*columns: dict[str, Any]) -> Table:
+    """A table without lines; each column is what `Table.add_column` takes."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(**{"no_wrap": True, "overflow": "ellipsis", **column})
+    return table
+

@@ -1,0 +1,194 @@
+"""How does one score look in a terminal? Its headline, its bars, and the people it happens to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from themis import results
+from themis.display_parts import (
+    DIM,
+    HEADLINE,
+    MARK,
+    IntervalBar,
+    Sentence,
+    axis_end,
+    grid,
+    indented,
+    short,
+)
+from themis.display_words import (
+    count,
+    extremes,
+    headline,
+    impact,
+    label,
+    method,
+    percent,
+    set_phrase,
+    visible,
+)
+from themis.results import CausalScore, GroupScore, Score, Witness
+
+CHANGES = 3  # directions of harm shown
+WITNESSES = 2  # pairs of people shown, unless all are asked for
+COMMON = 12  # characteristics shown in which the two people agree
+ENDS = 5  # groups shown from either end
+NARROW = 70  # below this width one pair of people stands beside the names, else two
+
+
+def show_score(score: Score, *, width: int, everything: bool = False) -> Iterator[RenderableType]:
+    """The parts of one score, from its headline down."""
+    yield Sentence(headline(score), HEADLINE, break_before=" (")
+    if isinstance(score, CausalScore):
+        yield indented(_causal_details(score))
+        yield from _people(score, width, everything)
+    elif isinstance(score, GroupScore):
+        yield indented(_group_details(score, everything))
+    for note in score.notes:
+        yield indented(Sentence(note, "yellow", first="note: "))
+
+
+def _causal_details(score: CausalScore) -> Group:
+    end = axis_end(score.high)
+    axis = Table.grid(padding=(0, 1, 0, 0), expand=True)
+    for options in ({}, {}, {"ratio": 1}, {"justify": "right"}):
+        axis.add_column(no_wrap=True, **options)  # type: ignore[arg-type]
+    at_least = "≥ " if score.lower_bound else ""
+    bar = IntervalBar(score.low, score.high, end, "red" if score.low > 0 else "green")
+    axis.add_row(f"causal score {at_least}{score.score:.3f}", " 0 %", bar, f"{100 * end:.0f} %")
+    return Group(axis, Sentence(method(score), DIM), *_harm(score))
+
+
+def _harm(score: CausalScore) -> Iterator[RenderableType]:
+    for harm in score.direction[:CHANGES]:
+        change = f"{label(harm.change_from)} → {label(harm.change_to)}"
+        yield Sentence(
+            f"{change}: {percent(harm.lost)} lose the favourable decision, "
+            f"{percent(harm.gained)} gain it"
+        )
+    left = len(score.direction) - CHANGES
+    if left > 0:
+        yield Sentence(f"… and {left} more changes that do harm", DIM)
+    if score.direction:
+        yield Sentence(_counted_on(score), DIM)
+
+
+def _counted_on(score: CausalScore) -> str:
+    """On whom the directions were counted; with more than two values, the flip rate too."""
+    people = count(score.direction[0].contexts, "person", "people")
+    if score.flip_rate is None or len(score.direction) == 1:
+        return f"counted on {people} who were tried with every value"
+    phrase = set_phrase(score.against)
+    return (
+        f"flip rate {percent(score.flip_rate)}: so often one change of {phrase} changes the "
+        f"decision (counted on {people})"
+    )
+
+
+def _people(score: CausalScore, width: int, everything: bool) -> Iterator[RenderableType]:
+    """The witnesses, two people side by side, one or two pairs in a table."""
+    ranked = _other_changes_first(score.witnesses)
+    shown = ranked if everything else ranked[:WITNESSES]
+    if not shown:
+        return
+    phrase = set_phrase(score.against).removesuffix(" together")
+    yield ""
+    yield indented(Sentence(f"People who differ only in {phrase}, and get another decision:"))
+    step = 1 if width < NARROW else 2
+    for first in range(0, len(shown), step):
+        if first:
+            yield ""
+        yield indented(_pairs(shown[first : first + step], width, everything))
+    hidden = len(score.witnesses) - len(shown)
+    if hidden:
+        yield indented(short(f"{hidden} more such pairs: -v shows them", DIM))
+
+
+def _other_changes_first(witnesses: Sequence[Witness]) -> list[Witness]:
+    """The witnesses so that each kind of change comes before any comes twice."""
+    seen: dict[tuple[Any, ...], int] = {}
+    turns = []
+    for witness in witnesses:
+        change = tuple((name, witness.inputs[0][name]) for name in witness.differs_in)
+        seen[change] = seen.get(change, -1) + 1
+        turns.append(seen[change])
+    order = sorted(range(len(witnesses)), key=lambda place: (turns[place], place))
+    return [witnesses[place] for place in order]
+
+
+def _pairs(pairs: Sequence[Witness], width: int, everything: bool) -> Table:
+    names = list(pairs[0].inputs[0])
+    changed = {name for pair in pairs for name in pair.differs_in}
+    common = [name for name in names if name not in changed]
+    hidden = set() if everything else set(common[COMMON:])
+    widest = max(8, (width - 24) // (2 * len(pairs)) - 3)
+    columns: list[dict[str, Any]] = [{"max_width": 18}]
+    for _ in pairs:
+        columns += [{"width": 1}, *({"max_width": widest, "min_width": 8} for _ in range(2))]
+    table = grid(*columns)
+    for name in (name for name in names if name not in hidden):
+        changed_here = name in changed
+        cells = [_two(pair, name) for pair in pairs]
+        table.add_row(short(visible(name), MARK if changed_here else DIM), *_joined(cells))
+    if hidden:
+        same = [[short("=", DIM), short("=", DIM)] for _ in pairs]
+        table.add_row(short(f"+ {len(hidden)} more", DIM), *_joined(same))
+    outputs = [[short(visible(each), HEADLINE) for each in pair.outputs] for pair in pairs]
+    table.add_row(short("decision", HEADLINE), *_joined(outputs))
+    return table
+
+
+def _two(pair: Witness, name: str) -> list[Text]:
+    """One characteristic of two people; marked where they differ."""
+    first, second = (visible(each[name]) for each in pair.inputs)
+    if name in pair.differs_in:
+        return [short(first, MARK), short(f"‹ {second}", MARK)]
+    return [short(first, DIM), short(second, DIM)]
+
+
+def _joined(cells: Sequence[Sequence[Text]]) -> Iterator[Text]:
+    """The cells of all pairs, with a line before each pair."""
+    for pair in cells:
+        yield short("│", DIM)
+        yield from pair
+
+
+def _group_details(score: GroupScore, everything: bool) -> Group:
+    parts: list[RenderableType] = []
+    if score.groups:
+        parts.append(_rates(score, everything))
+    best, worst = score.most_favoured, score.least_favoured
+    if best is not None and worst is not None and score.low > 0:
+        text = f"most favoured: {label(best.values)}; least favoured: {label(worst.values)}"
+        parts.append(Sentence(text))
+    ratio = impact(score)
+    if ratio is not None and len(score.groups) > 1:
+        parts.append(Sentence(ratio))
+    parts.append(Sentence(f"group score {score.score:.3f}; {method(score)}", DIM))
+    return Group(*parts)
+
+
+def _rates(score: GroupScore, everything: bool) -> Table:
+    shown, hidden = extremes(score.groups, len(score.groups) if everything else ENDS)
+    table = Table.grid(padding=(0, 2, 0, 0), expand=True)
+    table.add_column(no_wrap=True, overflow="ellipsis", max_width=24)
+    table.add_column(no_wrap=True, ratio=1)
+    table.add_column(no_wrap=True, justify="right")
+    table.add_column(no_wrap=True, justify="right")
+    for place, group in enumerate(shown):
+        if hidden and place == len(shown) - ENDS:
+            table.add_row(short(f"… {hidden:,} more …", DIM))
+        bar = IntervalBar(group.low, group.high, style="cyan")
+        table.add_row(short(label(group.values)), bar, percent(group.rate), _ends(group))
+    return table
+
+
+def _ends(group: results.Group) -> Any:
+    if group.low == group.high:
+        return ""
+    return short(f"{percent(group.low)} – {percent(group.high)}", DIM)

@@ -1,0 +1,219 @@
+"""How is a score said in plain words? Numbers, names and headlines, as text without style."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from themis.results import CausalScore, Group, GroupScore, Score
+
+EXACT = "exact: every input was run"
+
+
+def visible(value: Any) -> str:
+    """A value as text on one line: control characters are shown as escapes, never obeyed."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    if text.isprintable() and text.strip():
+        return text
+    shown = "".join(each if each.isprintable() else _escape(each) for each in text)
+    return shown if shown.strip() else repr(text)
+
+
+def _escape(character: str) -> str:
+    """`\\n`, `\\x1b`, `\\u202e`, …"""
+    return character.encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
+def percent(share: float) -> str:
+    """A share for reading: `11.3 %`, `< 0.1 %`, `0 %`."""
+    return f"{_hundredths(share)} %".replace("<", "< ").replace(">", "> ")
+
+
+def points(difference: float) -> str:
+    """A difference of two rates for reading: `17.1 points`."""
+    return f"{_hundredths(difference)} points".replace("<", "< ").replace(">", "> ")
+
+
+def _hundredths(share: float) -> str:
+    if 0 < share < 0.001:
+        return "<0.1"
+    if 0.999 < share < 1:
+        return ">99.9"
+    return f"{100 * share:.0f}" if share in (0.0, 1.0) else f"{100 * share:.1f}"
+
+
+def sure(confidence: float) -> str:
+    """`99 % sure`."""
+    return f"{100 * confidence:.10g} % sure"
+
+
+def count(number: int, noun: str, plural: str = "") -> str:
+    """`1 person`, `1,404 executions`."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def duration(seconds: float) -> str:
+    """A time for reading: `0.8 s`, `3 min`, `2.5 h`, `4 days`."""
+    if seconds < 0.05:
+        return "< 0.1 s"
+    for limit, unit, name in ((60, 1, "s"), (3_600, 60, "min"), (172_800, 3_600, "h")):
+        if seconds < limit:
+            return f"{_short(seconds / unit)} {name}"
+    return f"{_short(seconds / 86_400)} days"
+
+
+def _short(number: float) -> str:
+    return f"{number:.1f}".removesuffix(".0") if number < 10 else f"{number:,.0f}"
+
+
+def size(number: int) -> str:
+    """A number of inputs: exact below 10^15, with its magnitude when it is long."""
+    if number < 10**9:
+        return f"{number:,}"
+    exponent = len(str(number)) - 1
+    digits = round(number / 10 ** (exponent - 1))
+    if digits == 100:  # 9.96 rounds to 10.0
+        digits, exponent = 10, exponent + 1
+    short = f"{digits // 10}.{digits % 10} × 10^{exponent}"
+    return f"{number:,} ({short})" if number < 10**15 else short
+
+
+def set_phrase(against: Sequence[str]) -> str:
+    """A set in a sentence: `race`, or `race and sex together`."""
+    names = [visible(name) for name in against]
+    if len(names) == 1:
+        return names[0]
+    return f"{', '.join(names[:-1])} and {names[-1]} together"
+
+
+def label(values: Mapping[str, Any]) -> str:
+    """An assignment: `green`, `age 30`, or `race green, sex male`."""
+    if len(values) == 1:
+        ((name, value),) = values.items()
+        if isinstance(value, str) and not _looks_numeric(value):
+            return visible(value)
+    return ", ".join(f"{visible(name)} {visible(value)}" for name, value in values.items())
+
+
+def _looks_numeric(text: str) -> bool:
+    return text[:1].isdigit() or text[:1] in "-+."
+
+
+def headline(score: Score) -> str:
+    """The score as a sentence that says what is measured, with its interval."""
+    if isinstance(score, CausalScore):
+        return _causal_headline(score)
+    assert isinstance(score, GroupScore)
+    return _group_headline(score)
+
+
+def _causal_headline(score: CausalScore) -> str:
+    phrase = set_phrase(score.against)
+    changes = "changes" if len(score.against) == 1 else "change"
+    if not score.samples:
+        return f"nothing is known about {phrase}: no input was run"
+    if score.lower_bound:
+        return (
+            f"{phrase} {changes} the decision for at least {percent(score.low)} of people "
+            f"({sure(score.confidence)}; {percent(score.score)} of those tried)"
+        )
+    if score.score == 0:
+        return _no_change(score, phrase, changes)
+    return f"{phrase} {changes} the decision for {percent(score.score)} of people ({_how(score)})"
+
+
+def _no_change(score: CausalScore, phrase: str, changes: str) -> str:
+    if score.method == "exact" and score.high == 0:
+        return f"{phrase} never {changes} the decision ({EXACT})"
+    return (
+        f"{phrase} changed the decision for none of the {_people(score.samples)} tried "
+        f"(at most {percent(score.high)}, {_certainty(score)})"
+    )
+
+
+def _group_headline(score: GroupScore) -> str:
+    phrase = set_phrase(score.against).removesuffix(" together")
+    if not score.samples or not score.groups:
+        return f"nothing is known about the groups of {phrase}: too few inputs were run"
+    if len(score.groups) == 1:
+        return f"{phrase} has a single group, so that there is nothing to compare"
+    start = f"between the groups of {phrase}, the rate of favourable decisions differs by"
+    if score.lower_bound:
+        return f"{start} at least {points(score.low)} ({sure(score.confidence)})"
+    if score.method == "exact" and score.high == 0:
+        return f"all groups of {phrase} get the favourable decision at the same rate ({EXACT})"
+    if score.method == "sampled" and score.low == 0:
+        return f"{start} at most {points(score.high)} ({_certainty(score)})"
+    return f"{start} {points(score.score)} ({_how(score)})"
+
+
+def _how(score: Score) -> str:
+    """What stands behind a headline's number: its interval, or that there is none."""
+    if score.method == "exact" and score.low == score.high:
+        return EXACT
+    if score.measure == "group":
+        ends = f"between {_hundredths(score.low)} and {points(score.high)}"
+    else:
+        ends = f"between {percent(score.low)} and {percent(score.high)}"
+    return f"{ends}, {_certainty(score)}"
+
+
+def _certainty(score: Score) -> str:
+    if score.method == "exact":
+        return "because some executions failed"
+    if score.stopping == "paper":
+        return "claimed by the paper's rule, not certified"
+    return sure(score.confidence)
+
+
+def _people(number: int) -> str:
+    return count(number, "person", "people")
+
+
+def masked(causal: CausalScore, group: GroupScore) -> str | None:
+    """The remark that equal rates hide changed decisions, where that is certain."""
+    certified = causal.stopping == group.stopping == "certified"
+    if not certified or group.lower_bound or causal.low <= group.high:
+        return None
+    name = set_phrase(causal.against)
+    return (
+        f"the groups' rates hide this: they are at most {points(group.high)} apart, yet {name} "
+        f"decides for at least {percent(causal.low)} of people. Losses and gains cancel out"
+    )
+
+
+def impact(score: GroupScore) -> str | None:
+    """The impact ratio, its interval, and where it stands to the four-fifths line."""
+    if score.impact_ratio is None:
+        return None
+    text = f"impact ratio {score.impact_ratio:.2f}"
+    low, high = score.impact_ratio_low, score.impact_ratio_high
+    if low is not None and high is not None and low != high:
+        text += f" (between {low:.2f} and {high:.2f})"
+    place = {
+        "below": "below the four-fifths line (0.80)",
+        "above": "above the four-fifths line (0.80)",
+        "unclear": "on which side of the four-fifths line (0.80) is unclear",
+    }
+    return f"{text}: {place[score.four_fifths]}"
+
+
+def method(score: Score) -> str:
+    """How the score was found and what it cost."""
+    cost = count(score.executions, "execution")
+    if score.cache_hits and not score.executions:
+        cost = "all answered from the cache"
+    if score.method == "exact":
+        return f"{EXACT} ({count(score.samples, 'input')}; {cost})"
+    each = " in each group" if score.measure == "group" and score.stopping != "paper" else ""
+    kind = "lower bound" if score.lower_bound else "sampled"
+    return f"{kind}: {_people(score.samples)}{each}, {cost}"
+
+
+def extremes(groups: Iterable[Group], shown: int) -> tuple[list[Group], int]:
+    """The groups by falling rate, the middle left out where there are too many to show."""
+    ranked = sorted(groups, key=lambda group: -group.rate)
+    if len(ranked) <= 2 * shown + 2:
+        return ranked, 0
+    return ranked[:shown] + ranked[-shown:], len(ranked) - 2 * shown

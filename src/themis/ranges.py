@@ -1,0 +1,147 @@
+"""Ranges of numbers: their values by step, their bins, and what can be wrong with them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from themis.errors import Mistake
+
+NUMBER_LIMIT = 2**62  # codes and whole values are 64-bit integers
+
+
+@dataclass(frozen=True)
+class NumberRange:
+    """Numbers from `min` to `max` in steps, as the user wrote them, right or wrong."""
+
+    min: Any
+    max: Any
+    step: Any
+    bins: Any
+    whole: bool  # only whole numbers are allowed
+
+    def mistakes(self) -> Iterator[Mistake]:
+        """All that is wrong with the range; nothing else of it may be used if there is any."""
+        found = [*self._type_mistakes()] or [*self._order_mistakes()] or [*self._bin_mistakes()]
+        yield from found
+
+    @property
+    def size(self) -> int:
+        """The number of values."""
+        return int((exact(self.max) - exact(self.min)) / exact(self.step)) + 1
+
+    @property
+    def digits(self) -> int:
+        """Decimal places of the values, so that 0.1 · 3 is shown and passed on as 0.3."""
+        denominator = math.lcm(exact(self.min).denominator, exact(self.step).denominator)
+        return next((places for places in range(16) if 10**places % denominator == 0), 16)
+
+    def bin_starts(self) -> list[int]:
+        """The first code of each bin."""
+        low, step = exact(self.min), exact(self.step)
+        return [0, *(int(-((low - exact(edge)) // step)) for edge in self.bins)]  # rounded up
+
+    def encode(self, value: Any) -> int | None:
+        """The code of a number, or None when it is not one of the values."""
+        if not is_number(value):
+            return None
+        code = (exact(value) - exact(self.min)) / exact(self.step)
+        return int(code) if code.denominator == 1 and 0 <= code < self.size else None
+
+    def _type_mistakes(self) -> Iterator[Mistake]:
+        noun = "a whole number" if self.whole else "a number"
+        for name in ("min", "max", "step"):
+            value = getattr(self, name)
+            if value is None:
+                yield mistake("range-type", f"{name} is missing", f"write {noun}")
+            elif not is_number(value) or (self.whole and not is_whole(value)):
+                yield mistake(
+                    "range-type", f"{name} must be {noun}, got {value!r}", f"write {noun}"
+                )
+
+    def _order_mistakes(self) -> Iterator[Mistake]:
+        low, high, step = exact(self.min), exact(self.max), exact(self.step)
+        if step <= 0:
+            yield mistake("step", f"step must be positive, got {self.step}", "remove the sign")
+            return
+        if low > high:
+            yield mistake(
+                "min-max",
+                f"minimum {self.min} exceeds maximum {self.max}",
+                "swap them or widen the range",
+            )
+            return
+        steps = (high - low) / step
+        if steps >= NUMBER_LIMIT:
+            yield mistake(
+                "too-many-values", f"{float(steps):.1e} values are too many", "use a larger step"
+            )
+        elif steps.denominator != 1:
+            reached = low + int(steps) * step
+            yield mistake(
+                "step-misses-max",
+                f"maximum {self.max} is not reached from {self.min} in steps of {self.step}",
+                f"use max = {int(reached) if self.whole else float(reached)} or another step",
+            )
+
+    def _bin_mistakes(self) -> Iterator[Mistake]:
+        if self.bins is None:
+            return
+        if not is_list(self.bins) or not self.bins or not all(map(is_number, self.bins)):
+            yield mistake(
+                "bins",
+                f"bins must be a list of numbers, got {self.bins!r}",
+                "give the first value of each bin but the lowest",
+            )
+            return
+        shown = list(self.bins)
+        low, high = exact(self.min), exact(self.max)
+        if any(not low < exact(edge) <= high for edge in shown):
+            yield mistake(
+                "bins-range",
+                f"bins {shown} has an edge outside ({self.min}, {self.max}]",
+                "an edge is the first value of the next bin",
+            )
+        if any(exact(first) >= exact(second) for first, second in itertools.pairwise(shown)):
+            yield mistake("bins-order", f"bins {shown} must increase", "sort them, without doubles")
+        elif len(set(self.bin_starts())) <= len(shown):
+            yield mistake(
+                "bins-empty",
+                f"bins {shown} has a bin without a value",
+                f"put edges at least {self.step} apart",
+            )
+
+
+def exact(number: Any) -> Fraction:
+    """A number as it is written: 0.1 is one tenth."""
+    if isinstance(number, float | np.floating):
+        return Fraction(str(number))
+    return Fraction(int(number))
+
+
+def is_whole(value: Any) -> bool:
+    """Whether this is a whole number that fits in 64 bits."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        return False
+    return abs(int(value)) <= NUMBER_LIMIT
+
+
+def is_number(value: Any) -> bool:
+    """Whether this is a finite number; truth values are not."""
+    return is_whole(value) or (isinstance(value, float | np.floating) and math.isfinite(value))
+
+
+def is_list(value: Any) -> bool:
+    """Whether this is a list of things, and not a text."""
+    return isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes)
+
+
+def mistake(code: str, problem: str, remedy: str) -> Mistake:
+    """A mistake whose place is not known here."""
+    return Mistake(code=code, where="", problem=problem, remedy=remedy)

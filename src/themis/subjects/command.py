@@ -1,0 +1,196 @@
+"""Commands as subjects: one process for each input."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from themis.characteristics import Value
+from themis.errors import Mistake, RequestError
+from themis.outcomes import CRASH, INVALID, TIMEOUT, Failure
+from themis.schema import Schema
+from themis.subjects.base import Answers, Batch
+from themis.subjects.layouts import Layout
+from themis.subjects.processes import OUTPUT_LIMIT, Child, Crew, describe_status, work_together
+from themis.subjects.programs import Program, find_program
+from themis.subjects.texts import TextBatch, answer_reader, last_line, shorten
+
+START_UP_RUNS = 5
+
+_EMPTY_PROGRAMS = {"python": "-c", "pypy": "-c", "sh": "-c", "bash": "-c", "perl": "-e"}
+_EMPTY_PROGRAMS |= {"ruby": "-e", "node": "-e", "Rscript": "-e"}
+
+
+class CommandSubject:
+    """A program that is started once for each input and prints its decision; never a shell.
+
+    `arguments` says how an input reaches it: "positional", "named" (name value pairs), or as
+    "json" or "csv" on standard input. Places such as `{race}` in the command take the values
+    instead of positional or named arguments; `{{` and `}}` stand for braces. `answer` says where
+    the output is: "last-line", "stdout", "exit-code", or a JSON pointer. Outputs are strings.
+    `env` is added to the environment. Values that can't reach a program are refused at once.
+    """
+
+    kind = "command"
+    vectorised = False
+
+    def __init__(
+        self,
+        schema: Schema,
+        command: Sequence[str],
+        *,
+        arguments: str = "positional",
+        answer: str = "last-line",
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        timeout_seconds: float = 10.0,
+        jobs: int = 1,
+        version: str = "",
+    ) -> None:
+        self.schema = schema
+        self.program = find_program(command, cwd=cwd, env=env)
+        self.jobs = jobs
+        self.timeout_seconds = timeout_seconds
+        self._command = tuple(command)
+        self._answer, self._version = answer, version
+        self._read = answer_reader(answer)
+        check_limits(timeout_seconds=timeout_seconds, jobs=jobs)
+        self.layout = Layout(schema, self._command, arguments)
+        self._seconds = 0.0
+        self._runs = 0
+
+    def load(self, codes: NDArray[Any]) -> Batch:
+        return _CommandBatch(self, codes)
+
+    def fingerprint(self) -> str:
+        details = (self.kind, self.layout.mode, self._answer, self._version)
+        return self.program.fingerprint(self._command[1:], *details)
+
+    def reproduce(self, row: Mapping[str, Value]) -> str:
+        """A line that a person can paste into a shell to run the subject on this input."""
+        texts = [self.layout.write(row[name]) for name in self.schema.names]
+        return self.program.shell_line(self.layout.arguments(texts), data=self.layout.data(texts))
+
+    def start_up_share(self) -> float | None:
+        """Which part of the time so far went into starting processes, from 0 to 1, at the least.
+
+        Compares the mean run with the start of its interpreter on an empty program, or of
+        `true`. What the subject itself loads is not in it, and would be saved by a worker, too.
+        """
+        if not self._runs:
+            return None
+        name = Path(self.program.path).name.rstrip("0123456789.")
+        program, arguments = self.program, [b""]
+        if name in _EMPTY_PROGRAMS:
+            arguments = [_EMPTY_PROGRAMS[name].encode(), b""]
+        else:
+            program = Program("true", shutil.which("true") or self.program.path)
+        seconds = min(_time_start(program, arguments) for _ in range(START_UP_RUNS))
+        return min(1.0, seconds * self._runs / self._seconds)
+
+    def execute(self, texts: Sequence[bytes], crew: Crew) -> str | Failure:
+        """One run of the subject: its output, or why there is none."""
+        layout, started = self.layout, time.monotonic()
+        child = Child(self.program, layout.arguments(texts), crew, feeds=layout.feeds)
+        in_time = True
+        try:
+            if layout.feeds:
+                child.send(layout.data(texts), last=True)
+            while in_time and not (child.exited or child.overflowed):
+                child.step(started + self.timeout_seconds - time.monotonic())
+                in_time = child.exited or time.monotonic() < started + self.timeout_seconds
+        finally:
+            status = child.end()
+        self._seconds += time.monotonic() - started
+        self._runs += 1
+        return self._outcome(child, status, in_time=in_time)
+
+    def _outcome(self, child: Child, status: int, *, in_time: bool) -> str | Failure:
+        if child.overflowed:
+            start = shorten(child.output[:100].decode("utf-8", "replace"))
+            return Failure(
+                INVALID, f"it printed more than {OUTPUT_LIMIT:,} bytes, beginning with {start!r}"
+            )
+        said = last_line(child.error_text)
+        behind = f": {said}" if said else ""
+        if not in_time:
+            return Failure(TIMEOUT, f"no end within {self.timeout_seconds:g} seconds{behind}")
+        if self._answer == "exit-code" and status >= 0:
+            return str(status)
+        if status:
+            return Failure(CRASH, f"{describe_status(status)}{behind}")
+        try:
+            return self._read(bytes(child.output))
+        except ValueError as error:
+            return Failure(INVALID, f"{error}{behind}")
+
+
+class _CommandBatch:
+    def __init__(self, subject: CommandSubject, codes: NDArray[Any]) -> None:
+        self._subject = subject
+        self._texts = TextBatch(subject.layout.columns, codes)
+        self.overwrite = self._texts.overwrite
+
+    def run(self) -> Answers:
+        length = self._texts.length
+        outputs: list[Any] = [None] * length
+        failures: dict[int, Failure] = {}
+        crew = Crew()
+        rows = _SharedRows(zip(*self._texts.columns, strict=True))
+
+        def work() -> None:
+            for place, row in rows:
+                if crew.stopped:
+                    return
+                outcome = self._subject.execute(row, crew)
+                if isinstance(outcome, Failure):
+                    failures[place] = outcome
+                else:
+                    outputs[place] = outcome
+
+        work_together(crew, [work] * min(self._subject.jobs, length))
+        return Answers(outputs, dict(sorted(failures.items())))
+
+
+class _SharedRows:
+    """Numbered rows that several threads take in turn."""
+
+    def __init__(self, rows: Iterable[tuple[bytes, ...]]) -> None:
+        self._rows = enumerate(rows)
+        self._lock = threading.Lock()
+
+    def __iter__(self) -> Iterator[tuple[int, tuple[bytes, ...]]]:
+        while True:
+            with self._lock:
+                item = next(self._rows, None)
+            if item is None:
+                return
+            yield item
+
+
+def check_limits(**limits: float) -> None:
+    """Refuse numbers that are not positive."""
+    mistakes = [
+        Mistake("subject", f"subject.{name}", f"must be positive, got {value!r}", "raise it")
+        for name, value in limits.items()
+        if not value > 0
+    ]
+    if mistakes:
+        raise RequestError(mistakes)
+
+
+def _time_start(program: Program, arguments: Sequence[bytes]) -> float:
+    started = time.monotonic()
+    child = Child(program, arguments, Crew())
+    try:
+        while not child.exited and time.monotonic() < started + 10:
+            child.step(1.0)
+    finally:
+        child.end()
+    return time.monotonic() - started

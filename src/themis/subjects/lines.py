@@ -1,0 +1,265 @@
+"""Lines: how inputs with ids go out to a worker, and how answers with ids come back."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, repeat
+from operator import itemgetter
+from typing import Any, Protocol
+
+from themis.characteristics import Value
+from themis.outcomes import CRASH, INVALID, Failure
+from themis.schema import Schema
+from themis.subjects.texts import Column, shorten, write_csv, write_json
+
+EXCHANGE_LIMIT = 10_000  # inputs that are sent together; ids are a number, then four digits
+DIGITS = [b"%04d" % offset for offset in range(EXCHANGE_LIMIT)]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One answer of a worker, still to be matched with an input."""
+
+    id: Any
+    output: Any = None
+    failure: Failure | None = None
+
+
+class Format(Protocol):
+    """A wire format: lines of requests, written by columns, and records of answers."""
+
+    name: str
+    header: bytes  # what a fresh process gets before the first request
+    opening: bytes  # what stands before an id
+    columns: list[Column]
+
+    def read_fast(self, lines: bytes) -> tuple[Sequence[Any], list[Any]]:
+        """Ids and outputs of complete lines, or ValueError when anything is unusual."""
+
+    def complete(self, lines: bytes) -> bool:
+        """Whether these lines end at the end of a record."""
+
+    def read(self, lines: bytes) -> Iterator[Reply]:
+        """The answers one by one; ValueError at the first that is none."""
+
+
+def write_requests(format_: Format, number: int, columns: Sequence[Sequence[bytes]]) -> bytes:
+    """The requests of one exchange, of which `columns` holds the texts."""
+    opening = format_.opening + b"%d" % number
+    return b"".join(chain.from_iterable(zip(repeat(opening), DIGITS, *columns)))
+
+
+class JsonLines:
+    """`{"id": 7, "input": {"race": "green"}}` → `{"id": 7, "output": "1"}` or `"error": "…"`."""
+
+    name = "jsonl"
+    header = b""
+    opening = b'{"id": '
+
+    def __init__(self, schema: Schema) -> None:
+        last = len(schema) - 1
+        self.columns = []
+        for place, each in enumerate(schema):
+            before = b", " if place else b', "input": {'
+            before += write_json(each.name) + b": "
+            self.columns.append(Column(each, _Writer(write_json, before, b"}}\n" * (place == last))))
+
+    def read_fast(self, lines: bytes) -> tuple[Sequence[Any], list[Any]]:
+        answers = json.loads(b"[%b]" % lines[:-1].replace(b"\n", b","))
+        try:
+            return list(map(itemgetter("id"), answers)), list(map(itemgetter("output"), answers))
+        except (KeyError, TypeError) as error:
+            raise ValueError from error
+
+    def complete(self, lines: bytes) -> bool:
+        return True
+
+    def read(self, lines: bytes) -> Iterator[Reply]:
+        for line in filter(bytes.strip, lines.split(b"\n")):
+            try:
+                answer = json.loads(line.decode())
+            except (ValueError, RecursionError):
+                answer = None
+            if not isinstance(answer, dict) or "id" not in answer:
+                raise ValueError(f"it wrote a line that is not an answer: {_shown(line)}")
+            yield Reply(answer["id"], answer.get("output"), _json_failure(answer))
+
+
+class CsvLines:
+    """`7,green` → `7,1`, or `7,,message` for an error; the first line that is sent is a header."""
+
+    name = "csv"
+    opening = b""
+
+    def __init__(self, schema: Schema) -> None:
+        last = len(schema) - 1
+        self.header = b",".join(map(write_csv, ("id", *schema.names))) + b"\n"
+        self.columns = [
+            Column(each, _Writer(write_csv, b",", b"\n" * (place == last)))
+            for place, each in enumerate(schema)
+        ]
+
+    def read_fast(self, lines: bytes) -> tuple[Sequence[Any], list[Any]]:
+        text = lines.decode()
+        if '"' in text:
+            raise ValueError
+        rows = [line.split(",") for line in text[:-1].split("\n")]
+        ids, outputs = zip(*rows, strict=True)  # ValueError unless each has two fields
+        return list(map(int, ids)), list(map(str.strip, outputs))
+
+    def complete(self, lines: bytes) -> bool:
+        return lines.count(b'"') % 2 == 0
+
+    def read(self, lines: bytes) -> Iterator[Reply]:
+        for line in _records(lines):
+            row = _csv_row(line)
+            if row and row[0].strip() == "id":
+                continue  # a header, as programs that print tables give one
+            if len(row) not in (2, 3) or not row[0].strip().isdecimal():
+                raise ValueError(f"it wrote a line that is not an answer: {_shown(line)}")
+            error = Failure(CRASH, shorten(row[2])) if len(row) == 3 and row[2] else None
+            yield Reply(int(row[0]), row[1].strip(), error)
+
+
+class Exchange:
+    """Requests that were sent together, and the answers that came back so far.
+
+    `problem` says what is wrong with what came, and `suspect` the input that it came for.
+    """
+
+    def __init__(self, format_: Format, number: int, count: int) -> None:
+        self._format = format_
+        self._first_id = number * EXCHANGE_LIMIT
+        self._outputs: list[Any] = [_MISSING] * count
+        self._next = 0  # all before this one are answered
+        self._left = count
+        self._held = b""
+        self.failures: dict[int, Failure] = {}
+        self.problem = ""
+        self.suspect: int | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether every request has its answer, and nothing was wrong."""
+        return not self._left and not self.problem
+
+    @property
+    def outputs(self) -> list[Any]:
+        """The outputs in the order of the requests, once the exchange is complete."""
+        return self._outputs
+
+    def answered(self) -> Iterator[tuple[int, Any]]:
+        """The requests with an answer, and what was answered."""
+        return ((o, output) for o, output in enumerate(self._outputs) if output is not _MISSING)
+
+    def missing(self) -> list[int]:
+        """The requests without an answer."""
+        return [o for o, output in enumerate(self._outputs) if output is _MISSING]
+
+    def take(self, lines: bytes) -> None:
+        """Match complete lines with the requests; after a problem nothing more is believed."""
+        lines = self._held + lines
+        if self.problem or not lines:
+            return
+        self._held = b"" if self._format.complete(lines) else lines
+        if not self._held and not self._take_in_order(lines):
+            try:
+                for reply in self._format.read(lines):
+                    self._take_one(reply)
+                    if self.problem:
+                        return
+            except ValueError as error:
+                self.problem = str(error)
+
+    def _take_in_order(self, lines: bytes) -> bool:
+        """The usual case: the next requests are answered, in order."""
+        try:
+            ids, outputs = self._format.read_fast(lines)
+        except (ValueError, RecursionError):
+            return False
+        start, count = self._next, len(outputs)
+        if count > self._left or self._left != len(self._outputs) - start:
+            return False
+        first = self._first_id + start
+        if ids != list(range(first, first + count)):
+            return False
+        self._outputs[start : start + count] = outputs
+        self._next += count
+        self._left -= count
+        return True
+
+    def _take_one(self, reply: Reply) -> None:
+        known = isinstance(reply.id, int | float) and not isinstance(reply.id, bool)
+        offset = reply.id - self._first_id if known else -1
+        if not (0 <= offset < len(self._outputs) and offset == int(offset)):
+            self.problem = f"it answered with the id {_shown_id(reply.id)}, which was not asked"
+            return
+        offset = int(offset)
+        if self._outputs[offset] is not _MISSING:
+            self.problem = "it answered twice with the same id"
+            self.suspect = offset
+            self._outputs[offset] = _MISSING
+            self.failures.pop(offset, None)
+            self._left += 1
+            return
+        self._outputs[offset] = reply.output
+        self._left -= 1
+        if reply.failure:
+            self.failures[offset] = reply.failure
+        while self._next < len(self._outputs) and self._outputs[self._next] is not _MISSING:
+            self._next += 1
+
+
+_MISSING: Any = object()
+
+
+@dataclass(frozen=True)
+class _Writer:
+    """Writes a value between fixed texts."""
+
+    write: Any
+    before: bytes
+    behind: bytes
+
+    def __call__(self, value: Value) -> bytes:
+        text: bytes = self.before + self.write(value) + self.behind
+        return text
+
+
+def _json_failure(answer: dict[str, Any]) -> Failure | None:
+    if answer.get("error") is not None:
+        return Failure(CRASH, shorten(str(answer["error"])))
+    if "output" not in answer:
+        return Failure(INVALID, f"its answer has no output: {shorten(json.dumps(answer))}")
+    return None
+
+
+def _records(lines: bytes) -> Iterator[bytes]:
+    """CSV records; one with a quoted line end spans several lines."""
+    record = b""
+    for line in lines.split(b"\n"):
+        record += line
+        if record.count(b'"') % 2:
+            record += b"\n"
+        elif record.strip():
+            yield record
+            record = b""
+
+
+def _csv_row(record: bytes) -> list[str]:
+    try:
+        return next(csv.reader(io.StringIO(record.decode(), newline=""), strict=True), [])
+    except (ValueError, csv.Error):
+        return []
+
+
+def _shown(line: bytes) -> str:
+    return repr(shorten(line.decode("utf-8", "replace")))
+
+
+def _shown_id(identity: Any) -> str:
+    return shorten(json.dumps(identity))

@@ -1,0 +1,209 @@
+"""The worker's side: three lines turn a Python script into a subject that stays alive.
+
+    from themis.worker import serve
+
+    if __name__ == "__main__":
+        serve(decide)
+
+Needs nothing but the standard library; the file may be copied beside a script that runs where
+Themis is not installed.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+__all__ = ["serve"]
+
+_READ_SIZE = 1 << 16
+_REMEMBERED = 1_000  # distinct outputs whose JSON is kept
+
+_encode = json.JSONEncoder(ensure_ascii=False, default=lambda value: value.tolist()).encode
+
+
+def serve(
+    function: Callable[..., Any],
+    *,
+    format: str = "jsonl",  # noqa: A002 - the key of the configuration file
+    keywords: bool = False,
+    batch: bool = False,
+) -> None:
+    """Answer every input on standard input with the function's output, until the input ends.
+
+    The function gets a dictionary; with `keywords` its items as keyword arguments; with `batch` a
+    list of dictionaries, for which it returns as many outputs. What it raises is answered as an
+    error of that input. In CSV all values are strings. All that the script prints, before,
+    while and after serving, goes to standard error.
+    """
+    if format not in ("jsonl", "csv"):
+        raise ValueError(f"format must be 'jsonl' or 'csv', got {format!r}")
+    source, target = _take_over()
+    wire = _Jsonl() if format == "jsonl" else _Csv()
+    call = (lambda row: function(**row)) if keywords else function
+    answer = _answer_batch if batch else _answer_each
+    try:
+        for lines in _available(source, wire.complete):
+            ids, rows, broken = wire.read(lines)
+            _write_all(target, wire.write(ids, answer(call, rows)) + broken)
+    except BrokenPipeError:
+        pass  # nobody listens any more
+
+
+class _Error:
+    """What the function raised for one input."""
+
+    def __init__(self, error: Exception) -> None:
+        self.text = f"{type(error).__name__}: {error}"
+
+
+def _answer_each(call: Callable[[Any], Any], rows: list[Any]) -> list[Any]:
+    outputs: list[Any] = []
+    waiting = iter(rows)
+    while True:
+        try:
+            outputs += map(call, waiting)
+            return outputs
+        except Exception as error:  # `+=` keeps what came before: go on behind the culprit
+            outputs.append(_Error(error))
+
+
+def _answer_batch(call: Callable[[Any], Any], rows: list[Any]) -> list[Any]:
+    try:
+        outputs = list(call(list(rows)))
+        if len(outputs) != len(rows):
+            raise ValueError(f"{len(outputs)} outputs for {len(rows)} inputs")
+    except Exception as error:
+        if len(rows) == 1:
+            return [_Error(error)]
+        return [output for row in rows for output in _answer_batch(call, [row])]
+    return outputs
+
+
+class _Jsonl:
+    """`{"id": 7, "input": {…}}` → `{"id": 7, "output": …}`."""
+
+    def __init__(self) -> None:
+        self._texts: dict[type, dict[Any, str]] = {str: {}, int: {}, bool: {}}
+
+    def complete(self, lines: bytes) -> bool:
+        return True
+
+    def read(self, lines: bytes) -> tuple[list[Any], list[Any], bytes]:
+        """Ids, inputs, and the answer to lines that are no requests."""
+        try:
+            requests = json.loads(b"[%b]" % lines.strip().replace(b"\n", b","))
+            return [each["id"] for each in requests], [each["input"] for each in requests], b""
+        except (ValueError, KeyError, TypeError):
+            return self._read_each(lines)
+
+    def _read_each(self, lines: bytes) -> tuple[list[Any], list[Any], bytes]:
+        ids, rows, broken = [], [], b""
+        for line in filter(bytes.strip, lines.split(b"\n")):
+            try:
+                request = json.loads(line)
+                row = request["input"]
+                ids.append(request["id"])
+                rows.append(row)
+            except (ValueError, KeyError, TypeError) as error:
+                text = f"not a request: {type(error).__name__}: {error}"
+                broken += f'{{"id": null, "error": {_encode(text)}}}\n'.encode()
+        return ids, rows, broken
+
+    def write(self, ids: list[Any], outputs: list[Any]) -> bytes:
+        text, encode = self._text, _encode
+        lines = [
+            f'{{"id": {identity if type(identity) is int else encode(identity)}, {text(output)}}}\n'
+            for identity, output in zip(ids, outputs, strict=True)
+        ]
+        return "".join(lines).encode("utf-8", "backslashreplace")
+
+    def _text(self, output: Any) -> str:
+        known = self._texts.get(type(output))
+        if known is None:
+            return self._new_text(output)
+        text = known.get(output)
+        if text is None:
+            text = self._new_text(output)
+            if len(known) < _REMEMBERED:
+                known[output] = text
+        return text
+
+    def _new_text(self, output: Any) -> str:
+        if not isinstance(output, _Error):
+            try:
+                return f'"output": {_encode(output)}'
+            except Exception:
+                output = _Error(TypeError(f"the output {output!r:.100} can't be written as JSON"))
+        return f'"error": {_encode(output.text)}'
+
+
+class _Csv:
+    """A header, then `7,green,30` → `7,1`, or `7,,message` for an error."""
+
+    def __init__(self) -> None:
+        self._names: list[str] | None = None
+
+    def complete(self, lines: bytes) -> bool:
+        return lines.count(b'"') % 2 == 0
+
+    def read(self, lines: bytes) -> tuple[list[Any], list[Any], bytes]:
+        """Ids, inputs, and the answer to lines that are no requests: none."""
+        records = [row for row in csv.reader(io.StringIO(lines.decode(), newline="")) if row]
+        if self._names is None and records:
+            self._names = records.pop(0)[1:]
+        names = self._names or []
+        return [row[0] for row in records], [dict(zip(names, row[1:])) for row in records], b""  # noqa: B905
+
+    def write(self, ids: list[Any], outputs: list[Any]) -> bytes:
+        text = io.StringIO(newline="")
+        csv.writer(text, lineterminator="\n").writerows(map(self._row, ids, outputs))
+        return text.getvalue().encode("utf-8", "backslashreplace")
+
+    def _row(self, identity: Any, output: Any) -> tuple[Any, ...]:
+        if isinstance(output, _Error):
+            return identity, "", output.text
+        return identity, str(output).lower() if isinstance(output, bool) else output
+
+
+def _available(source: int, complete: Callable[[bytes], bool]) -> Iterator[bytes]:
+    """All complete lines that have arrived, again and again: as much as there is, without waiting.
+
+    So answers are written once for each chunk, and never wait for requests that come later.
+    """
+    parts: list[bytes] = []
+    while chunk := os.read(source, _READ_SIZE):
+        head, newline, tail = chunk.rpartition(b"\n")
+        if not newline:
+            parts.append(chunk)
+            continue
+        lines = b"".join(parts) + head + newline
+        if complete(lines):
+            yield lines
+            parts = [tail]
+        else:
+            parts = [lines, tail]
+    if rest := b"".join(parts):
+        yield rest
+
+
+def _take_over() -> tuple[int, int]:
+    """Own descriptors of standard input and output; the script keeps nothing and standard error."""
+    source, target = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    sys.stdout.flush()  # what was printed before is no answer, either
+    return source, target
+
+
+def _write_all(target: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(target, view) :]

@@ -1,0 +1,273 @@
+"""Python subjects: every way to hand one over, and what happens when it misbehaves."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import themis
+from themis.outcomes import CRASH, INVALID, LABEL_LIMIT, Labels
+from themis.populations import Population
+from themis.runner import Runner
+from themis.streams import BaseInputs
+from themis.subjects.base import isolate_failures
+from themis.subjects.loading import load_attribute, subject_from
+
+SCHEMA = themis.Schema(
+    race=["green", "purple"],
+    age=themis.Integers(18, 90),
+    rate=themis.Reals(0, 1, step=0.1),
+    employed=[True, False],
+    id=range(10**6),
+)
+
+
+def decide(row: dict[str, Any]) -> bool:
+    return bool(row["age"] > (40 if row["race"] == "green" else 50) and row["employed"])
+
+
+def decide_keywords(race: str, age: int, rate: float, employed: bool, id: int) -> bool:  # noqa: A002
+    return decide({"race": race, "age": age, "employed": employed})
+
+
+def decide_table(table: themis.InputTable) -> Any:
+    limit = np.where(table["race"] == "green", 40, 50)
+    return (table["age"] > limit) & table["employed"]
+
+
+class Thresholds:
+    """A model in the style of scikit-learn, fed with a DataFrame."""
+
+    feature_names_in_ = np.array(["age", "employed", "race", "rate", "id"])
+
+    def predict(self, frame: Any) -> Any:
+        assert list(frame.columns) == list(self.feature_names_in_)
+        return (frame["age"] > np.where(frame["race"] == "green", 40, 50)) & frame["employed"]
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [themis.keywords(decide_keywords), themis.batch(decide_table), Thresholds()],
+    ids=["keywords", "batch", "model"],
+)
+def test_every_kind_of_subject_gives_the_score_of_the_row_function(subject: Any) -> None:
+    expected = themis.Audit(decide, SCHEMA, seed=3).causal("race")
+    result = themis.Audit(subject, SCHEMA, seed=3).causal("race")
+    assert (result.score, result.low, result.witnesses) == (
+        expected.score,
+        expected.low,
+        expected.witnesses,
+    )
+
+
+def test_a_row_function_gets_plain_python_values() -> None:
+    seen: list[dict[str, Any]] = []
+
+    def record(row: dict[str, Any]) -> bool:
+        seen.append(dict(row))
+        row.clear()  # what it does to its own input harms nobody
+        return True
+
+    themis.Audit(record, SCHEMA).causal("race")
+    types = {name: type(value) for name, value in seen[0].items()}
+    assert types == {"race": str, "age": int, "rate": float, "employed": bool, "id": int}
+    assert all(len(row) == 5 for row in seen)
+    assert {row["rate"] for row in seen} <= {i / 10 for i in range(11)}
+
+
+def test_a_table_offers_columns_frames_and_arrays() -> None:
+    lengths = []
+
+    def check(table: themis.InputTable) -> Any:
+        lengths.append(len(table))
+        assert list(table) == list(table.keys()) == list(SCHEMA.names)
+        assert table.to_pandas()["age"].tolist() == table["age"].tolist()
+        assert table.to_numpy().shape == (len(table), 5)
+        with pytest.raises(ValueError, match="read-only"):
+            table["age"][0] = 3
+        return np.zeros(len(table), dtype=int)
+
+    themis.Audit(themis.batch(check), SCHEMA).causal("race")
+    assert max(lengths) > 1
+
+
+def test_scikit_learn_models_are_fed_as_they_were_trained() -> None:
+    sklearn = pytest.importorskip("sklearn.tree")
+    import pandas as pd
+
+    numeric = themis.Schema(sex=[0, 1], age=range(18, 90), income=range(0, 1000))
+    rng = np.random.default_rng(0)
+    rows = np.column_stack(
+        [rng.integers(0, 2, 500), rng.integers(18, 90, 500), rng.integers(0, 1000, 500)]
+    )
+    target = rows[:, 2] > 400 + 100 * rows[:, 0]
+    on_array = sklearn.DecisionTreeClassifier(max_depth=4, random_state=0).fit(rows, target)
+    frame = pd.DataFrame(rows[:, [2, 0, 1]], columns=["income", "sex", "age"])
+    on_frame = sklearn.DecisionTreeClassifier(max_depth=4, random_state=0).fit(frame, target)
+    first = themis.Audit(on_array, numeric, seed=1).causal("sex")
+    second = themis.Audit(on_frame, numeric, seed=1).causal("sex")
+    assert first.score == pytest.approx(0.1, abs=0.06)
+    assert second.score == pytest.approx(first.score, abs=0.05)
+    with pytest.raises(themis.RequestError, match="the model needs a column 'income'"):
+        themis.Audit(on_frame, themis.Schema(sex=[0, 1], age=range(18, 90), incom=range(10)))
+    with pytest.raises(themis.RequestError, match="trained on 3 columns, the schema has 2"):
+        themis.Audit(on_array, themis.Schema(sex=[0, 1], age=range(18, 90)))
+
+
+def run(subject: Any, count: int = 200) -> Runner:
+    runner = Runner(subject_from(subject, SCHEMA), Labels(), max_failures=1.0)
+    runner.run(BaseInputs(Population.of(SCHEMA), 0).rows(0, count))
+    return runner
+
+
+def test_a_row_that_raises_is_a_crash_with_an_example_and_never_a_decision() -> None:
+    def sometimes(row: dict[str, Any]) -> bool:
+        if row["age"] > 80:
+            raise KeyError("savings")
+        return True
+
+    log = run(sometimes).failures
+    assert 0 < log.counts[CRASH] < 200
+    row, message = log.examples[CRASH]
+    assert row["age"] > 80
+    assert message == "KeyError: 'savings'"
+
+
+def test_a_batch_that_raises_is_halved_until_the_culprit_is_alone() -> None:
+    def sometimes(table: themis.InputTable) -> Any:
+        if (table["id"] == culprit).any():
+            raise ValueError("not this one")
+        return np.ones(len(table), dtype=bool)
+
+    rows = BaseInputs(Population.of(SCHEMA), 0).rows(0, 200)
+    culprit = rows[77, 4]
+    runner = run(themis.batch(sometimes))
+    assert runner.failures.counts == {CRASH: 1}
+    assert runner.failures.examples[CRASH][0]["id"] == culprit
+
+
+@pytest.mark.parametrize("output", [None, 0.73, float("nan"), [1], {"a": 1}, "", "  "], ids=repr)
+def test_an_output_that_is_no_decision_is_an_outcome_of_its_own(output: Any) -> None:
+    log = run(lambda row: output if row["age"] > 80 else 1).failures
+    assert set(log.counts) == {INVALID}
+    row, message = log.examples[INVALID]
+    assert row["age"] > 80
+    assert repr(output) in message
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [
+        np.array([0.0, 1.0, np.nan, 0.5, np.inf]),
+        np.array([0, 1, None, 0.5, [2]], dtype=object),
+        [0, 1, None, 0.5, [2]],
+    ],
+    ids=["floats", "objects", "list"],
+)
+def test_labels_are_the_same_for_every_way_to_return_them(outputs: Any) -> None:
+    labels = Labels()
+    assert labels.number(outputs).tolist() == [0, 1, -1, -1, -1]
+    assert labels.labels == (0, 1)
+    assert labels.number(np.array([True, False])).tolist() == [1, 0]
+    assert labels.number(np.array([1, 0, 1], dtype=np.uint8)).tolist() == [1, 0, 1]
+    assert labels.number(np.array([1000, 0])).tolist() == [2, 0]
+    assert labels.number(np.array(["1", "no"])).tolist() == [3, 4]
+    assert labels.favourable.tolist() == [False, True, False, True, False]
+
+
+def test_measurements_are_not_taken_for_decisions() -> None:
+    with pytest.raises(themis.SubjectError, match="cut-off"):
+        Labels().number(np.arange(LABEL_LIMIT + 1))
+
+
+def test_a_subject_that_always_fails_is_given_up_early() -> None:
+    calls = []
+
+    def broken(row: dict[str, Any]) -> bool:
+        calls.append(row)
+        raise KeyError("savings")
+
+    with pytest.raises(themis.SubjectError, match="crash in .*KeyError: 'savings'.*'race'"):
+        themis.Audit(broken, SCHEMA).causal("race")
+    assert len(calls) < 100
+
+
+def test_failures_up_to_the_limit_are_allowed_and_counted() -> None:
+    def sometimes(row: dict[str, Any]) -> bool:
+        if row["age"] == 80:
+            raise KeyError("savings")
+        return bool(row["age"] > 50)
+
+    result = themis.Audit(sometimes, SCHEMA, max_failures=0.1).causal("race")
+    assert result.unknown > 0
+    with pytest.raises(themis.SubjectError) as caught:
+        themis.Audit(sometimes, SCHEMA).causal("race")
+    assert caught.value.exit_code == 3
+
+
+def test_wrong_numbers_of_outputs_fail_instead_of_being_misassigned() -> None:
+    with pytest.raises(themis.SubjectError, match=r"returned 3 outputs for \d+ inputs"):
+        themis.Audit(themis.batch(lambda t: [1, 0, 1]), SCHEMA).causal("race")
+    with pytest.raises(themis.SubjectError, match=r"array of shape \(\d+, 2\)"):
+        themis.Audit(themis.batch(lambda t: np.zeros((len(t), 2))), SCHEMA).causal("race")
+
+
+def test_isolation_gives_up_looking_after_some_culprits_and_guesses_nothing() -> None:
+    calls = []
+
+    def call(start: int, stop: int) -> Any:
+        calls.append((start, stop))
+        raise ValueError("always")
+
+    answers = isolate_failures(call, 1_000)
+    assert len(answers.failures) == 1_000
+    assert len(calls) < 100
+
+
+def test_small_domains_are_never_run_twice() -> None:
+    calls = []
+
+    def count(row: dict[str, Any]) -> bool:
+        calls.append(tuple(row.values()))
+        return bool(row["a"] > row["b"])
+
+    schema = themis.Schema(a=range(10), b=range(10), c=range(100))
+    audit = themis.Audit(count, schema, seed=1, error=0.1)
+    audit.causal("a")
+    audit.group("b")
+    audit.causal("c")
+    assert len(calls) == len(set(calls)) == audit.runner.executions
+    assert audit.runner.cache_hits > 0
+
+
+def test_a_module_attribute_is_loaded_from_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "loan_module_a.py").write_text("def decide(row):\n    return 1\n")
+    assert load_attribute("loan_module_a:decide", tmp_path, where="x")({}) == 1
+    assert str(tmp_path) not in sys.path
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("loan_b:decide", "there is no module 'loan_b'.*did you mean 'loan_bb'"),
+        ("loan_bb:decid", "has no 'decid'; did you mean 'decide'"),
+        ("loan_bb", "not of the form module:attribute"),
+        ("broken_bb:f", "importing 'broken_bb' failed with ZeroDivisionError"),
+        ("needs_bb:f", "needs the module 'no_such_module'"),
+    ],
+)
+def test_a_subject_that_can_not_be_loaded_says_why(tmp_path: Path, path: str, message: str) -> None:
+    (tmp_path / "loan_bb.py").write_text("def decide(row):\n    return 1\n")
+    (tmp_path / "broken_bb.py").write_text("1 / 0\n")
+    (tmp_path / "needs_bb.py").write_text("import no_such_module\n")
+    with pytest.raises(themis.RequestError, match=message):
+        load_attribute(path, tmp_path, where="subject.function")
+
+
+def test_things_that_can_not_decide_are_refused() -> None:
+    with pytest.raises(themis.RequestError, match="can't decide"):
+        themis.Audit(42, SCHEMA)
