@@ -63,9 +63,10 @@ def show_result(
     unsure = [score for score in result.scores if not score.conclusive]
     if unsure:
         yield Sentence(
-            f"{len(unsure)} of {count(len(result.scores), 'score')} inconclusive: the interval "
-            "is wider than asked, because the run ended before",
+            f"{len(unsure)} of {count(len(result.scores), 'score')}: the interval is wider than "
+            "asked, because the run ended early",
             WARNING,
+            first="inconclusive: ",
         )
     yield Sentence(_cost(result), DIM)
 

@@ -109,4 +109,3 @@ def grid(*columns: dict[str, Any]) -> Table:
     for column in columns:
         table.add_column(**{"no_wrap": True, "overflow": "ellipsis", **column})
     return table
-

@@ -9,6 +9,7 @@ from typing import Any
 from themis.results import CausalScore, Group, GroupScore, Score
 
 EXACT = "exact: every input was run"
+LONGEST = 32  # characters of a name or value within a sentence
 
 
 def visible(value: Any) -> str:
@@ -81,7 +82,7 @@ def size(number: int) -> str:
 
 def set_phrase(against: Sequence[str]) -> str:
     """A set in a sentence: `race`, or `race and sex together`."""
-    names = [visible(name) for name in against]
+    names = [_cut(visible(name)) for name in against]
     if len(names) == 1:
         return names[0]
     return f"{', '.join(names[:-1])} and {names[-1]} together"
@@ -90,10 +91,15 @@ def set_phrase(against: Sequence[str]) -> str:
 def label(values: Mapping[str, Any]) -> str:
     """An assignment: `green`, `age 30`, or `race green, sex male`."""
     if len(values) == 1:
-        ((name, value),) = values.items()
+        (value,) = values.values()
         if isinstance(value, str) and not _looks_numeric(value):
-            return visible(value)
-    return ", ".join(f"{visible(name)} {visible(value)}" for name, value in values.items())
+            return _cut(visible(value))
+    pairs = ((_cut(visible(name)), _cut(visible(value))) for name, value in values.items())
+    return ", ".join(f"{name} {value}" for name, value in pairs)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
 def _looks_numeric(text: str) -> bool:
@@ -138,14 +144,14 @@ def _group_headline(score: GroupScore) -> str:
         return f"nothing is known about the groups of {phrase}: too few inputs were run"
     if len(score.groups) == 1:
         return f"{phrase} has a single group, so that there is nothing to compare"
-    start = f"between the groups of {phrase}, the rate of favourable decisions differs by"
+    start, end = f"the groups of {phrase} are", "apart in favourable decisions"
     if score.lower_bound:
-        return f"{start} at least {points(score.low)} ({sure(score.confidence)})"
+        return f"{start} at least {points(score.low)} {end} ({sure(score.confidence)})"
     if score.method == "exact" and score.high == 0:
         return f"all groups of {phrase} get the favourable decision at the same rate ({EXACT})"
     if score.method == "sampled" and score.low == 0:
-        return f"{start} at most {points(score.high)} ({_certainty(score)})"
-    return f"{start} {points(score.score)} ({_how(score)})"
+        return f"{start} at most {points(score.high)} {end} ({_certainty(score)})"
+    return f"{start} {points(score.score)} {end} ({_how(score)})"
 
 
 def _how(score: Score) -> str:
@@ -203,7 +209,7 @@ def method(score: Score) -> str:
     """How the score was found and what it cost."""
     cost = count(score.executions, "execution")
     if score.cache_hits and not score.executions:
-        cost = "all answered from the cache"
+        cost = "all from the cache"
     if score.method == "exact":
         return f"{EXACT} ({count(score.samples, 'input')}; {cost})"
     each = " in each group" if score.measure == "group" and score.stopping != "paper" else ""

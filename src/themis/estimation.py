@@ -217,8 +217,7 @@ class GroupState:
         """Renew the ends, choose the champions of the next rows, and drop settled groups."""
         running = np.ix_(self.active, self.active)
         plus, minus = self._plus[running], self._minus[running]
-        zero = self.trials.max(initial=0) - plus - minus
-        ends = difference_upper(plus, zero, minus, self._evidence, fractions=self._fractions)
+        ends = self._upper_ends(plus, minus, int(self.trials.max(initial=0)))
         self._upper[running] = np.minimum(self._upper[running], ends)
         np.fill_diagonal(self._upper, -1.0)
         won, even, lost = self._bets
@@ -234,8 +233,9 @@ class GroupState:
 
     @property
     def done(self) -> bool:
-        """Whether the score is known to ± error."""
-        return self.high - self.low <= 2.0 * self.rule.error
+        """Whether the score is known to ± error, but for outcomes that stay unknown."""
+        unknown = _ambiguity(self.favourable_low, self.favourable_high, self.trials)
+        return self.high - self.low <= 2.0 * self.rule.error + unknown
 
     def interval(self) -> Interval:
         """The certain spread of the active groups, moved where the ends require it.
@@ -273,6 +273,15 @@ class GroupState:
             best, worst = (int(self.active[:group].sum()) for group in self.champions)
             won, lost = float(minus[worst, best]), float(plus[worst, best])
             self._bets += (won, len(low) - won - lost, lost)
+
+    def _upper_ends(self, plus: Floats, minus: Floats, rows: int) -> Floats:
+        """The upper end of each pair; of many groups most pairs have equal counts."""
+        keys = plus.astype(np.int64) * (rows + 1) + minus.astype(np.int64)
+        distinct, places = np.unique(keys, return_inverse=True)
+        won, lost = distinct // (rows + 1), distinct % (rows + 1)
+        even = rows - won - lost
+        ends = difference_upper(won, even, lost, self._evidence, fractions=self._fractions)
+        return np.asarray(ends[places].reshape(plus.shape))
 
     def _choose_champions(self) -> None:
         certain = self.favourable_low[:, None] - self.favourable_high[None, :]
@@ -351,8 +360,9 @@ class IndependentGroupsState:
 
     @property
     def done(self) -> bool:
-        """Whether the score is known to ± error."""
-        return self.high - self.low <= 2.0 * self.rule.error
+        """Whether the score is known to ± error, but for outcomes that stay unknown."""
+        unknown = _ambiguity(self.favourable_low, self.favourable_high, self.trials)
+        return self.high - self.low <= 2.0 * self.rule.error + unknown
 
     def interval(self) -> Interval:
         """The certain spread of the groups, moved where the ends require it.
@@ -544,6 +554,16 @@ def _widest(top: Floats, bottom: Floats) -> float:
     spread = top[:, None] - bottom[None, :]
     np.fill_diagonal(spread, 0.0)
     return float(spread.max(initial=0.0))
+
+
+def _ambiguity(
+    certain: NDArray[np.int64], possible: NDArray[np.int64], trials: NDArray[np.int64]
+) -> float:
+    """How far the spread of these groups may move, whatever the unknown outcomes are."""
+    if np.array_equal(certain, possible):
+        return 0.0
+    low, high = certain / np.maximum(trials, 1), possible / np.maximum(trials, 1)
+    return _widest(high, low) - max(0.0, _widest(low, high))
 
 
 def _report(spread: float, low: float, high: float, error: float) -> Interval:

@@ -87,6 +87,11 @@ class Score:
         data["witnesses"] = data.get("witnesses", [])
         return data
 
+    def _repr_html_(self) -> str:
+        from themis.html import score_html
+
+        return score_html(self)
+
 
 @dataclass(frozen=True, kw_only=True)
 class CausalScore(Score):
@@ -159,6 +164,11 @@ class Result:
             "timing": dict(self.timing),
             "scores": [score.to_dict() for score in self.scores],
         }
+
+    def _repr_html_(self) -> str:
+        from themis.html import result_html
+
+        return result_html(self)
 
 
 def _plain(value: Any) -> Any:

@@ -38,8 +38,8 @@ def serve(
 
     The function gets a dictionary; with `keywords` its items as keyword arguments; with `batch` a
     list of dictionaries, for which it returns as many outputs. What it raises is answered as an
-    error of that input. In CSV all values are strings. All that the script prints, before,
-    while and after serving, goes to standard error.
+    error of that input. In CSV all values are strings. From now on all that the script prints goes
+    to standard error; standard output belongs to the answers.
     """
     if format not in ("jsonl", "csv"):
         raise ValueError(f"format must be 'jsonl' or 'csv', got {format!r}")

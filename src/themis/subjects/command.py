@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import shutil
+import statistics
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
 from themis.characteristics import Value
-from themis.errors import Mistake, RequestError
 from themis.outcomes import CRASH, INVALID, TIMEOUT, Failure
 from themis.schema import Schema
 from themis.subjects.base import Answers, Batch
 from themis.subjects.layouts import Layout
 from themis.subjects.processes import OUTPUT_LIMIT, Child, Crew, describe_status, work_together
-from themis.subjects.programs import Program, find_program
+from themis.subjects.programs import Program, check_limits, find_program
 from themis.subjects.texts import TextBatch, answer_reader, last_line, shorten
 
 START_UP_RUNS = 5
@@ -74,7 +75,7 @@ class CommandSubject:
 
     def reproduce(self, row: Mapping[str, Value]) -> str:
         """A line that a person can paste into a shell to run the subject on this input."""
-        texts = [self.layout.write(row[name]) for name in self.schema.names]
+        texts = [column.text_of(row) for column in self.layout.columns]
         return self.program.shell_line(self.layout.arguments(texts), data=self.layout.data(texts))
 
     def start_up_share(self) -> float | None:
@@ -83,16 +84,14 @@ class CommandSubject:
         Compares the mean run with the start of its interpreter on an empty program, or of
         `true`. What the subject itself loads is not in it, and would be saved by a worker, too.
         """
-        if not self._runs:
+        option = _EMPTY_PROGRAMS.get(Path(self.program.path).name.rstrip("0123456789."))
+        empty = self.program.path if option else shutil.which("true")
+        if not self._runs or not empty:
             return None
-        name = Path(self.program.path).name.rstrip("0123456789.")
-        program, arguments = self.program, [b""]
-        if name in _EMPTY_PROGRAMS:
-            arguments = [_EMPTY_PROGRAMS[name].encode(), b""]
-        else:
-            program = Program("true", shutil.which("true") or self.program.path)
-        seconds = min(_time_start(program, arguments) for _ in range(START_UP_RUNS))
-        return min(1.0, seconds * self._runs / self._seconds)
+        program = replace(self.program, path=empty)
+        arguments = [option.encode(), b""] if option else []
+        seconds = [_time_start(program, arguments) for _ in range(START_UP_RUNS)]
+        return min(1.0, statistics.fmean(seconds) * self._runs / self._seconds)
 
     def execute(self, texts: Sequence[bytes], crew: Crew) -> str | Failure:
         """One run of the subject: its output, or why there is none."""
@@ -172,17 +171,6 @@ class _SharedRows:
             if item is None:
                 return
             yield item
-
-
-def check_limits(**limits: float) -> None:
-    """Refuse numbers that are not positive."""
-    mistakes = [
-        Mistake("subject", f"subject.{name}", f"must be positive, got {value!r}", "raise it")
-        for name, value in limits.items()
-        if not value > 0
-    ]
-    if mistakes:
-        raise RequestError(mistakes)
 
 
 def _time_start(program: Program, arguments: Sequence[bytes]) -> float:

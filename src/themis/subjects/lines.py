@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from themis.characteristics import Value
 from themis.outcomes import CRASH, INVALID, Failure
 from themis.schema import Schema
+from themis.subjects.processes import OUTPUT_LIMIT
 from themis.subjects.texts import Column, shorten, write_csv, write_json
 
 EXCHANGE_LIMIT = 10_000  # inputs that are sent together; ids are a number, then four digits
@@ -66,7 +67,9 @@ class JsonLines:
         for place, each in enumerate(schema):
             before = b", " if place else b', "input": {'
             before += write_json(each.name) + b": "
-            self.columns.append(Column(each, _Writer(write_json, before, b"}}\n" * (place == last))))
+            self.columns.append(
+                Column(each, _Writer(write_json, before, b"}}\n" * (place == last)))
+            )
 
     def read_fast(self, lines: bytes) -> tuple[Sequence[Any], list[Any]]:
         answers = json.loads(b"[%b]" % lines[:-1].replace(b"\n", b","))
@@ -85,7 +88,7 @@ class JsonLines:
             except (ValueError, RecursionError):
                 answer = None
             if not isinstance(answer, dict) or "id" not in answer:
-                raise ValueError(f"it wrote a line that is not an answer: {_shown(line)}")
+                raise ValueError(_no_answer(line))
             yield Reply(answer["id"], answer.get("output"), _json_failure(answer))
 
 
@@ -120,7 +123,7 @@ class CsvLines:
             if row and row[0].strip() == "id":
                 continue  # a header, as programs that print tables give one
             if len(row) not in (2, 3) or not row[0].strip().isdecimal():
-                raise ValueError(f"it wrote a line that is not an answer: {_shown(line)}")
+                raise ValueError(_no_answer(line))
             error = Failure(CRASH, shorten(row[2])) if len(row) == 3 and row[2] else None
             yield Reply(int(row[0]), row[1].strip(), error)
 
@@ -148,6 +151,11 @@ class Exchange:
         return not self._left and not self.problem
 
     @property
+    def begun(self) -> bool:
+        """Whether there is any answer."""
+        return self._left < len(self._outputs)
+
+    @property
     def outputs(self) -> list[Any]:
         """The outputs in the order of the requests, once the exchange is complete."""
         return self._outputs
@@ -166,6 +174,8 @@ class Exchange:
         if self.problem or not lines:
             return
         self._held = b"" if self._format.complete(lines) else lines
+        if len(self._held) > OUTPUT_LIMIT:
+            self.problem = f"it wrote a record of more than {OUTPUT_LIMIT:,} bytes"
         if not self._held and not self._take_in_order(lines):
             try:
                 for reply in self._format.read(lines):
@@ -257,8 +267,9 @@ def _csv_row(record: bytes) -> list[str]:
         return []
 
 
-def _shown(line: bytes) -> str:
-    return repr(shorten(line.decode("utf-8", "replace")))
+def _no_answer(line: bytes) -> str:
+    shown = shorten(line.decode("utf-8", "replace").strip())
+    return f"it wrote a line that is not an answer (print to standard error instead): {shown!r}"
 
 
 def _shown_id(identity: Any) -> str:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from queue import SimpleQueue
 from typing import Any
 
 from themis.subjects.programs import Program
@@ -70,6 +71,7 @@ class Child:
         crew.add(process.pid)
         self.output = bytearray()
         self.exited = self.overflowed = self.output_closed = False
+        self.killed = False  # it had not ended by itself
         self._errors = b""
         self._unsent = memoryview(b"")
         self._closes_input = False
@@ -152,6 +154,7 @@ class Child:
         while not self.exited and (left := deadline - time.monotonic()) > 0:
             self.step(left)
             del self.output[OUTPUT_LIMIT:]
+        self.killed = not self.exited
         self._crew.remove(self._process.pid)
         kill_group(self._process.pid)
         try:
@@ -220,31 +223,33 @@ def work_together(crew: Crew, tasks: Sequence[Callable[[], Any]]) -> None:
     Children are started in these threads only, where no signal can come between the start of a
     process and the note that it exists.
     """
-    errors: list[BaseException] = []
+    results: SimpleQueue[BaseException | None] = SimpleQueue()
 
     def work(task: Callable[[], Any]) -> None:
         try:
             task()
-        except StoppedError:
-            pass
+            results.put(None)
         except BaseException as error:
-            errors.append(error)
             crew.stop()
+            results.put(error)
 
-    threads = [threading.Thread(target=work, args=(task,), daemon=True) for task in tasks]
+    started, errors = 0, []
     try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        for task in tasks:
+            started += 1
+            threading.Thread(target=work, args=(task,), daemon=True).start()
+        # Not `join`: interrupted, it takes a thread for ended that is not (CPython before 3.13).
+        while started:
+            errors.append(results.get())
+            started -= 1
     except BaseException:
         crew.stop()
-        for thread in threads:
-            if thread.is_alive():
-                thread.join()
+        for _ in range(started):
+            results.get()
         raise
-    if errors:
-        raise errors[0]
+    for error in errors:
+        if error is not None and not isinstance(error, StoppedError):
+            raise error
 
 
 def kill_group(group: int) -> None:

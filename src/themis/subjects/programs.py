@@ -106,6 +106,17 @@ def find_program(
     return Program(name, path, cwd, dict(env) if env else None)
 
 
+def check_limits(**limits: float) -> None:
+    """Refuse numbers that are not positive."""
+    mistakes = [
+        Mistake("subject", f"subject.{name}", f"must be positive, got {value!r}", "raise it")
+        for name, value in limits.items()
+        if not value > 0
+    ]
+    if mistakes:
+        raise RequestError(mistakes)
+
+
 def _form_mistakes(command: Sequence[str], env: Mapping[str, str] | None) -> Iterator[Mistake]:
     if isinstance(command, str) or not command or not all(isinstance(x, str) for x in command):
         yield _mistake(

@@ -7,7 +7,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -31,7 +31,7 @@ class Column:
 
     def __init__(self, characteristic: Characteristic, write: Callable[[Value], bytes]) -> None:
         self.characteristic = characteristic
-        self._write = write
+        self.write = write
         self._table = None
         if characteristic.size <= TABLE_LIMIT or isinstance(characteristic, Values):
             self._table = np.empty(characteristic.size, dtype=object)
@@ -42,11 +42,17 @@ class Column:
         if self._table is not None:
             texts: list[bytes] = self._table[codes].tolist()
             return texts
-        return [self._write(value) for value in self.characteristic.decode(codes).tolist()]
+        return [self.write(value) for value in self.characteristic.decode(codes).tolist()]
 
     def text(self, code: int) -> bytes:
         """The text of one code."""
         return self.texts(np.array([code]))[0]
+
+    def text_of(self, row: Mapping[str, Value]) -> bytes:
+        """The text of this characteristic in an input."""
+        value = row[self.characteristic.name]
+        code = self.characteristic.encode(value)
+        return self.write(value) if code is None else self.text(code)
 
     @property
     def longest(self) -> int:
@@ -143,16 +149,19 @@ def _all_strings(characteristic: Characteristic) -> Iterator[str]:
 
 def _text_problems(text: str, *, nul: bool, limit: int | None) -> Iterator[tuple[str, str]]:
     shown = ascii(text) if len(text) <= 60 else f"{text[:50]!a}…"
-    if any("\ud800" <= character <= "\udfff" for character in text):
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
         yield f"{shown} holds half a surrogate pair, which is not a character", "write it whole"
-    elif "\0" in text and not nul:
+        return
+    if "\0" in text and not nul:
         yield (
             f"{shown} holds a NUL, where a program would stop reading",
             'remove it, or use arguments = "json"',
         )
-    elif limit is not None and len(text.encode()) > limit:
+    elif limit is not None and size > limit:
         yield (
-            f"{shown} has {len(text.encode()):,} bytes, an argument may have {limit:,}",
+            f"{shown} has {size:,} bytes, an argument may have {limit:,}",
             'shorten it, or use arguments = "json"',
         )
 

@@ -19,8 +19,8 @@ from themis.outcomes import Failure
 from themis.schema import Schema
 from themis.subjects.base import Answers, Batch
 from themis.subjects.lines import CsvLines, Format, JsonLines, write_requests
-from themis.subjects.processes import Crew, work_together
-from themis.subjects.programs import Program, find_program
+from themis.subjects.processes import Child, Crew, work_together
+from themis.subjects.programs import Program, check_limits, find_program
 from themis.subjects.slots import Health, Limits, Slot
 from themis.subjects.texts import TextBatch, check_texts
 
@@ -56,8 +56,12 @@ class WorkerSubject:
         version: str = "",
     ) -> None:
         self.schema = schema
-        self.limits = Limits(start_seconds, timeout_seconds, recycle_after or math.inf)
+        self.limits = Limits(
+            start_seconds, timeout_seconds, math.inf if recycle_after is None else recycle_after
+        )
         self.jobs = jobs
+        check_limits(start_seconds=start_seconds, timeout_seconds=timeout_seconds, jobs=jobs)
+        check_limits(recycle_after=self.limits.recycle_after)
         self.program = find_program(command, cwd=cwd, env=env)
         if format not in FORMATS:
             problem = f"{format!r} is no format of lines"
@@ -77,9 +81,7 @@ class WorkerSubject:
 
     def reproduce(self, row: Mapping[str, Value]) -> str:
         """A line that a person can paste into a shell to run the subject on this input."""
-        columns = [
-            [column.write(row[column.characteristic.name])] for column in self.format.columns
-        ]
+        columns = [[column.text_of(row)] for column in self.format.columns]
         data = self.format.header + write_requests(self.format, 1, columns)
         return self.program.shell_line(map(os.fsencode, self._command[1:]), data=data)
 
@@ -110,3 +112,54 @@ class WorkerSubject:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._open()
+
+
+class _WorkerBatch:
+    def __init__(self, subject: WorkerSubject, codes: NDArray[Any]) -> None:
+        self._subject = subject
+        self._texts = TextBatch(subject.format.columns, codes)
+        self.overwrite = self._texts.overwrite
+
+    def run(self) -> Answers:
+        return self._subject.run(self._texts.columns, self._texts.length)
+
+
+class _Work:
+    """The inputs of a batch, taken in parts by several slots, and what became of them."""
+
+    def __init__(self, columns: Sequence[list[bytes]], length: int, jobs: int) -> None:
+        self._columns = columns
+        self._jobs = jobs
+        self._places = range(length)
+        self._lock = threading.Lock()
+        self.outputs: list[Any] = [None] * length
+        self.failures: dict[int, Failure] = {}
+
+    def do(self, slot: Slot) -> None:
+        """Let a slot settle one part after the other until none is left."""
+        while places := self._take(slot.size):
+            outcomes = slot.settle(places, self._columns)
+            if isinstance(outcomes, list):
+                self.outputs[places.start : places.stop] = outcomes
+                continue
+            for place, outcome in outcomes.items():
+                if isinstance(outcome, Failure):
+                    self.failures[place] = outcome
+                else:
+                    self.outputs[place] = outcome
+
+    def _take(self, size: int) -> range:
+        with self._lock:
+            fair = math.ceil(len(self._places) / self._jobs)
+            part = self._places[: min(size, fair)]
+            self._places = self._places[len(part) :]
+        return part
+
+
+def _start(program: Program, arguments: Sequence[str], crew: Crew) -> Child:
+    return Child(program, [os.fsencode(argument) for argument in arguments], crew, feeds=True)
+
+
+def _close(slots: Sequence[Slot]) -> None:
+    for slot in slots:
+        slot.close()

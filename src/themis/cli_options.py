@@ -1,0 +1,78 @@
+"""Which options do the commands share? Their names, places and help."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+
+class MeasureChoice(StrEnum):
+    """Which scores to measure."""
+
+    CAUSAL = "causal"
+    GROUP = "group"
+    BOTH = "both"
+
+
+class StoppingChoice(StrEnum):
+    """When to stop sampling."""
+
+    CERTIFIED = "certified"
+    PAPER = "paper"
+
+
+# Typer reads these at run time, so they are spelled Optional[...] for its older versions.
+ConfigArgument = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Argument(
+        metavar="CONFIG",
+        help="The file; else themis.toml or pyproject.toml here.",
+        show_default=False,
+    ),
+]
+Against = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option(
+        "--against",
+        metavar="race,sex",
+        help="A set of characteristics; may be given several times. "
+        "Default: each protected one on its own.",
+    ),
+]
+Confidence = Annotated[
+    Optional[float],  # noqa: UP045
+    typer.Option("--confidence", metavar="0.99", help="The chance that the intervals hold."),
+]
+Error = Annotated[
+    Optional[float],  # noqa: UP045
+    typer.Option("--error", metavar="0.05", help="Half the width of an interval."),
+]
+Seed = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option("--seed", metavar="42", help="The same seed gives the same result."),
+]
+Stopping = Annotated[
+    Optional[StoppingChoice],  # noqa: UP045
+    typer.Option("--stopping", help="The rule that ends sampling; the paper's is not certified."),
+]
+MaxExecutions = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option("--max-executions", metavar="N", help="Run the subject at most so often."),
+]
+MaxSeconds = Annotated[
+    Optional[float],  # noqa: UP045
+    typer.Option("--max-seconds", metavar="S", help="Stop after so much time."),
+]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print the result as JSON on stdout, and nothing else.")
+]
+Output = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option("--output", "-o", metavar="FILE", help="Save the result as JSON."),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="One sentence per score.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show everything that was found.")]
+NoProgress = Annotated[bool, typer.Option("--no-progress", help="No live line.")]

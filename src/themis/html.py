@@ -1,0 +1,144 @@
+"""How does a score look in a notebook? Static tables: inline styles, no scripts, all escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from typing import Any
+
+from themis.display_words import (
+    extremes,
+    headline,
+    impact,
+    label,
+    masked,
+    method,
+    percent,
+    visible,
+)
+from themis.results import CausalScore, Group, GroupScore, Result, Score, Witness
+
+WITNESSES = 2
+CHANGES = 3
+ENDS = 5
+BAR_PIXELS = 240
+
+_CELL = "padding:1px 10px 1px 0;text-align:left;border:none"
+_FAINT = "opacity:.6"
+
+
+def result_html(result: Result) -> str:
+    """All scores of a result below each other."""
+    parts = [score_html(score) for score in result.scores]
+    parts += [_line(f"warning: {note}") for note in (*_remarks(result), *result.notes)]
+    for kind, failure in result.failures.items():
+        parts.append(_line(f"failed: {kind}, {failure['count']:,} times; {failure['message']}"))
+    cost = f"{result.executions:,} executions · seed {result.seed}"
+    return _box("".join([*parts, _line(cost, _FAINT)]))
+
+
+def score_html(score: Score) -> str:
+    """One score: its headline, its interval and what belongs to its kind."""
+    parts = [f'<div style="font-weight:bold">{_text(headline(score))}</div>']
+    parts.append(
+        _table([[score.measure, f"{score.score:.3f}", _Html(_bar(score.low, score.high))]])
+    )
+    parts.append(_line(method(score), _FAINT))
+    if isinstance(score, CausalScore):
+        parts += _causal_parts(score)
+    elif isinstance(score, GroupScore):
+        parts += _group_parts(score)
+    parts += [_line(f"note: {note}") for note in score.notes]
+    return _box("".join(parts))
+
+
+class _Html(str):
+    """Text that is HTML already."""
+
+
+def _causal_parts(score: CausalScore) -> Iterator[str]:
+    for harm in score.direction[:CHANGES]:
+        yield _line(
+            f"{label(harm.change_from)} → {label(harm.change_to)}: {percent(harm.lost)} lose the "
+            f"favourable decision, {percent(harm.gained)} gain it"
+        )
+    for witness in score.witnesses[:WITNESSES]:
+        yield _witness(witness)
+
+
+def _witness(witness: Witness) -> str:
+    first, second = witness.inputs
+    rows: list[Sequence[Any]] = [
+        [
+            _Html(f"<b>{_text(visible(name))}</b>") if name in witness.differs_in else name,
+            first[name],
+            second[name],
+        ]
+        for name in first
+    ]
+    rows.append([_Html("<b>decision</b>"), *witness.outputs])
+    return _table(rows)
+
+
+def _group_parts(score: GroupScore) -> Iterator[str]:
+    shown, hidden = extremes(score.groups, ENDS)
+    rows = [_group_row(group) for group in shown]
+    if hidden:
+        rows.insert(ENDS, [f"… {hidden:,} more …"])
+    yield _table(rows)
+    ratio = impact(score)
+    if ratio is not None:
+        yield _line(ratio)
+
+
+def _group_row(group: Group) -> Sequence[Any]:
+    return [
+        label(group.values),
+        _Html(_bar(group.low, group.high)),
+        percent(group.rate),
+        f"{percent(group.low)} – {percent(group.high)}",
+    ]
+
+
+def _remarks(result: Result) -> Iterator[str]:
+    groups = {each.against: each for each in result.scores if isinstance(each, GroupScore)}
+    for score in result.scores:
+        if isinstance(score, CausalScore) and score.against in groups:
+            text = masked(score, groups[score.against])
+            if text is not None:
+                yield text
+
+
+def _bar(low: float, high: float) -> str:
+    """A bar from 0 to 1: dark up to `low`, light up to `high`."""
+    solid, light = round(BAR_PIXELS * low), round(BAR_PIXELS * (high - low))
+    piece = "display:inline-block;height:10px"
+    return (
+        f'<span style="{piece};width:{BAR_PIXELS}px;background:#8883">'
+        f'<span style="{piece};width:{solid}px;background:#27c;float:left"></span>'
+        f'<span style="{piece};width:{light}px;background:#27c8;float:left"></span></span>'
+    )
+
+
+def _table(rows: Iterable[Sequence[Any]]) -> str:
+    body = "".join(
+        "<tr>" + "".join(f'<td style="{_CELL}">{_cell(value)}</td>' for value in row) + "</tr>"
+        for row in rows
+    )
+    return f'<table style="border-collapse:collapse;margin:4px 0">{body}</table>'
+
+
+def _cell(value: Any) -> str:
+    return value if isinstance(value, _Html) else _text(visible(value))
+
+
+def _line(text: str, style: str = "") -> str:
+    return f'<div style="{style}">{_text(visible(text))}</div>'
+
+
+def _text(text: str) -> str:
+    return escape(text, quote=True)
+
+
+def _box(content: str) -> str:
+    return f'<div style="margin:6px 0;line-height:1.4">{content}</div>'
