@@ -58,9 +58,9 @@ def _causal_details(score: CausalScore) -> Group:
     axis = Table.grid(padding=(0, 1, 0, 0), expand=True)
     for options in ({}, {}, {"ratio": 1}, {"justify": "right"}):
         axis.add_column(no_wrap=True, **options)
-    at_least = "≥ " if score.lower_bound else ""
+    shown = f"≥ {score.low:.3f}" if score.lower_bound else f"{score.score:.3f}"
     bar = IntervalBar(score.low, score.high, end, "red" if score.low > 0 else "green")
-    axis.add_row(f"causal score {at_least}{score.score:.3f}", " 0 %", bar, f"{100 * end:.0f} %")
+    axis.add_row(f"causal score {shown}", " 0 %", bar, f"{100 * end:.0f} %")
     return Group(axis, Sentence(method(score), DIM), *_harm(score))
 
 

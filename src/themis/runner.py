@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +16,7 @@ from themis.characteristics import Codes, Value
 from themis.errors import SubjectError
 from themis.outcomes import FAILED, INVALID, NOT_RUN, Cells, Failure, Labels
 from themis.schema import Schema
-from themis.subjects.base import Subject
+from themis.subjects.base import Batch, Subject
 
 MEMORY_LIMIT = 2**24  # a domain up to this size is remembered whole, one byte per input
 BATCH = 65_536  # inputs run together at most
@@ -128,8 +129,8 @@ class Runner:
             keys += codes[:, column].astype(np.int64) * stride
         return keys
 
-    def execute(self, batch: Any, codes: NDArray[Any]) -> Cells:
-        """Run a loaded batch of the subject; `codes` are its inputs, for examples of failures."""
+    def execute(self, batch: Batch, input_at: Callable[[int], NDArray[Any]]) -> Cells:
+        """Run a loaded batch of the subject; `input_at` gives its inputs, for failure examples."""
         started = time.perf_counter()
         answers = batch.run()
         self._seconds += time.perf_counter() - started
@@ -138,17 +139,22 @@ class Runner:
         failed = np.flatnonzero(cells == FAILED)
         if len(failed) or answers.failures:
             cells[list(answers.failures)] = FAILED
-            self._log(np.flatnonzero(cells == FAILED), answers.failures, answers.outputs, codes)
+            failed = np.flatnonzero(cells == FAILED)
+            self._log(failed, answers.failures, answers.outputs, input_at)
         return cells
 
     def _log(
-        self, failed: NDArray[np.int64], known: dict[int, Failure], outputs: Any, codes: Any
+        self,
+        failed: NDArray[np.int64],
+        known: dict[int, Failure],
+        outputs: Any,
+        input_at: Callable[[int], NDArray[Any]],
     ) -> None:
         for place in failed.tolist():
             failure = known.get(place) or Failure(INVALID, f"it returned {outputs[place]!r}")
             self.failures.counts[failure.kind] += 1
             if failure.kind not in self.failures.examples:
-                row = self.schema.decode_row(codes[place])
+                row = self.schema.decode_row(input_at(place))
                 self.failures.examples[failure.kind] = (row, failure.message)
         if self.fails_too_often and self.failures.total >= EARLY_FAILURES:
             raise TooManyFailuresError(self.failure_message())
@@ -186,15 +192,22 @@ class _PlainBatch(RunnerBatch):
 
     def __init__(self, runner: Runner, codes: NDArray[Any]) -> None:
         self._runner = runner
-        self._codes = codes.copy(order="F")
+        self._codes = codes
+        self._changes: dict[int, Codes | int] = {}
         self._batch = runner.subject.load(codes)
 
     def overwrite(self, column: int, codes: Codes | int) -> None:
-        self._codes[:, column] = codes
+        self._changes[column] = codes
         self._batch.overwrite(column, codes)
 
     def run(self) -> Cells:
-        return self._runner.execute(self._batch, self._codes)
+        return self._runner.execute(self._batch, self._input_at)
+
+    def _input_at(self, place: int) -> NDArray[Any]:
+        row = self._codes[place].copy()
+        for column, codes in self._changes.items():
+            row[column] = codes if isinstance(codes, int) else codes[place]
+        return row
 
 
 class _RememberedBatch(RunnerBatch):
@@ -219,7 +232,8 @@ class _RememberedBatch(RunnerBatch):
             first = _first_of_each(self._keys[missing])
             new = missing[first]
             codes = self._codes[new]
-            memory[self._keys[new]] = runner.execute(runner.subject.load(codes), codes)
+            batch = runner.subject.load(codes)
+            memory[self._keys[new]] = runner.execute(batch, codes.__getitem__)
             cells[missing] = memory[self._keys[missing]]
         runner.cache_hits += len(cells) - (len(new) if len(missing) else 0)
         return cells

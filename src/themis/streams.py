@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -44,12 +45,7 @@ class BaseInputs:
         codes = _assemble(self._chunk, self._rows_per_chunk, start, stop)
         for number, block in enumerate(self.population.blocks):
             if isinstance(block, RejectionBlock):
-                part = _assemble(
-                    lambda chunk, number=number: self._slow_chunk(number, chunk),
-                    SLOW_CHUNK,
-                    start,
-                    stop,
-                )
+                part = _assemble(partial(self._slow_chunk, number), SLOW_CHUNK, start, stop)
                 codes[:, list(block.columns)] = part
         return codes
 
@@ -58,7 +54,7 @@ class BaseInputs:
 
         Rows are inputs, columns are bins; an input's own bin is represented by its own value.
         """
-        drawn = _assemble(lambda chunk: self._member_chunk(column, chunk), CHUNK, start, stop)
+        drawn = _assemble(partial(self._member_chunk, column), CHUNK, start, stop)
         own = self.rows(start, stop)[:, column]
         levels = self.population.schema.characteristics[column].level_of(own)
         drawn[np.arange(len(drawn)), levels] = own
@@ -115,11 +111,15 @@ class ShuffledInputs(BaseInputs):
         return self.population.combinations(self._order[places])
 
 
-def _assemble(draw: Any, size: int, start: int, stop: int) -> NDArray[Any]:
+def _assemble(
+    draw: Callable[[int], NDArray[Any]], size: int, start: int, stop: int
+) -> NDArray[Any]:
     """Rows start..stop of a sequence that is drawn in chunks of `size`; always a fresh array."""
-    pieces = []
-    for chunk in range(start // size, max(-(-stop // size), start // size + 1)):
-        first = chunk * size
-        pieces.append(draw(chunk)[max(start - first, 0) : stop - first])
-    joined = np.concatenate(pieces) if len(pieces) > 1 else pieces[0].copy(order="F")
-    return np.asfortranarray(joined)
+    first = draw(start // size)
+    rows = np.empty((stop - start, first.shape[1]), dtype=first.dtype, order="F")
+    for chunk in range(start // size, -(-stop // size)):
+        offset = chunk * size
+        part = draw(chunk)[max(start - offset, 0) : stop - offset]
+        place = max(offset - start, 0)
+        rows[place : place + len(part)] = part
+    return rows

@@ -169,14 +169,17 @@ class Tables:
         places: NDArray[np.int64],
     ) -> None:
         """Execute the missing cells in these rows and columns."""
-        if not len(alive):
+        if not len(alive) or not len(places):
             return
-        missing = cells[np.ix_(alive, places)] == NOT_RUN
+        every = len(alive) == len(rows)
+        missing = (cells[:, places] if every else cells[np.ix_(alive, places)]) == NOT_RUN
         whole = missing.all(axis=0)
         many = len(alive) >= COLUMN_ROWS or len(alive) <= self.runner.batch_size
         if many and (len(alive) >= COLUMN_ROWS or not self.runner.subject.vectorised):
             if whole.any():
                 self._run_columns(variants, rows, cells, alive, places[whole])
+            if whole.all():
+                return
             missing[:, whole] = False
         row_places, column_places = np.nonzero(missing)
         first = 0
@@ -336,17 +339,19 @@ def row_states(cells: Cells) -> NDArray[np.int8]:
 
 
 def _waves(width: int, *, vectorised: bool) -> Iterator[NDArray[np.int64]]:
-    """The columns in the order of trying: far apart first, two and then ever more at a time.
+    """The columns in the order of trying: far apart first, a few and then ever more at a time.
 
     A subject that runs input by input gets one further column at a time: no execution is wasted
     on a row that has flipped.
     """
     order = spread_order(width)
-    start, size = 0, 2
+    start, size = 0, (4 if vectorised else 2)
+    if vectorised and width <= 6:
+        size = width
     while start < width:
         yield order[start : start + size]
         start += size
-        size = min(2 * size, 64) if vectorised else 1
+        size = min(4 * size, 256) if vectorised else 1
 
 
 def spread_order(width: int) -> NDArray[np.int64]:
