@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from collections import Counter
@@ -182,6 +183,10 @@ class RunnerBatch:
         """Give all inputs these codes in one column, or all the same code."""
         raise NotImplementedError  # pragma: no cover - both kinds override it
 
+    def take(self, places: NDArray[np.int64]) -> RunnerBatch:
+        """Only these inputs; columns that were overwritten must be overwritten again."""
+        raise NotImplementedError  # pragma: no cover - both kinds override it
+
     def run(self) -> Cells:
         """The label numbers of the inputs as they stand now."""
         raise NotImplementedError  # pragma: no cover - both kinds override it
@@ -199,6 +204,12 @@ class _PlainBatch(RunnerBatch):
     def overwrite(self, column: int, codes: Codes | int) -> None:
         self._changes[column] = codes
         self._batch.overwrite(column, codes)
+
+    def take(self, places: NDArray[np.int64]) -> RunnerBatch:
+        part = copy.copy(self)
+        part._codes, part._changes = self._codes[places], {}
+        part._batch = self._batch.take(places)
+        return part
 
     def run(self) -> Cells:
         return self._runner.execute(self._batch, self._input_at)
@@ -223,6 +234,11 @@ class _RememberedBatch(RunnerBatch):
         self._codes[:, column] = codes
         change = self._codes[:, column].astype(np.int64) - old
         self._keys += change * self._runner._strides[column]
+
+    def take(self, places: NDArray[np.int64]) -> RunnerBatch:
+        part = copy.copy(self)
+        part._codes, part._keys = self._codes[places], self._keys[places]
+        return part
 
     def run(self) -> Cells:
         runner, memory = self._runner, self._runner._memory

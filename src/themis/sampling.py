@@ -14,7 +14,7 @@ from themis.settings import Settings
 from themis.streams import BaseInputs
 from themis.tables import Tables
 
-CELLS = 2**21  # outputs held at once: memory stays flat
+CELLS = 2**19  # outputs held at once: memory stays flat
 
 
 @dataclass

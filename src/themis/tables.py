@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from themis.inputs import Assignments
 from themis.outcomes import FAILED, NO_COUNTERFACTUAL, NOT_RUN, Cells
-from themis.runner import Runner
+from themis.runner import Runner, RunnerBatch
 from themis.schema import Schema
 from themis.streams import VARIANTS, BaseInputs
 
 COLUMN_ROWS = 2_048  # from here on a column is a batch of its own
-STORE_LIMIT = 2**26  # bytes of outputs kept for other sets and later questions
+STORE_LIMIT = 2**25  # bytes of outputs kept for other sets and later questions
 
 TRIED = 100  # assignments tried per row where not all can be
 CORNERS = 32  # extreme assignments among them
@@ -79,7 +79,10 @@ class Rows:
 
     def take(self, places: NDArray[np.int64]) -> Rows:
         """Only these rows."""
-        return Rows(self.codes[places], {c: each[places] for c, each in self.members.items()})
+        codes = np.empty((len(places), self.codes.shape[1]), self.codes.dtype, order="F")
+        for column in range(codes.shape[1]):
+            codes[:, column] = self.codes[:, column][places]
+        return Rows(codes, {c: each[places] for c, each in self.members.items()})
 
     def codes_at(self, column: int, level: int) -> NDArray[Any] | int:
         """The codes that a level of a column means in these rows."""
@@ -93,12 +96,35 @@ class Rows:
 
     def variant(self, variants: Variants, row: int, place: int) -> NDArray[Any]:
         """One input: a row with the assignment of one column of the table."""
-        codes = self.codes[row].copy()
+        codes: NDArray[Any] = self.codes[row].copy()
         one = self.take(np.array([row]))
         for position, column in enumerate(variants.assignments.columns):
             value = one.codes_at(column, int(variants.levels[place, position]))
             codes[column] = value if isinstance(value, int) else value[0]
         return codes
+
+
+@dataclass
+class _Opened:
+    """Rows that are still to be run, loaded into the subject at most once."""
+
+    places: NDArray[np.int64]  # of these rows in the whole block
+    rows: Rows
+    loaded: RunnerBatch | None = None
+
+    def batch(self, runner: Runner) -> RunnerBatch:
+        """The rows as a batch whose columns can be overwritten."""
+        if self.loaded is None:
+            self.loaded = runner.load(self.rows.codes)
+        return self.loaded
+
+    def keep(self, alive: NDArray[np.bool_]) -> _Opened:
+        """Only the rows marked here."""
+        if alive.all():
+            return self
+        chosen = np.flatnonzero(alive)
+        loaded = None if self.loaded is None else self.loaded.take(chosen)
+        return _Opened(self.places[chosen], self.rows.take(chosen), loaded)
 
 
 class Tables:
@@ -152,66 +178,60 @@ class Tables:
     ) -> None:
         """Execute the cells that are still missing, in place."""
         mark_impossible(self.schema, variants, rows, cells)
+        opened = _Opened(np.arange(len(rows)), rows)
         if until_flip:
             for places in _waves(variants.width, vectorised=self.runner.subject.vectorised):
-                alive = np.flatnonzero(row_states(cells) != FLIP)
-                self._run(variants, rows, cells, alive, places)
+                flipped = row_states(cells[opened.places]) == FLIP
+                opened = opened.keep(~flipped)
+                self._run(variants, rows, cells, opened, places)
         else:
             chosen = np.arange(variants.width) if active is None else np.flatnonzero(active)
-            self._run(variants, rows, cells, np.arange(len(rows)), chosen)
+            self._run(variants, rows, cells, opened, chosen)
 
     def _run(
         self,
         variants: Variants,
         rows: Rows,
         cells: Cells,
-        alive: NDArray[np.int64],
+        opened: _Opened,
         places: NDArray[np.int64],
     ) -> None:
-        """Execute the missing cells in these rows and columns."""
-        if not len(alive) or not len(places):
+        """Execute the missing cells in the opened rows and these columns."""
+        count = len(opened.places)
+        if not count or not len(places):
             return
-        every = len(alive) == len(rows)
-        missing = (cells[:, places] if every else cells[np.ix_(alive, places)]) == NOT_RUN
-        whole = missing.all(axis=0)
-        many = len(alive) >= COLUMN_ROWS or len(alive) <= self.runner.batch_size
-        if many and (len(alive) >= COLUMN_ROWS or not self.runner.subject.vectorised):
-            if whole.any():
-                self._run_columns(variants, rows, cells, alive, places[whole])
+        every = count == len(rows)
+        missing = (cells[:, places] if every else cells[np.ix_(opened.places, places)]) == NOT_RUN
+        runner = self.runner
+        if count >= COLUMN_ROWS or (count <= runner.batch_size and not runner.subject.vectorised):
+            whole = missing.all(axis=0)
+            self._run_columns(variants, cells, opened, places[whole])
             if whole.all():
                 return
             missing[:, whole] = False
         row_places, column_places = np.nonzero(missing)
         first = 0
-        while first < len(row_places) and not self.runner.out_of_time:
-            part = slice(first, first + self.runner.batch_size)
-            self.run_cells(
-                variants, rows, cells, alive[row_places[part]], places[column_places[part]]
-            )
+        while first < len(row_places) and not runner.out_of_time:
+            part = slice(first, first + runner.batch_size)
+            own = opened.places[row_places[part]]
+            self.run_cells(variants, rows, cells, own, places[column_places[part]])
             first = part.stop
 
     def _run_columns(
-        self,
-        variants: Variants,
-        rows: Rows,
-        cells: Cells,
-        alive: NDArray[np.int64],
-        places: NDArray[np.int64],
+        self, variants: Variants, cells: Cells, opened: _Opened, places: NDArray[np.int64]
     ) -> None:
         """Decode the rows once, then overwrite the set's columns, assignment by assignment."""
-        every = len(alive) == len(rows)
-        chosen = rows if every else rows.take(alive)
-        batch = self.runner.load(chosen.codes)
         for place in places:
             if self.runner.out_of_time:
                 return
+            batch = opened.batch(self.runner)
             for position, column in enumerate(variants.assignments.columns):
                 level = int(variants.levels[place, position])
-                batch.overwrite(column, chosen.codes_at(column, level))
-            if every:
+                batch.overwrite(column, opened.rows.codes_at(column, level))
+            if len(opened.places) == len(cells):
                 cells[:, place] = batch.run()
             else:
-                cells[alive, place] = batch.run()
+                cells[opened.places, place] = batch.run()
 
     def run_cells(
         self,

@@ -30,6 +30,9 @@ class Batch(Protocol):
     def overwrite(self, column: int, codes: Codes | int) -> None:
         """Give all inputs these codes in one column, or all the same code."""
 
+    def take(self, places: NDArray[np.int64]) -> Batch:
+        """A batch of only these inputs; overwritten columns are undefined until overwritten."""
+
     def run(self) -> Answers:
         """Execute the subject on every input as it stands now."""
 
@@ -58,7 +61,7 @@ def isolate_failures(call: Callable[[int, int], Any], count: int) -> Answers:
     failures: dict[int, Failure] = {}
     try:
         return Answers(_checked(call(0, count), count))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         pending = [(0, count, f"{type(error).__name__}: {error}")]
     while pending:
         start, stop, message = pending.pop()
@@ -71,7 +74,7 @@ def isolate_failures(call: Callable[[int, int], Any], count: int) -> Answers:
             try:
                 part = _checked(call(first, last), last - first)
                 outputs[first:last] = part if isinstance(part, list) else part.tolist()
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 pending.append((first, last, f"{type(error).__name__}: {error}"))
     return Answers(outputs, failures)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import inspect
 from collections.abc import Callable, Iterator
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -47,6 +49,12 @@ class _RowBatch:
         ]
         self._changes: dict[str, list[Any]] = {}
 
+    def take(self, places: NDArray[np.int64]) -> Batch:
+        part = copy.copy(self)
+        part._rows = [self._rows[place] for place in places.tolist()]
+        part._changes = {}
+        return part
+
     def overwrite(self, column: int, codes: Codes | int) -> None:
         characteristic = self._subject.schema.characteristics[column]
         if isinstance(codes, int):
@@ -55,32 +63,36 @@ class _RowBatch:
             values = characteristic.decode(codes).tolist()
         self._changes[characteristic.name] = values
 
-    def _inputs(self) -> Iterator[dict[str, Any]]:
-        """A fresh dictionary for each input: a subject may change what it is given."""
-        if not self._changes:
-            return map(dict.copy, self._rows)
-        if len(self._changes) == 1:
-            ((name, values),) = self._changes.items()
-            return (row | {name: value} for row, value in zip(self._rows, values, strict=True))
-        names = tuple(self._changes)
-        changes = zip(*self._changes.values(), strict=True)
-        return (
-            row | dict(zip(names, values, strict=True))
-            for row, values in zip(self._rows, changes, strict=True)
-        )
-
     def run(self) -> Answers:
-        call, inputs = self._subject.call, self._inputs()
         outputs: list[Any] = []
         failures: dict[int, Failure] = {}
+        changes = zip(*self._changes.values(), strict=True) if self._changes else repeat(())
+        inputs = zip(self._rows, changes, strict=False)
         while True:
             try:
-                outputs += map(call, inputs)
+                self._call(inputs, outputs)
                 return Answers(outputs, failures)
-            except Exception as error:
-                # `+=` keeps what was computed before the error; go on behind the culprit.
+            except (Exception, SystemExit) as error:
+                # What was computed before the error is kept; go on behind the culprit.
                 failures[len(outputs)] = Failure(CRASH, f"{type(error).__name__}: {error}")
                 outputs.append(None)
+
+    def _call(self, inputs: Iterator[Any], outputs: list[Any]) -> None:
+        """Call the subject with a fresh dictionary each time: it may change what it is given."""
+        call, add = self._subject.call, outputs.append
+        if len(self._changes) == 1:  # the usual case, without a loop inside the loop
+            (name,) = self._changes
+            for row, (value,) in inputs:
+                person = row.copy()
+                person[name] = value
+                add(call(person))
+            return
+        names = tuple(self._changes)
+        for row, values in inputs:
+            person = row.copy()
+            for name, value in zip(names, values, strict=True):
+                person[name] = value
+            add(call(person))
 
 
 class InputTable:
@@ -142,6 +154,12 @@ class _TableBatch:
         self._columns: dict[str, NDArray[Any]] = {}
         for column in range(codes.shape[1]):
             self.overwrite(column, codes[:, column])
+
+    def take(self, places: NDArray[np.int64]) -> Batch:
+        part = copy.copy(self)
+        part._length = len(places)
+        part._columns = {name: values[places] for name, values in self._columns.items()}
+        return part
 
     def overwrite(self, column: int, codes: Codes | int) -> None:
         characteristic = self._subject.schema.characteristics[column]

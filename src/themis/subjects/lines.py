@@ -5,8 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any, Protocol
@@ -18,14 +17,8 @@ from themis.subjects.processes import OUTPUT_LIMIT
 from themis.subjects.texts import Column, shorten, write_csv, write_json
 
 EXCHANGE_LIMIT = 10_000  # inputs that are sent together; ids are a number, then four digits
-REMEMBERED = 1_000  # texts of outputs whose meaning is kept
+REMEMBERED = 1_000  # different answers whose output is kept
 DIGITS = [b"%04d" % offset for offset in range(EXCHANGE_LIMIT)]
-
-# Answers as most workers write them; all others are read the long way.
-_JSON_ANSWER = re.compile(
-    rb'^\{"id": ?(\d+), ?"output": ?("[^"\\\n]*"|-?\d+|true|false)\}$', re.MULTILINE
-)
-_CSV_ANSWER = re.compile(rb'^(\d+),([^",\n]*)$', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -43,16 +36,31 @@ class Format(Protocol):
     name: str
     header: bytes  # what a fresh process gets before the first request
     opening: bytes  # what stands before an id
+    openings: tuple[bytes, ...]  # and in the usual answers
     columns: list[Column]
-
-    def read_fast(self, lines: bytes) -> tuple[list[int], list[Any]]:
-        """Ids and outputs of complete lines, or ValueError when one is not of the usual form."""
+    outputs: TailOutputs
 
     def complete(self, lines: bytes) -> bool:
         """Whether these lines end at the end of a record."""
 
     def read(self, lines: bytes) -> Iterator[Reply]:
         """The answers one by one; ValueError at the first that is none."""
+
+
+class TailOutputs(dict[bytes, Any]):
+    """The output that an answer holds, known by what stands behind its id; few are different."""
+
+    def __init__(self, format_: Format) -> None:
+        super().__init__()
+        self._format = format_
+
+    def __missing__(self, tail: bytes) -> Any:
+        for reply in self._format.read(self._format.opening + b"1" + tail + b"\n"):
+            if reply.id == 1 and not reply.failure:
+                if len(self) < REMEMBERED:
+                    self[tail] = reply.output
+                return reply.output
+        raise ValueError("this is not the answer to one input")
 
 
 def write_requests(format_: Format, number: int, columns: Sequence[Sequence[bytes]]) -> bytes:
@@ -67,10 +75,11 @@ class JsonLines:
     name = "jsonl"
     header = b""
     opening = b'{"id": '
+    openings = (b'{"id": ', b'{"id":')
 
     def __init__(self, schema: Schema) -> None:
         last = len(schema) - 1
-        self._outputs = _Outputs(json.loads)
+        self.outputs = TailOutputs(self)
         self.columns = []
         for place, each in enumerate(schema):
             before = b", " if place else b', "input": {'
@@ -78,9 +87,6 @@ class JsonLines:
             self.columns.append(
                 Column(each, _Writer(write_json, before, b"}}\n" * (place == last)))
             )
-
-    def read_fast(self, lines: bytes) -> tuple[list[int], list[Any]]:
-        return _match_lines(_JSON_ANSWER, lines, self._outputs)
 
     def complete(self, lines: bytes) -> bool:
         return True
@@ -101,18 +107,16 @@ class CsvLines:
 
     name = "csv"
     opening = b""
+    openings = (b"",)
 
     def __init__(self, schema: Schema) -> None:
         last = len(schema) - 1
-        self._outputs = _Outputs(_plain_output)
+        self.outputs = TailOutputs(self)
         self.header = b",".join(map(write_csv, ("id", *schema.names))) + b"\n"
         self.columns = [
             Column(each, _Writer(write_csv, b",", b"\n" * (place == last)))
             for place, each in enumerate(schema)
         ]
-
-    def read_fast(self, lines: bytes) -> tuple[list[int], list[Any]]:
-        return _match_lines(_CSV_ANSWER, lines, self._outputs)
 
     def complete(self, lines: bytes) -> bool:
         return lines.count(b'"') % 2 == 0
@@ -137,6 +141,8 @@ class Exchange:
     def __init__(self, format_: Format, number: int, count: int) -> None:
         self._format = format_
         self._first_id = number * EXCHANGE_LIMIT
+        self._number = b"%d" % number
+        self._heads = {opening + self._number for opening in format_.openings}
         self._outputs: list[Any] = [_MISSING] * count
         self._next = 0  # all before this one are answered
         self._left = count
@@ -186,20 +192,24 @@ class Exchange:
                 self.problem = str(error)
 
     def _take_in_order(self, lines: bytes) -> bool:
-        """The usual case: the next requests are answered, in order."""
+        """The usual case: the next requests are answered, in order and all in the same form."""
+        parts = lines.split(b"\n")
+        parts.pop()
+        start, stop = self._next, self._next + len(parts)
+        in_order = self._left == len(self._outputs) - start
+        head = lines[: lines.find(self._number)] + self._number
+        if not in_order or stop > len(self._outputs) or head not in self._heads:
+            return False
+        cut = len(head) + len(DIGITS[0])
+        if [part[:cut] for part in parts] != [head + digits for digits in DIGITS[start:stop]]:
+            return False
         try:
-            ids, outputs = self._format.read_fast(lines)
-        except (ValueError, RecursionError):
+            outputs = list(map(self._format.outputs.__getitem__, [part[cut:] for part in parts]))
+        except ValueError:
             return False
-        start, count = self._next, len(outputs)
-        if count > self._left or self._left != len(self._outputs) - start:
-            return False
-        first = self._first_id + start
-        if ids != list(range(first, first + count)):
-            return False
-        self._outputs[start : start + count] = outputs
-        self._next += count
-        self._left -= count
+        self._outputs[start:stop] = outputs
+        self._next = stop
+        self._left -= len(parts)
         return True
 
     def _take_one(self, reply: Reply) -> None:
@@ -238,34 +248,6 @@ class _Writer:
     def __call__(self, value: Value) -> bytes:
         text: bytes = self.before + self.write(value) + self.behind
         return text
-
-
-class _Outputs(dict[bytes, Any]):
-    """What the text of an output means; most texts come again and again."""
-
-    def __init__(self, read: Callable[[bytes], Any]) -> None:
-        super().__init__()
-        self._read = read
-
-    def __missing__(self, text: bytes) -> Any:
-        output = self._read(text)
-        if len(self) < REMEMBERED:
-            self[text] = output
-        return output
-
-
-def _plain_output(text: bytes) -> str:
-    return text.decode().strip()
-
-
-def _match_lines(
-    pattern: re.Pattern[bytes], lines: bytes, outputs: _Outputs
-) -> tuple[list[int], list[Any]]:
-    found = pattern.findall(lines)
-    if not found or len(found) != lines.count(b"\n"):
-        raise ValueError
-    ids, texts = zip(*found, strict=True)
-    return list(map(int, ids)), list(map(outputs.__getitem__, texts))
 
 
 def _json_failure(answer: dict[str, Any]) -> Failure | None:

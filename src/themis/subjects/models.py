@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import pickle
 from typing import Any
@@ -98,6 +99,11 @@ class _ArrayBatch:
             characteristic = subject.schema.characteristics[column]
             self._array[:, place] = characteristic.decode(codes[:, column])
 
+    def take(self, places: NDArray[np.int64]) -> Batch:
+        part = copy.copy(self)
+        part._array = np.take(self._array, places, axis=0)
+        return part
+
     def overwrite(self, column: int, codes: Codes | int) -> None:
         characteristic = self._subject.schema.characteristics[column]
         place = self._subject.columns.index(column)
@@ -123,6 +129,11 @@ class _FrameBatch:
                 for column in subject.columns
             }
         )
+
+    def take(self, places: NDArray[np.int64]) -> Batch:
+        part = copy.copy(self)
+        part._frame = self._frame.iloc[places].reset_index(drop=True)
+        return part
 
     def overwrite(self, column: int, codes: Codes | int) -> None:
         characteristic = self._subject.schema.characteristics[column]
