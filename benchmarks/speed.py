@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
 import resource
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # CPU time of one thread is what is compared
 
 import numpy as np
 
@@ -94,7 +97,9 @@ def seconds(action: Callable[[], Any], repeats: int) -> float:
 def in_one_go(subject: Any, codes: Any) -> Callable[[], Any]:
     """The subject on the same rows, prepared before the clock starts."""
     if isinstance(subject, themis.batch):
-        columns = {n: np.ascontiguousarray(codes[:, i], dtype=np.int64) for i, n in enumerate(SIZES)}
+        columns = {
+            n: np.ascontiguousarray(codes[:, i], dtype=np.int64) for i, n in enumerate(SIZES)
+        }
         table = themis.InputTable(columns, len(codes))
         return lambda: subject.function(table)
     if hasattr(subject, "predict"):
@@ -156,12 +161,12 @@ def main() -> None:
     cases: list[tuple[str, Any, str, str, float, float]] = [
         ("vectorised", themis.batch(vectorised), "race", "group", 0.001, 1.3),
         ("vectorised", themis.batch(vectorised), "race", "causal", 0.001, 1.3),
-        ("vectorised", themis.batch(vectorised), "country", "causal", 0.003, 1.3),
-        ("decision tree", model, "race", "group", 0.002, 1.3),
-        ("decision tree", model, "race", "causal", 0.002, 1.3),
-        ("decision tree", model, "sex", "causal", 0.002, 1.3),
-        ("row function", row, "race", "group", 0.005, 2.0),
-        ("row function", row, "race", "causal", 0.005, 2.0),
+        ("vectorised", themis.batch(vectorised), "country", "group", 0.003, 1.3),
+        ("decision tree", model, "race", "group", 0.001, 1.3),
+        ("decision tree", model, "race", "causal", 0.001, 1.3),
+        ("decision tree", model, "education", "group", 0.003, 1.3),
+        ("row function", row, "race", "group", 0.003, 2.0),
+        ("row function", row, "race", "causal", 0.003, 2.0),
     ]
     for name, subject, against, measure, error, limit in cases:
         print(compare(name, subject, against, measure, error * scale, limit, 3), flush=True)

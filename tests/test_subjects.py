@@ -198,11 +198,11 @@ def test_a_subject_that_always_fails_is_given_up_early() -> None:
 
 def test_failures_up_to_the_limit_are_allowed_and_counted() -> None:
     def sometimes(row: dict[str, Any]) -> bool:
-        if row["age"] == 80:
+        if row["age"] > 85:
             raise KeyError("savings")
         return bool(row["age"] > 50)
 
-    result = themis.Audit(sometimes, SCHEMA, max_failures=0.1).causal("race")
+    result = themis.Audit(sometimes, SCHEMA, max_failures=0.2).causal("race")
     assert result.unknown > 0
     with pytest.raises(themis.SubjectError) as caught:
         themis.Audit(sometimes, SCHEMA).causal("race")

@@ -115,7 +115,7 @@ class Audit:
         columns = [self.schema.columns_of(each) for each in sets]
         self.runner.start(self._budget(self.settings))
         scores: list[Score] = []
-        problem = None
+        problem, interrupted = None, False
         try:
             for each in columns:
                 for measure in measures:
@@ -127,13 +127,13 @@ class Audit:
         except KeyboardInterrupt:
             if not self.sampler.keep_on_interrupt:
                 raise
-            problem = None
+            interrupted = True
         timing = {
             "started": started.isoformat(timespec="seconds"),
             "seconds": round(time.monotonic() - clock, 3),
             "executor": "in process",
         }
-        result = self._result(command, tuple(scores), timing)
+        result = self._result(command, tuple(scores), timing, interrupted=interrupted)
         if problem is not None or self.runner.fails_too_often:
             raise SubjectError(self.runner.failure_message(), result=result)
         return result
@@ -151,9 +151,11 @@ class Audit:
     def _budget(self, settings: Settings) -> Budget:
         return Budget(settings.max_executions, settings.max_seconds)
 
-    def _result(self, command: str, scores: tuple[Score, ...], timing: Any) -> Result:
-        stops = {score.stopped for score in scores}
-        stopped = next((each for each in ("interrupted", "budget") if each in stops), "done")
+    def _result(
+        self, command: str, scores: tuple[Score, ...], timing: Any, *, interrupted: bool
+    ) -> Result:
+        out_of_budget = any(score.stopped == "budget" for score in scores)
+        stopped = "interrupted" if interrupted else "budget" if out_of_budget else "done"
         runner = self.runner
         return Result(
             command=command,

@@ -76,7 +76,7 @@ class ColumnBlock:
 
     def draw(self, rng: np.random.Generator, count: int) -> NDArray[Any]:
         if self.weights is None:
-            drawn = rng.integers(0, self.size, size=count, dtype=_smallest_dtype(self.size))
+            drawn = rng.integers(0, self.size, size=count, dtype=_quickest_dtype(self.size))
             return (drawn + self.start if self.start else drawn)[:, None]
         places = np.searchsorted(self._cumulative, rng.random(count), side="right")
         return self._occurring[places][:, None]
@@ -211,10 +211,8 @@ def nothing_found(block: RejectionBlock, tried: int) -> Mistake:
     )
 
 
-def _smallest_dtype(size: int) -> type[np.unsignedinteger[Any]] | type[np.int64]:
-    """The quickest integer type to draw from: fewer random bits per number."""
-    if size <= 2**8:
-        return np.uint8
-    if size <= 2**16:
+def _quickest_dtype(size: int) -> type[np.unsignedinteger[Any]] | type[np.int64]:
+    """The integer type that is quickest to draw from: few random bits, few of them rejected."""
+    if size <= 2**12:
         return np.uint16
-    return np.uint32 if size <= 2**32 else np.int64
+    return np.uint32 if size <= 2**30 else np.int64

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,12 +11,13 @@ from numpy.typing import NDArray
 
 from themis.estimation import Interval, ProportionRule, anytime_interval
 from themis.harm import WIDTH_LIMIT, HarmTally
+from themis.intervals import normal_quantile
 from themis.outcomes import NOT_RUN, Cells
 from themis.results import CausalScore
-from themis.sampling import Cost, Sampler, budget_ended
+from themis.sampling import Cost, Sampler, ended_early
 from themis.settings import Settings
 from themis.streams import PERMUTATION_LIMIT, ShuffledInputs
-from themis.tables import CONSTANT, FLIP, UNKNOWN, Rows, Variants, row_states
+from themis.tables import CONSTANT, FLIP, UNKNOWN, Rows, Variants, first_wave, row_states
 from themis.witnesses import FlipPool
 
 WHOLE_WIDTH = 16  # sets up to this many assignments have their first rows run whole
@@ -32,7 +34,8 @@ def measure_causal(sampler: Sampler, variants: Variants, settings: Settings) -> 
     cost = Cost(sampler.runner)
     source, contexts = _source(sampler, variants, settings)
     rule = ProportionRule(settings.confidence, settings.error, contexts)
-    rows = _CausalRows(sampler, variants, whole_rows=_whole_rows(variants, rule))
+    whole_rows = _whole_rows(sampler, variants, rule)
+    rows = _CausalRows(sampler, variants, whole_rows=whole_rows, first_look=rule.first_look)
     stopped = "budget"
     try:
         for target in _looks(rule, contexts):
@@ -52,10 +55,13 @@ def measure_causal(sampler: Sampler, variants: Variants, settings: Settings) -> 
 class _CausalRows:
     """What the rows seen so far say."""
 
-    def __init__(self, sampler: Sampler, variants: Variants, *, whole_rows: int) -> None:
+    def __init__(
+        self, sampler: Sampler, variants: Variants, *, whole_rows: int, first_look: int
+    ) -> None:
         self.sampler = sampler
         self.variants = variants
         self.whole_rows = whole_rows
+        self.first_look = first_look
         self.count = self.flips = self.unknown = 0
         labels = sampler.runner.labels
         self.pool = FlipPool(sampler.runner.schema, labels)
@@ -71,14 +77,12 @@ class _CausalRows:
             for first, last in self.sampler.blocks(self.count, stop, width):
                 self._take(*source(first, last, not whole), whole=whole)
                 self.count = last
-                interval = self.anytime(settings)
                 self.sampler.tell(
                     "causal",
                     self.variants.assignments,
                     self.count,
-                    target,
-                    interval.low,
-                    interval.high,
+                    self.expected(settings),
+                    lambda: self._ends(settings),
                 )
             if self.count < stop:
                 return
@@ -105,6 +109,16 @@ class _CausalRows:
             interval.low >= interval.score - settings.error
             and interval.high <= possible + settings.error
         )
+
+    def expected(self, settings: Settings) -> int:
+        """At most so many rows, if the rest looks like those seen so far."""
+        share = (self.flips + 1) / (self.count + 2)
+        normal = normal_quantile(settings.confidence) ** 2 * share * (1 - share) / settings.error**2
+        return max(self.count, int(1.2 * normal), self.first_look)
+
+    def _ends(self, settings: Settings) -> tuple[float, float]:
+        interval = self.anytime(settings)
+        return interval.low, interval.high
 
     def anytime(self, settings: Settings) -> Interval:
         """The interval that holds whenever the run stops."""
@@ -135,7 +149,7 @@ class _CausalRows:
         else:
             interval = Interval(0.0, 0.0, 1.0)
         tally = self.tally if self.tally is not None and self.tally.contexts else None
-        notes = [budget_ended(settings)] if not known else []
+        notes = [ended_early(stopped, settings)] if not known else []
         if not self.variants.complete and self.unknown:
             notes.append(
                 f"{self.variants.assignments.count:,} assignments are too many to try: "
@@ -164,13 +178,15 @@ class _CausalRows:
         )
 
 
-def _whole_rows(variants: Variants, rule: ProportionRule) -> int:
+def _whole_rows(sampler: Sampler, variants: Variants, rule: ProportionRule) -> int:
     """How many first rows to run whole, for the direction of harm and the flip rate.
 
     They are chosen before anything is seen, so that what they say is not biased by early stops.
     """
     if not variants.complete or variants.width > WIDTH_LIMIT:
         return 0
+    if variants.width <= first_wave(variants.width, vectorised=sampler.runner.subject.vectorised):
+        return sys.maxsize  # nothing is saved by leaving a row early
     if variants.width <= WHOLE_WIDTH:
         return rule.first_look
     return max(10, rule.first_look * WHOLE_WIDTH // variants.width)

@@ -240,7 +240,9 @@ class GroupState:
     def interval(self) -> Interval:
         """The certain spread of the active groups, moved where the ends require it.
 
-        Once `done`, the true score is within ± error of `score` whenever it is between the ends.
+        Once `done` and with no outcome unknown, the true score is within ± error of `score`
+        whenever it is between the ends. With unknown outcomes only the ends are promised: they
+        may be further apart than 2·error, and `score` is the least that is certain.
         """
         certain = self.favourable_low[self.active] / np.maximum(self.trials[self.active], 1)
         possible = self.favourable_high[self.active] / np.maximum(self.trials[self.active], 1)
@@ -367,7 +369,9 @@ class IndependentGroupsState:
     def interval(self) -> Interval:
         """The certain spread of the groups, moved where the ends require it.
 
-        Once `done`, the true score is within ± error of `score` whenever it is between the ends.
+        Once `done` and with no outcome unknown, the true score is within ± error of `score`
+        whenever it is between the ends. With unknown outcomes only the ends are promised: they
+        may be further apart than 2·error, and `score` is the least that is certain.
         """
         certain = self.favourable_low / np.maximum(self.trials, 1)
         possible = self.favourable_high / np.maximum(self.trials, 1)

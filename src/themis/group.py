@@ -22,7 +22,7 @@ from themis.inputs import Assignments
 from themis.outcomes import FAILED, NO_COUNTERFACTUAL, NOT_RUN, Cells, Labels
 from themis.populations import Population
 from themis.results import Group, GroupScore
-from themis.sampling import Cost, Sampler, budget_ended
+from themis.sampling import Cost, Sampler, ended_early
 from themis.settings import Settings
 from themis.streams import BaseInputs
 from themis.tables import OWN, Variants, mark_impossible
@@ -56,7 +56,7 @@ def _measure_paired(sampler: Sampler, variants: Variants, settings: Settings) ->
                 _, cells = sampler.tables.fill(variants, first, last, active=active)
                 state.add(*favourable_ends(cells[:, active], sampler.runner.labels))
                 count = last
-                sampler.tell("group", variants.assignments, count, target, state.low, state.high)
+                _tell(sampler, variants, state, count, target)
             state.look()
             if count < target:
                 break
@@ -90,7 +90,7 @@ def _measure_apart(sampler: Sampler, variants: Variants, settings: Settings) -> 
                 totals[2, active] = last - first
                 state.add(*totals)
                 count = last
-                sampler.tell("group", variants.assignments, count, target, state.low, state.high)
+                _tell(sampler, variants, state, count, target)
             state.look()
             if count < target:
                 break
@@ -103,6 +103,20 @@ def _measure_apart(sampler: Sampler, variants: Variants, settings: Settings) -> 
         state.look()
         stopped = "interrupted"
     return _score(state, labels, variants, settings, stopped, count, cost)
+
+
+def _tell(
+    sampler: Sampler,
+    variants: Variants,
+    state: GroupState | IndependentGroupsState,
+    count: int,
+    target: int,
+) -> None:
+    """Report progress; the interval shrinks with the square root of the rows."""
+    shrink = ((state.high - state.low) / (2 * state.rule.error)) ** 2
+    expected = max(target, int(min(shrink, 1e6) * count))
+    ends = (state.low, state.high)
+    sampler.tell("group", variants.assignments, count, expected, lambda: ends)
 
 
 def _possible_places(sampler: Sampler, variants: Variants) -> NDArray[np.int64]:
@@ -180,7 +194,7 @@ def _score(
         for values, each, trials in zip(labels, state.group_intervals(), state.trials, strict=True)
     )
     failed = int((state.favourable_high - state.favourable_low).sum())
-    notes = [] if stopped == "error reached" else [budget_ended(settings)]
+    notes = [] if stopped == "error reached" else [ended_early(stopped, settings)]
     if not variants.complete:
         notes.append(
             f"{variants.assignments.count:,} groups are too many to try: "

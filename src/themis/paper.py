@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from themis.estimation import Interval, PaperRule
@@ -9,7 +11,7 @@ from themis.group import favourable_ends, group_population, group_score, group_s
 from themis.inputs import Assignments
 from themis.outcomes import NOT_RUN, Cells
 from themis.results import CausalScore, Group, GroupScore
-from themis.sampling import CELLS, Cost, Sampler, budget_ended
+from themis.sampling import CELLS, Cost, Sampler, ended_early
 from themis.settings import Settings
 from themis.tables import FLIP, Rows, Variants, mark_impossible, row_states
 from themis.witnesses import FlipPool
@@ -36,13 +38,9 @@ def paper_causal(sampler: Sampler, variants: Variants, settings: Settings) -> Ca
             flips += int((states == FLIP).sum())
             samples = last
             margin = rule.margin(flips, samples)
+            ends = (max(0.0, flips / samples - margin), min(1.0, flips / samples + margin))
             sampler.tell(
-                "causal",
-                variants.assignments,
-                samples,
-                rule.max_samples,
-                max(0.0, flips / samples - margin),
-                min(1.0, flips / samples + margin),
+                "causal", variants.assignments, samples, rule.max_samples, partial(_pair, *ends)
             )
         if samples < target:
             break
@@ -51,7 +49,9 @@ def paper_causal(sampler: Sampler, variants: Variants, settings: Settings) -> Ca
             break
     interval = rule.interval(flips, samples) if samples else Interval(0.0, 0.0, 1.0)
     notes = (
-        (NOT_CERTIFIED,) if stopped == "error reached" else (NOT_CERTIFIED, budget_ended(settings))
+        (NOT_CERTIFIED,)
+        if stopped == "error reached"
+        else (NOT_CERTIFIED, ended_early("budget", settings))
     )
     return CausalScore(
         measure="causal",
@@ -106,13 +106,9 @@ def paper_group(sampler: Sampler, variants: Variants, settings: Settings) -> Gro
             break
         rates = [each.rate for each in groups]
         spread = max(rates, default=0.0) - min(rates, default=0.0)
+        ends = (max(0.0, spread - rule.error), min(1.0, spread + rule.error))
         sampler.tell(
-            "group",
-            variants.assignments,
-            place + 1,
-            variants.width,
-            max(0.0, spread - rule.error),
-            min(1.0, spread + rule.error),
+            "group", variants.assignments, place + 1, variants.width, partial(_pair, *ends)
         )
     rates = [each.rate for each in groups]
     spread = max(rates, default=0.0) - min(rates, default=0.0)
@@ -127,7 +123,9 @@ def paper_group(sampler: Sampler, variants: Variants, settings: Settings) -> Gro
         against=variants.assignments.names,
         samples=sum(each.samples for each in groups),
         stopped=stopped,
-        notes=(NOT_CERTIFIED,) if stopped != "budget" else (NOT_CERTIFIED, budget_ended(settings)),
+        notes=(NOT_CERTIFIED,)
+        if stopped != "budget"
+        else (NOT_CERTIFIED, ended_early("budget", settings)),
     )
 
 
@@ -166,3 +164,7 @@ def paper_variants(assignments: Assignments) -> Variants:
     """All assignments in the order of the values: the paper knows no cap."""
     levels = assignments.levels(np.arange(assignments.count))
     return Variants(assignments, levels, complete=True)
+
+
+def _pair(low: float, high: float) -> tuple[float, float]:
+    return low, high

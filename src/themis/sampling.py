@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from themis.events import Listener, Progress, ignore
@@ -65,15 +65,12 @@ class Sampler:
         assignments: Assignments,
         samples: int,
         expected: int,
-        low: float,
-        high: float,
+        ends: Callable[[], tuple[float, float]],
     ) -> None:
-        """Send a progress event."""
-        self.listen(
-            Progress(
-                measure, assignments.names, samples, expected, low, high, self.runner.executions
-            )
-        )
+        """Send a progress event; the interval is only computed where somebody listens."""
+        if self.listen is not ignore:
+            done = self.runner.executions
+            self.listen(Progress(measure, assignments.names, samples, expected, *ends(), done))
 
 
 @dataclass
@@ -98,14 +95,12 @@ class Cost:
         return self.runner.cache_hits - self.hits_before
 
 
-def budget_ended(settings: Settings) -> str:
-    """The note for a run that ended with its budget."""
+def ended_early(stopped: str, settings: Settings) -> str:
+    """The note for a run that ended before it was done."""
     limits = []
     if settings.max_executions is not None:
         limits.append(f"max_executions = {settings.max_executions:,}")
     if settings.max_seconds is not None:
         limits.append(f"max_seconds = {settings.max_seconds:g}")
-    return (
-        f"the budget ended ({', '.join(limits) or 'interrupted'}) before the interval was as "
-        "narrow as asked; it holds all the same"
-    )
+    reason = f"the budget ended ({', '.join(limits)})" if stopped == "budget" else "interrupted"
+    return f"{reason} before the interval was as narrow as asked; it holds all the same"

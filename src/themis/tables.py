@@ -94,13 +94,16 @@ class Rows:
             return members
         return int(level)
 
-    def variant(self, variants: Variants, row: int, place: int) -> NDArray[Any]:
-        """One input: a row with the assignment of one column of the table."""
-        codes: NDArray[Any] = self.codes[row].copy()
-        one = self.take(np.array([row]))
+    def inputs(
+        self, variants: Variants, rows: NDArray[np.int64], places: NDArray[np.int64]
+    ) -> NDArray[Any]:
+        """The inputs of single cells, given by their rows and columns of the table."""
+        codes = self.take(rows).codes
         for position, column in enumerate(variants.assignments.columns):
-            value = one.codes_at(column, int(variants.levels[place, position]))
-            codes[column] = value if isinstance(value, int) else value[0]
+            levels = variants.levels[places, position]
+            members = self.members.get(column)
+            new = levels if members is None else members[rows, levels]
+            codes[:, column] = np.where(levels == OWN, codes[:, column], new)
         return codes
 
 
@@ -242,11 +245,7 @@ class Tables:
         column_places: NDArray[np.int64],
     ) -> None:
         """Execute single cells: for few rows, or where the missing cells lie scattered."""
-        codes = rows.codes[row_places]
-        for position, column in enumerate(variants.assignments.columns):
-            levels = variants.levels[column_places, position]
-            new = rows.members[column][row_places, levels] if column in rows.members else levels
-            codes[:, column] = np.where(levels == OWN, codes[:, column], new)
+        codes = rows.inputs(variants, row_places, column_places)
         cells[row_places, column_places] = self.runner.run(codes)
 
     # What is known already ---------------------------------------------------------------
@@ -365,13 +364,18 @@ def _waves(width: int, *, vectorised: bool) -> Iterator[NDArray[np.int64]]:
     on a row that has flipped.
     """
     order = spread_order(width)
-    start, size = 0, (4 if vectorised else 2)
-    if vectorised and width <= 6:
-        size = width
+    start, size = 0, first_wave(width, vectorised=vectorised)
     while start < width:
         yield order[start : start + size]
         start += size
         size = min(4 * size, 256) if vectorised else 1
+
+
+def first_wave(width: int, *, vectorised: bool) -> int:
+    """How many columns are tried at once in the beginning."""
+    if not vectorised:
+        return 2
+    return width if width <= 6 else 4
 
 
 def spread_order(width: int) -> NDArray[np.int64]:

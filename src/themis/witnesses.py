@@ -37,10 +37,10 @@ class FlipPool:
             return
         chosen, outputs = rows.take(places), np.ascontiguousarray(cells[places])
         first, second = _pairs(variants, chosen, outputs, self.labels, self._count)
-        each = range(len(places))
+        each = np.arange(len(places))
         self.add_pairs(
-            np.stack([chosen.variant(variants, i, int(first[i])) for i in each]),
-            np.stack([chosen.variant(variants, i, int(second[i])) for i in each]),
+            chosen.inputs(variants, each, first),
+            chosen.inputs(variants, each, second),
             np.stack([outputs[each, first], outputs[each, second]], axis=1),
         )
 

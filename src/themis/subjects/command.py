@@ -130,18 +130,16 @@ class CommandSubject:
             return Failure(INVALID, f"{error}{behind}")
 
 
-class _CommandBatch:
+class _CommandBatch(TextBatch):
     def __init__(self, subject: CommandSubject, codes: NDArray[Any]) -> None:
+        super().__init__(subject.layout.columns, codes)
         self._subject = subject
-        self._texts = TextBatch(subject.layout.columns, codes)
-        self.overwrite = self._texts.overwrite
 
     def run(self) -> Answers:
-        length = self._texts.length
-        outputs: list[Any] = [None] * length
+        outputs: list[Any] = [None] * self.length
         failures: dict[int, Failure] = {}
         crew = Crew()
-        rows = _SharedRows(zip(*self._texts.columns, strict=True))
+        rows = _SharedRows(zip(*self.columns, strict=True))
 
         def work() -> None:
             for place, row in rows:
@@ -153,7 +151,7 @@ class _CommandBatch:
                 else:
                     outputs[place] = outcome
 
-        work_together(crew, [work] * min(self._subject.jobs, length))
+        work_together(crew, [work] * min(self._subject.jobs, self.length))
         return Answers(outputs, dict(sorted(failures.items())))
 
 

@@ -29,7 +29,9 @@ class RowFunction:
     ) -> None:
         self.function = function
         self.schema = schema
-        self.call = (lambda row: function(**row)) if keywords else function
+        self.call: Callable[[dict[str, Any]], Any] = (
+            (lambda row: function(**row)) if keywords else function
+        )
 
     def load(self, codes: NDArray[Any]) -> Batch:
         return _RowBatch(self, codes)

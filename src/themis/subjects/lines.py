@@ -75,7 +75,7 @@ class JsonLines:
     name = "jsonl"
     header = b""
     opening = b'{"id": '
-    openings = (b'{"id": ', b'{"id":')
+    openings: tuple[bytes, ...] = (b'{"id": ', b'{"id":')
 
     def __init__(self, schema: Schema) -> None:
         last = len(schema) - 1
@@ -107,7 +107,7 @@ class CsvLines:
 
     name = "csv"
     opening = b""
-    openings = (b"",)
+    openings: tuple[bytes, ...] = (b"",)
 
     def __init__(self, schema: Schema) -> None:
         last = len(schema) - 1

@@ -112,6 +112,10 @@ def load_attribute(path: str, folder: Path, *, where: str) -> Any:
 
 def _import(name: str, folder: Path, where: str) -> Any:
     place = str(folder.resolve())
+    loaded = getattr(sys.modules.get(name), "__file__", None)
+    own = folder.resolve() / f"{name}.py"
+    if loaded is not None and own.exists() and Path(loaded).resolve() != own:
+        del sys.modules[name]  # another folder's module of the same name
     sys.path.insert(0, place)
     try:
         importlib.invalidate_caches()
@@ -129,7 +133,7 @@ def _import(name: str, folder: Path, where: str) -> Any:
             f"there is no module {name!r} in {folder}",
             suggest(name, found) if found else "give the folder with the module",
         ) from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _unusable(
             where,
             f"importing {name!r} failed with {type(error).__name__}: {error}",

@@ -1,4 +1,4 @@
-"""Slots: one worker process after the other, and which input is to blame when one fails."""
+"""Slots: one worker process after the other, and the exchanges with them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from themis.errors import SubjectError
 from themis.outcomes import CRASH, INVALID, TIMEOUT, Failure
@@ -65,7 +64,7 @@ class Health:
 
 
 @dataclass
-class _Talk:
+class Talk:
     """One exchange with one process, and why it ended early, if it did."""
 
     exchange: Exchange
@@ -76,12 +75,7 @@ class _Talk:
 
 
 class Slot:
-    """A place for one worker process, which is started when it is needed.
-
-    `settle` gives each input an outcome. When a process fails, what it answered is kept and the
-    first input without an answer runs alone in a fresh process: the culprit, if answers come as
-    they are made. If it is innocent the rest is halved until the culprit is alone.
-    """
+    """A place for one worker process, which is started when it is needed."""
 
     def __init__(
         self, start: Callable[[], Child], format_: Format, limits: Limits, health: Health
@@ -101,21 +95,6 @@ class Slot:
             self.close()
         return int(min(self._size, self._limits.recycle_after - self._served))
 
-    def settle(
-        self, places: Sequence[int], columns: Sequence[list[bytes]]
-    ) -> list[Any] | dict[int, Any]:
-        """The outputs of these inputs, or outputs and failures by place when something failed."""
-        try:
-            rows = _cut(columns, places)
-            talk = self.talk(rows, len(places))
-            if talk.exchange.complete and not talk.exchange.failures:
-                self._good_row = self._good_row or [column[0] for column in rows]
-                return talk.exchange.outputs
-            return _Search(self, columns).go(places, talk)
-        except BaseException:
-            self._drop()
-            raise
-
     def close(self) -> None:
         """End the process in good order."""
         child, self._child, self._served = self._child, None, 0
@@ -123,7 +102,7 @@ class Slot:
             with suppress(StoppedError):
                 child.end(grace_seconds=CLOSE_SECONDS)
 
-    def run_alone(self, row: list[bytes]) -> tuple[_Talk, int]:
+    def run_alone(self, row: list[bytes]) -> tuple[Talk, int]:
         """One input in a fresh process whose whole output is read; and its place in the exchange.
 
         An input that was answered before goes first: with it the time to start is over.
@@ -141,12 +120,12 @@ class Slot:
         """Remember an input that was answered."""
         self._good_row = self._good_row or row
 
-    def note_failure(self, talk: _Talk) -> None:
+    def note_failure(self, talk: Talk) -> None:
         """Count an input that failed alone; raises when that happens all the time."""
         assert talk.failure is not None
         self._health.note_failure(talk.failure, talk.errors)
 
-    def talk(self, rows: Sequence[Sequence[bytes]], count: int, *, alone: bool = False) -> _Talk:
+    def talk(self, rows: Sequence[Sequence[bytes]], count: int, *, alone: bool = False) -> Talk:
         """Send these inputs and read the answers; a process that failed is gone afterwards."""
         number = next(self._numbers)
         exchange = Exchange(self._format, number, count)
@@ -160,14 +139,14 @@ class Slot:
         self._served += count
         started = time.monotonic()
         self._child.send(data, last=alone or not self._health.flushes)
-        talk = _Talk(exchange, fresh)
+        talk = Talk(exchange, fresh)
         in_time = self._read_answers(self._child, talk)
         if not exchange.complete or self._child.input_closed or self._child.exited:
             self._finish(talk, in_time=in_time)
         self._adapt(count, time.monotonic() - started, talk)
         return talk
 
-    def _read_answers(self, child: Child, talk: _Talk) -> bool:
+    def _read_answers(self, child: Child, talk: Talk) -> bool:
         """Step until all is answered, or nothing more will come; False when time ran out.
 
         A worker whose input has been closed is read to its end, for what it may write too much.
@@ -193,7 +172,7 @@ class Slot:
                 deadline = time.monotonic() + wait
         return True
 
-    def _finish(self, talk: _Talk, *, in_time: bool) -> None:
+    def _finish(self, talk: Talk, *, in_time: bool) -> None:
         """End a process that failed or was told to end; say why where answers are missing."""
         child, exchange = self._child, talk.exchange
         assert child is not None
@@ -210,7 +189,7 @@ class Slot:
         talk.failure = Failure(kind, f"{message}: {said}" if said else message)
 
     def _reason(
-        self, child: Child, talk: _Talk, status: int, *, told: bool, in_time: bool
+        self, child: Child, talk: Talk, status: int, *, told: bool, in_time: bool
     ) -> tuple[str, str]:
         if talk.exchange.problem:
             return INVALID, talk.exchange.problem
@@ -227,7 +206,7 @@ class Slot:
             return INVALID if told else CRASH, "it ended with exit code 0 and gave no answer"
         return CRASH, describe_status(status)
 
-    def _adapt(self, count: int, seconds: float, talk: _Talk) -> None:
+    def _adapt(self, count: int, seconds: float, talk: Talk) -> None:
         """Make the next exchange about a second long; note that there are answers at all."""
         if talk.exchange.begun:
             self._health.note_answer()
@@ -238,76 +217,9 @@ class Slot:
         elif talk.failure.kind == TIMEOUT:
             self._size = max(1, self._size // GROWTH)
 
-    def _drop(self) -> None:
+    def drop(self) -> None:
         """Kill the process: what it was doing is not wanted any more."""
         child, self._child, self._served = self._child, None, 0
         if child is not None:
             with suppress(StoppedError):
                 child.end()
-
-
-class _Search:
-    """The search for the inputs to blame among those of one exchange."""
-
-    def __init__(self, slot: Slot, columns: Sequence[list[bytes]]) -> None:
-        self._slot = slot
-        self._columns = columns
-        self._outcomes: dict[int, Any] = {}
-
-    def go(self, places: Sequence[int], talk: _Talk) -> dict[int, Any]:
-        """The outcome of each place, an output or a failure; `talk` is the first attempt."""
-        pending = self._after(places, talk, in_order=True)
-        while pending:
-            places, in_order = pending.pop()
-            talk = self._slot.talk(_cut(self._columns, places), len(places))
-            pending += self._after(places, talk, in_order=in_order)
-        return self._outcomes
-
-    def _after(
-        self, places: Sequence[int], talk: _Talk, *, in_order: bool
-    ) -> list[tuple[Sequence[int], bool]]:
-        """Keep what was answered; what to run next, the last first."""
-        exchange = talk.exchange
-        self._keep(places, exchange)
-        missing = [places[offset] for offset in exchange.missing()]
-        if not missing:
-            return []
-        if in_order or len(missing) == 1:
-            suspect = missing[0] if exchange.suspect is None else places[exchange.suspect]
-            in_order = not self._judge(suspect, talk, is_alone=len(places) == 1)
-            missing.remove(suspect)
-            if in_order:
-                return [(missing, True)] if missing else []
-        half = len(missing) // 2
-        return [(part, False) for part in (missing[half:], missing[:half]) if part]
-
-    def _judge(self, place: int, talk: _Talk, *, is_alone: bool) -> bool:
-        """Run a suspect alone, unless it was; whether it is answered."""
-        offset = 0
-        if not (is_alone and talk.fresh):
-            talk, offset = self._slot.run_alone(_row(self._columns, place))
-        if talk.failure is None:
-            self._outcomes[place] = talk.exchange.failures.get(
-                offset, talk.exchange.outputs[offset]
-            )
-            return True
-        self._outcomes[place] = talk.failure
-        self._slot.note_failure(talk)
-        return False
-
-    def _keep(self, places: Sequence[int], exchange: Exchange) -> None:
-        for offset, output in exchange.answered():
-            self._outcomes[places[offset]] = exchange.failures.get(offset, output)
-        good = next((o for o, _ in exchange.answered() if o not in exchange.failures), None)
-        if good is not None:
-            self._slot.note_good(_row(self._columns, places[good]))
-
-
-def _cut(columns: Sequence[list[bytes]], places: Sequence[int]) -> list[list[bytes]]:
-    if isinstance(places, range):
-        return [column[places.start : places.stop] for column in columns]
-    return [[column[place] for place in places] for column in columns]
-
-
-def _row(columns: Sequence[list[bytes]], place: int) -> list[bytes]:
-    return [column[place] for column in columns]

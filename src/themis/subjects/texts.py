@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import io
 import json
@@ -10,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +73,13 @@ class TextBatch:
         self.length = len(codes)
         self._writers = columns
         self.columns = [column.texts(codes[:, place]) for place, column in enumerate(columns)]
+
+    def take(self, places: NDArray[np.int64]) -> Self:
+        """The same batch with only these inputs."""
+        part, chosen = copy.copy(self), places.tolist()
+        part.length = len(chosen)
+        part.columns = [[column[place] for place in chosen] for column in self.columns]
+        return part
 
     def overwrite(self, column: int, codes: Codes | int) -> None:
         """Give all inputs these codes in one column, or all the same code."""

@@ -18,6 +18,7 @@ from themis.errors import Mistake, RequestError, suggest
 from themis.outcomes import Failure
 from themis.schema import Schema
 from themis.subjects.base import Answers, Batch
+from themis.subjects.culprits import settle
 from themis.subjects.lines import CsvLines, Format, JsonLines, write_requests
 from themis.subjects.processes import Child, Crew, work_together
 from themis.subjects.programs import Program, check_limits, find_program
@@ -114,14 +115,13 @@ class WorkerSubject:
         self._open()
 
 
-class _WorkerBatch:
+class _WorkerBatch(TextBatch):
     def __init__(self, subject: WorkerSubject, codes: NDArray[Any]) -> None:
+        super().__init__(subject.format.columns, codes)
         self._subject = subject
-        self._texts = TextBatch(subject.format.columns, codes)
-        self.overwrite = self._texts.overwrite
 
     def run(self) -> Answers:
-        return self._subject.run(self._texts.columns, self._texts.length)
+        return self._subject.run(self.columns, self.length)
 
 
 class _Work:
@@ -138,7 +138,7 @@ class _Work:
     def do(self, slot: Slot) -> None:
         """Let a slot settle one part after the other until none is left."""
         while places := self._take(slot.size):
-            outcomes = slot.settle(places, self._columns)
+            outcomes = settle(slot, places, self._columns)
             if isinstance(outcomes, list):
                 self.outputs[places.start : places.stop] = outcomes
                 continue
