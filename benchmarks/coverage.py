@@ -23,11 +23,10 @@ from scipy.special import xlog1py, xlogy
 
 from themis.estimation import (
     TAIL_SHARE,
-    GroupRule,
-    IndependentGroupsRule,
     PaperRule,
     ProportionRule,
 )
+from themis.group_rules import GroupRule
 from themis.intervals import binomial_inclusion, normal_quantile
 
 PROPORTIONS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.98, 1.0)
@@ -189,13 +188,10 @@ def group_table() -> Iterator[str]:
     for name, rates, runs in group_cases():
         published = simulate_algorithm_1(rates, rng)
         for outcomes, simulate in GROUP_RULES.items():
-            if len(rates) > 16 and simulate is simulate_own_streams:
-                continue
             progress(f"{name}: {outcomes}")
-            tries = runs if simulate is not simulate_own_streams else min(runs, 100)
-            certified = simulate(rates, tries, rng)
+            certified = simulate(rates, runs, rng)
             cells = f"{show_simulated(certified)} | {show_simulated(published)}"
-            yield f"| {name} | {outcomes} | {tries:,} | {cells} |"
+            yield f"| {name} | {outcomes} | {runs:,} | {cells} |"
 
 
 def group_cases() -> Iterator[tuple[str, Floats, int]]:
@@ -235,28 +231,9 @@ def simulate_own_chance(rates: Floats, runs: int, rng: np.random.Generator) -> C
     return simulate_groups(rates, runs, lambda rows, columns: rng.random((rows, columns)))
 
 
-def simulate_own_streams(rates: Floats, runs: int, rng: np.random.Generator) -> Cell:
-    rule, truth, hits = IndependentGroupsRule(*GROUP_PROMISE), rates.max() - rates.min(), 0
-    total = 0
-    for _ in range(runs):
-        state, last = rule.start(len(rates)), 0
-        for samples in rule.looks():
-            new = np.where(state.active, samples - last, 0)
-            favourable = rng.binomial(new, rates)
-            state.add(favourable, favourable, new)
-            state.look()
-            last = samples
-            if state.done:
-                break
-        hits += abs(state.interval().score - truth) <= rule.error + ROUNDING
-        total += int(state.trials.sum())
-    return Cell(hits / runs, total / runs)
-
-
 GROUP_RULES: dict[str, Callable[[Floats, int, np.random.Generator], Cell]] = {
     "depend on the context": simulate_same_context,
     "independent of it": simulate_own_chance,
-    "independent, IndependentGroupsRule": simulate_own_streams,
 }
 
 

@@ -18,18 +18,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from themis import estimation
+from themis import estimation, group_rules
 from themis.errors import RequestError
 from themis.estimation import (
     TAIL_SHARE,
-    GroupRule,
-    GroupState,
-    IndependentGroupsRule,
     Interval,
     PaperRule,
     ProportionRule,
     anytime_interval,
 )
+from themis.group_rules import GroupRule, GroupState
 from themis.intervals import binomial_inclusion, hypergeometric_inclusion
 
 ROUNDING = 1e-12
@@ -255,7 +253,7 @@ def test_interval_is_the_score_and_the_error_within_what_is_possible() -> None:
 
 
 @pytest.mark.parametrize(("confidence", "error"), [(0, 0.1), (1, 0.1), (0.9, 0), (95, math.nan)])
-@pytest.mark.parametrize("rule", [ProportionRule, GroupRule, IndependentGroupsRule, PaperRule])
+@pytest.mark.parametrize("rule", [ProportionRule, GroupRule, PaperRule])
 def test_impossible_requests_are_refused(rule: type, confidence: float, error: float) -> None:
     with pytest.raises(RequestError):
         rule(confidence, error)
@@ -309,7 +307,7 @@ def test_anytime_interval_holds_with_unknown_rows_at_every_look_at_once() -> Non
         # Half a percent is unknown, successes and failures alike.
         kinds = rng.multinomial(n - last, [p - 0.005, 0.005, 0.005, 1 - p - 0.005], size=runs)
         low, high, last = low + kinds[:, 0], high + kinds[:, :3].sum(axis=1), n
-        ends = estimation._mixture_ends(low, high, n, alpha, None)
+        ends = estimation.mixture_ends(low, high, n, alpha, None)
         missed |= (p < ends[0]) | (p > ends[1])
     assert 0.01 < missed.mean() <= alpha
 
@@ -520,7 +518,7 @@ def test_the_cut_of_a_look_into_batches_changes_nothing(seed: int, cuts: list[in
 
 
 def test_rows_beyond_one_block_are_counted_in_full() -> None:
-    rows = 3 * estimation._ROWS_AT_ONCE + 17
+    rows = 3 * group_rules._ROWS_AT_ONCE + 17
     state = GroupRule(0.95, 0.05).start(2)
     state.add(np.ones((rows, 2), dtype=np.uint8), np.ones((rows, 2), dtype=np.uint8))
     assert state.trials.tolist() == state.favourable_low.tolist() == [rows, rows]
@@ -547,10 +545,9 @@ def test_a_dropped_group_still_counts_in_the_upper_end() -> None:
 
 
 def test_one_group_has_a_score_of_zero_at_once() -> None:
-    for rule in (GroupRule(0.95, 0.05), IndependentGroupsRule(0.95, 0.05)):
-        assert rule.start(1).done
-        assert rule.start(1).interval() == Interval(0.0, 0.0, 0.0)
     state = GroupRule(0.95, 0.05).start(1)
+    assert state.done
+    assert state.interval() == Interval(0.0, 0.0, 0.0)
     state.add([[1], [0]], [[1], [0]])
     state.look()
     assert state.done
@@ -565,68 +562,6 @@ def test_group_intervals_hold_jointly() -> None:
         ends = state.group_intervals()
         missed += any(not e.low <= p <= e.high for e, p in zip(ends, rates, strict=True))
     assert missed / runs <= 0.2
-
-
-# --- groups with contexts of their own ----------------------------------------------------
-
-
-def run_independent(
-    rule: IndependentGroupsRule, rates: NDArray[np.float64], rng: np.random.Generator
-) -> estimation.IndependentGroupsState:
-    state, last = rule.start(len(rates)), 0
-    for samples in rule.looks():
-        assert samples < FAR_TOO_MANY, "the rule does not end"
-        new = np.where(state.active, samples - last, 0)
-        favourable = rng.binomial(new, rates)
-        state.add(favourable, favourable, new)
-        state.look()
-        last = samples
-        if state.done:
-            break
-        assert state.active.any(), "not done, so someone has to be sampled"
-    return state
-
-
-def joint_hits(rates: NDArray[np.float64], runs: int) -> tuple[float, float]:
-    """The shares of runs whose score is within the error, and whose group ends all hold."""
-    rng, rule, near, inside = np.random.default_rng(7), IndependentGroupsRule(0.8, 0.1), 0, 0
-    for _ in range(runs):
-        state = run_independent(rule, rates, rng)
-        interval = state.interval()
-        assert interval.high - 0.1 - ROUNDING <= interval.score <= interval.low + 0.1 + ROUNDING
-        near += abs(interval.score - (rates.max() - rates.min())) <= 0.1 + ROUNDING
-        pairs = zip(state.group_intervals(), rates, strict=True)
-        inside += all(ends.low <= rate <= ends.high for ends, rate in pairs)
-    return near / runs, inside / runs
-
-
-@pytest.mark.parametrize(
-    "rates", [EQUAL_2, np.array([0.3, 0.6]), np.array([0.02, 0.05, 0.9]), SPREAD_16]
-)
-def test_independent_groups_rule_covers(rates: NDArray[np.float64]) -> None:
-    assert min(joint_hits(rates, 40)) >= 0.8
-
-
-def test_independent_groups_with_a_wrong_level_would_be_noticed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(estimation.IndependentGroupsState, "_alpha", 0.8)
-    assert joint_hits(SPREAD_16, 40)[1] < 0.8
-
-
-def test_groups_in_the_middle_are_sampled_less() -> None:
-    rates = np.array([0.05, 0.5, 0.5, 0.95])
-    state = run_independent(IndependentGroupsRule(0.95, 0.05), rates, np.random.default_rng(1))
-    assert state.trials[1:3].max() < 0.5 * state.trials[[0, 3]].min()
-
-
-def test_independent_groups_with_unknown_outcomes_keep_both_ends_honest() -> None:
-    state = IndependentGroupsRule(0.95, 0.05).start(2)
-    state.add([300, 600], [400, 600], [1000, 1000])  # a tenth of the first group is unknown
-    state.look()
-    assert state.low < 0.2 < 0.3 < state.high
-    assert state.interval().score == pytest.approx(0.2)
-    assert state.group_intervals()[0].high > 0.4
 
 
 # --- the paper's rule ---------------------------------------------------------------------

@@ -1,8 +1,6 @@
 """When has enough been seen? The stopping rules, which see counts and never a subject.
 
 * `ProportionRule` stops the causal score (the paper's Algorithm 2) with a guarantee.
-* `GroupRule` stops the group score (Algorithm 1) when all groups run on the same contexts,
-  `IndependentGroupsRule` when every group has contexts of its own.
 * `PaperRule` is the rule that both algorithms of the paper use, kept for comparison.
 
 A rule is a frozen description; what a run has counted so far lives in its state. A caller
@@ -21,13 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from themis.errors import Mistake, RequestError
 from themis.intervals import (
-    Flags,
     Floats,
-    bet_fractions,
     binomial_inclusion,
     binomial_lower_tail,
-    difference_lower,
-    difference_upper,
     hypergeometric_inclusion,
     hypergeometric_lower_tail,
     mixture_bounds_without_replacement,
@@ -38,8 +32,6 @@ from themis.intervals import (
 TAIL_SHARE = 0.45
 """The part of 1 − confidence that each tail test of `ProportionRule` gets; ½ is too much."""
 
-_FIRST_CONTEXTS = 30  # the first look of the group rules
-_ROWS_AT_ONCE = 1 << 16  # float32 sums of so many ones are exact, and the copies stay small
 _LARGEST_POPULATION = 1 << 53  # beyond, whole numbers are not exact and a run sees no end
 
 
@@ -68,7 +60,7 @@ class ProportionRule:
     population: int | None = None
 
     def __post_init__(self) -> None:
-        _check_request(self.confidence, self.error)
+        check_request(self.confidence, self.error)
 
     def looks(self) -> Iterator[int]:
         """Sample sizes at which to ask `done`: `first_look`, then 1.1 times the last one."""
@@ -144,256 +136,9 @@ def anytime_interval(
     the same above the high end. So α′ = α/(1 + α) with unknown rows, and α′ = α without.
     """
     alpha = 1.0 - confidence
-    low, high = _mixture_ends(successes_low, successes_high, trials, alpha, population)
+    low, high = mixture_ends(successes_low, successes_high, trials, alpha, population)
     score = successes_low / trials if trials else math.nan
     return Interval(score, float(low), float(high))
-
-
-@dataclass(frozen=True)
-class GroupRule:
-    """Stops the group score once it is known to ± error with `confidence`, at any look.
-
-    It replaces lines 16–21 of Algorithm 1, for groups that share their contexts: a row holds
-    the outcomes of all active groups in one context. The guarantee is for all looks at once:
-
-    * high: a betting martingale per ordered pair of groups, at half of α. Only the truly extreme
-      pair has to be covered, so that the number of pairs costs nothing.
-    * low: one betting martingale, at the other half, on a champion pair chosen before each
-      look's rows. Whichever pair it is, its mean difference is at most the score.
-
-    Rows must be independent draws; the outcomes within a row may depend on each other in any
-    way. The more they do, the fewer rows are needed, but sharing contexts is no condition: a
-    row of separate draws, one per group, keeps the guarantee.
-    """
-
-    confidence: float
-    error: float
-
-    def __post_init__(self) -> None:
-        _check_request(self.confidence, self.error)
-
-    def looks(self) -> Iterator[int]:
-        """Numbers of contexts at which to call `look`: 30, then 1.15 times the last one."""
-        return _growing_looks()
-
-    def start(self, groups: int) -> GroupState:
-        """The state of a run that has seen nothing yet."""
-        return GroupState(self, groups)
-
-
-class GroupState:
-    """What a run under `GroupRule` has counted: `add` rows, then `look`.
-
-    Champions and active groups change only in `look`, so that the result does not depend on
-    how the rows of a look were cut into batches. `active` says which groups to run next.
-    """
-
-    def __init__(self, rule: GroupRule, groups: int) -> None:
-        self.rule = rule
-        self.active: Flags = np.ones(groups, dtype=np.bool_)
-        self.champions: tuple[int, int] | None = None  # no bet before the first look
-        self.low = 0.0
-        self.trials = np.zeros(groups, dtype=np.int64)
-        self.favourable_low = np.zeros(groups, dtype=np.int64)
-        self.favourable_high = np.zeros(groups, dtype=np.int64)
-        self._plus = np.zeros((groups, groups))  # rows with high of i = 1 and low of j = 0
-        self._minus = np.zeros((groups, groups))  # rows with high of i = 0 and low of j = 1
-        self._upper = np.where(np.eye(groups, dtype=np.bool_), -1.0, 1.0)
-        self._bets = np.zeros(3)  # champions' rows: +1, 0, −1
-        self._fractions = bet_fractions(rule.error)
-
-    def add(self, favourable_low: ArrayLike, favourable_high: ArrayLike) -> None:
-        """Count rows of 0/1: a row per context, a column per *active* group, in order.
-
-        An unknown outcome is 0 in `favourable_low` and 1 in `favourable_high`.
-        """
-        low, high = np.asarray(favourable_low), np.asarray(favourable_high)
-        assert low.shape == high.shape == (len(low), self.active.sum()), "a column per active group"
-        for first in range(0, len(low), _ROWS_AT_ONCE):
-            part = slice(first, first + _ROWS_AT_ONCE)
-            self._count(low[part].astype(np.float32), high[part].astype(np.float32))
-
-    def look(self) -> None:
-        """Renew the ends, choose the champions of the next rows, and drop settled groups."""
-        running = np.ix_(self.active, self.active)
-        plus, minus = self._plus[running], self._minus[running]
-        ends = self._upper_ends(plus, minus, int(self.trials.max(initial=0)))
-        self._upper[running] = np.minimum(self._upper[running], ends)
-        np.fill_diagonal(self._upper, -1.0)
-        won, even, lost = self._bets
-        low = difference_lower(won, even, lost, self._evidence, fractions=self._fractions)
-        self.low = max(self.low, float(low))
-        self._choose_champions()
-        self._drop_settled()
-
-    @property
-    def high(self) -> float:
-        """The upper end: the largest over all pairs, dropped groups included."""
-        return max(self.low, float(self._upper.max(initial=0.0)))
-
-    @property
-    def done(self) -> bool:
-        """Whether the score is known to ± error, but for outcomes that stay unknown."""
-        unknown = _ambiguity(self.favourable_low, self.favourable_high, self.trials)
-        return self.high - self.low <= 2.0 * self.rule.error + unknown
-
-    def interval(self) -> Interval:
-        """The certain spread of the active groups, moved where the ends require it.
-
-        Once `done` and with no outcome unknown, the true score is within ± error of `score`
-        whenever it is between the ends. With unknown outcomes only the ends are promised: they
-        may be further apart than 2·error, and `score` is the least that is certain.
-        """
-        certain = self.favourable_low[self.active] / np.maximum(self.trials[self.active], 1)
-        possible = self.favourable_high[self.active] / np.maximum(self.trials[self.active], 1)
-        return _report(_widest(certain, possible), self.low, self.high, self.rule.error)
-
-    def group_intervals(self) -> tuple[Interval, ...]:
-        """Each group's favourable rate with ends that hold jointly, at any stopping time.
-
-        Joint over the groups, with the rule's confidence (α divided by their number). That is a
-        statement of its own: this one *and* the score's hold together with 1 − 2α only.
-        """
-        alpha = (1.0 - self.rule.confidence) / len(self.trials)
-        ends = _mixture_ends(self.favourable_low, self.favourable_high, self.trials, alpha, None)
-        return _rates(self.favourable_low, self.trials, *ends)
-
-    @property
-    def _evidence(self) -> float:
-        return 2.0 / (1.0 - self.rule.confidence)
-
-    def _count(self, low: NDArray[np.float32], high: NDArray[np.float32]) -> None:
-        plus, minus = high.T @ (1.0 - low), (1.0 - high).T @ low
-        running = np.ix_(self.active, self.active)
-        self._plus[running] += plus
-        self._minus[running] += minus
-        self.trials[self.active] += len(low)
-        self.favourable_low[self.active] += low.sum(axis=0).astype(np.int64)
-        self.favourable_high[self.active] += high.sum(axis=0).astype(np.int64)
-        if self.champions is not None:
-            # The certain difference of (best, worst) is minus the possible one of (worst, best).
-            best, worst = (int(self.active[:group].sum()) for group in self.champions)
-            won, lost = float(minus[worst, best]), float(plus[worst, best])
-            self._bets += (won, len(low) - won - lost, lost)
-
-    def _upper_ends(self, plus: Floats, minus: Floats, rows: int) -> Floats:
-        """The upper end of each pair; of many groups most pairs have equal counts."""
-        keys = plus.astype(np.int64) * (rows + 1) + minus.astype(np.int64)
-        distinct, places = np.unique(keys, return_inverse=True)
-        won, lost = distinct // (rows + 1), distinct % (rows + 1)
-        even = rows - won - lost
-        ends = difference_upper(won, even, lost, self._evidence, fractions=self._fractions)
-        return np.asarray(ends[places].reshape(plus.shape))
-
-    def _choose_champions(self) -> None:
-        certain = self.favourable_low[:, None] - self.favourable_high[None, :]
-        eligible = self.active[:, None] & self.active[None, :]
-        np.fill_diagonal(eligible, val=False)
-        if eligible.any():
-            widest = np.where(eligible, certain, np.iinfo(np.int64).min).argmax()
-            best, worst = divmod(int(widest), len(self.active))
-            self.champions = best, worst
-
-    def _drop_settled(self) -> None:
-        open_pairs = self._upper > self.low + 2.0 * self.rule.error
-        self.active &= open_pairs.any(axis=0) | open_pairs.any(axis=1)
-        self.active[list(self.champions or ())] = True
-
-
-@dataclass(frozen=True)
-class IndependentGroupsRule:
-    """Stops the group score when each group has its own stream of contexts, at any look.
-
-    It replaces lines 16–21 of Algorithm 1 where a context of one group may be impossible for
-    another (constraints, correlated characteristics). Each group gets a mixture interval at
-    α divided by the number of groups; they hold jointly at all looks with `confidence`, and
-    so does what follows from them for the largest difference. Where all groups are sampled
-    equally often, `GroupRule` on rows of separate draws needs about a third of the samples;
-    this rule takes any numbers of samples, and its group intervals hold together with the score.
-    """
-
-    confidence: float
-    error: float
-
-    def __post_init__(self) -> None:
-        _check_request(self.confidence, self.error)
-
-    def looks(self) -> Iterator[int]:
-        """Numbers of samples per active group at which to call `look`: 30, then 1.15 times."""
-        return _growing_looks()
-
-    def start(self, groups: int) -> IndependentGroupsState:
-        """The state of a run that has seen nothing yet."""
-        return IndependentGroupsState(self, groups)
-
-
-class IndependentGroupsState:
-    """What a run under `IndependentGroupsRule` has counted: `add` counts, then `look`."""
-
-    def __init__(self, rule: IndependentGroupsRule, groups: int) -> None:
-        self.rule = rule
-        self.active: Flags = np.ones(groups, dtype=np.bool_)
-        self.low = 0.0
-        self.trials = np.zeros(groups, dtype=np.int64)
-        self.favourable_low = np.zeros(groups, dtype=np.int64)
-        self.favourable_high = np.zeros(groups, dtype=np.int64)
-        self._lower_ends, self._upper_ends = np.zeros(groups), np.ones(groups)
-
-    def add(self, favourable_low: ArrayLike, favourable_high: ArrayLike, trials: ArrayLike) -> None:
-        """Add counts, one entry for *every* group: certain, possible, and samples drawn."""
-        self.favourable_low += np.asarray(favourable_low, dtype=np.int64)
-        self.favourable_high += np.asarray(favourable_high, dtype=np.int64)
-        self.trials += np.asarray(trials, dtype=np.int64)
-
-    def look(self) -> None:
-        """Renew the ends and drop the groups that can't change the answer any more."""
-        low, high = _mixture_ends(
-            self.favourable_low, self.favourable_high, self.trials, self._alpha, None
-        )
-        self._lower_ends = np.maximum(self._lower_ends, low)
-        self._upper_ends = np.minimum(self._upper_ends, high)
-        self.low = max(self.low, _widest(self._lower_ends, self._upper_ends))
-        self._drop_settled()
-
-    @property
-    def high(self) -> float:
-        """The upper end: the highest upper end less the lowest lower end of another group."""
-        return max(self.low, _widest(self._upper_ends, self._lower_ends))
-
-    @property
-    def done(self) -> bool:
-        """Whether the score is known to ± error, but for outcomes that stay unknown."""
-        unknown = _ambiguity(self.favourable_low, self.favourable_high, self.trials)
-        return self.high - self.low <= 2.0 * self.rule.error + unknown
-
-    def interval(self) -> Interval:
-        """The certain spread of the groups, moved where the ends require it.
-
-        Once `done` and with no outcome unknown, the true score is within ± error of `score`
-        whenever it is between the ends. With unknown outcomes only the ends are promised: they
-        may be further apart than 2·error, and `score` is the least that is certain.
-        """
-        certain = self.favourable_low / np.maximum(self.trials, 1)
-        possible = self.favourable_high / np.maximum(self.trials, 1)
-        return _report(_widest(certain, possible), self.low, self.high, self.rule.error)
-
-    def group_intervals(self) -> tuple[Interval, ...]:
-        """Each group's favourable rate; the ends hold jointly, and together with the score's."""
-        return _rates(self.favourable_low, self.trials, self._lower_ends, self._upper_ends)
-
-    @property
-    def _alpha(self) -> float:
-        return (1.0 - self.rule.confidence) / len(self.trials)
-
-    def _drop_settled(self) -> None:
-        """Keep the groups of the pairs that can be extreme and are not yet known well enough."""
-        can_be_best = self._upper_ends > self._lower_ends.max()
-        can_be_worst = self._lower_ends < self._upper_ends.min()
-        spread = self._upper_ends[:, None] - self._lower_ends[None, :]
-        open_pairs = can_be_best[:, None] & can_be_worst[None, :]
-        open_pairs &= spread > self.low + 2.0 * self.rule.error
-        np.fill_diagonal(open_pairs, val=False)
-        self.active &= open_pairs.any(axis=0) | open_pairs.any(axis=1)
 
 
 @dataclass(frozen=True)
@@ -413,7 +158,7 @@ class PaperRule:
     max_samples: int = field(default=0, kw_only=True)  # 0 asks for the default
 
     def __post_init__(self) -> None:
-        _check_request(self.confidence, self.error)
+        check_request(self.confidence, self.error)
         if not self.max_samples:
             enough = math.floor((self._z / (2.0 * self.error)) ** 2) + 1
             object.__setattr__(self, "max_samples", max(enough, self.sampling_threshold + 1))
@@ -459,7 +204,7 @@ class PaperRule:
         return normal_quantile(self.confidence)
 
 
-def _check_request(confidence: float, error: float) -> None:
+def check_request(confidence: float, error: float) -> None:
     mistakes = []
     if not 0.0 < confidence < 1.0:
         problem = f"the confidence must be between 0 and 1, both excluded, not {confidence}"
@@ -527,14 +272,7 @@ def _largest_tail(trials: int, error: float, population: int | None) -> float:
     return float(tail(np.arange(low, high + 1)).max())
 
 
-def _growing_looks() -> Iterator[int]:
-    n = _FIRST_CONTEXTS
-    while True:
-        yield n
-        n = -(-23 * n // 20)
-
-
-def _mixture_ends(
+def mixture_ends(
     low: ArrayLike, high: ArrayLike, trials: ArrayLike, alpha: float, population: int | None
 ) -> tuple[Floats, Floats]:
     """The low end of the certain counts and the high end of the possible ones, jointly at alpha.
@@ -551,37 +289,3 @@ def _mixture_ends(
     of_certain = ends(low)
     of_possible = of_certain if np.array_equal(low, high) else ends(high)
     return of_certain[0], of_possible[1]
-
-
-def _widest(top: Floats, bottom: Floats) -> float:
-    """The largest top[i] − bottom[j] with i ≠ j, and at least 0."""
-    spread = top[:, None] - bottom[None, :]
-    np.fill_diagonal(spread, 0.0)
-    return float(spread.max(initial=0.0))
-
-
-def _ambiguity(
-    certain: NDArray[np.int64], possible: NDArray[np.int64], trials: NDArray[np.int64]
-) -> float:
-    """How far the spread of these groups may move, whatever the unknown outcomes are."""
-    if np.array_equal(certain, possible):
-        return 0.0
-    low, high = certain / np.maximum(trials, 1), possible / np.maximum(trials, 1)
-    return _widest(high, low) - max(0.0, _widest(low, high))
-
-
-def _report(spread: float, low: float, high: float, error: float) -> Interval:
-    """The spread moved into [low, high] and, if they are close enough, within error of both."""
-    score = min(max(spread, low), high)
-    if high - low <= 2.0 * error:
-        score = min(max(score, high - error), low + error)
-    return Interval(score, low, high)
-
-
-def _rates(
-    successes: NDArray[np.int64], trials: NDArray[np.int64], low: Floats, high: Floats
-) -> tuple[Interval, ...]:
-    rates = np.divide(successes, trials, out=np.full(len(trials), math.nan), where=trials > 0)
-    return tuple(
-        Interval(*ends) for ends in zip(rates.tolist(), low.tolist(), high.tolist(), strict=True)
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,13 +11,8 @@ from numpy.typing import NDArray
 
 from themis.blocks import CodeRange
 from themis.characteristics import Value
-from themis.estimation import (
-    GroupRule,
-    GroupState,
-    IndependentGroupsRule,
-    IndependentGroupsState,
-    Interval,
-)
+from themis.estimation import Interval
+from themis.group_rules import GroupRule, GroupState
 from themis.inputs import Assignments
 from themis.outcomes import FAILED, NO_COUNTERFACTUAL, NOT_RUN, Cells, Labels
 from themis.populations import Population
@@ -27,6 +22,9 @@ from themis.settings import Settings
 from themis.streams import BaseInputs
 from themis.tables import OWN, Variants, mark_impossible
 
+# rows first..last, one column for each active group
+Source = Callable[[int, int, NDArray[np.bool_]], Cells]
+
 GROUP_BRANCH = 1_000  # streams of single groups are apart from the common one
 
 
@@ -34,81 +32,71 @@ def measure_group(sampler: Sampler, variants: Variants, settings: Settings) -> G
     """The group score of a set, sampled until it is known to ± error, or the budget ends.
 
     Guarantee: low ≤ truth ≤ high with the stated confidence, at whatever row the run stopped.
-    Groups are compared on common contexts where the set is independent of the rest; otherwise
-    each group is sampled on its own.
     """
-    columns = variants.assignments.columns
-    if sampler.population.is_independent(columns):
-        return _measure_paired(sampler, variants, settings)
-    return _measure_apart(sampler, variants, settings)
-
-
-def _measure_paired(sampler: Sampler, variants: Variants, settings: Settings) -> GroupScore:
     cost = Cost(sampler.runner)
+    source, labels = _source(sampler, variants)
+    state = GroupRule(settings.confidence, settings.error).start(len(labels))
+    count, stopped = 0, "budget"
+    try:
+        for target in state.rule.looks():
+            for first, last in sampler.blocks(count, target, int(state.active.sum())):
+                cells = source(first, last, state.active)
+                state.add(*favourable_ends(cells, sampler.runner.labels))
+                count = last
+                _tell(sampler, variants, state, count, target)
+            state.look()
+            if count < target:
+                break
+            if state.done:
+                stopped = "error reached"
+                break
+    except KeyboardInterrupt:
+        if not sampler.keep_on_interrupt:
+            raise
+        state.look()
+        stopped = "interrupted"
+    return _score(state, labels, variants, settings, stopped, count, cost)
+
+
+def _source(sampler: Sampler, variants: Variants) -> tuple[Source, list[dict[str, Value]]]:
+    """Where rows come from, and the groups' names.
+
+    Where the set is independent of the rest, the groups share their contexts: differences are
+    then seen with few rows. Otherwise each group has inputs of its own, and a row is one of each.
+    """
+    if not sampler.population.is_independent(variants.assignments.columns):
+        return _apart(sampler, variants)
     places = _possible_places(sampler, variants)
-    state = GroupRule(settings.confidence, settings.error).start(len(places))
-    count, stopped = 0, "budget"
-    try:
-        for target in state.rule.looks():
-            active = np.zeros(variants.width, dtype=bool)
-            active[places[state.active]] = True
-            for first, last in sampler.blocks(count, target, int(active.sum())):
-                _, cells = sampler.tables.fill(variants, first, last, active=active)
-                state.add(*favourable_ends(cells[:, active], sampler.runner.labels))
-                count = last
-                _tell(sampler, variants, state, count, target)
-            state.look()
-            if count < target:
-                break
-            if state.done:
-                stopped = "error reached"
-                break
-    except KeyboardInterrupt:
-        if not sampler.keep_on_interrupt:
-            raise
-        state.look()
-        stopped = "interrupted"
-    labels = [labels_of(variants, int(place)) for place in places]
-    return _score(state, labels, variants, settings, stopped, count, cost)
+
+    def paired(first: int, last: int, active: NDArray[np.bool_]) -> Cells:
+        wanted = np.zeros(variants.width, dtype=bool)
+        wanted[places[active]] = True
+        _, cells = sampler.tables.fill(variants, first, last, active=wanted)
+        return cells[:, wanted]
+
+    return paired, [labels_of(variants, int(place)) for place in places]
 
 
-def _measure_apart(sampler: Sampler, variants: Variants, settings: Settings) -> GroupScore:
-    cost = Cost(sampler.runner)
-    streams, labels = _own_streams(sampler, variants)
-    state = IndependentGroupsRule(settings.confidence, settings.error).start(len(streams))
-    count, stopped = 0, "budget"
-    try:
-        for target in state.rule.looks():
-            active = np.flatnonzero(state.active)
-            for first, last in sampler.blocks(count, target, len(active)):
-                codes = np.concatenate([streams[group].rows(first, last) for group in active])
-                cells = sampler.runner.run(codes).reshape(len(active), last - first)
-                low, high = favourable_ends(cells, sampler.runner.labels)
-                totals = np.zeros((3, len(streams)), dtype=np.int64)
-                totals[0, active] = low.sum(axis=1)
-                totals[1, active] = high.sum(axis=1)
-                totals[2, active] = last - first
-                state.add(*totals)
-                count = last
-                _tell(sampler, variants, state, count, target)
-            state.look()
-            if count < target:
-                break
-            if state.done:
-                stopped = "error reached"
-                break
-    except KeyboardInterrupt:
-        if not sampler.keep_on_interrupt:
-            raise
-        state.look()
-        stopped = "interrupted"
-    return _score(state, labels, variants, settings, stopped, count, cost)
+def _apart(sampler: Sampler, variants: Variants) -> tuple[Source, list[dict[str, Value]]]:
+    streams, labels = [], []
+    for place in range(variants.width):
+        population = group_population(sampler.population, variants, place)
+        if population is not None:
+            streams.append(group_stream(sampler, variants, place, population))
+            labels.append(labels_of(variants, place))
+
+    def own(first: int, last: int, active: NDArray[np.bool_]) -> Cells:
+        chosen = np.flatnonzero(active)
+        codes = np.concatenate([streams[group].rows(first, last) for group in chosen])
+        return sampler.runner.run(codes).reshape(len(chosen), last - first).T
+
+    return own, labels
 
 
 def _tell(
     sampler: Sampler,
     variants: Variants,
-    state: GroupState | IndependentGroupsState,
+    state: GroupState,
     count: int,
     target: int,
 ) -> None:
@@ -126,19 +114,6 @@ def _possible_places(sampler: Sampler, variants: Variants) -> NDArray[np.int64]:
     mark_impossible(sampler.runner.schema, variants, rows, cells)
     own = (variants.levels == OWN).all(axis=1)
     return np.flatnonzero((cells[0] != NO_COUNTERFACTUAL) & ~own)
-
-
-def _own_streams(
-    sampler: Sampler, variants: Variants
-) -> tuple[list[BaseInputs], list[dict[str, Value]]]:
-    """A stream of inputs for each group that occurs, and the groups' names."""
-    streams, labels = [], []
-    for place in range(variants.width):
-        population = group_population(sampler.population, variants, place)
-        if population is not None:
-            streams.append(group_stream(sampler, variants, place, population))
-            labels.append(labels_of(variants, place))
-    return streams, labels
 
 
 def group_stream(
@@ -180,7 +155,7 @@ def labels_of(variants: Variants, place: int) -> dict[str, Value]:
 
 
 def _score(
-    state: GroupState | IndependentGroupsState,
+    state: GroupState,
     labels: Sequence[dict[str, Value]],
     variants: Variants,
     settings: Settings,

@@ -215,7 +215,7 @@ class _PlainBatch(RunnerBatch):
         return self._runner.execute(self._batch, self._input_at)
 
     def _input_at(self, place: int) -> NDArray[Any]:
-        row = self._codes[place].copy()
+        row: NDArray[Any] = self._codes[place].copy()
         for column, codes in self._changes.items():
             row[column] = codes if isinstance(codes, int) else codes[place]
         return row
