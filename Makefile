@@ -18,6 +18,12 @@ lint: $(STAMP)
 
 check: lint test
 
+bench: $(STAMP)
+	set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done
+
+docs: $(STAMP)
+	$(BIN)/mkdocs build --strict --site-dir site
+
 $(STAMP): pyproject.toml src/themis/_version.py
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip

@@ -3,32 +3,45 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Literal
 
+from themis.cache import Cache
+from themis.cache_file import default_path
 from themis.characteristics import Value
 from themis.errors import SubjectError
 from themis.events import Listener, ignore
 from themis.inputs import set_name
 from themis.outcomes import DEFAULT_FAVOURABLE, Labels
 from themis.populations import Population
+from themis.recall import Recall
 from themis.results import CausalScore, GroupScore, Measure, Result, Score
-from themis.runner import Budget, Runner, TooManyFailuresError
+from themis.runner import FIXED_BATCHES, Budget, Runner, TooManyFailuresError
 from themis.sampling import Sampler
 from themis.schema import Schema
 from themis.scores import Scorer
 from themis.settings import Settings, Stopping
+from themis.subjects.base import Subject
 from themis.subjects.loading import subject_from, subject_from_options
+
+CachePlace = str | Path | Literal[False] | None
+
+START_SHARE = 0.5  # from this share of the time on, starting processes is worth a word
+START_RUNS = 50  # and from this number of executions on
 
 
 class Audit:
     """Measures how much a subject discriminates.
 
     `subject` is a function of a dictionary, `themis.batch(f)`, `themis.keywords(f)`, or an object
-    with `predict`. The settings given here are the defaults of every measurement.
+    with `predict`. The settings given here are the defaults of every measurement. `cache` is a file
+    that keeps the decisions of subjects outside of this process for later runs. `close`, or a
+    `with` statement, ends the processes that a subject keeps alive.
 
     >>> schema = Schema(race=["green", "purple"], savings=range(0, 100))
     >>> def loan(person):
@@ -52,6 +65,7 @@ class Audit:
         max_seconds: float | None = None,
         max_assignments: int = 1_000,
         max_failures: float = 0.0,
+        cache: CachePlace = None,
         listen: Listener = ignore,
     ) -> None:
         self.schema = schema
@@ -65,31 +79,91 @@ class Audit:
             max_assignments=max_assignments,
         )
         self._favourable = tuple(favourable)
+        own = subject_from(subject, schema)
+        self._cache_notes: list[str] = []
         self.runner = Runner(
-            subject_from(subject, schema), Labels(self._favourable), max_failures=max_failures
+            own,
+            Labels(self._favourable),
+            max_failures=max_failures,
+            recall=self._open_recall(own, cache),
         )
+        self._closer = weakref.finalize(self, Runner.close, self.runner)
         self.population = Population.of(schema)
         self.sampler = Sampler(self.population, self.runner, seed, listen)
         self._scorer = Scorer(self.sampler)
 
     @classmethod
-    def from_file(cls, path: str | Path = "themis.toml", **overrides: Any) -> Audit:
+    def from_file(
+        cls,
+        path: str | Path = "themis.toml",
+        *,
+        jobs: int | None = None,
+        cache: CachePlace = None,
+        trust_pickle: bool = False,
+        **overrides: Any,
+    ) -> Audit:
         """The audit that a `themis.toml` (or `[tool.themis]`) describes.
 
-        Keyword arguments override what the file says.
+        `jobs` is the number of processes of a command or worker. Their decisions, and those of web
+        services, are kept in `.themis/cache.sqlite` beside the file, or in `cache`; `cache=False`
+        keeps them nowhere. Other keyword arguments override what the file says.
         """
         from themis.config import read_config
 
         config = read_config(Path(path))
         spec = config.subject
-        subject = subject_from_options(spec.kind, spec.options, config.schema, config.folder)
+        subject = subject_from_options(
+            spec.kind,
+            spec.options,
+            config.schema,
+            config.folder,
+            jobs=jobs,
+            trust_pickle=trust_pickle,
+            version=spec.version,
+        )
+        if cache is None and spec.kind in FIXED_BATCHES:
+            cache = default_path(config.folder)
         settings = config.settings
         options: dict[str, Any] = {
             "favourable": spec.favourable,
             "max_failures": spec.max_failures,
             **{name: getattr(settings, name) for name in settings.__dataclass_fields__},
         }
-        return cls(subject, config.schema, **{**options, **overrides})
+        return cls(subject, config.schema, **{**options, **overrides}, cache=cache)
+
+    def close(self) -> None:
+        """End the processes of the subject and let others use the cache; may be used again."""
+        self.runner.close()
+
+    def __enter__(self) -> Audit:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def cache_notice(self) -> str | None:
+        """What the user should know about the cache, if anything."""
+        return next(iter(self._cache_notes), None)
+
+    def _open_recall(self, subject: Subject, cache: CachePlace) -> Recall | None:
+        if cache is None or cache is False:
+            return None
+        if subject.kind not in FIXED_BATCHES:
+            self._cache_notes.append(
+                "the cache is not used: code within this process can change unseen, so its "
+                "decisions are remembered for one run only"
+            )
+            return None
+        opened = Cache(Path(cache))
+        if opened.notice is not None:
+            self._cache_notes.append(opened.notice)
+        return Recall(opened, subject)
 
     def causal(self, *against: str, **settings: Any) -> CausalScore:
         """The causal score of a set (Def. 3.7): `audit.causal("race", error=0.01)`."""
@@ -119,7 +193,8 @@ class Audit:
         try:
             for each in columns:
                 for measure in measures:
-                    scores.append(self._scorer.measure(each, measure, self.settings))
+                    score = self._scorer.measure(each, measure, self.settings)
+                    scores.append(self._with_commands(score))
                     if scores[-1].stopped == "interrupted":
                         raise KeyboardInterrupt
         except TooManyFailuresError as error:
@@ -128,11 +203,14 @@ class Audit:
             if not self.sampler.keep_on_interrupt:
                 raise
             interrupted = True
-        timing = {
+        timing: dict[str, Any] = {
             "started": started.isoformat(timespec="seconds"),
             "seconds": round(time.monotonic() - clock, 3),
-            "executor": "in process",
+            "executor": _executor(self.runner.subject),
         }
+        remarks = [*self._cache_notes, *([] if interrupted else self._start_up_notes())]
+        if remarks:
+            timing["notes"] = remarks
         result = self._result(command, tuple(scores), timing, interrupted=interrupted)
         if problem is not None or self.runner.fails_too_often:
             raise SubjectError(self.runner.failure_message(), result=result)
@@ -143,7 +221,7 @@ class Audit:
         names = [name for part in against for name in part.split(",")]
         columns = self.schema.columns_of(names, where="against")
         self.runner.start(self._budget(own))
-        score = self._scorer.measure(columns, measure, own)
+        score = self._with_commands(self._scorer.measure(columns, measure, own))
         if self.runner.fails_too_often:
             raise SubjectError(self.runner.failure_message(), result=score)
         return score
@@ -166,14 +244,7 @@ class Audit:
             executions=runner.executions,
             cache_hits=runner.cache_hits,
             stopped=stopped,
-            failures={
-                kind: {
-                    "count": count,
-                    "input": runner.failures.examples[kind][0],
-                    "message": runner.failures.examples[kind][1],
-                }
-                for kind, count in sorted(runner.failures.counts.items())
-            },
+            failures=runner.failures.to_dict(getattr(runner.subject, "reproduce", None)),
             notes=tuple(self._notes()),
             timing=timing,
         )
@@ -182,7 +253,7 @@ class Audit:
         """What a reader must know before believing a score."""
         yield from self.population.warnings
         labels = self.runner.labels
-        if self.runner.executions < 20 or not labels.labels:
+        if self.runner.asked < 20 or not labels.labels:
             return
         if not labels.favourable.any():
             seen = ", ".join(repr(each) for each in labels.labels[:5])
@@ -194,8 +265,43 @@ class Audit:
         elif len(labels.labels) == 1:
             yield (
                 f"the subject gave the same output, {labels.labels[0]!r}, in all "
-                f"{self.runner.executions:,} executions"
+                f"{self.runner.asked:,} executions"
+            )
+
+    def _with_commands(self, score: Score) -> Score:
+        """The score; of a command, the first two people have the lines that show it in a shell."""
+        subject = self.runner.subject
+        if not isinstance(score, CausalScore) or not score.witnesses or subject.kind != "command":
+            return score
+        reproduce = subject.reproduce  # type: ignore[attr-defined]  # every command has it
+        first, *others = score.witnesses
+        lines = tuple(reproduce(row) for row in first.inputs)
+        return replace(score, witnesses=(replace(first, reproduce=lines), *others))
+
+    def _start_up_notes(self) -> Iterator[str]:
+        """Whether most of the time went into starting processes; it differs from run to run."""
+        runner = self.runner
+        share_of = getattr(runner.subject, "start_up_share", None)
+        if share_of is None or runner.executions < START_RUNS:
+            return
+        share = share_of()
+        if share is not None and share >= START_SHARE:
+            yield (
+                f"starting the program took at least {share:.0%} of the time: as a worker, which "
+                f'is started once (kind = "worker"), the subject would answer {_times(share)}'
             )
 
     def __repr__(self) -> str:
         return f"Audit({self.runner.subject.kind}, against any of {set_name(self.schema.names)})"
+
+
+def _executor(subject: Subject) -> str:
+    jobs = getattr(subject, "jobs", None)
+    if jobs is not None:
+        return f"processes:{jobs}"
+    return "requests" if subject.kind in FIXED_BATCHES else "in process"
+
+
+def _times(share: float) -> str:
+    """How much quicker it is without this share."""
+    return f"{1 / (1 - share):.0f} times as fast" if share < 0.99 else "at once"

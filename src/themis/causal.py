@@ -148,34 +148,57 @@ class _CausalRows:
             )
         else:
             interval = Interval(0.0, 0.0, 1.0)
-        tally = self.tally if self.tally is not None and self.tally.contexts else None
         notes = [ended_early(stopped, settings)] if not known else []
-        if not self.variants.complete and self.unknown:
+        lower_bound = not self.variants.complete and self.unknown > 0
+        if lower_bound:
             notes.append(
                 f"{self.variants.assignments.count:,} assignments are too many to try: "
                 f"{self.variants.width:,} were, so the score is a lower bound"
             )
-        return CausalScore(
-            measure="causal",
+        exact = stopped == "exhausted" and not self.unknown
+        return causal_score(
+            interval,
             against=self.variants.assignments.names,
-            score=interval.score,
-            low=interval.low,
-            high=interval.high,
-            confidence=settings.confidence,
-            error=settings.error,
-            method="exact" if stopped == "exhausted" and not self.unknown else "sampled",
-            samples=self.count,
+            settings=settings,
             stopped=stopped,
-            stopping=settings.stopping,
-            executions=cost.executions,
-            cache_hits=cost.cache_hits,
-            lower_bound=not self.variants.complete and self.unknown > 0,
+            cost=cost,
+            samples=self.count,
             unknown=self.unknown,
+            lower_bound=lower_bound,
+            pool=self.pool,
+            tally=self.tally,
             notes=tuple(notes),
-            witnesses=self.pool.choose(),
-            flip_rate=None if tally is None else tally.flip_rate,
-            direction=() if tally is None else tally.changes(),
+            method="exact" if exact else "sampled",
         )
+
+
+def causal_score(
+    interval: Interval,
+    *,
+    settings: Settings,
+    cost: Cost,
+    pool: FlipPool,
+    tally: HarmTally | None,
+    **details: Any,
+) -> CausalScore:
+    """The result with its witnesses and the direction of harm."""
+    counted = tally is not None and tally.contexts > 0
+    fields: dict[str, Any] = {"method": "sampled", **details}
+    return CausalScore(
+        measure="causal",
+        score=interval.score,
+        low=interval.low,
+        high=interval.high,
+        confidence=settings.confidence,
+        error=settings.error,
+        stopping=settings.stopping,
+        executions=cost.executions,
+        cache_hits=cost.cache_hits,
+        witnesses=pool.choose(),
+        flip_rate=tally.flip_rate if tally is not None and counted else None,
+        direction=tally.changes() if tally is not None and counted else (),
+        **fields,
+    )
 
 
 def _whole_rows(sampler: Sampler, variants: Variants, rule: ProportionRule) -> int:

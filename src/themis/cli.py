@@ -4,28 +4,34 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
 from themis._version import __version__
+from themis.cli_cache import cache_app
 from themis.cli_errors import INTERRUPTED, ends_properly, say
 from themis.cli_options import (
     Against,
     AsJson,
+    CacheFile,
     Confidence,
     ConfigArgument,
     Error,
+    Jobs,
     MaxExecutions,
     MaxSeconds,
     MeasureChoice,
+    NoCache,
     NoProgress,
     Output,
     Quiet,
     Seed,
     Stopping,
     StoppingChoice,
+    TrustPickle,
     Verbose,
+    find,
 )
 
 if TYPE_CHECKING:
@@ -42,6 +48,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="New here? Run `themis demo`, then `themis init`.",
 )
+app.add_typer(cache_app)
 
 
 def main() -> None:
@@ -71,23 +78,22 @@ def themis(
 @app.command()
 @ends_properly
 def init(
+    source: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--from", metavar="FILE", help="XML settings of Themis 1.0 or 2.0."),
+    ] = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write it.")
     ] = Path("themis.toml"),
     force: Annotated[bool, typer.Option("--force", help="Overwrite a file.")] = False,
 ) -> int:
     """Write a commented themis.toml to start from."""
-    from themis.starter import SUBJECT_FILE_NAME, starter_subject_text, starter_text
+    from themis.cli_init import write_converted, write_starter
 
-    _check_writable(output, force=force)
-    output.write_text(starter_text(), encoding="utf-8")
-    print(f"wrote {output}")
-    subject = output.parent / SUBJECT_FILE_NAME
-    if subject.exists():
-        print(f"{subject} is there already: left as it is")
+    if source is None:
+        write_starter(output, force=force)
     else:
-        subject.write_text(starter_subject_text(), encoding="utf-8")
-        print(f"wrote {subject}, the example that it describes")
+        write_converted(source, output, force=force)
     plain = output == Path("themis.toml")
     print(f"next: themis validate{'' if plain else f' {output}'}")
     return 0
@@ -95,7 +101,12 @@ def init(
 
 @app.command()
 @ends_properly
-def validate(config: ConfigArgument = None, verbose: Verbose = False) -> int:
+def validate(
+    config: ConfigArgument = None,
+    jobs: Jobs = None,
+    trust_pickle: TrustPickle = False,
+    verbose: Verbose = False,
+) -> int:
     """Check the file and say what a score will cost."""
     from themis.audit import Audit
     from themis.cli_plan import make_plan
@@ -103,9 +114,11 @@ def validate(config: ConfigArgument = None, verbose: Verbose = False) -> int:
     from themis.display import make_console, render
     from themis.display_plan import show_plan
 
-    path = _find(config)
-    with hosting_subject():
-        audit = Audit.from_file(path)
+    path = find(config)
+    with (
+        hosting_subject(),
+        Audit.from_file(path, jobs=jobs, trust_pickle=trust_pickle, cache=False) as audit,
+    ):
         plan = make_plan(audit)
     console = make_console(sys.stdout)
     write(render(show_plan(plan, str(path), width=console.width), console))
@@ -129,6 +142,10 @@ def score(
     stopping: Stopping = None,
     max_executions: MaxExecutions = None,
     max_seconds: MaxSeconds = None,
+    jobs: Jobs = None,
+    cache: CacheFile = None,
+    no_cache: NoCache = False,
+    trust_pickle: TrustPickle = False,
     as_json: AsJson = False,
     output: Output = None,
     quiet: Quiet = False,
@@ -143,7 +160,14 @@ def score(
 
     def make_audit(listen: Listener) -> Audit:
         with cli_run.naming_options(overrides):
-            return Audit.from_file(_find(config), **overrides, listen=listen)
+            return Audit.from_file(
+                find(config),
+                jobs=jobs,
+                cache=False if no_cache else cache,
+                trust_pickle=trust_pickle,
+                **overrides,
+                listen=listen,
+            )
 
     return cli_run.measure(
         make_audit,
@@ -206,14 +230,6 @@ def schema() -> int:
     return 0
 
 
-def _find(config: Path | None) -> Path:
-    from themis.config import find_config
-
-    if config is None:
-        return find_config(Path())
-    return find_config(config) if config.is_dir() else config
-
-
 def _given(
     confidence: float | None,
     error: float | None,
@@ -238,17 +254,3 @@ def _measures(choice: MeasureChoice) -> tuple[Measure, ...]:
     if choice is MeasureChoice.CAUSAL:
         return ("causal",)
     return ("group",) if choice is MeasureChoice.GROUP else ("causal", "group")
-
-
-def _check_writable(output: Path, *, force: bool) -> None:
-    from themis.errors import Mistake, RequestError
-
-    problem, remedy = "", ""
-    if output.is_dir():
-        problem, remedy = f"{str(output)!r} is a folder", "name a file in it"
-    elif output.exists() and not force:
-        problem, remedy = f"{str(output)!r} is there already", "--force overwrites it"
-    elif not output.parent.is_dir():
-        problem, remedy = f"there is no folder {str(output.parent)!r}", "create it first"
-    if problem:
-        raise RequestError([Mistake("output", "--output", problem, remedy)])

@@ -66,6 +66,32 @@ MaxSeconds = Annotated[
     Optional[float],  # noqa: UP045
     typer.Option("--max-seconds", metavar="S", help="Stop after so much time."),
 ]
+Jobs = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        "--jobs",
+        metavar="N",
+        min=1,
+        help="Processes at the same time. Default: one per processor for commands, else 1.",
+    ),
+]
+CacheFile = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option(
+        "--cache",
+        metavar="FILE",
+        help="Keep decisions here; else in .themis/cache.sqlite beside the file.",
+    ),
+]
+NoCache = Annotated[
+    bool, typer.Option("--no-cache", help="Neither use nor keep decisions of other runs.")
+]
+TrustPickle = Annotated[
+    bool,
+    typer.Option(
+        "--trust-pickle", help="Load a pickle or joblib model, which may run any code it likes."
+    ),
+]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print the result as JSON on stdout, and nothing else.")
 ]
@@ -76,3 +102,12 @@ Output = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="One sentence per score.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show everything that was found.")]
 NoProgress = Annotated[bool, typer.Option("--no-progress", help="No live line.")]
+
+
+def find(config: Path | None) -> Path:
+    """The configuration file that is meant by this argument, or by none."""
+    from themis.config import find_config
+
+    if config is None:
+        return find_config(Path())
+    return find_config(config) if config.is_dir() else config

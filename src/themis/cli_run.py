@@ -83,7 +83,7 @@ def measure(
 ) -> int:
     """Measure the sets, tell what was learned, and give the exit code."""
     reporting.check()
-    problem, result = None, None
+    problem, result, audit, unstored = None, None, None, None
     shows_progress = (
         reporting.progress and not reporting.as_json and not reporting.quiet and _is_terminal()
     )
@@ -94,17 +94,35 @@ def measure(
     ):
         try:
             audit = make_audit(_both(interruption.listen, progress.listen))
+            if audit.cache_notice is not None:
+                say(f"note: {audit.cache_notice}")
             sets = choose_sets(audit.schema)
             audit.sampler.keep_on_interrupt = True
             result = audit.score(sets, measures, command=command)
         except SubjectError as error:
             problem, result = str(error), error.result
+        finally:
+            unstored = _close(audit)
     if result is not None and problem is None and len(result.scores) < len(sets) * len(measures):
         result = replace(result, stopped="interrupted")
-    return _tell(result, problem, reporting)
+    stores = audit is not None and audit.runner.recall is not None
+    code = _tell(result, problem, reporting, stores=stores)
+    if unstored is not None:
+        raise unstored
+    return code
 
 
-def _tell(result: Result | None, problem: str | None, reporting: Reporting) -> int:
+def _close(audit: Audit | None) -> RequestError | None:
+    """End what the audit keeps open; what can't be stored must not hide what was learned."""
+    try:
+        if audit is not None:
+            audit.close()
+    except RequestError as error:
+        return error
+    return None
+
+
+def _tell(result: Result | None, problem: str | None, reporting: Reporting, *, stores: bool) -> int:
     if result is not None:
         unsaved = reporting.save(result)
         if result.scores or reporting.as_json:
@@ -118,7 +136,11 @@ def _tell(result: Result | None, problem: str | None, reporting: Reporting) -> i
         return SubjectError.exit_code
     assert result is not None
     if result.stopped == "interrupted":
-        say(f"interrupted; the same command gives the full answer: {_command_line()}")
+        if stores:
+            remedy = "what was run is stored: run the same command again to go on"
+        else:
+            remedy = "the same command gives the full answer"
+        say(f"interrupted; {remedy}: {_command_line()}")
         return INTERRUPTED
     return 0 if all(score.conclusive for score in result.scores) else INCONCLUSIVE
 

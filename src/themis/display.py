@@ -9,7 +9,7 @@ from rich.console import Console, RenderableType
 from rich.rule import Rule
 from rich.text import Text
 
-from themis.display_parts import DIM, WARNING, Sentence, indented, make_console
+from themis.display_parts import DIM, WARNING, Sentence, indented, make_console, shell_line
 from themis.display_scores import show_score
 from themis.display_words import count, duration, headline, masked, set_phrase, visible
 from themis.results import CausalScore, GroupScore, Result, Score
@@ -68,6 +68,8 @@ def show_result(
             WARNING,
             first="inconclusive: ",
         )
+    for note in result.timing.get("notes", ()):
+        yield Sentence(visible(note), DIM, first="note: ")
     yield Sentence(_cost(result), DIM)
 
 
@@ -97,6 +99,8 @@ def _failures(failures: Mapping[str, Any]) -> Iterator[RenderableType]:
             "red",
             first="failed: ",
         )
+        if "reproduce" in failure:
+            yield shell_line(visible(failure["reproduce"]))
 
 
 def _cost(result: Result) -> str:

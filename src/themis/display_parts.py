@@ -103,6 +103,11 @@ def short(text: str, style: str = "") -> Text:
     return Text(text, style, no_wrap=True, overflow="ellipsis")
 
 
+def shell_line(text: str) -> Text:
+    """A command to be copied: never cut nor broken, however long."""
+    return Text(f"  $ {text}", DIM, no_wrap=True, overflow="ignore")
+
+
 def grid(*columns: dict[str, Any]) -> Table:
     """A table without lines; each column is what `Table.add_column` takes."""
     table = Table.grid(padding=(0, 2, 0, 0))

@@ -20,6 +20,20 @@ class Progress:
     executions: int
 
 
+@dataclass(frozen=True)
+class SearchProgress:
+    """Where a search stands, after a set was decided."""
+
+    measure: str
+    against: tuple[str, ...]  # the set decided last
+    decided: int
+    found: int  # minimal sets above the threshold so far
+    total: int  # sets in the lattice; many of them will be pruned
+    executions: int
+
+
+SearchListener: TypeAlias = Callable[[SearchProgress], None]
+
 Listener: TypeAlias = Callable[[Progress], None]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.causal import context_keys
+from themis.causal import causal_score, context_keys
 from themis.estimation import Interval
 from themis.group import favourable_ends, group_score
 from themis.harm import WIDTH_LIMIT, HarmTally
@@ -86,24 +86,17 @@ def exact_causal(
         if tally is not None:
             tally.add(cells, weights)
     low, high = min(low, 1.0), min(high, 1.0)
-    return CausalScore(
-        measure="causal",
+    return causal_score(
+        Interval(low, low, high),
         against=assignments.names,
-        score=low,
-        low=low,
-        high=high,
-        confidence=settings.confidence,
-        error=settings.error,
+        settings=settings,
+        cost=cost,
+        pool=pool,
+        tally=tally,
         method="exact",
         samples=len(domain.cells),
         stopped="exhausted",
-        stopping=settings.stopping,
-        executions=cost.executions,
-        cache_hits=cost.cache_hits,
         unknown=unknown,
-        witnesses=pool.choose(),
-        flip_rate=None if tally is None else tally.flip_rate,
-        direction=() if tally is None else tally.changes(),
     )
 
 

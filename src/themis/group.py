@@ -34,7 +34,7 @@ def measure_group(sampler: Sampler, variants: Variants, settings: Settings) -> G
     Guarantee: low ≤ truth ≤ high with the stated confidence, at whatever row the run stopped.
     """
     cost = Cost(sampler.runner)
-    source, labels = _source(sampler, variants)
+    source, labels = group_source(sampler, variants)
     state = GroupRule(settings.confidence, settings.error).start(len(labels))
     count, stopped = 0, "budget"
     try:
@@ -58,7 +58,7 @@ def measure_group(sampler: Sampler, variants: Variants, settings: Settings) -> G
     return _score(state, labels, variants, settings, stopped, count, cost)
 
 
-def _source(sampler: Sampler, variants: Variants) -> tuple[Source, list[dict[str, Value]]]:
+def group_source(sampler: Sampler, variants: Variants) -> tuple[Source, list[dict[str, Value]]]:
     """Where rows come from, and the groups' names.
 
     Where the set is independent of the rest, the groups share their contexts: differences are

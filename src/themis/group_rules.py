@@ -35,6 +35,7 @@ class GroupRule:
 
     confidence: float
     error: float
+    decide_below: float | None = None  # only whether the score is below this matters
 
     def __post_init__(self) -> None:
         check_request(self.confidence, self.error)
@@ -162,7 +163,10 @@ class GroupState:
             self.champions = best, worst
 
     def _drop_settled(self) -> None:
-        open_pairs = self._upper > self.low + 2.0 * self.rule.error
+        settled = self.low + 2.0 * self.rule.error
+        if self.rule.decide_below is not None:
+            settled = self.rule.decide_below
+        open_pairs = self._upper > settled
         self.active &= open_pairs.any(axis=0) | open_pairs.any(axis=1)
         self.active[list(self.champions or ())] = True
 

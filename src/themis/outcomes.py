@@ -25,6 +25,7 @@ LABEL_LIMIT = 100
 CRASH = "crash"  # the subject raised, or ended badly
 INVALID = "invalid output"  # it answered, but not with a decision
 TIMEOUT = "timeout"  # it took too long and was ended
+TRANSPORT = "transport"  # it was not reached, or had no time: says nothing about the input
 
 
 @dataclass(frozen=True)

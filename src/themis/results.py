@@ -20,6 +20,7 @@ class Witness:
 
     inputs: tuple[dict[str, Value], dict[str, Value]]
     outputs: tuple[Value, Value]
+    reproduce: tuple[str, ...] = ()  # lines for a shell that show it, where there are some
 
     @property
     def differs_in(self) -> tuple[str, ...]:
@@ -85,6 +86,9 @@ class Score:
         data: dict[str, Any] = _plain(asdict(self))
         data["groups"] = data.get("groups", [])
         data["witnesses"] = data.get("witnesses", [])
+        for witness in data["witnesses"]:
+            if not witness["reproduce"]:
+                del witness["reproduce"]
         return data
 
     def _repr_html_(self) -> str:
@@ -129,6 +133,86 @@ class GroupScore(Score):
         if self.impact_ratio_low is not None and self.impact_ratio_low >= FOUR_FIFTHS:
             return "above"
         return "unclear"
+
+
+@dataclass(frozen=True)
+class TestedSet:
+    """What a search found about one set, and why."""
+
+    __test__ = False  # not a test, whatever pytest thinks of the name
+
+    against: tuple[str, ...]
+    decision: Literal["above", "below", "undecided"]
+    reason: str
+    samples: int = 0  # 0: it followed from another set and was not run
+    estimate: float | None = None  # a by-product of deciding, without an interval
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchResult:
+    """The minimal sets above a threshold (Def. 3.9).
+
+    With the stated confidence, all at once: every found set has a score above threshold − error,
+    and every set above threshold + error contains a found or an undecided one.
+    """
+
+    measure: Measure
+    threshold: float
+    confidence: float
+    error: float
+    minimal_sets: tuple[Score, ...]  # the found sets with their estimated scores
+    found: tuple[tuple[str, ...], ...]
+    undecided: tuple[tuple[str, ...], ...]
+    tested: tuple[TestedSet, ...]
+    sets_total: int
+    sets_tested: int
+    sets_pruned: int
+    sets_open: int  # neither tested nor pruned when the budget ended
+    among: tuple[str, ...]
+    max_size: int
+    stopped: str
+    stopping: str
+    executions: int
+    cache_hits: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def conclusive(self) -> bool:
+        """Whether every set was decided."""
+        return self.stopped == "done" and not self.undecided
+
+    def why(self, *against: str) -> str:
+        """Why a set is in or out of the answer."""
+        names = {name for part in against for name in part.split(",")}
+        for each in self.tested:
+            if set(each.against) == names:
+                return f"{each.decision}: {each.reason}"
+        for found in self.found:
+            if names > set(found):
+                return f"pruned: it contains {','.join(found)}, which is above"
+        return "not searched" if not names <= set(self.among) else "open: the budget ended before"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The search as it stands in the JSON result."""
+        return {
+            "measure": self.measure,
+            "threshold": self.threshold,
+            "confidence": self.confidence,
+            "error": self.error,
+            "among": list(self.among),
+            "max_size": self.max_size,
+            "minimal_sets": [list(names) for names in self.found],
+            "undecided": [list(names) for names in self.undecided],
+            "sets_total": self.sets_total,
+            "sets_tested": self.sets_tested,
+            "sets_pruned": self.sets_pruned,
+            "sets_open": self.sets_open,
+            "stopped": self.stopped,
+            "stopping": self.stopping,
+            "executions": self.executions,
+            "sets": [_plain(asdict(each)) for each in self.tested],
+            "notes": list(self.notes),
+        }
 
 
 @dataclass(frozen=True, kw_only=True)

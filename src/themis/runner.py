@@ -5,19 +5,21 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.characteristics import Codes, Value
-from themis.errors import SubjectError
-from themis.outcomes import FAILED, INVALID, NOT_RUN, Cells, Failure, Labels
+from themis.characteristics import Codes
+from themis.failures import FailureLog, TooManyFailuresError, number_answers
+from themis.outcomes import NOT_RUN, Cells, Labels
+from themis.recall import Recall
 from themis.schema import Schema
-from themis.subjects.base import Batch, Subject
+from themis.subjects.base import Answers, Batch, Subject
+
+__all__ = ["Budget", "Runner", "RunnerBatch", "TooManyFailuresError"]
 
 MEMORY_LIMIT = 2**24  # a domain up to this size is remembered whole, one byte per input
 BATCH = 65_536  # inputs run together at most
@@ -25,25 +27,25 @@ FIRST_BATCH = 16  # the same for a subject whose speed is not known yet
 BATCH_SECONDS = 0.5  # a batch takes about this long
 EARLY_FAILURES = 10  # this many failures above the limit end a run early
 
+# Subjects outside of this process: inputs run together. Fixed, so that a run that goes on from
+# what a cache holds meets the very same batches, whatever the speed. A batch of commands is small:
+# its results are stored at its end, and an interrupt loses them.
+FIXED_BATCHES = {"command": 32, "http": 256, "worker": BATCH}
+JOB_BATCH = 2  # but at least so many commands for each job
+
+NOTHING: Cells = np.empty(0, dtype=np.int8)
+
 
 @dataclass(frozen=True)
 class Budget:
-    """What a run may cost."""
+    """What a run may cost.
+
+    An input whose decision a cache file holds counts like an execution: so a run ends at the same
+    place whatever the file knew before.
+    """
 
     max_executions: int | None = None
     max_seconds: float | None = None
-
-
-@dataclass
-class FailureLog:
-    """The failed executions: how many of each kind, and one example of each."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    examples: dict[str, tuple[dict[str, Value], str]] = field(default_factory=dict)
-
-    @property
-    def total(self) -> int:
-        return self.counts.total()
 
 
 class Runner:
@@ -56,15 +58,19 @@ class Runner:
         *,
         budget: Budget | None = None,
         max_failures: float = 0.0,
+        recall: Recall | None = None,
     ) -> None:
+        self.recall = recall
         self.subject = subject
         self.schema: Schema = subject.schema
         self.labels = labels
         self.max_failures = max_failures
         self.executions = 0
+        self.asked = 0  # executions, and decisions that a cache file held instead
         self.cache_hits = 0
         self.failures = FailureLog()
         self._seconds = 0.0
+        self._fixed_batch = _fixed_batch(subject)
         self.start(budget or Budget())
         sizes = [each.size for each in self.schema]
         self.remembers = self.schema.size <= MEMORY_LIMIT
@@ -74,7 +80,7 @@ class Runner:
     def start(self, budget: Budget) -> None:
         """Begin a measurement with a fresh budget; what is known stays known."""
         self._budget = budget
-        self._started_at = self.executions
+        self._started_at = self.asked
         self._deadline = time.monotonic() + (
             math.inf if budget.max_seconds is None else budget.max_seconds
         )
@@ -84,7 +90,7 @@ class Runner:
         """How many executions the budget still allows."""
         if self._budget.max_executions is None:
             return math.inf
-        return self._budget.max_executions - (self.executions - self._started_at)
+        return self._budget.max_executions - (self.asked - self._started_at)
 
     @property
     def seconds_left(self) -> float:
@@ -104,20 +110,27 @@ class Runner:
     @property
     def batch_size(self) -> int:
         """How many inputs to run together, so that budgets and Ctrl-C are met soon."""
+        if self.is_external:
+            return self._fixed_batch
         if self.seconds_per_execution is None:
             return BATCH if self.subject.vectorised else FIRST_BATCH
         return min(BATCH, max(int(BATCH_SECONDS / max(self.seconds_per_execution, 1e-9)), 1))
 
     @property
+    def is_external(self) -> bool:
+        """Whether the subject runs outside of this process."""
+        return self.subject.kind in FIXED_BATCHES
+
+    @property
     def fails_too_often(self) -> bool:
         """Whether more executions failed than allowed."""
-        return self.failures.total > self.max_failures * self.executions
+        return self.failures.total > self.max_failures * self.asked
 
     def load(self, codes: NDArray[Any]) -> RunnerBatch:
         """A batch of inputs whose columns can be overwritten between runs."""
         if self.remembers:
             return _RememberedBatch(self, codes)
-        return _PlainBatch(self, codes)
+        return (_WholeBatch if self.is_external else _PlainBatch)(self, codes)
 
     def run(self, codes: NDArray[Any]) -> Cells:
         """The label number of each input, FAILED where the subject gave no decision."""
@@ -132,48 +145,58 @@ class Runner:
 
     def execute(self, batch: Batch, input_at: Callable[[int], NDArray[Any]]) -> Cells:
         """Run a loaded batch of the subject; `input_at` gives its inputs, for failure examples."""
+        answers = self._run(batch)
+        cells = number_answers(self.labels, answers)
+        self.asked += len(cells)
+        self._log(cells, answers, input_at)
+        return cells
+
+    def perform(self, codes: NDArray[Any]) -> Cells:
+        """Run these inputs, except those whose decisions a cache file holds."""
+        if not self.is_external:
+            return self.execute(self.subject.load(codes), codes.__getitem__)
+        size = self.batch_size
+        parts = [codes[start : start + size] for start in range(0, len(codes), size)]
+        cells = [self._perform_part(part) for part in parts]
+        return cells[0] if len(cells) == 1 else np.concatenate([NOTHING, *cells])
+
+    def _perform_part(self, codes: NDArray[Any]) -> Cells:
+        if self.recall is None:
+            return self.execute(self.subject.load(codes), codes.__getitem__)
+        before = self.executions
+        recalled = self.recall.settle(
+            codes, lambda part: self._run(self.subject.load(part)), self.labels
+        )
+        self.asked += len(codes)
+        self.cache_hits += len(codes) - (self.executions - before)
+        self._log(recalled.cells, recalled.answers, codes.__getitem__)
+        return recalled.cells
+
+    def _run(self, batch: Batch) -> Answers:
         started = time.perf_counter()
         answers = batch.run()
         self._seconds += time.perf_counter() - started
-        cells = self.labels.number(answers.outputs)
-        self.executions += len(cells)
-        failed = np.flatnonzero(cells == FAILED)
-        if len(failed) or answers.failures:
-            cells[list(answers.failures)] = FAILED
-            failed = np.flatnonzero(cells == FAILED)
-            self._log(failed, answers.failures, answers.outputs, input_at)
-        return cells
+        self.executions += len(answers.outputs)
+        return answers
 
-    def _log(
-        self,
-        failed: NDArray[np.int64],
-        known: dict[int, Failure],
-        outputs: Any,
-        input_at: Callable[[int], NDArray[Any]],
-    ) -> None:
-        for place in failed.tolist():
-            failure = known.get(place) or Failure(INVALID, f"it returned {outputs[place]!r}")
-            self.failures.counts[failure.kind] += 1
-            if failure.kind not in self.failures.examples:
-                row = self.schema.decode_row(input_at(place))
-                self.failures.examples[failure.kind] = (row, failure.message)
-        if self.fails_too_often and self.failures.total >= EARLY_FAILURES:
+    def _log(self, cells: Cells, answers: Answers, input_at: Callable[[int], NDArray[Any]]) -> None:
+        any_failed = self.failures.add(cells, answers, self.schema, input_at)
+        if any_failed and self.fails_too_often and self.failures.total >= EARLY_FAILURES:
             raise TooManyFailuresError(self.failure_message())
 
     def failure_message(self) -> str:
         """What failed, how often, with an example."""
-        parts = []
-        for kind, count in sorted(self.failures.counts.items()):
-            row, message = self.failures.examples[kind]
-            parts.append(
-                f"{kind} in {count:,} of {self.executions:,} executions, e.g. {message} "
-                f"for the input {row}"
-            )
-        return "the subject failed: " + "; ".join(parts)
+        return self.failures.message(self.asked)
 
-
-class TooManyFailuresError(SubjectError):
-    """The subject fails so often that the run was given up."""
+    def close(self) -> None:
+        """End what the subject keeps alive, and make durable what was stored; may be used again."""
+        close = getattr(self.subject, "close", None)
+        try:
+            if close is not None:
+                close()
+        finally:
+            if self.recall is not None:
+                self.recall.cache.close()
 
 
 class RunnerBatch:
@@ -221,6 +244,23 @@ class _PlainBatch(RunnerBatch):
         return row
 
 
+class _WholeBatch(RunnerBatch):
+    """Inputs that are known as a whole, so that their decisions can be looked up."""
+
+    def __init__(self, runner: Runner, codes: NDArray[Any]) -> None:
+        self._runner = runner
+        self._codes = codes.copy(order="F")
+
+    def overwrite(self, column: int, codes: Codes | int) -> None:
+        self._codes[:, column] = codes
+
+    def take(self, places: NDArray[np.int64]) -> RunnerBatch:
+        return _WholeBatch(self._runner, self._codes[places])
+
+    def run(self) -> Cells:
+        return self._runner.perform(self._codes)
+
+
 class _RememberedBatch(RunnerBatch):
     """Executes only inputs that were never run before."""
 
@@ -247,12 +287,17 @@ class _RememberedBatch(RunnerBatch):
         if len(missing):
             first = _first_of_each(self._keys[missing])
             new = missing[first]
-            codes = self._codes[new]
-            batch = runner.subject.load(codes)
-            memory[self._keys[new]] = runner.execute(batch, codes.__getitem__)
+            memory[self._keys[new]] = runner.perform(self._codes[new])
             cells[missing] = memory[self._keys[missing]]
         runner.cache_hits += len(cells) - (len(new) if len(missing) else 0)
         return cells
+
+
+def _fixed_batch(subject: Subject) -> int:
+    """The kind's own number, unless the subject has one, or more jobs than that keeps busy."""
+    size: int = getattr(subject, "batch_size", FIXED_BATCHES.get(subject.kind, BATCH))
+    jobs: int = getattr(subject, "jobs", 1)
+    return max(size, JOB_BATCH * jobs)
 
 
 def _first_of_each(keys: NDArray[np.int64]) -> NDArray[np.int64]:

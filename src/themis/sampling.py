@@ -16,6 +16,12 @@ from themis.tables import Tables
 
 CELLS = 2**19  # outputs held at once: memory stays flat
 
+# Blocks of subjects outside of this process.
+LEAST_ROWS = 16  # enough to keep several processes busy while rows drop out
+GROWING_FROM = 4_096  # batches that may be larger than this grow
+FIRST_CELLS = 32
+GROWTH_SHARE = 4  # a block is at most this part of all before it
+
 
 @dataclass
 class Sampler:
@@ -44,7 +50,7 @@ class Sampler:
         How the rows are cut never changes a result.
         """
         while start < stop:
-            rows = min(stop - start, self._rows(width))
+            rows = min(stop - start, self._rows(start, width))
             left = self.runner.executions_left
             if rows * width > left:
                 rows = int(left // width)
@@ -53,10 +59,24 @@ class Sampler:
             yield start, start + rows
             start += rows
 
-    def _rows(self, width: int) -> int:
+    def _rows(self, start: int, width: int) -> int:
         if self.block_rows is not None:
             return self.block_rows
+        if self.runner.is_external:
+            return self._fixed_rows(start, width)
         cells = CELLS if self.runner.subject.vectorised else self.runner.batch_size
+        return max(cells // width, 1)
+
+    def _fixed_rows(self, start: int, width: int) -> int:
+        """A number that depends on nothing measured, so that a resumed run cuts the same blocks.
+
+        Where batches are large blocks grow with what was done before: a budget, or an interrupt,
+        is met within a share of the time so far.
+        """
+        most = self.runner.batch_size
+        if most <= GROWING_FROM:
+            return max(most // width, LEAST_ROWS)
+        cells = min(max(start * width // GROWTH_SHARE, FIRST_CELLS), most)
         return max(cells // width, 1)
 
     def tell(

@@ -94,6 +94,13 @@ class Rows:
             return members
         return int(level)
 
+    def own_levels(self, assignments: Assignments) -> NDArray[Any]:
+        """The levels that the base inputs have themselves, one column per characteristic."""
+        characteristics = assignments.schema.characteristics
+        return np.stack(
+            [characteristics[c].level_of(self.codes[:, c]) for c in assignments.columns], axis=1
+        )
+
     def inputs(
         self, variants: Variants, rows: NDArray[np.int64], places: NDArray[np.int64]
     ) -> NDArray[Any]:
@@ -206,7 +213,8 @@ class Tables:
         every = count == len(rows)
         missing = (cells[:, places] if every else cells[np.ix_(opened.places, places)]) == NOT_RUN
         runner = self.runner
-        if count >= COLUMN_ROWS or (count <= runner.batch_size and not runner.subject.vectorised):
+        by_row = not (runner.subject.vectorised or runner.is_external)
+        if count >= COLUMN_ROWS or (count <= runner.batch_size and by_row):
             whole = missing.all(axis=0)
             self._run_columns(variants, cells, opened, places[whole])
             if whole.all():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,8 +13,10 @@ from typing import Any
 from themis.errors import Mistake, RequestError, suggest
 from themis.schema import Schema
 from themis.subjects.base import Subject
+from themis.subjects.command import CommandSubject
 from themis.subjects.functions import BatchFunction, InputTable, RowFunction
 from themis.subjects.models import Model
+from themis.subjects.worker import WorkerSubject
 
 
 @dataclass(frozen=True)
@@ -58,34 +61,64 @@ def subject_from(thing: Any, schema: Schema) -> Subject:
 
 
 def subject_from_options(
-    kind: str, options: Mapping[str, Any], schema: Schema, folder: Path
+    kind: str,
+    options: Mapping[str, Any],
+    schema: Schema,
+    folder: Path,
+    *,
+    jobs: int | None = None,
+    trust_pickle: bool = False,
+    version: str = "",
 ) -> Subject:
-    """The subject that the `[subject]` table of a file describes."""
+    """The subject that the `[subject]` table of a file describes.
+
+    `jobs` is the number of processes, by default one for each processor for commands and one for
+    workers, which may need much memory.
+    """
     if kind == "python":
-        function = load_attribute(options["function"], folder, where="subject.function")
-        call = options.get("call", "row")
-        if not callable(function):
-            raise _unusable(
-                "subject.function", f"{options['function']!r} is not callable", "name a function"
-            )
-        if call == "batch":
-            return BatchFunction(function, schema)
-        return RowFunction(function, schema, keywords=call == "keywords")
+        return _python_subject(options, schema, folder)
     if kind == "model" and "object" in options:
-        model = load_attribute(options["object"], folder, where="subject.object")
-        if not callable(getattr(model, "predict", None)):
-            raise _unusable(
-                "subject.object",
-                f"{options['object']!r} has no predict method",
-                "name a fitted model",
-            )
-        return Model(model, schema)
-    what = "model files" if kind == "model" else f"subjects of kind {kind!r}"
-    raise _unusable(
-        "subject.kind",
-        f"this version can't run {what} yet",
-        'use kind = "python" with a function that calls it',
-    )
+        return _model_object(options["object"], schema, folder)
+    if kind == "model":
+        from themis.subjects.model_files import load_model
+
+        path = folder / options["file"]
+        return load_model(path, schema, trust_pickle=trust_pickle, version=version)
+    if kind == "http":
+        from themis.subjects.http import HttpSubject
+
+        return HttpSubject(schema, **options, version=version)
+    cwd = folder / options["cwd"] if "cwd" in options else folder
+    given = {**options, "cwd": cwd, "version": version}
+    if kind == "command":
+        return CommandSubject(schema, **given, jobs=jobs or processors())
+    return WorkerSubject(schema, **given, jobs=jobs or 1)
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _python_subject(options: Mapping[str, Any], schema: Schema, folder: Path) -> Subject:
+    function = load_attribute(options["function"], folder, where="subject.function")
+    call = options.get("call", "row")
+    if not callable(function):
+        problem = f"{options['function']!r} is not callable"
+        raise _unusable("subject.function", problem, "name a function")
+    if call == "batch":
+        return BatchFunction(function, schema)
+    return RowFunction(function, schema, keywords=call == "keywords")
+
+
+def _model_object(path: str, schema: Schema, folder: Path) -> Subject:
+    model = load_attribute(path, folder, where="subject.object")
+    if not callable(getattr(model, "predict", None)):
+        problem = f"{path!r} has no predict method"
+        raise _unusable("subject.object", problem, "name a fitted model")
+    return Model(model, schema)
 
 
 def load_attribute(path: str, folder: Path, *, where: str) -> Any:

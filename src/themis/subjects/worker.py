@@ -86,6 +86,10 @@ class WorkerSubject:
         data = self.format.header + write_requests(self.format, 1, columns)
         return self.program.shell_line(map(os.fsencode, self._command[1:]), data=data)
 
+    def note_answered(self) -> None:
+        """Take note that it has answered in earlier runs: inputs that fail now are exceptions."""
+        self._health.note_answer()
+
     def close(self) -> None:
         """End the processes; a later batch starts new ones."""
         _close(self._slots)
@@ -101,13 +105,15 @@ class WorkerSubject:
 
     def _open(self) -> None:
         self._owner = os.getpid()
-        self._crew, health = Crew(), Health()
+        self._crew, self._health = Crew(), Health()
         start = partial(_start, self.program, self._command[1:], self._crew)
-        self._slots = [Slot(start, self.format, self.limits, health) for _ in range(self.jobs)]
+        self._slots = [
+            Slot(start, self.format, self.limits, self._health) for _ in range(self.jobs)
+        ]
         weakref.finalize(self, _close, self._slots)
 
     def __getstate__(self) -> dict[str, Any]:
-        live = ("_crew", "_slots", "_owner")
+        live = ("_crew", "_health", "_slots", "_owner")
         return {key: value for key, value in self.__dict__.items() if key not in live}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -1,0 +1,135 @@
+"""Is a proportion above a threshold? Decides with as few samples as it takes, never estimates."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Literal
+
+import numpy as np
+from scipy.special import bdtr, bdtrc, logsumexp, xlogy
+
+from themis.intervals import Floats
+
+Decision = Literal["above", "below", "undecided"]
+
+_WEIGHTS = np.log([0.6, 0.2, 0.2])  # of the three alternatives: near, half way, extreme
+
+
+@dataclass(frozen=True)
+class ThresholdRule:
+    """Decides "above" or "below" a threshold, with an indifference zone of ± error around it.
+
+    Guarantee, at any number of samples: a proportion of at most `floor` (threshold − error) is
+    called "above" with probability at most `delta`, one of at least `ceiling` (threshold + error)
+    "below" with at most `delta`. In between either answer is right.
+
+    Two likelihood-ratio mixtures run along the stream, one against d ≤ floor and one against
+    d ≥ ceiling; reaching 2/delta decides (Ville's inequality). At `max_samples` a fixed test with
+    the other half of delta decides what is left.
+    """
+
+    threshold: float
+    error: float
+    delta: float
+
+    @property
+    def floor(self) -> float:
+        """At or below this, "above" would be an error."""
+        return max(self.threshold - self.error, self.threshold / 2)
+
+    @property
+    def ceiling(self) -> float:
+        """At or above this, "below" would be an error."""
+        return min(self.threshold + self.error, (1 + self.threshold) / 2)
+
+    @property
+    def max_samples(self) -> int:
+        """The number of samples at which a fixed test decides."""
+        return _fixed_design(self.floor, self.ceiling, self.delta / 2)[0]
+
+    def decide(self, hits: int, misses: int, unknown: int = 0) -> Decision:
+        """The decision after these samples; what is unknown counts against either answer."""
+        if self._evidence_above(hits, misses + unknown) >= self._bar:
+            return "above"
+        if self._evidence_below(hits + unknown, misses) >= self._bar:
+            return "below"
+        samples, cut = _fixed_design(self.floor, self.ceiling, self.delta / 2)
+        if hits + misses + unknown >= samples:
+            if hits >= cut:
+                return "above"
+            if hits + unknown < cut:
+                return "below"
+        return "undecided"
+
+    def is_over(self, hits: int, misses: int, unknown: int = 0) -> bool:
+        """Whether further samples can't change anything: decided, or all samples are used."""
+        used = hits + misses + unknown
+        return used >= self.max_samples or self.decide(hits, misses, unknown) != "undecided"
+
+    def safe_steps(self, hits: int, misses: int, unknown: int = 0) -> int:
+        """How many samples can be drawn at once without missing the earliest possible decision."""
+        left = self.max_samples - hits - misses - unknown
+        steps = np.arange(1, max(left, 1) + 1)
+        above = self._evidence_above(hits + steps, misses + unknown)
+        below = self._evidence_below(hits + unknown, misses + steps)
+        crossed = (above >= self._bar) | (below >= self._bar)
+        return int(steps[crossed.argmax()]) if crossed.any() else max(left, 1)
+
+    @property
+    def _bar(self) -> float:
+        return math.log(2 / self.delta)
+
+    def _evidence_above(self, hits: int | Floats, misses: int | Floats) -> Floats:
+        """The log of the evidence against d ≤ floor."""
+        return _log_ratio(hits, misses, self.floor, self._high_alternatives)
+
+    def _evidence_below(self, hits: int | Floats, misses: int | Floats) -> Floats:
+        """The log of the evidence against d ≥ ceiling."""
+        return _log_ratio(hits, misses, self.ceiling, self._low_alternatives)
+
+    @cached_property
+    def _high_alternatives(self) -> Floats:
+        return np.array([self.ceiling, (1 + self.ceiling) / 2, 1.0])
+
+    @cached_property
+    def _low_alternatives(self) -> Floats:
+        return np.array([self.floor, self.floor / 2, 0.0])
+
+
+def _log_ratio(
+    hits: int | Floats, misses: int | Floats, null: float, alternatives: Floats
+) -> Floats:
+    """The log of the mixture of likelihood ratios of the alternatives against the null."""
+    hits, misses = np.broadcast_arrays(np.asarray(hits, float), np.asarray(misses, float))
+    gain = xlogy(hits[..., None], alternatives / null)
+    loss = xlogy(misses[..., None], (1 - alternatives) / (1 - null))
+    return np.asarray(logsumexp(gain + loss + _WEIGHTS, axis=-1))
+
+
+@lru_cache(maxsize=4096)
+def _fixed_design(floor: float, ceiling: float, delta: float) -> tuple[int, int]:
+    """The least n, and the cut, at which n samples decide with both errors at most delta."""
+    low, high = 0, 1
+    while _cut(high, floor, ceiling, delta) is None:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _cut(middle, floor, ceiling, delta) is None:
+            low = middle
+        else:
+            high = middle
+    cut = _cut(high, floor, ceiling, delta)
+    assert cut is not None
+    return high, cut
+
+
+def _cut(samples: int, floor: float, ceiling: float, delta: float) -> int | None:
+    """The least c with P(X ≥ c | floor) ≤ delta, if P(X < c | ceiling) ≤ delta too."""
+    cuts = np.arange(1, samples + 1)
+    passes = bdtrc(cuts - 1, samples, floor) <= delta
+    if not passes.any():
+        return None
+    cut = int(cuts[passes.argmax()])
+    return cut if bdtr(cut - 1, samples, ceiling) <= delta else None

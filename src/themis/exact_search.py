@@ -1,0 +1,99 @@
+"""Searching a small domain: every input is run once, then every set's score is exact."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.exact import Domain
+from themis.lattice import Lattice, members
+from themis.outcomes import FAILED, NO_COUNTERFACTUAL, Labels
+from themis.results import TestedSet
+from themis.sampling import Sampler
+from themis.search import SearchRequest
+
+DENSE_LIMIT = 2**22  # inputs of a domain that is held as one block
+ROWS = 8  # a sampled search runs at least about this many rows per set
+LISTED_SETS = 4_096
+
+
+def is_cheaper(sampler: Sampler, lattice: Lattice, columns: tuple[int, ...]) -> bool:
+    """Whether running everything costs no more than a sampled search would at least."""
+    population = sampler.population
+    schema = population.schema
+    binned = any(schema.characteristics[column].bin_starts is not None for column in columns)
+    if population.size is None or schema.size > DENSE_LIMIT or binned:
+        return False
+    if population.size > sampler.runner.executions_left:
+        return False
+    sampled = 0
+    for number, mask in enumerate(lattice.by_size()):
+        sampled += ROWS * lattice.cost(mask)
+        if sampled >= population.size:
+            return True
+        if number > LISTED_SETS:
+            return True
+    return False
+
+
+@dataclass
+class ExactDecider:
+    """Compares exact scores with the threshold; failed executions may leave a set undecided."""
+
+    request: SearchRequest
+    cells: NDArray[np.int8]  # one axis per characteristic
+    weights: NDArray[np.float64]
+    labels: Labels
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, sampler: Sampler, domain: Domain, request: SearchRequest) -> ExactDecider:
+        """From the outputs of the whole domain."""
+        schema = sampler.population.schema
+        shape = tuple(each.size for each in schema)
+        cells = np.full(shape, NO_COUNTERFACTUAL, dtype=np.int8)
+        weights = np.zeros(shape)
+        place = tuple(domain.codes.T)
+        cells[place] = domain.cells
+        weights[place] = domain.weights
+        return cls(request, cells, weights, sampler.runner.labels, schema.names)
+
+    def decide(self, mask: int, delta: float) -> TestedSet:
+        columns = tuple(self.request.columns[place] for place in members(mask))
+        low, high = (
+            self.causal(columns) if self.request.measure == "causal" else self.group(columns)
+        )
+        threshold = self.request.threshold
+        decision = "above" if low > threshold else "below" if high <= threshold else "undecided"
+        reason = f"its score is {low:.4g}, exactly"
+        if high > low:
+            reason = f"its score is between {low:.4g} and {high:.4g}: executions failed"
+        names = tuple(self.names[column] for column in columns)
+        return TestedSet(names, decision, reason, self.cells.size, low)
+
+    def causal(self, columns: tuple[int, ...]) -> tuple[float, float]:
+        """The causal score, at least and at most (they differ where executions failed)."""
+        largest = self.cells.max(axis=columns)
+        smallest = self.cells.view(np.uint8).min(axis=columns)
+        flips = (largest >= 0) & (smallest != largest.view(np.uint8))
+        open_rows = (self.cells == FAILED).any(axis=columns) & ~flips
+        weights = self.weights.sum(axis=columns)
+        low = float(weights[flips].sum())
+        return low, low + float(weights[open_rows].sum())
+
+    def group(self, columns: tuple[int, ...]) -> tuple[float, float]:
+        """The group score, at least and at most."""
+        others = tuple(c for c in range(self.cells.ndim) if c not in columns)
+        favourable = self.labels.is_favourable(self.cells)
+        total = self.weights.sum(axis=others)
+        occurs = total > 0
+        certain = (self.weights * favourable).sum(axis=others)[occurs] / total[occurs]
+        failed = self.cells == FAILED
+        if not failed.any():
+            spread = float(certain.max() - certain.min())
+            return spread, spread
+        possible = (self.weights * (favourable | failed)).sum(axis=others)[occurs] / total[occurs]
+        low = max(0.0, float(certain.max() - possible.min()))
+        return low, float(possible.max() - certain.min())

@@ -1,0 +1,83 @@
+"""Failures: the executions that gave no decision, counted by kind, with an example of each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.characteristics import Value
+from themis.errors import SubjectError
+from themis.outcomes import FAILED, INVALID, Cells, Failure, Labels
+from themis.schema import Schema
+from themis.subjects.base import Answers
+
+
+class TooManyFailuresError(SubjectError):
+    """The subject fails so often that the run was given up."""
+
+
+@dataclass
+class FailureLog:
+    """The failed executions: how many of each kind, and one example of each."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, tuple[dict[str, Value], str]] = field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        """How many executions failed."""
+        return self.counts.total()
+
+    def add(
+        self,
+        cells: Cells,
+        answers: Answers,
+        schema: Schema,
+        input_at: Callable[[int], NDArray[Any]],
+    ) -> bool:
+        """Count the failures of a batch; whether there were any."""
+        failed = np.flatnonzero(cells == FAILED).tolist()
+        for place in failed:
+            failure = answers.failures.get(place)
+            failure = failure or Failure(INVALID, f"it returned {answers.outputs[place]!r}")
+            self.counts[failure.kind] += 1
+            if failure.kind not in self.examples:
+                row = schema.decode_row(input_at(place))
+                self.examples[failure.kind] = (row, failure.message)
+        return bool(failed)
+
+    def message(self, executions: int) -> str:
+        """What failed, how often among so many executions, with an example."""
+        parts = []
+        for kind, count in sorted(self.counts.items()):
+            row, message = self.examples[kind]
+            parts.append(
+                f"{kind} in {count:,} of {executions:,} executions, e.g. {message} "
+                f"for the input {row}"
+            )
+        return "the subject failed: " + "; ".join(parts)
+
+    def to_dict(self, reproduce: Callable[[dict[str, Value]], str] | None) -> dict[str, Any]:
+        """The failures as they stand in the JSON result; `reproduce` gives a command line."""
+        return {
+            kind: {
+                "count": count,
+                "input": self.examples[kind][0],
+                "message": self.examples[kind][1],
+                **({} if reproduce is None else {"reproduce": reproduce(self.examples[kind][0])}),
+            }
+            for kind, count in sorted(self.counts.items())
+        }
+
+
+def number_answers(labels: Labels, answers: Answers) -> Cells:
+    """The label number of each answer, FAILED where there is none."""
+    cells = labels.number(answers.outputs)
+    if answers.failures:
+        cells[list(answers.failures)] = FAILED
+    return cells

@@ -1,0 +1,139 @@
+"""The lattice of sets of characteristics: which sets there are, in which order, what is implied.
+
+Sets are bit masks over the characteristics that are searched. Nothing here sees a subject.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """All sets of up to `max_size` of some characteristics, which have so many levels each."""
+
+    levels: tuple[int, ...]
+    max_size: int
+    cap: int  # assignments beyond this are not tried, so they cost no more than this
+
+    @property
+    def width(self) -> int:
+        """The number of characteristics."""
+        return len(self.levels)
+
+    @cached_property
+    def total(self) -> int:
+        """The number of sets."""
+        return sum(math.comb(self.width, size) for size in range(1, self.max_size + 1))
+
+    def cost(self, mask: int) -> int:
+        """What one row of a set costs at most: its assignments, up to the cap."""
+        return min(self.assignments(mask), self.cap)
+
+    def assignments(self, mask: int) -> int:
+        """The number of assignments of a set."""
+        return math.prod(self.levels[place] for place in members(mask))
+
+    def share(self, mask: int) -> float:
+        """The part of the whole search's error that is spent on this set; they add up to one.
+
+        Fixed before anything is seen. Each size gets the same part; within a size, sets get it
+        in proportion to their cost, so that the dear ones may be decided with less evidence.
+        """
+        size = mask.bit_count()
+        return self.assignments(mask) / (self._sums[size] * self.max_size)
+
+    @cached_property
+    def _sums(self) -> list[int]:
+        """Per size, the sum over its sets of their assignments (elementary symmetric)."""
+        sums = [1, *[0] * self.width]
+        for count in self.levels:
+            for size in range(self.width, 0, -1):
+                sums[size] += sums[size - 1] * count
+        return sums
+
+    def by_cost(self, is_pruned: Callable[[int], bool]) -> Iterator[int]:
+        """The sets, cheap ones first, each after all its subsets; lazily.
+
+        A set for which `is_pruned` holds is left out together with all its supersets.
+        """
+        heap = [(self.cost(1 << place), 1, 1 << place) for place in range(self.width)]
+        heapq.heapify(heap)
+        while heap:
+            _, size, mask = heapq.heappop(heap)
+            if is_pruned(mask):
+                continue
+            yield mask
+            if size < self.max_size and not is_pruned(mask):
+                for place in range(mask.bit_length(), self.width):
+                    larger = mask | 1 << place
+                    if not is_pruned(larger):
+                        heapq.heappush(heap, (self.cost(larger), size + 1, larger))
+
+    def by_size(self) -> Iterator[int]:
+        """The sets in the order of Algorithm 3: by size, then as the characteristics stand."""
+        for size in range(1, self.max_size + 1):
+            for places in combinations(range(self.width), size):
+                yield sum(1 << place for place in places)
+
+    def count_supersets(self, found: Sequence[int]) -> int:
+        """How many sets strictly contain one of these, which must contain none of each other."""
+        if self.total > COUNT_LIMIT:
+            return -1
+        return sum(
+            any(mask & each == each and mask != each for each in found) for mask in self.by_size()
+        )
+
+
+COUNT_LIMIT = 2**17  # beyond this many sets the pruned ones are not counted one by one
+
+
+@dataclass
+class Border:
+    """What is decided, with all that follows from it by monotonicity (Theorems 4.1 and 4.2)."""
+
+    above: list[int] = field(default_factory=list)  # minimal sets known to be above
+    below: list[int] = field(default_factory=list)  # maximal sets known to be below
+
+    def add_above(self, mask: int) -> None:
+        """Note a set that is above; its supersets are above as well."""
+        self.above = [each for each in self.above if each & mask != mask] + [mask]
+
+    def add_below(self, mask: int) -> None:
+        """Note a set that is below; its subsets are below as well."""
+        self.below = [each for each in self.below if each & mask != each] + [mask]
+
+    def pruned_by(self, mask: int) -> int | None:
+        """The set above that this one contains, if there is one."""
+        return next((each for each in self.above if mask & each == each), None)
+
+    def implied_by(self, mask: int) -> int | None:
+        """The set below that contains this one, if there is one."""
+        return next((each for each in self.below if mask & each == mask), None)
+
+
+def members(mask: int) -> tuple[int, ...]:
+    """The places of a set's characteristics."""
+    return tuple(place for place in range(mask.bit_length()) if mask >> place & 1)
+
+
+def subsets(mask: int) -> Iterator[int]:
+    """All non-empty subsets of a set, itself included."""
+    part = mask
+    while part:
+        yield part
+        part = (part - 1) & mask
+
+
+def minimal(masks: Iterable[int]) -> list[int]:
+    """Those that contain no other."""
+    border = Border()
+    for mask in sorted(masks, key=int.bit_count):
+        if border.pruned_by(mask) is None:
+            border.add_above(mask)
+    return border.above

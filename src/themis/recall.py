@@ -1,0 +1,239 @@
+"""Recall: what a cache knows of the inputs that one subject is to be run on.
+
+The labels of a cache have numbers of their own, given as they first appeared in it; those of a run
+are given as they appear in the run. So a run is the same, whatever the cache knew before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.cache import Cache
+from themis.characteristics import Characteristic, Value, Values
+from themis.failures import number_answers
+from themis.outcomes import Cells, Labels
+from themis.schema import Schema
+from themis.subjects.base import Answers, Subject
+from themis.subjects.texts import Column
+
+BY_INPUT = ("command", "http")  # kinds whose executions are dear: each is stored by itself
+KEY_BYTES = 16
+UNKNOWN = 255  # in packed labels: no decision
+UNPACKABLE = 255  # labels a subject must have for a batch not to fit into bytes
+
+Numbers: TypeAlias = NDArray[np.uint8]  # label numbers of the cache, or UNKNOWN
+Run: TypeAlias = Callable[[NDArray[Any]], Answers]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is known of some inputs, and under which keys to store the rest."""
+
+    numbers: Numbers
+    keys: Any  # as the records that gave it want them
+
+
+@dataclass(frozen=True)
+class Recalled:
+    """The cells of some inputs, and the answers behind those that were run."""
+
+    cells: Cells
+    answers: Answers
+
+
+class Records(Protocol):
+    """How decisions are laid down: one by one, or in batches."""
+
+    def find(self, subject: int, codes: NDArray[Any]) -> Found:
+        """What is known of these inputs."""
+
+    def put(self, subject: int, found: Found, numbers: Numbers) -> None:
+        """Store these decisions under the keys of what was found."""
+
+
+class Recall:
+    """The decisions of one subject in a cache."""
+
+    def __init__(self, cache: Cache, subject: Subject) -> None:
+        self.cache = cache
+        self._fingerprint, self._kind = subject.fingerprint(), subject.kind
+        # What is left to run of a batch may be nothing but the inputs on which a subject fails:
+        # tell it that it has answered before.
+        self._note_answered = getattr(subject, "note_answered", _do_nothing)
+        records = InputRecords if subject.kind in BY_INPUT else BatchRecords
+        self._records: Records = records(cache, subject.schema)
+        self._subject = cache.number_of(self._fingerprint, self._kind)
+        self._labels: list[Value] = []
+        self._refresh()
+
+    def settle(self, codes: NDArray[Any], run: Run, labels: Labels) -> Recalled:
+        """The cells of these inputs; only those without a known decision are run, then stored."""
+        found = self._find(codes)
+        missing = np.flatnonzero(found.numbers == UNKNOWN)
+        if not len(missing):
+            return Recalled(self._cells(found.numbers, labels), Answers([]))
+        if len(missing) == len(codes):
+            answers = run(codes)
+        else:
+            self._note_answered()
+            answers = _merge(self._outputs(found.numbers), missing, run(codes[missing]))
+        cells = number_answers(labels, answers)
+        self._put(codes, found, cells, labels)
+        return Recalled(cells, answers)
+
+    def _find(self, codes: NDArray[Any]) -> Found:
+        if self._subject is None:
+            self._refresh()
+        if self._subject is None:
+            return Found(np.full(len(codes), UNKNOWN, dtype=np.uint8), None)
+        found = self._records.find(self._subject, codes)
+        known = found.numbers[found.numbers != UNKNOWN]
+        if len(known) and int(known.max()) >= len(self._labels):
+            self._refresh()  # another process has met new ones
+        return found
+
+    def _cells(self, numbers: Numbers, labels: Labels) -> Cells:
+        """The label numbers of a run for inputs that are all known."""
+        present, first = np.unique(numbers, return_index=True)
+        table = np.zeros(256, dtype=np.int8)
+        for number in present[np.argsort(first)].tolist():
+            table[number] = labels.number([self._labels[number]])[0]
+        cells: Cells = table[numbers]
+        return cells
+
+    def _outputs(self, numbers: Numbers) -> list[Value | None]:
+        """The outputs, None where they are not known."""
+        table = [*self._labels, *[None] * (256 - len(self._labels))]
+        return [table[number] for number in numbers.tolist()]
+
+    def _put(self, codes: NDArray[Any], found: Found, cells: Cells, labels: Labels) -> None:
+        """Store the decisions among these cells, if this process may."""
+        if not self.cache.may_write():
+            return
+        if self._subject is None or found.keys is None:
+            self._refresh()
+            assert self._subject is not None
+            found = self._records.find(self._subject, codes)
+        numbers = self._table(labels)[cells.view(np.uint8)]
+        if (numbers != UNKNOWN).any():
+            self._records.put(self._subject, found, numbers)
+
+    def _table(self, labels: Labels) -> Numbers:
+        """For each label number of a run the cache's; new ones are stored."""
+        assert self._subject is not None
+        table = np.full(256, UNKNOWN, dtype=np.uint8)
+        for number, label in enumerate(labels.labels):
+            place = self._place(label)
+            if place is None and len(self._labels) < UNPACKABLE:
+                place = len(self._labels)
+                self.cache.add_label(self._subject, place, label)
+                self._labels.append(label)
+            if place is not None:
+                table[number] = place
+        return table
+
+    def _place(self, label: Value) -> int | None:
+        places = (
+            place
+            for place, known in enumerate(self._labels)
+            if known == label and type(known) is type(label)
+        )
+        return next(places, None)
+
+    def _refresh(self) -> None:
+        if self._subject is None:
+            self._subject = self.cache.number_of(self._fingerprint, self._kind)
+        if self._subject is not None:
+            self._labels = self.cache.labels(self._subject)
+
+
+class InputRecords:
+    """One record for each input, known by its names and values: other questions find it, too."""
+
+    def __init__(self, cache: Cache, schema: Schema) -> None:
+        self._cache = cache
+        self._columns = [Column(each, _write) for each in schema]
+        self._names = [_write(name) for name in schema.names]
+
+    def find(self, subject: int, codes: NDArray[Any]) -> Found:
+        keys = self._keys(codes)
+        known = self._cache.find_inputs(subject, keys)
+        numbers = np.array([known.get(key, UNKNOWN) for key in keys], dtype=np.uint8)
+        return Found(numbers, keys)
+
+    def put(self, subject: int, found: Found, numbers: Numbers) -> None:
+        new = np.flatnonzero((found.numbers == UNKNOWN) & (numbers != UNKNOWN)).tolist()
+        self._cache.put_inputs(subject, [(found.keys[place], int(numbers[place])) for place in new])
+
+    def _keys(self, codes: NDArray[Any]) -> list[bytes]:
+        """The order counts, too: a subject may take its values by their places."""
+        texts = [column.texts(codes[:, place]) for place, column in enumerate(self._columns)]
+        return [
+            hashlib.blake2b(_pairs(self._names, row), digest_size=KEY_BYTES).digest()
+            for row in zip(*texts, strict=True)
+        ]
+
+
+class BatchRecords:
+    """One record for each batch, known by all of its inputs: small, quick, and only found whole."""
+
+    def __init__(self, cache: Cache, schema: Schema) -> None:
+        self._cache = cache
+        self._dtype = schema.dtype
+        self._domain = b"\n".join(map(_describe, schema))
+
+    def find(self, subject: int, codes: NDArray[Any]) -> Found:
+        key = self._key(codes)
+        packed = self._cache.find_batch(subject, key)
+        if packed is None:
+            return Found(np.full(len(codes), UNKNOWN, dtype=np.uint8), key)
+        numbers = np.frombuffer(zlib.decompress(packed), dtype=np.uint8)
+        assert len(numbers) == len(codes)
+        return Found(numbers, key)
+
+    def put(self, subject: int, found: Found, numbers: Numbers) -> None:
+        packed = zlib.compress(numbers.tobytes(), 1)
+        decided = int((numbers != UNKNOWN).sum())
+        self._cache.put_batch(subject, found.keys, decided, packed)
+
+    def _key(self, codes: NDArray[Any]) -> bytes:
+        digest = hashlib.blake2b(self._domain, digest_size=KEY_BYTES)
+        for column in range(codes.shape[1]):
+            digest.update(np.ascontiguousarray(codes[:, column], dtype=self._dtype).data)
+        return digest.digest()
+
+
+def _merge(outputs: list[Any], missing: NDArray[np.int64], answers: Answers) -> Answers:
+    """The known outputs and those that were missing, in the order of the inputs."""
+    places = missing.tolist()
+    for place, output in zip(places, answers.outputs, strict=True):
+        outputs[place] = output
+    return Answers(outputs, {places[at]: failure for at, failure in answers.failures.items()})
+
+
+def _do_nothing() -> None:
+    pass
+
+
+def _write(value: Value) -> bytes:
+    return json.dumps(value).encode()
+
+
+def _pairs(names: list[bytes], texts: tuple[bytes, ...]) -> bytes:
+    return b"\n".join([part for pair in zip(names, texts, strict=True) for part in pair])
+
+
+def _describe(each: Characteristic) -> bytes:
+    """What the codes of a characteristic mean; bins, weights and protection change nothing."""
+    if isinstance(each, Values):
+        return json.dumps([each.name, each.values]).encode()
+    ends = [each.value(0), each.value(each.size - 1)]
+    return json.dumps([each.name, each.size, *ends]).encode()

@@ -1,0 +1,219 @@
+"""Is the program still in layers? Who may import whom, and what is public.
+
+LAYERS is the one table of it. A module may import what stands before it: modules of the layers
+above it in the list, and of its own layer those on its left. Imports inside functions and for
+type checking count like all others. A new module is one word in the right place.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import themis
+
+SOURCE = Path(themis.__file__).parent
+
+LAYERS: dict[str, str] = {
+    # name: modules in order, without the leading "themis."
+    "foundation": "_version errors events settings",
+    "schema": "ranges characteristics _expressions constraints schema",
+    "population": "inputs blocks populations streams",
+    "statistics": "intervals estimation group_rules",
+    "subjects": """
+        outcomes worker subjects subjects.base subjects.functions subjects.models
+        subjects.programs subjects.processes subjects.texts subjects.layouts subjects.command
+        subjects.lines subjects.slots subjects.culprits subjects.worker subjects.loading
+    """,
+    "engine": "runner tables sampling",
+    "results": "results",
+    "scores": "harm witnesses causal group exact paper scores",
+    "file": "toml_lines file_format file_complaints config starter",
+    "audit": "audit themis demo",
+    "display": "display_parts display_words display_scores display html progress",
+    "command": """
+        cli_options cli_errors cli_plan display_plan display_demo cli_run cli __main__
+    """,
+}
+
+EXCEPTIONS = {
+    ("results", "html"): "a result shows itself in a notebook; imported when it is shown",
+}
+
+# Modules that stay ignorant on purpose: all that they may import of the package.
+ONLY = {
+    "intervals": "",
+    "estimation": "errors intervals",
+    "group_rules": "errors intervals estimation",
+    "results": "_version characteristics html",
+    "display_parts": "",
+    "display_words": "results",
+    "display_scores": "results display_parts display_words",
+    "display": "results display_parts display_words display_scores",
+    "html": "results display_words",
+    "progress": "events display_parts display_words",
+    "events": "",
+    "errors": "",
+    "worker": "",
+}
+
+PUBLIC = [
+    "Audit",
+    "CausalScore",
+    "ConfigError",
+    "Group",
+    "GroupScore",
+    "Harm",
+    "InputTable",
+    "Integers",
+    "Mistake",
+    "MistakesError",
+    "Progress",
+    "Reals",
+    "RequestError",
+    "Result",
+    "Schema",
+    "SchemaError",
+    "SubjectError",
+    "ThemisError",
+    "Values",
+    "Witness",
+    "__version__",
+    "batch",
+    "keywords",
+]
+
+ORDER = [module for modules in LAYERS.values() for module in modules.split()]
+
+
+def layer_of(module: str) -> str:
+    return next(layer for layer, modules in LAYERS.items() if module in modules.split())
+
+
+def modules() -> dict[str, Path]:
+    """Every module of the package by its name without `themis.`; the package itself is `themis`."""
+    found = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        parts = path.relative_to(SOURCE).with_suffix("").parts
+        name = ".".join(part for part in parts if part != "__init__")
+        found[name or "themis"] = path
+    return found
+
+
+def imports_of(path: Path) -> Iterator[str]:
+    """The modules of the package that a file imports, wherever in it."""
+    known = modules()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path.name}:{node.lineno}: write imports in full: themis.…"
+            inner = [f"{node.module}.{alias.name}" for alias in node.names]
+            names = [n if _short(n) in known else str(node.module) for n in inner]
+        else:
+            continue
+        for name in names:
+            if name == "themis" or name.startswith("themis."):
+                yield _short(name)
+
+
+def _short(name: str) -> str:
+    return name.removeprefix("themis.")
+
+
+@pytest.mark.parametrize("module", modules())
+def test_every_module_stands_in_one_layer(module: str) -> None:
+    assert ORDER.count(module) == 1, (
+        f"{module!r} is {'in no layer' if module not in ORDER else 'there more than once'}: "
+        "put it into LAYERS of tests/test_architecture.py, behind all that it imports"
+    )
+
+
+def test_no_layer_names_a_module_that_is_gone() -> None:
+    assert not set(ORDER) - modules().keys()
+
+
+@pytest.mark.parametrize("module", [each for each in modules() if each in ORDER])
+def test_modules_import_only_what_stands_before_them(module: str) -> None:
+    place = ORDER.index(module)
+    upward = {
+        name
+        for name in imports_of(modules()[module])
+        if name in ORDER and ORDER.index(name) > place and (module, name) not in EXCEPTIONS
+    }
+    assert not upward, (
+        f"{module} (layer {layer_of(module)}) imports {', '.join(sorted(upward))}, which stands "
+        "behind it: move what it needs down, hand it over as an argument, or move the module"
+    )
+
+
+@pytest.mark.parametrize(("module", "imported"), EXCEPTIONS)
+def test_every_exception_is_still_needed(module: str, imported: str) -> None:
+    assert imported in imports_of(modules()[module])
+
+
+@pytest.mark.parametrize(("module", "allowed"), ONLY.items())
+def test_ignorant_modules_stay_ignorant(module: str, allowed: str) -> None:
+    assert set(imports_of(modules()[module])) <= set(allowed.split())
+
+
+@pytest.mark.parametrize("layer", ["schema", "population", "statistics", "engine", "scores"])
+def test_nothing_below_the_audit_prints_or_knows_the_terminal(layer: str) -> None:
+    for module in LAYERS[layer].split():
+        tree = ast.parse(modules()[module].read_text(encoding="utf-8"))
+        names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        assert "print" not in names, f"{module} prints; raise an error or send an event"
+        roots = {
+            alias.name.split(".")[0]
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Import)
+            for alias in node.names
+        }
+        assert not roots & {"rich", "typer", "click"}, module
+
+
+def test_public_names_are_these() -> None:
+    assert sorted(themis.__all__) == sorted(PUBLIC)
+
+
+@pytest.mark.parametrize("name", [each for each in PUBLIC if not each.startswith("_")])
+def test_public_names_can_be_imported_and_say_what_they_are(name: str) -> None:
+    thing = getattr(themis, name)
+    text = inspect.getdoc(thing)
+    assert text
+    assert not text.startswith(f"{name}("), "a docstring of its own, not the dataclass's"
+
+
+@pytest.mark.parametrize("module", [each for each in modules() if each not in ("__main__",)])
+def test_every_module_says_in_its_first_line_what_it_is_for(module: str) -> None:
+    text = ast.get_docstring(ast.parse(modules()[module].read_text(encoding="utf-8"))) or ""
+    assert text or module == "_version"
+
+
+def test_an_unknown_public_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Oracle'"):
+        importlib.import_module("themis").Oracle  # noqa: B018 - the access is what is tested
+
+
+@pytest.mark.parametrize("module", ["themis", "themis.cli"])
+def test_starting_up_imports_nothing_heavy(module: str) -> None:
+    heavy = ("numpy", "scipy", "pydantic", "pandas", "sklearn")
+    code = f"import sys, {module}; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def layers_table() -> str:
+    """LAYERS for ARCHITECTURE.md: every module may import what stands before it."""
+    lines = ["| layer | modules |", "|---|---|"]
+    for layer, names in LAYERS.items():
+        shown = " · ".join(f"`{name}`" for name in names.split())
+        lines.append(f"| {layer} | {shown} |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,555 @@
+"""Does the documentation tell the truth? Every snippet is run, every shown output compared.
+
+Each page is a session in an empty folder; its fenced blocks are taken from top to bottom.
+
+* ```` ```console ```` and ```` ```bash ````: lines that start with `$ ` are commands, the lines
+  below one are its output. In ```` ```sh ```` every line is a command.
+* ```` ```python ````: run; all of a page share their names.
+* ```` ```toml ````: a configuration, or a part of one that becomes whole with BASE.
+
+Comments before a block say more about it: `<!-- file: loan.py -->` (write the block to this
+file), `<!-- output -->` (this is what the python block before printed), `<!-- exit: 2 -->` (its
+commands end with this code). In an output, `…` stands for any text, and alone on a line for any
+lines. Text between `<!-- generated: name -->` and `<!-- end -->` comes from GENERATED.
+
+`python -m tests.test_docs` rewrites outputs and generated parts that are no longer true.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import itertools
+import json
+import os
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import themis
+from themis import file_format
+from themis.cli import app
+from themis.config import read_config
+from themis.errors import ThemisError
+from themis.subjects.loading import subject_from_options
+
+from .test_architecture import layers_table
+
+ROOT = Path(__file__).parent.parent
+DOCS = sorted((ROOT / "docs").glob("*.md"))
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "ARCHITECTURE.md", *DOCS]
+LINKED = [*PAGES, ROOT / "CHANGELOG.md", *sorted((ROOT / "examples").glob("**/*.md"))]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+COMMANDS = ("console", "bash", "sh")
+SHOWN = ("text", "json")  # read, not run
+ONLY_LOOKED_UP = ("make", "pip", "git")  # commands that a test can't afford or must not run
+BASE = {
+    "version": "version = 1\n",
+    "subject": '[subject]\nkind = "python"\nfunction = "loan:decide"\n',
+    "inputs": (
+        '[inputs]\nrace = ["green", "purple"]\nsex = ["female", "male"]\n'
+        "age = { min = 18, max = 80 }\nincome = { min = 0, max = 200000, step = 1000 }\n"
+    ),
+}
+
+ids = [str(page.relative_to(ROOT)) for page in PAGES]
+
+
+# --- pages and their blocks ---------------------------------------------------------------
+
+FENCE = re.compile(
+    r"^(?P<comments>(?:<!--[^\n]*-->\n)*)^```(?P<language>\w*)\n(?P<body>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+COMMENT = re.compile(r"<!-- (?P<key>[\w ]+?)(?:: (?P<value>.*?))? -->")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its language, its text, where that begins, what the comments say."""
+
+    language: str
+    body: str
+    start: int
+    line: int
+    notes: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """An output that a page shows wrongly: what stands from `start` on, and what is true."""
+
+    line: int
+    start: int
+    shown: str
+    actual: str
+
+    def __str__(self) -> str:
+        return f"line {self.line} shows\n{self.shown}\nbut it is\n{self.actual}"
+
+
+def blocks_of(text: str) -> Iterator[Block]:
+    for found in FENCE.finditer(text):
+        notes = {each["key"]: each["value"] or "" for each in COMMENT.finditer(found["comments"])}
+        start = found.start("body")
+        line = text.count("\n", 0, start)
+        yield Block(found["language"], found["body"], start, line, notes)
+
+
+def matches(shown: str, actual: str) -> bool:
+    """Whether an output is as shown; `…` stands for any text, alone on a line for any lines."""
+    parts = []
+    for line in shown.rstrip().splitlines():
+        if line.strip() == "…":
+            parts.append(r"(?:.*\n)*?")
+        else:
+            parts.append(re.escape(line.rstrip()).replace("…", ".*") + r"[ ]*\n")
+    return re.fullmatch("".join(parts) + r"\n*", actual.rstrip() + "\n") is not None
+
+
+# --- running a page -----------------------------------------------------------------------
+
+
+@dataclass
+class Session:
+    """One page, run from top to bottom in a folder of its own."""
+
+    folder: Path
+    names: dict[str, Any] = field(default_factory=lambda: {"__name__": "__page__"})
+    printed: str = ""
+    differences: list[Difference] = field(default_factory=list)
+
+    def run(self, text: str) -> None:
+        for block in blocks_of(text):
+            with self._in_folder():
+                try:
+                    self._take(block)
+                except (Exception, SystemExit) as error:
+                    raise AssertionError(f"line {block.line}: {error!r}\n{block.body}") from error
+
+    def _take(self, block: Block) -> None:
+        if "file" in block.notes:
+            path = Path(block.notes["file"])
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(block.body, encoding="utf-8")
+        if "output" in block.notes:
+            self._compare(block, block.start, block.body, self.printed)
+        elif block.language in COMMANDS:
+            self._run_commands(block)
+        elif block.language == "python" and "file" not in block.notes:
+            self._run_python(block)
+        elif block.language == "toml":
+            check_toml(block.body, self.folder)
+        elif block.language == "json":
+            json.loads(block.body)
+        assert block.language in (*COMMANDS, *SHOWN, "python", "toml"), (
+            f"line {block.line}: a block of {block.language!r} is not tested: choose a language"
+        )
+
+    def _run_python(self, block: Block) -> None:
+        code = compile("\n" * block.line + block.body, "page", "exec")
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            exec(code, self.names)
+        self.printed = output.getvalue()
+
+    def _run_commands(self, block: Block) -> None:
+        prompt = "" if block.language == "sh" else "$ "
+        commands: list[tuple[str, int]] = []  # each with the place behind it
+        outputs: list[str] = []
+        place = block.start
+        for line in block.body.splitlines(keepends=True):
+            place += len(line)
+            if line.startswith(prompt):
+                commands.append((line.removeprefix(prompt), place))
+                outputs.append("")
+            else:
+                outputs[-1] += line
+        for (command, behind), shown in zip(commands, outputs, strict=True):
+            self._check_command(block, command, shown, behind)
+
+    def _check_command(self, block: Block, command: str, shown: str, at: int) -> None:
+        words = shlex.split(command, comments=True)
+        if not words:
+            return
+        if words[0] in ONLY_LOOKED_UP or (words[0] == "python" and "benchmarks" in words[1]):
+            look_up(words)
+            return
+        actual, code = execute(command, words)
+        expected = int(block.notes.get("exit", "0"))
+        assert code == expected, f"{command.strip()!r} ended with {code}:\n{actual}"
+        if shown:
+            self._compare(block, at, shown, actual)
+
+    def _compare(self, block: Block, start: int, shown: str, actual: str) -> None:
+        if not matches(shown, actual):
+            line = block.line + block.body.count("\n", 0, max(start - block.start, 0))
+            self.differences.append(Difference(line, start, shown, actual))
+
+    @contextlib.contextmanager
+    def _in_folder(self) -> Iterator[None]:
+        """The page's folder as the place to be; its modules are read anew each time."""
+        kept = sys.path.copy(), sys.dont_write_bytecode, os.environ.copy()
+        sys.path.insert(0, str(self.folder))
+        sys.dont_write_bytecode = True
+        os.environ |= {"COLUMNS": "80", "NO_COLOR": "1"}
+        try:
+            with contextlib.chdir(self.folder):
+                yield
+        finally:
+            sys.path[:], sys.dont_write_bytecode = kept[0], kept[1]
+            os.environ.clear()
+            os.environ.update(kept[2])
+            for name, module in list(sys.modules.items()):
+                if str(getattr(module, "__file__", None) or "").startswith(str(self.folder)):
+                    del sys.modules[name]
+
+
+def execute(command: str, words: list[str]) -> tuple[str, int]:
+    """What a command prints on both streams, and its exit code; `themis` in this process."""
+    if words[0] == "themis" and not set(command) & set("|><&;"):
+        result = CliRunner().invoke(app, words[1:], prog_name="themis")
+        if result.exception and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result.output, result.exit_code
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", command],
+        env={**os.environ, "PATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return done.stdout, done.returncode
+
+
+def look_up(words: list[str]) -> None:
+    """Whether a command that is not run here could be: its target or its file is there."""
+    if words[0] == "make":
+        makefile = (ROOT / "Makefile").read_text()
+        for target in words[1:]:
+            assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"no target {target}"
+    elif words[0] == "python":
+        assert (ROOT / words[1]).is_file(), f"there is no {words[1]}"
+    elif words[:2] == ["pip", "install"]:
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+        for extra in re.findall(r"\[([\w,]+)\]", " ".join(words)):
+            assert set(extra.split(",")) <= set(project["optional-dependencies"]), extra
+
+
+def check_toml(text: str, folder: Path) -> None:
+    """Read a configuration, or a part of one, which BASE makes whole."""
+    data = tomllib.loads(text)
+    if "tool" in data:
+        path = folder / "pyproject.toml"
+        path.write_text(text, encoding="utf-8")
+    else:
+        before = "" if "version" in data else BASE["version"]
+        behind = "".join(BASE[key] for key in ("subject", "inputs") if key not in data)
+        path = folder / "part.toml"
+        path.write_text(f"{before}{text}\n{behind}", encoding="utf-8")
+    read_config(path)
+    path.unlink()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=ids)
+def test_every_snippet_works_and_shows_what_happens(page: Path, tmp_path: Path) -> None:
+    session = Session(tmp_path)
+    session.run(page.read_text(encoding="utf-8"))
+    assert not session.differences, "\n\n".join(
+        [
+            *map(str, session.differences),
+            f"If that is right: python -m tests.test_docs rewrites {page.name}",
+        ]
+    )
+
+
+@pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.name)
+def test_every_example_runs(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(script), run_name="__main__")
+    assert capsys.readouterr().out.strip(), "an example says what it found"
+
+
+@pytest.mark.parametrize("config", sorted((ROOT / "examples").glob("*/themis.toml")), ids=str)
+def test_every_example_file_can_be_measured(config: Path) -> None:
+    result = CliRunner().invoke(app, ["score", str(config), "--quiet"])
+    assert result.exit_code == 0, result.output
+
+
+def test_an_output_that_is_not_shown_truly_is_noticed(tmp_path: Path) -> None:
+    session = Session(tmp_path)
+    session.run("```console\n$ themis --version\nthemis 0.0\n$ themis --version\nthemis …\n```\n")
+    assert [each.shown for each in session.differences] == ["themis 0.0\n"]
+
+
+def test_a_snippet_that_fails_is_noticed(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="line 1: ZeroDivisionError"):
+        Session(tmp_path).run("```python\n1 / 0\n```\n")
+
+
+# --- generated parts ----------------------------------------------------------------------
+
+GENERATED_PART = re.compile(
+    r"(?<=<!-- generated: )(?P<name>[\w-]+) -->\n(?P<body>.*?)(?=<!-- end -->)", re.DOTALL
+)
+
+
+def file_reference() -> str:
+    """Every key of `themis.toml` that this version can use, as tables."""
+    parts = [
+        _table("The top of the file", file_format.File),
+        _table("`[subject]`, all kinds", file_format.Subject),
+    ]
+    for kind in runnable_kinds():
+        model = file_format.SUBJECTS[kind]
+        common = (*file_format.Subject.model_fields, "kind")
+        parts.append(_table(f'`[subject]` with `kind = "{kind}"`', model, without=common))
+    parts += [
+        _table("`[inputs]`: a list of values", file_format.ValuesInput),
+        _table("`[inputs]`: a range of numbers", file_format.RangeInput),
+        _table("`[run]`", file_format.Run),
+        _table("`[[checks]]`", file_format.Check),
+    ]
+    return "\n".join(parts)
+
+
+def _table(title: str, model: Any, without: tuple[str, ...] = ()) -> str:
+    lines = [f"### {title}", "", "| key | default | example | meaning |", "|---|---|---|---|"]
+    for name, info in model.model_fields.items():
+        if name in without:
+            continue
+        default = "required" if info.is_required() else _code(info.default)
+        example = _code(info.examples[0]) if info.examples else ""
+        lines.append(f"| `{name}` | {default} | {example} | {info.description} |")
+    return "\n".join(lines) + "\n"
+
+
+def _code(value: Any) -> str:
+    """A value as TOML has it."""
+    if value is None:
+        return "–"
+    if isinstance(value, dict):
+        inner = ", ".join(f"{key} = {json.dumps(each)}" for key, each in value.items())
+        return f"`{{ {inner} }}`"
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return f"`[{', '.join(_code(each).strip('`') for each in value)}]`"
+    return f"`{json.dumps(value, ensure_ascii=False)}`"
+
+
+def runnable_kinds() -> list[str]:
+    """The kinds of subjects that the format knows and this version can run."""
+    return [kind for kind in file_format.SUBJECTS if not _is_refused(kind)]
+
+
+def _is_refused(kind: str) -> bool:
+    options = {"function": "json:dumps", "object": "json:dumps", "command": ["true"]}
+    options["url"] = "http://localhost:1"
+    try:
+        subject_from_options(kind, options, themis.Schema(race=["green", "purple"]), ROOT)
+    except ThemisError as error:
+        return "can't run" in str(error)
+    except Exception:
+        return False
+    return False
+
+
+GENERATED: dict[str, Callable[[], str]] = {
+    "file-reference": file_reference,
+    "layers": layers_table,
+}
+
+
+def generated_differences(text: str) -> list[Difference]:
+    differences = []
+    for part in GENERATED_PART.finditer(text):
+        actual = f"\n{GENERATED[part['name']]()}\n"
+        if part["body"] != actual:
+            line = text.count("\n", 0, part.start()) + 1
+            differences.append(Difference(line, part.start("body"), part["body"], actual))
+    return differences
+
+
+@pytest.mark.parametrize("page", PAGES, ids=ids)
+def test_generated_parts_are_up_to_date(page: Path) -> None:
+    assert not generated_differences(page.read_text(encoding="utf-8")), (
+        "run: python -m tests.test_docs"
+    )
+
+
+# --- what pages must mention --------------------------------------------------------------
+
+
+def page(name: str) -> str:
+    return (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+def test_every_key_of_the_file_format_is_in_the_reference() -> None:
+    text = page("the-file.md")
+    models = [file_format.File, file_format.Run, file_format.Check, *file_format.INPUTS.values()]
+    models += [file_format.SUBJECTS[kind] for kind in runnable_kinds()]
+    names = {name for model in models for name in model.model_fields}
+    assert not {name for name in names if f"`{name}`" not in text and f"`{name} " not in text}
+
+
+def test_every_command_has_a_section() -> None:
+    group = typer.main.get_command(app)
+    commands = group.commands  # type: ignore[attr-defined]
+    headings = re.findall(r"^## themis (\w+)$", page("command-line.md"), re.MULTILINE)
+    assert sorted(headings) == sorted(commands)
+
+
+def test_every_public_name_is_in_the_python_guide() -> None:
+    text = page("python-api.md")
+    names = [name for name in themis.__all__ if not name.startswith("_")]
+    assert not [name for name in names if not re.search(rf"`(themis\.)?{name}\b", text)]
+
+
+OPAQUE = ("schema.inputs", "schema.constraints", "failures", "timing")  # keys are the user's
+USERS = ("values", "change_from", "change_to", "input", "inputs[]")
+
+
+def paths_in(value: Any, path: str = "") -> Iterator[str]:
+    """Every field of a JSON value, as `scores[].against`."""
+    if isinstance(value, list):
+        if not any(isinstance(each, dict | list) for each in value):
+            return
+        for each in value:
+            yield from paths_in(each, f"{path}[]")
+    elif isinstance(value, dict) and path.split(".")[-1] not in USERS:
+        for key, each in value.items():
+            inner = f"{path}.{key}" if path else key
+            if path == "failures":
+                yield from paths_in(each, "failures.KIND")
+                continue
+            yield inner
+            if inner not in ("schema.inputs", "schema.constraints"):
+                yield from paths_in(each, inner)
+
+
+def documented_fields() -> set[str]:
+    section = page("reading-results.md").split("## The JSON result", 1)[1]
+    return set(re.findall(r"^\| `([\w\[\].]+)` \|", section, re.MULTILINE))
+
+
+def real_fields() -> set[str]:
+    def loan(person: dict[str, Any]) -> bool:
+        if person["savings"] == 7:
+            raise ValueError("no savings of 7")
+        return bool(person["savings"] > (50 if person["race"] == "green" else 60))
+
+    schema = themis.Schema(race=["green", "purple"], savings=range(100)).where("savings != 3")
+    result = themis.Audit(loan, schema, max_failures=0.1).score([["race"]]).to_dict()
+    return set(paths_in(json.loads(json.dumps(result))))
+
+
+def test_every_field_of_the_json_result_is_documented_and_no_other() -> None:
+    assert documented_fields() == real_fields()
+
+
+def test_the_tables_of_coverage_are_what_the_benchmark_computes() -> None:
+    spec = importlib.util.spec_from_file_location("coverage_bench", ROOT / "benchmarks/coverage.py")
+    assert spec is not None
+    assert spec.loader is not None
+    benchmark = importlib.util.module_from_spec(spec)
+    sys.modules["coverage_bench"] = benchmark  # dataclasses look it up
+    spec.loader.exec_module(benchmark)
+    rows = re.findall(
+        r"^\| (\d\d)%, ±0.05 \| ([\d.]+) \| (.*?) \| (.*?) \|$",
+        page("how-it-works.md") + (ROOT / "README.md").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+    assert len(rows) > 12
+    for percent, true_score, certified, published in rows:
+        confidence, p = int(percent) / 100, float(true_score)
+        ours = benchmark.exact_certified(benchmark.ProportionRule(confidence, 0.05), p)
+        paper = benchmark.exact_paper(benchmark.PaperRule(confidence, 0.05), p)
+        for shown, cell in ((certified, ours), (published, paper)):
+            assert shown.replace("*", "") == f"{cell.coverage:.3f} / {cell.executions:,.0f}"
+
+
+# --- links --------------------------------------------------------------------------------
+
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\((?P<target>[^)\s]+)\)")
+
+
+def anchors_of(path: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub and MkDocs make them."""
+    text = FENCE.sub("", path.read_text(encoding="utf-8"))
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", each).strip().lower().replace(" ", "-") for each in headings}
+
+
+@pytest.mark.parametrize("page", LINKED, ids=lambda path: path.name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    for link in LINK.finditer(text):
+        target, _, anchor = unquote(link["target"]).partition("#")
+        if target.startswith(("http://", "https://", "mailto:")):
+            continue
+        path = (page.parent / target).resolve() if target else page
+        assert path.exists(), f"{link[0]} leads nowhere"
+        assert not anchor or anchor in anchors_of(path), f"{link[0]}: no such heading"
+
+
+def test_the_pages_of_the_site_link_only_to_each_other() -> None:
+    for path in DOCS:
+        for link in LINK.finditer(FENCE.sub("", path.read_text(encoding="utf-8"))):
+            target = link["target"].partition("#")[0]
+            assert not target.startswith(".."), f"{path.name}: {target} is not part of the site"
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    listed = re.findall(r"([\w-]+\.md)", (ROOT / "mkdocs.yml").read_text())
+    assert sorted(listed) == [path.name for path in DOCS]
+
+
+def test_no_page_names_a_place_outside_the_repository() -> None:
+    for path in LINKED:
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"(?<![\w.])/work\b|/home/|/tmp/|\.\./shared", text), path.name
+
+
+# --- rewriting ----------------------------------------------------------------------------
+
+
+def rewrite(path: Path) -> None:
+    """Put in what is true: outputs with their times as `…`, and the generated parts."""
+    for pass_ in (generated_differences, snippet_differences):
+        text = path.read_text(encoding="utf-8")
+        for each in sorted(pass_(text), key=lambda each: -each.start):
+            actual = each.actual
+            if pass_ is snippet_differences:
+                if any(line.strip() == "…" for line in each.shown.splitlines()):
+                    print(f"{path.name}:{each.line}: an excerpt, rewrite it by hand:\n{each}")
+                    continue
+                actual = re.sub(r"(< )?\d[\d.]* (s|ms|µs)\b", "…", actual).rstrip() + "\n"
+            print(f"{path.name}:{each.line}: rewritten")
+            text = text[: each.start] + actual + text[each.start + len(each.shown) :]
+        path.write_text(text, encoding="utf-8")
+
+
+def snippet_differences(text: str) -> list[Difference]:
+    with tempfile.TemporaryDirectory() as folder:
+        session = Session(Path(folder).resolve())
+        session.run(text)
+    return session.differences
+
+
+if __name__ == "__main__":
+    for each in itertools.chain(PAGES):
+        rewrite(each)
