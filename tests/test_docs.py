@@ -206,7 +206,8 @@ class Session:
         kept = sys.path.copy(), sys.dont_write_bytecode, os.environ.copy()
         sys.path.insert(0, str(self.folder))
         sys.dont_write_bytecode = True
-        os.environ |= {"COLUMNS": "80", "NO_COLOR": "1"}
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        os.environ |= {"COLUMNS": "80", "NO_COLOR": "1", "PATH": path}
         try:
             with contextlib.chdir(self.folder):
                 yield
@@ -226,10 +227,8 @@ def execute(command: str, words: list[str]) -> tuple[str, int]:
         if result.exception and not isinstance(result.exception, SystemExit):
             raise result.exception
         return result.output, result.exit_code
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "-c", command],
-        env={**os.environ, "PATH": path},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

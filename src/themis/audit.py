@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,16 +15,17 @@ from themis.cache import Cache
 from themis.cache_file import default_path
 from themis.characteristics import Value
 from themis.errors import SubjectError
-from themis.events import Listener, ignore
+from themis.events import Listener, SearchListener, ignore
 from themis.inputs import set_name
 from themis.outcomes import DEFAULT_FAVOURABLE, Labels
 from themis.populations import Population
 from themis.recall import Recall
-from themis.results import CausalScore, GroupScore, Measure, Result, Score
+from themis.results import CausalScore, GroupScore, Measure, Result, Score, SearchResult
 from themis.runner import FIXED_BATCHES, Budget, Runner, TooManyFailuresError
 from themis.sampling import Sampler
 from themis.schema import Schema
 from themis.scores import Scorer
+from themis.searcher import Searcher, SearchPlan
 from themis.settings import Settings, Stopping
 from themis.subjects.base import Subject
 from themis.subjects.loading import subject_from, subject_from_options
@@ -91,6 +92,7 @@ class Audit:
         self.population = Population.of(schema)
         self.sampler = Sampler(self.population, self.runner, seed, listen)
         self._scorer = Scorer(self.sampler)
+        self._searcher = Searcher(self.sampler, self._scorer)
 
     @classmethod
     def from_file(
@@ -185,18 +187,87 @@ class Audit:
         command: str = "score",
     ) -> Result:
         """Several sets and measures within one budget, as one result that can be saved."""
-        started, clock = datetime.now(UTC), time.monotonic()
         columns = [self.schema.columns_of(each) for each in sets]
-        self.runner.start(self._budget(self.settings))
-        scores: list[Score] = []
-        problem, interrupted = None, False
-        try:
+
+        def measure_all(scores: list[Score], _: list[SearchResult]) -> None:
             for each in columns:
                 for measure in measures:
                     score = self._scorer.measure(each, measure, self.settings)
                     scores.append(self._with_commands(score))
                     if scores[-1].stopped == "interrupted":
                         raise KeyboardInterrupt
+
+        return self._run(command, measure_all)
+
+    def search(
+        self,
+        threshold: float,
+        measure: Measure = "causal",
+        among: Iterable[str] | None = None,
+        max_size: int | None = None,
+        *,
+        prune: bool = True,
+        listen: SearchListener | None = None,
+        **settings: Any,
+    ) -> SearchResult:
+        """All minimal sets whose score exceeds a threshold (Def. 3.9).
+
+        `among` restricts the characteristics that sets are made of, `max_size` the sets' size.
+        With the stated confidence the whole answer holds: every found set is above threshold −
+        error, and no set above threshold + error was missed.
+        """
+        own = replace(self.settings, **settings)
+        columns = self._among(among)
+        self.runner.start(self._budget(own))
+        (result,) = self._searcher.search(
+            [measure], threshold, columns, max_size, own, prune=prune, listen=listen
+        )
+        if self.runner.fails_too_often:
+            raise SubjectError(self.runner.failure_message(), result=result)
+        return result
+
+    def search_plan(
+        self, among: Iterable[str] | None = None, max_size: int | None = None
+    ) -> SearchPlan:
+        """How many sets a search would look at, and what that costs at the least."""
+        return self._searcher.plan(self._among(among), max_size, self.settings)
+
+    def search_all(
+        self,
+        threshold: float,
+        measures: Sequence[Measure] = ("causal",),
+        among: Iterable[str] | None = None,
+        max_size: int | None = None,
+        *,
+        prune: bool = True,
+        listen: SearchListener | None = None,
+    ) -> Result:
+        """Searches for several measures within one budget, as one result that can be saved."""
+        columns = self._among(among)
+
+        def find_all(scores: list[Score], searches: list[SearchResult]) -> None:
+            searches += self._searcher.search(
+                measures, threshold, columns, max_size, self.settings, prune=prune, listen=listen
+            )
+            scores += (self._with_commands(s) for each in searches for s in each.minimal_sets)
+            if any(each.stopped == "interrupted" for each in searches):
+                raise KeyboardInterrupt
+
+        return self._run("search", find_all)
+
+    def _among(self, among: Iterable[str] | None) -> tuple[int, ...]:
+        names = self.schema.names if among is None else among
+        return self.schema.columns_of(names, where="--among")
+
+    def _run(self, command: str, work: Callable[[list[Score], list[SearchResult]], None]) -> Result:
+        """Do the work of a command within the budget, and make what it learned a result."""
+        started, clock = datetime.now(UTC), time.monotonic()
+        self.runner.start(self._budget(self.settings))
+        scores: list[Score] = []
+        searches: list[SearchResult] = []
+        problem, interrupted = None, False
+        try:
+            work(scores, searches)
         except TooManyFailuresError as error:
             problem = error
         except KeyboardInterrupt:
@@ -211,7 +282,9 @@ class Audit:
         remarks = [*self._cache_notes, *([] if interrupted else self._start_up_notes())]
         if remarks:
             timing["notes"] = remarks
-        result = self._result(command, tuple(scores), timing, interrupted=interrupted)
+        result = self._result(
+            command, tuple(scores), tuple(searches), timing, interrupted=interrupted
+        )
         if problem is not None or self.runner.fails_too_often:
             raise SubjectError(self.runner.failure_message(), result=result)
         return result
@@ -230,9 +303,16 @@ class Audit:
         return Budget(settings.max_executions, settings.max_seconds)
 
     def _result(
-        self, command: str, scores: tuple[Score, ...], timing: Any, *, interrupted: bool
+        self,
+        command: str,
+        scores: tuple[Score, ...],
+        searches: tuple[SearchResult, ...],
+        timing: Any,
+        *,
+        interrupted: bool,
     ) -> Result:
-        out_of_budget = any(score.stopped == "budget" for score in scores)
+        stops = [each.stopped for each in scores] + [each.stopped for each in searches]
+        out_of_budget = "budget" in stops
         stopped = "interrupted" if interrupted else "budget" if out_of_budget else "done"
         runner = self.runner
         return Result(
@@ -241,6 +321,7 @@ class Audit:
             subject={"kind": runner.subject.kind, "fingerprint": runner.subject.fingerprint()},
             schema=self.schema.to_dict(),
             scores=scores,
+            searches=searches,
             executions=runner.executions,
             cache_hits=runner.cache_hits,
             stopped=stopped,

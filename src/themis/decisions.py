@@ -71,7 +71,7 @@ class ThresholdRule:
     def safe_steps(self, hits: int, misses: int, unknown: int = 0) -> int:
         """How many samples can be drawn at once without missing the earliest possible decision."""
         left = self.max_samples - hits - misses - unknown
-        steps = np.arange(1, max(left, 1) + 1)
+        steps = np.arange(1.0, max(left, 1) + 1)
         above = self._evidence_above(hits + steps, misses + unknown)
         below = self._evidence_below(hits + unknown, misses + steps)
         crossed = (above >= self._bar) | (below >= self._bar)

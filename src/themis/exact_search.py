@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.decisions import Decision
 from themis.exact import Domain
 from themis.lattice import Lattice, members
 from themis.outcomes import FAILED, NO_COUNTERFACTUAL, Labels
@@ -66,7 +67,9 @@ class ExactDecider:
             self.causal(columns) if self.request.measure == "causal" else self.group(columns)
         )
         threshold = self.request.threshold
-        decision = "above" if low > threshold else "below" if high <= threshold else "undecided"
+        decision: Decision = "undecided"
+        if low > threshold or high <= threshold:
+            decision = "above" if low > threshold else "below"
         reason = f"its score is {low:.4g}, exactly"
         if high > low:
             reason = f"its score is between {low:.4g} and {high:.4g}: executions failed"
@@ -80,8 +83,8 @@ class ExactDecider:
         flips = (largest >= 0) & (smallest != largest.view(np.uint8))
         open_rows = (self.cells == FAILED).any(axis=columns) & ~flips
         weights = self.weights.sum(axis=columns)
-        low = float(weights[flips].sum())
-        return low, low + float(weights[open_rows].sum())
+        low = min(float(weights[flips].sum()), 1.0)
+        return low, min(low + float(weights[open_rows].sum()), 1.0)
 
     def group(self, columns: tuple[int, ...]) -> tuple[float, float]:
         """The group score, at least and at most."""

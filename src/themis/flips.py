@@ -98,7 +98,7 @@ class FlipBook:
                 known = self._cells[part].state[start:stop] == FLIP
                 result[: len(known)][known & (result[: len(known)] == UNTRIED)] = FLIP
         exhaustive = self._cell(mask).complete
-        steps = [(mask, FIRST_TRIES)] if exhaustive else [(mask, SAMPLE_TRIES)]
+        steps: list[tuple[int, int | None]] = [(mask, FIRST_TRIES if exhaustive else SAMPLE_TRIES)]
         steps += [(part, None) for part in parts] if exhaustive else []
         for part, limit in steps:
             self._advance(part, result, start, stop, limit)
@@ -127,7 +127,9 @@ class FlipBook:
                 rows = self._rows(part, places)
                 own = np.arange(len(places))
                 first.append(rows.codes)
-                second.append(rows.inputs(cell.variants, own, cell.flip_place[places]))
+                second.append(
+                    rows.inputs(cell.variants, own, cell.flip_place[places].astype(np.int64))
+                )
                 outputs.append(np.stack([self.outputs[places], cell.flip_output[places]], axis=1))
         if not first:
             return (), (), ()
@@ -241,7 +243,7 @@ class FlipBook:
         return np.lexsort((points, -cell.hits[side]))
 
     def _try(self, cell: _Cell, mask: int, places: Places, number: int, limit: int | None) -> None:
-        """Try variants in one order, ever more at a time, until each input has flipped or is done."""
+        """Try variants in one order, ever more at a time, until each input flips or is done."""
         order = cell.orders[number]
         end = len(order) if cell.complete else min(len(order), SAMPLE_TRIES)
         for place, size in _waves(end if limit is None else min(limit, end)):

@@ -230,9 +230,12 @@ class Result:
     failures: Mapping[str, Any]
     notes: tuple[str, ...] = ()
     timing: Mapping[str, Any] = field(default_factory=dict)
+    searches: tuple[SearchResult, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON result, format 1."""
+        found = [each.to_dict() for each in self.searches]
+        searched = {"search": found[0] if len(found) == 1 else found} if found else {}
         return {
             "themis": __version__,
             "format": 1,
@@ -247,6 +250,7 @@ class Result:
             "notes": list(self.notes),
             "timing": dict(self.timing),
             "scores": [score.to_dict() for score in self.scores],
+            **searched,
         }
 
     def _repr_html_(self) -> str:

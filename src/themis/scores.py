@@ -47,6 +47,12 @@ class Scorer:
             return measure_causal(self.sampler, variants, settings)
         return measure_group(self.sampler, variants, settings)
 
+    def run_all(self) -> Domain | None:
+        """The whole domain, run once; None when the budget ends before."""
+        if self._domain is None:
+            self._domain = run_domain(self.sampler)
+        return self._domain
+
     def _whole_domain(self, assignments: Assignments, settings: Settings) -> Domain | None:
         """All outputs, if running everything costs no more than sampling might."""
         if not can_be_exact(self.sampler, assignments):
@@ -59,7 +65,7 @@ class Scorer:
                 return None
             if not self._has_time_for(size):
                 return None
-            self._domain = run_domain(self.sampler)
+            return self.run_all()
         return self._domain
 
     def _has_time_for(self, executions: int) -> bool:

@@ -53,7 +53,6 @@ class Search:
     settings: Settings
     decider: Decider
     lattice: Lattice
-    scope: str = "sampled"
     known_below: Border | None = None  # of the causal search, where group ≤ causal holds
     listen: SearchListener | None = None
     border: Border = field(default_factory=Border)
@@ -168,10 +167,12 @@ class CausalDecider:
 
     def decide(self, mask: int, delta: float) -> TestedSet:
         rule = ThresholdRule(self.search.threshold, self.settings.error, delta)
+        own = sum(1 << self.search.columns[place] for place in members(mask))
         hits = misses = unknown = 0
         while not rule.is_over(hits, misses, unknown):
             used = hits + misses + unknown
-            states = self.book.states(mask, used, used + rule.safe_steps(hits, misses, unknown))
+            steps = rule.safe_steps(hits, misses, unknown)
+            states = self.book.states(own, used, used + steps)
             hits += int((states == FLIP).sum())
             misses += int((states == CONSTANT).sum())
             unknown += int((states == UNKNOWN).sum())
@@ -180,8 +181,7 @@ class CausalDecider:
         reason = f"{hits} of {samples} inputs flip"
         if unknown:
             reason += f", {unknown} could not be settled"
-        names = self.book.names(mask)
-        return TestedSet(names, decision, reason, samples, hits / samples)
+        return TestedSet(self.book.names(own), decision, reason, samples, hits / samples)
 
 
 @dataclass
@@ -203,7 +203,8 @@ class GroupDecider:
         source, labels = group_source(self.sampler, variants)
         rule = GroupRule(1.0 - delta, self.settings.error, decide_below=limits.ceiling)
         state = rule.start(len(labels))
-        count, decision = 0, "undecided"
+        count = 0
+        decision: Decision = "undecided"
         names = variants.assignments.names
         while decision == "undecided":
             target = max(GROUP_FIRST_ROWS, int(count * GROUP_GROWTH) + 1)
@@ -230,25 +231,3 @@ def _group_decision(low: float, high: float, limits: ThresholdRule, *, complete:
     if not complete:
         return "undecided"
     return "below" if high < limits.ceiling else "undecided"
-
-
-def make_search(
-    sampler: Sampler,
-    request: SearchRequest,
-    settings: Settings,
-    *,
-    book: FlipBook | None,
-    known_below: Border | None = None,
-    listen: SearchListener | None = None,
-) -> Search:
-    """The search for a request; causal ones share what the flip book knows."""
-    schema = sampler.population.schema
-    cap = SEARCH_ASSIGNMENTS if request.measure == "causal" else settings.max_assignments
-    levels = tuple(len(schema.characteristics[c].possible_levels) for c in request.columns)
-    lattice = Lattice(levels, request.max_size, cap)
-    if request.measure == "causal":
-        assert book is not None
-        decider: Decider = CausalDecider(book, request, settings)
-    else:
-        decider = GroupDecider(sampler, request, settings)
-    return Search(sampler, request, settings, decider, lattice, known_below, listen)

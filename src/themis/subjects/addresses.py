@@ -20,7 +20,7 @@ from themis.subjects.templates import Piece, Place, Template, TemplateWriter, Va
 
 WHERE = "subject.url"
 
-_AUTHORITY = re.compile(r"(https?://)(?:([^/?#]*)@)?([^/?#]*)", re.IGNORECASE)
+_AUTHORITY = re.compile(r"([a-z][a-z\d+.-]*://)(?:([^/?#]*)@)?([^/?#]*)", re.IGNORECASE)
 _PARAMETER = re.compile(r"(?<=[?&])([^=&#{}]+)=([^&#{}]+)(?=[&#]|$)")
 _MARKS = "%/:=&?~#+!$,;'@()*[]|"  # what has a meaning in an address, and stays as it is
 

@@ -1,0 +1,174 @@
+"""Runs a whole search: the procedure, the order of measures, scores of what it finds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from themis.errors import Mistake, RequestError
+from themis.events import SearchListener
+from themis.exact_search import ExactDecider, is_cheaper
+from themis.flips import FlipBook
+from themis.lattice import Border, Lattice
+from themis.paper_search import paper_search
+from themis.results import Measure, Score, SearchResult
+from themis.sampling import Sampler
+from themis.scores import Scorer
+from themis.search import (
+    SEARCH_ASSIGNMENTS,
+    CausalDecider,
+    Decider,
+    GroupDecider,
+    Search,
+    SearchRequest,
+)
+from themis.search_estimates import estimate_found
+from themis.settings import Settings
+
+ROWS_AT_LEAST = 8  # a set far from the threshold is decided with about this many rows
+LISTED = 100_000  # sets looked at for an estimate of the cost
+
+
+@dataclass(frozen=True)
+class SearchPlan:
+    """What a search may cost, before it starts."""
+
+    sets: int
+    executions_at_least: int  # if every set is far from the threshold and nothing is pruned late
+    complete: bool  # whether all sets were counted
+
+
+class Searcher:
+    """Searches within one run; what one search learned is free for the next."""
+
+    def __init__(self, sampler: Sampler, scorer: Scorer) -> None:
+        self.sampler = sampler
+        self.scorer = scorer
+        everything = tuple(range(len(sampler.population.schema)))
+        self.book = FlipBook(sampler, everything, cap=SEARCH_ASSIGNMENTS)
+        self._answers: dict[object, tuple[SearchResult, ...]] = {}
+
+    def search(
+        self,
+        measures: Sequence[Measure],
+        threshold: float,
+        columns: tuple[int, ...],
+        max_size: int | None,
+        settings: Settings,
+        *,
+        prune: bool = True,
+        listen: SearchListener | None = None,
+    ) -> tuple[SearchResult, ...]:
+        """All minimal sets above the threshold, per measure; one guarantee for all of them."""
+        check_request(threshold, max_size)
+        size = min(max_size or len(columns), len(columns))
+        key = (tuple(measures), threshold, columns, size, prune, settings)
+        if key in self._answers:
+            return tuple(_asked_again(each) for each in self._answers[key])
+        results: list[SearchResult] = []
+        causal_border: Border | None = None
+        for measure in measures:
+            before = self.sampler.runner.executions
+            request = SearchRequest(measure, threshold, columns, size, 1 / len(measures))
+            if settings.stopping == "paper":
+                results.append(paper_search(self.sampler, request, settings, prune=prune))
+                continue
+            search = self._make(request, settings, causal_border, listen)
+            result = self._estimated(search, search.run(), settings)
+            spent = self.sampler.runner.executions - before
+            results.append(replace(result, executions=spent))
+            if measure == "causal":
+                causal_border = search.border
+        answer = tuple(results)
+        if all(each.stopped == "done" for each in answer):
+            self._answers[key] = answer
+        return answer
+
+    def plan(
+        self, columns: tuple[int, ...], max_size: int | None, settings: Settings
+    ) -> SearchPlan:
+        """How many sets there are, and what deciding them costs at the least."""
+        lattice = self._lattice(
+            columns, min(max_size or len(columns), len(columns)), "causal", settings
+        )
+        executions = number = 0
+        for number, mask in enumerate(lattice.by_size(), start=1):
+            executions += ROWS_AT_LEAST * lattice.cost(mask)
+            if number >= LISTED:
+                break
+        size = self.sampler.population.size or math.inf
+        return SearchPlan(lattice.total, int(min(executions, size)), number == lattice.total)
+
+    def _lattice(
+        self, columns: tuple[int, ...], max_size: int, measure: Measure, settings: Settings
+    ) -> Lattice:
+        schema = self.sampler.population.schema
+        levels = tuple(len(schema.characteristics[c].possible_levels) for c in columns)
+        cap = SEARCH_ASSIGNMENTS if measure == "causal" else settings.max_assignments
+        return Lattice(levels, max_size, cap)
+
+    def _make(
+        self,
+        request: SearchRequest,
+        settings: Settings,
+        causal_border: Border | None,
+        listen: SearchListener | None,
+    ) -> Search:
+        lattice = self._lattice(request.columns, request.max_size, request.measure, settings)
+        sampler = self.sampler
+        known = causal_border if not sampler.population.schema.constraints else None
+        if is_cheaper(sampler, lattice, request.columns):
+            domain = self.scorer.run_all()
+            if domain is not None:
+                exact = ExactDecider.of(sampler, domain, request)
+                return Search(sampler, request, settings, exact, lattice, None, listen)
+        decider: Decider = GroupDecider(sampler, request, settings)
+        if request.measure == "causal":
+            decider = CausalDecider(self.book, request, settings)
+        return Search(sampler, request, settings, decider, lattice, known, listen)
+
+    def _estimated(self, search: Search, result: SearchResult, settings: Settings) -> SearchResult:
+        """The result with scores of the found sets; those that the budget does not reach lack."""
+        scores: list[Score] = []
+        for names in result.found if result.stopped == "done" else ():
+            columns = self.sampler.population.schema.columns_of(names)
+            if isinstance(search.decider, CausalDecider):
+                mask = sum(1 << column for column in columns)
+                scores.append(estimate_found(self.sampler, self.book, mask, settings))
+            else:
+                scores.append(self.scorer.measure(columns, result.measure, settings))
+            if scores[-1].stopped == "interrupted":
+                break
+        return replace(result, minimal_sets=tuple(scores))
+
+
+def check_request(threshold: float, max_size: int | None) -> None:
+    """Raise RequestError with all that is wrong with a request for a search."""
+    mistakes = list(_mistakes(threshold, max_size))
+    if mistakes:
+        raise RequestError(mistakes)
+
+
+def _mistakes(threshold: float, max_size: int | None) -> Iterator[Mistake]:
+    if isinstance(threshold, bool) or not 0 < threshold < 1:
+        yield Mistake(
+            "threshold",
+            "--threshold",
+            f"must lie between 0 and 1, got {threshold!r}",
+            "write 0.1 for 10 %",
+        )
+    if max_size is not None and max_size < 1:
+        yield Mistake(
+            "max-size",
+            "--max-size",
+            f"must be at least 1, got {max_size!r}",
+            "leave it out for sets of any size",
+        )
+
+
+def _asked_again(result: SearchResult) -> SearchResult:
+    scores = tuple(replace(each, executions=0) for each in result.minimal_sets)
+    return replace(
+        result, minimal_sets=scores, executions=0, cache_hits=result.cache_hits + result.executions
+    )
