@@ -5,6 +5,7 @@
 One process measures a group score of a worker that decides lists of inputs, until the budget ends;
 a second one asks the same again, and finds every batch in the cache. Memory is the peak of the
 process and of its worker together; growth is from 10⁵ executions on. `--quick` runs a tenth.
+Linux only: the worker reads its peak from /proc, where that of its parent is not counted.
 """
 
 from __future__ import annotations
@@ -33,13 +34,15 @@ def decide(people):
     ]
 
 serve(decide, batch=True)
+with open("/proc/self/status") as status, open(__file__ + ".memory", "w") as file:
+    file.write(next(line.split()[1] for line in status if line.startswith("VmHWM")))
 """
 SCHEMA = themis.Schema(
     race=["green", "purple"],
     sex=["female", "male"],
     income=range(100),
     years=range(40),
-    amount=themis.Integers(1_000, 100_000),
+    amount=themis.Integers(1_000, 60_000),
 )
 
 
@@ -50,7 +53,7 @@ def measure(folder: Path, executions: int) -> dict[str, Any]:
     def listen(event: themis.Progress) -> None:
         nonlocal early
         if event.executions <= EARLY or not early:
-            early = memory(resource.RUSAGE_SELF)
+            early = memory()
 
     subject = WorkerSubject(SCHEMA, [sys.executable, str(folder / "worker.py")])
     audit = themis.Audit(
@@ -61,7 +64,9 @@ def measure(folder: Path, executions: int) -> dict[str, Any]:
     with audit:
         score = audit.group("race")
     seconds = time.perf_counter() - started
-    own, workers = memory(resource.RUSAGE_SELF), memory(resource.RUSAGE_CHILDREN)
+    own = memory()
+    said = folder / "worker.py.memory"
+    workers = 1024 * int(said.read_text()) if score.executions else 0
     return {
         "executions": score.executions,
         "hits": score.cache_hits,
@@ -72,10 +77,9 @@ def measure(folder: Path, executions: int) -> dict[str, Any]:
     }
 
 
-def memory(whose: int) -> int:
-    """The peak of resident memory in bytes."""
-    unit = 1024 if sys.platform == "linux" else 1
-    return unit * resource.getrusage(whose).ru_maxrss
+def memory() -> int:
+    """The peak of this process's memory in bytes."""
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def in_own_process(folder: Path, executions: int) -> dict[str, Any]:
@@ -95,6 +99,7 @@ def compare(executions: int) -> bool:
         second = in_own_process(folder, executions)
     assert first["score"] == second["score"]
     count, again = first["executions"], second["seconds"]
+    ratio = first["seconds"] / again
     rows = [
         ("executions", f"{count:,}", f"{executions:,}", count > 0.99 * executions),
         ("seconds, running", f"{first['seconds']:.1f}", "", True),
@@ -104,7 +109,7 @@ def compare(executions: int) -> bool:
         ("bytes on disk per run", f"{size / count:.2f}", "≤ 2", size <= 2 * count),
         ("seconds, from the cache", f"{again:.2f}", "", True),
         ("executions, from the cache", f"{second['executions']:,}", "0", not second["executions"]),
-        ("times as fast", f"{first['seconds'] / again:.0f}", "≥ 20", first["seconds"] >= 20 * again),
+        ("times as fast", f"{ratio:.0f}", "≥ 20", ratio >= 20),
         ("memory from the cache, MB", f"{second['memory'] / 1e6:.0f}", "< 150",
          second["memory"] < 150e6),
     ]  # fmt: skip

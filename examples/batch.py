@@ -25,4 +25,5 @@ if __name__ == "__main__":
     print(f"causal score {score.score:.4f}, between {score.low:.4f} and {score.high:.4f}")
     print(f"{score.executions:,} executions")
     for harm in score.direction:
-        print(f"{harm.change_from} → {harm.change_to}: {harm.lost:.2%} lose, {harm.gained:.2%} gain")
+        change = f"{harm.change_from['race']} → {harm.change_to['race']}"
+        print(f"{change}: {harm.lost:.2%} lose, {harm.gained:.2%} gain")

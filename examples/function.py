@@ -22,7 +22,7 @@ if __name__ == "__main__":
     audit = themis.Audit(hire, schema, favourable=["invite"], error=0.02, seed=1)
     for name in ("sex", "race", "age"):
         causal, group = audit.causal(name), audit.group(name)
-        print(f"{name}: causal {causal.score:.3f} ({causal.low:.3f} to {causal.high:.3f}), ", end="")
-        print(f"group {group.score:.3f} ({group.low:.3f} to {group.high:.3f})")
+        print(f"{name}: causal between {causal.low:.3f} and {causal.high:.3f}, ", end="")
+        print(f"group between {group.low:.3f} and {group.high:.3f}")
     favoured, other = audit.causal("sex").witnesses[0].inputs
     print(f"invited:  {favoured}\nrejected: {other}")

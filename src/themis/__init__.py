@@ -23,8 +23,17 @@ if TYPE_CHECKING:
         SubjectError,
         ThemisError,
     )
-    from themis.events import Progress
-    from themis.results import CausalScore, Group, GroupScore, Harm, Result, Witness
+    from themis.events import Progress, SearchProgress
+    from themis.results import (
+        CausalScore,
+        Group,
+        GroupScore,
+        Harm,
+        Result,
+        SearchResult,
+        TestedSet,
+        Witness,
+    )
     from themis.schema import Schema
     from themis.subjects.functions import InputTable
     from themis.subjects.loading import batch, keywords
@@ -46,7 +55,10 @@ __all__ = [
     "Result",
     "Schema",
     "SchemaError",
+    "SearchProgress",
+    "SearchResult",
     "SubjectError",
+    "TestedSet",
     "ThemisError",
     "Values",
     "Witness",
@@ -67,8 +79,17 @@ _HOMES = {
         "SubjectError",
         "ThemisError",
     ),
-    "themis.events": ("Progress",),
-    "themis.results": ("CausalScore", "Group", "GroupScore", "Harm", "Result", "Witness"),
+    "themis.events": ("Progress", "SearchProgress"),
+    "themis.results": (
+        "CausalScore",
+        "Group",
+        "GroupScore",
+        "Harm",
+        "Result",
+        "SearchResult",
+        "TestedSet",
+        "Witness",
+    ),
     "themis.schema": ("Schema",),
     "themis.subjects.functions": ("InputTable",),
     "themis.subjects.loading": ("batch", "keywords"),

@@ -187,7 +187,7 @@ class BatchRecords:
 
     def __init__(self, cache: Cache, schema: Schema) -> None:
         self._cache = cache
-        self._dtype = schema.dtype
+        self._dtypes = [np.min_scalar_type(each.size - 1) for each in schema]
         self._domain = b"\n".join(map(_describe, schema))
 
     def find(self, subject: int, codes: NDArray[Any]) -> Found:
@@ -206,8 +206,8 @@ class BatchRecords:
 
     def _key(self, codes: NDArray[Any]) -> bytes:
         digest = hashlib.blake2b(self._domain, digest_size=KEY_BYTES)
-        for column in range(codes.shape[1]):
-            digest.update(np.ascontiguousarray(codes[:, column], dtype=self._dtype).data)
+        for column, dtype in enumerate(self._dtypes):  # as small as can be: half the time is here
+            digest.update(np.ascontiguousarray(codes[:, column], dtype=dtype).data)
         return digest.digest()
 
 

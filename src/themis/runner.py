@@ -30,7 +30,7 @@ EARLY_FAILURES = 10  # this many failures above the limit end a run early
 # Subjects outside of this process: inputs run together. Fixed, so that a run that goes on from
 # what a cache holds meets the very same batches, whatever the speed. A batch of commands is small:
 # its results are stored at its end, and an interrupt loses them.
-FIXED_BATCHES = {"command": 32, "http": 256, "worker": BATCH}
+FIXED_BATCHES = {"command": 32, "http": 256, "worker": 8_192}
 JOB_BATCH = 2  # but at least so many commands for each job
 
 NOTHING: Cells = np.empty(0, dtype=np.int8)

@@ -107,21 +107,19 @@ class AnswerReader:
             return [_decision(text.strip(), "the answer")]
         document = _parse(text)
         if count is None:
-            return [self._single(document)]
+            found = resolve_pointer(document, self.answer)
+            return [_decision(found, self.answer or "the answer")]
         listed = resolve_pointer(document, self._list)
         if not isinstance(listed, list):
             shown = shorten(json.dumps(listed))
             raise ValueError(f"{self._list or 'the answer'} is not a list of outputs: {shown}")
         if len(listed) != count:
             raise ValueError(f"the answer has {len(listed)} outputs for {count} inputs")
+        if not self._inner and set(map(type, listed)) <= {int, bool}:
+            return listed  # the usual case, without a call for each
         return [self._item(each) for each in listed]
 
-    def _single(self, document: Any) -> Any:
-        return _decision(resolve_pointer(document, self.answer), self.answer or "the answer")
-
     def _item(self, each: Any) -> Any:
-        if not self._inner and isinstance(each, str | int):
-            return each
         try:
             found = resolve_pointer(each, self._inner)
             return _decision(found, self.answer or "an output")

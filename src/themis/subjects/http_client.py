@@ -94,8 +94,11 @@ class Client:
             host, count = self._target.host, self._silent
             return Failure(TRANSPORT, f"not sent: the last {count} requests to {host} all failed")
         for attempt in range(self._limits.retries + 1):
-            await self._pace.turn()
-            outcome = await self._attempt(url, body, limit)
+            if self._pace.matters:
+                await self._pace.turn()
+            outcome = await self._request(url, body, limit)
+            if isinstance(outcome, Reply) and outcome.status in REDIRECTS:
+                outcome = await self._follow(url, outcome, body, limit)
             if isinstance(outcome, Reply):
                 self._reached = True
                 if outcome.status not in RETRYABLE:
@@ -113,26 +116,31 @@ class Client:
             return Failure(outcome.kind, f"{outcome.message}{times}")
         raise AssertionError("the last attempt returns or raises")
 
-    async def _attempt(self, url: URL, body: bytes | None, limit: int) -> Reply | _Trouble:
-        """One request, and where redirects are followed those behind it."""
+    async def _follow(
+        self, url: URL, reply: Reply, body: bytes | None, limit: int
+    ) -> Reply | _Trouble:
+        """Where redirects lead, as far as they are followed."""
         for _ in range(REDIRECT_LIMIT):
+            following = _following(url, reply.location) if self._limits.follow_redirects else None
+            if following is None or (reply.status < 307 and self._target.method != "GET"):
+                return reply
+            url = following
             outcome = await self._request(url, body, limit)
             if isinstance(outcome, _Trouble) or outcome.status not in REDIRECTS:
                 return outcome
-            following = _following(url, outcome.location) if self._limits.follow_redirects else None
-            if following is None or (outcome.status < 307 and self._target.method != "GET"):
-                return outcome
-            url = following
-        return outcome
+            reply = outcome
+        return reply
 
     async def _request(self, url: URL, body: bytes | None, limit: int) -> Reply | _Trouble:
         assert self._thread is not None
-        session = self._thread.session
+        session, method = self._thread.session, self._target.method
         try:
-            async with session.request(
-                self._target.method, url, data=body, allow_redirects=False
-            ) as response:
+            response = await session.request(method, url, data=body, allow_redirects=False)
+            try:
                 return await _read(response, limit)
+            except BaseException:
+                response.close()
+                raise
         except (OSError, _aiohttp().ClientError) as error:  # TimeoutError is an OSError
             return self._trouble(error)
 
@@ -198,29 +206,27 @@ class _Trouble:
 
 async def _read(response: aiohttp.ClientResponse, limit: int) -> Reply:
     """The reply, with no more of its body than the limit."""
-    headers, length = response.headers, response.content_length
-    whole = True
-    if length is not None and length <= limit and "Content-Encoding" not in headers:
-        body = await response.read()
+    headers, status = response.headers, response.status
+    length = headers.get("Content-Length", "")
+    if length.isdecimal() and int(length) <= limit and "Content-Encoding" not in headers:
+        body, whole = await response.read(), True
     else:
-        parts, size = [], 0
-        async for part in response.content.iter_any():
-            parts.append(part)
-            size += len(part)
-            if size > limit:
-                whole = False
-                response.close()
-                break
-        body = b"".join(parts)[:limit]
-    if response.status < 300:
-        return Reply(response.status, body, whole)
-    return Reply(
-        response.status,
-        body,
-        whole,
-        location=headers.get("Location", ""),
-        retry_after=headers.get("Retry-After", ""),
-    )
+        body, whole = await _read_bounded(response, limit)
+    if status < 300:
+        return Reply(status, body, whole)
+    location, retry_after = headers.get("Location", ""), headers.get("Retry-After", "")
+    return Reply(status, body, whole, location=location, retry_after=retry_after)
+
+
+async def _read_bounded(response: aiohttp.ClientResponse, limit: int) -> tuple[bytes, bool]:
+    """A body of unknown length up to the limit, and whether that is all of it."""
+    body = bytearray()
+    async for part in response.content.iter_any():
+        body += part
+        if len(body) > limit:
+            response.close()
+            return bytes(body[:limit]), False
+    return bytes(body), True
 
 
 def _worth_retrying(outcome: Reply | _Trouble, *, patient: bool) -> bool:

@@ -36,22 +36,32 @@ class Exchange:
         self.inputs_per_request = sys.maxsize  # as far as the service let us know
         self._client, self._requests, self._reader = client, requests, reader
         self._urls = _addresses(requests, codes)
-        self._rows = None if requests.body is None else requests.body.row.render(codes)
+        self._codes = codes
+        self._bodies: list[bytes] | None = None
+        if requests.body is not None and not requests.many:
+            self._bodies = [requests.body.join([row]) for row in requests.body.row.render(codes)]
         self._culprits = 0
 
     async def ask(self, place: int) -> None:
         """Send one input in a request of its own."""
         url = self._urls[place if len(self._urls) > 1 else 0]
-        reply = await self._client.send(url, self._body(place, place + 1), limit=ANSWER_LIMIT)
-        self._note(place, self._outcome(reply))
+        body = None if self._bodies is None else self._bodies[place]
+        outcome = self._outcome(await self._client.send(url, body, limit=ANSWER_LIMIT))
+        if isinstance(outcome, Failure):
+            self.failures[place] = outcome
+        else:
+            self.outputs[place] = outcome
 
     async def settle(self, places: range) -> None:
         """Send these inputs as a list; one that makes it fail is found by halving the list."""
-        pending = [places]
+        template = self._requests.body
+        assert template is not None
+        rows = template.row.render(self._codes[places.start : places.stop])
+        pending = [range(len(rows))]
         while pending:
             part = pending.pop()
             limit = ANSWER_LIMIT + ANSWER_LIMIT_PER_INPUT * (len(part) - 1)
-            body, alone = self._body(part.start, part.stop), len(part) == 1
+            body, alone = template.join(rows[part.start : part.stop]), len(part) == 1
             reply = await self._client.send(self._urls[0], body, limit=limit, patient=alone)
             outcomes = self._outcomes(reply, len(part))
             if isinstance(outcomes, Failure):
@@ -61,19 +71,14 @@ class Exchange:
                     continue
                 self._culprits += 1
                 outcomes = [outcomes] * len(part)
-            for place, outcome in zip(part, outcomes, strict=True):
-                self._note(place, outcome)
+            self._note(places.start + part.start, outcomes)
 
-    def _body(self, start: int, stop: int) -> bytes | None:
-        if self._rows is None or self._requests.body is None:
-            return None
-        return self._requests.body.join(self._rows[start:stop])
-
-    def _note(self, place: int, outcome: Any) -> None:
-        if isinstance(outcome, Failure):
-            self.failures[place] = outcome
-        else:
-            self.outputs[place] = outcome
+    def _note(self, start: int, outcomes: Sequence[Any]) -> None:
+        """Keep the outcomes of a list whose first input stands at `start`."""
+        self.outputs[start : start + len(outcomes)] = outcomes
+        for place, outcome in enumerate(outcomes, start):
+            if isinstance(outcome, Failure):
+                self.outputs[place], self.failures[place] = None, outcome
 
     def _outcome(self, reply: Reply | Failure) -> Any:
         """The output for one input, or why there is none."""

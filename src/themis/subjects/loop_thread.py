@@ -55,6 +55,10 @@ class LoopThread:
         """Close the session and end the thread, unless they are those of a parent process."""
         if self.owner != os.getpid() or self._loop.is_closed():
             return
+        if threading.current_thread() is self._thread:  # a collector's turn may come anywhere
+            task = self._loop.create_task(self.session.close())
+            task.add_done_callback(lambda _: self._loop.stop())
+            return
         closing = asyncio.run_coroutine_threadsafe(self.session.close(), self._loop)
         with contextlib.suppress(TimeoutError):
             closing.result(CLOSE_SECONDS)

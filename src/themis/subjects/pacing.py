@@ -23,6 +23,11 @@ class Pace:
         self._resume = 0.0
         self._random = random.Random(seed)
 
+    @property
+    def matters(self) -> bool:
+        """Whether a request may have to wait at all."""
+        return self._interval > 0 or self._resume > 0
+
     async def turn(self) -> None:
         """Wait until one more request may be sent."""
         while True:

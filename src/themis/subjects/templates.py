@@ -75,7 +75,7 @@ class Body:
     after: bytes = b""
 
     def join(self, rows: Sequence[bytes]) -> bytes:
-        """The body of one request for these inputs."""
+        """The body of one request for these inputs; for a single one, if it carries no list."""
         return self.before + self.between.join(rows) + self.after
 
 
