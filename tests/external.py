@@ -1,0 +1,114 @@
+"""Projects whose subject is a program: it notes every execution in a file beside it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from themis.cache_contents import CachedSubject, read_contents
+from themis.cache_file import default_path
+
+INPUTS = """\
+race = { values = ["green", "purple"], protected = true }
+sex = { values = ["f", "m"] }
+income = { min = 0, max = 99 }
+savings = { min = 0, max = 999999 }
+"""
+DECIDE = 'if [ "$3" -ge 30 ] && [ "$1$4" != "purple$4" -o "$3" -ge 60 ]; then echo 1; else echo 0; fi'
+RACE = ("--against", "race")
+
+
+def write_command(
+    folder: Path, *, before: str = "", options: str = "", run: str = "", decide: str = DECIDE
+) -> Path:
+    """A shell script as subject; `before` runs first, with the values in $1, $2, …"""
+    script = f'#!/bin/sh\n{before}\necho "$*" >> "$0.log"\n{decide}\n'
+    (folder / "loan.sh").write_text(script)
+    head = f'kind = "command"\ncommand = ["sh", "{folder}/loan.sh"]\n'
+    return _write_config(folder, head + options, run)
+
+
+WORKER = """\
+import os, sys, time
+from themis.worker import serve
+
+def decide(person):
+    {before}
+    with open(sys.argv[0] + ".log", "a") as file:
+        file.write(" ".join(map(str, person.values())) + "\\n")
+    return int(person["income"] >= (30 if person["race"] == "green" else 60))
+
+serve(decide)
+"""
+
+
+def write_worker(folder: Path, *, before: str = "pass", options: str = "", run: str = "") -> Path:
+    """A Python worker as subject; `before` is a statement that runs first, about a `person`."""
+    (folder / "loan.py").write_text(WORKER.replace("{before}", before))
+    head = f'kind = "worker"\ncommand = ["{sys.executable}", "{folder}/loan.py"]\n'
+    return _write_config(folder, head + options, run)
+
+
+def _write_config(folder: Path, subject: str, run: str) -> Path:
+    path = folder / "themis.toml"
+    path.write_text(
+        f'version = 1\n[subject]\n{subject}\nfavourable = ["1", 1]\n[inputs]\n{INPUTS}\n'
+        f"[run]\nseed = 5\n{run}\n"
+    )
+    return path
+
+
+def ran(folder: Path) -> list[str]:
+    """The inputs of all executions so far."""
+    logs = list(folder.glob("loan.*.log"))
+    return logs[0].read_text().splitlines() if logs else []
+
+
+def stored(folder: Path) -> int:
+    """How many decisions the cache holds."""
+    return sum(each.decisions for each in subjects(folder))
+
+
+def subjects(folder: Path) -> tuple[CachedSubject, ...]:
+    """What the cache holds."""
+    return read_contents(default_path(folder)).subjects
+
+
+def start(*arguments: str, **options: Any) -> subprocess.Popen[str]:
+    """The command in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "themis", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def finish(process: subprocess.Popen[str], *, expect: int = 0) -> tuple[str, str]:
+    """What the command printed, once it has ended as expected."""
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == expect, stderr
+    assert "Traceback" not in stderr
+    return stdout, stderr
+
+
+def wait_until(condition: Any, seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def lasting(result: Any) -> Any:
+    """A result without what may differ from run to run."""
+    if isinstance(result, str):
+        return lasting(json.loads(result))
+    if isinstance(result, dict):
+        passing = ("timing", "executions", "cache_hits")
+        return {name: lasting(each) for name, each in result.items() if name not in passing}
+    return [lasting(each) for each in result] if isinstance(result, list) else result

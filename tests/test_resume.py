@@ -1,0 +1,186 @@
+"""Does a run that was killed, interrupted or disturbed end in the very same result?"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.external import (
+    RACE,
+    finish,
+    lasting,
+    ran,
+    start,
+    stored,
+    subjects,
+    wait_until,
+    write_command,
+    write_worker,
+)
+
+Writer = Callable[..., Path]
+
+NARROW = "error = 0.06\nconfidence = 0.95"
+SLOW = {write_command: "sleep 0.005", write_worker: "time.sleep(0.0005)"}
+
+
+def uninterrupted(folder: Path, write: Writer, **options: str) -> tuple[dict[str, object], int]:
+    """What a run without disturbance gives, and how often it executes the subject."""
+    other = folder / "undisturbed"
+    other.mkdir()
+    config = write(other, **options)
+    result = json.loads(finish(start("score", str(config), "--json"))[0])
+    executions = result["executions"]
+    assert executions == len(ran(other)) == stored(other)
+    return result, executions
+
+
+def same(mine: str, expected: dict[str, object]) -> bool:
+    """The same but for the place of the program and for what may differ."""
+    first, second = lasting(mine), lasting(expected)
+    for each in (first, second):
+        del each["subject"]["fingerprint"]
+    text = json.dumps(second).replace("/undisturbed", "")
+    return json.dumps(first) == text
+
+
+# kill -9 ----------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("write", "kills", "run"),
+    [(write_command, 8, NARROW), (write_worker, 6, "error = 0.02\nconfidence = 0.95")],
+    ids=["command", "worker"],
+)
+def test_killed_runs_end_in_the_same_result(
+    tmp_path: Path, write: Writer, kills: int, run: str
+) -> None:
+    expected, total = uninterrupted(tmp_path, write, run=run)
+    config = write(tmp_path, run=run, before=SLOW[write])
+    rng = random.Random(7)
+    for kill in range(kills):
+        before = len(ran(tmp_path))
+        process = start("score", str(config), "--json")
+        wanted = before + rng.randrange(1, total // kills)
+        wait_until(lambda at=wanted, it=process: len(ran(tmp_path)) >= at or it.poll() is not None)
+        time.sleep(rng.random() * 0.03)
+        process.kill()
+        process.communicate()
+        assert stored(tmp_path) <= len(set(ran(tmp_path)))
+        assert process.returncode == -signal.SIGKILL, f"it ended by itself after {kill} kills"
+    known, lines = stored(tmp_path), len(ran(tmp_path))
+    result = finish(start("score", str(config), "--json"))[0]
+    assert same(result, expected)
+    assert json.loads(result)["executions"] == len(ran(tmp_path)) - lines == total - known
+    assert stored(tmp_path) == total == len(set(ran(tmp_path)))
+    assert known > 0
+
+
+def test_kill_while_nothing_is_stored_yet_loses_nothing(tmp_path: Path) -> None:
+    expected, total = uninterrupted(tmp_path, write_command, run=NARROW)
+    config = write_command(tmp_path, run=NARROW)
+    folder = tmp_path / ".themis"
+    for delay in (0.0, 0.001, 0.004, 0.01):  # while the file is being created
+        shutil.rmtree(folder, ignore_errors=True)
+        process = start("score", str(config), "--json")
+        wait_until(folder.exists)
+        time.sleep(delay)
+        process.kill()
+        process.communicate()
+    known = stored(tmp_path)
+    result = finish(start("score", str(config), "--json"))[0]
+    assert same(result, expected)
+    assert json.loads(result)["executions"] == total - known
+
+
+# Ctrl-C -----------------------------------------------------------------------------------
+@pytest.mark.parametrize("write", [write_command, write_worker], ids=["command", "worker"])
+def test_interrupted_run_ends_soon_and_goes_on_later(tmp_path: Path, write: Writer) -> None:
+    run = "error = 0.03"
+    config = write(tmp_path, before=SLOW[write], run=run)
+    process = start("score", str(config), *RACE, "-o", str(tmp_path / "partial.json"))
+    wait_until(lambda: len(ran(tmp_path)) > 200)
+    asked = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, stderr = finish(process, expect=130)
+    assert time.monotonic() - asked < 2
+    assert "interrupted; what was run is stored: run the same command again to go on" in stderr
+    assert json.loads((tmp_path / "partial.json").read_text())["stopped"] == "interrupted"
+    known, lines = stored(tmp_path), len(ran(tmp_path))
+    assert known > 100
+    process = start("score", str(config), *RACE, "--max-executions", str(known), "--json")
+    again = json.loads(finish(process, expect=4)[0])
+    # Only where the budget cuts a block in another place is a batch of a worker run again.
+    assert again["executions"] == len(ran(tmp_path)) - lines <= known // 2
+    assert again["cache_hits"] >= known // 2
+
+
+# Disk full --------------------------------------------------------------------------------
+@pytest.mark.parametrize("kilobytes", [36, 52])
+def test_full_disk_is_said_and_what_was_stored_is_kept(tmp_path: Path, kilobytes: int) -> None:
+    expected, total = uninterrupted(tmp_path, write_command, run=NARROW)
+    config = write_command(tmp_path, run=NARROW)
+
+    def limit_files() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (kilobytes * 1024, kilobytes * 1024))
+
+    process = start("score", str(config), "--json", preexec_fn=limit_files)
+    stdout, stderr = finish(process, expect=2)
+    assert stdout == ""
+    assert stderr.startswith(f"error: cache: {tmp_path}/.themis/cache.sqlite can't be written: ")
+    assert "what was stored before is kept: make room and run the same command again" in stderr
+    known = stored(tmp_path)
+    assert known > 0 or kilobytes == 36
+    result = finish(start("score", str(config), "--json"))[0]
+    assert same(result, expected)
+    assert json.loads(result)["executions"] == total - known
+
+
+# Two at once ------------------------------------------------------------------------------
+def test_second_run_reads_says_who_writes_and_is_right(tmp_path: Path) -> None:
+    expected, total = uninterrupted(tmp_path, write_command, run=NARROW)
+    config = write_command(tmp_path, run=NARROW, before="sleep 0.003")
+    first = start("score", str(config), "--json")
+    wait_until(lambda: len(ran(tmp_path)) > 100)
+    second = start("score", str(config), "--json")
+    texts = [finish(process) for process in (first, second)]
+    assert all(same(stdout, expected) for stdout, _ in texts)
+    assert texts[0][1] == ""
+    assert f"is in use by process {first.pid}: this run reads it, but stores nothing" in texts[1][1]
+    counts = [json.loads(stdout)["executions"] for stdout, _ in texts]
+    assert counts[0] == stored(tmp_path) == total
+    assert counts[1] < total
+    assert sum(counts) == len(ran(tmp_path))
+
+
+def test_cache_in_use_is_not_cleared(tmp_path: Path) -> None:
+    config = write_command(tmp_path, before="sleep 0.05")
+    process = start("score", str(config))
+    wait_until(lambda: ran(tmp_path))
+    stderr = finish(start("cache", "clear", str(config), "--yes"), expect=2)[1]
+    assert f"is in use by process {process.pid}" in stderr
+    os.kill(process.pid, signal.SIGINT)
+    finish(process, expect=130)
+    assert stored(tmp_path) > 0
+
+
+# Another subject --------------------------------------------------------------------------
+@pytest.mark.parametrize("write", [write_command, write_worker], ids=["command", "worker"])
+def test_results_of_an_edited_subject_are_not_used(tmp_path: Path, write: Writer) -> None:
+    config = write(tmp_path)
+    first = json.loads(finish(start("score", str(config), *RACE, "--json"))[0])
+    for script in (tmp_path / "loan.sh", tmp_path / "loan.py"):
+        if script.exists():
+            script.write_text(script.read_text().replace("30", "60"))
+    second = json.loads(finish(start("score", str(config), *RACE, "--json"))[0])
+    assert second["executions"] > 0
+    assert second["cache_hits"] < second["executions"] + 300
+    assert first["scores"][0]["score"] > 0 == second["scores"][0]["score"]
+    assert len(subjects(tmp_path)) == 2
