@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import time
@@ -18,7 +17,9 @@ sex = { values = ["f", "m"] }
 income = { min = 0, max = 99 }
 savings = { min = 0, max = 999999 }
 """
-DECIDE = 'if [ "$3" -ge 30 ] && [ "$1$4" != "purple$4" -o "$3" -ge 60 ]; then echo 1; else echo 0; fi'
+DECIDE = (
+    'if [ "$3" -ge 30 ] && [ "$1$4" != "purple$4" -o "$3" -ge 60 ]; then echo 1; else echo 0; fi'
+)
 RACE = ("--against", "race")
 
 
@@ -106,8 +107,6 @@ def wait_until(condition: Any, seconds: float = 20.0) -> None:
 
 def lasting(result: Any) -> Any:
     """A result without what may differ from run to run."""
-    if isinstance(result, str):
-        return lasting(json.loads(result))
     if isinstance(result, dict):
         passing = ("timing", "executions", "cache_hits")
         return {name: lasting(each) for name, each in result.items() if name not in passing}

@@ -10,7 +10,10 @@ import shutil
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,29 +31,42 @@ from tests.external import (
 )
 
 Writer = Callable[..., Path]
+Expect = Callable[[Writer, str], "Undisturbed"]
 
 NARROW = "error = 0.06\nconfidence = 0.95"
 SLOW = {write_command: "sleep 0.005", write_worker: "time.sleep(0.0005)"}
 
 
-def uninterrupted(folder: Path, write: Writer, **options: str) -> tuple[dict[str, object], int]:
+@dataclass(frozen=True)
+class Undisturbed:
     """What a run without disturbance gives, and how often it executes the subject."""
-    other = folder / "undisturbed"
-    other.mkdir()
-    config = write(other, **options)
-    result = json.loads(finish(start("score", str(config), "--json"))[0])
-    executions = result["executions"]
-    assert executions == len(ran(other)) == stored(other)
-    return result, executions
+
+    folder: Path
+    result: dict[str, Any]
+
+    @property
+    def executions(self) -> int:
+        count: int = self.result["executions"]
+        return count
+
+    def equals(self, printed: str, folder: Path) -> bool:
+        """Whether a result is the same, but for the place of the program and what may differ."""
+        first, second = lasting(json.loads(printed)), lasting(self.result)
+        for each in (first, second):
+            del each["subject"]["fingerprint"]
+        return json.dumps(first).replace(str(folder), str(self.folder)) == json.dumps(second)
 
 
-def same(mine: str, expected: dict[str, object]) -> bool:
-    """The same but for the place of the program and for what may differ."""
-    first, second = lasting(mine), lasting(expected)
-    for each in (first, second):
-        del each["subject"]["fingerprint"]
-    text = json.dumps(second).replace("/undisturbed", "")
-    return json.dumps(first) == text
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Expect:
+    @cache
+    def measure(write: Writer, run: str) -> Undisturbed:
+        folder = tmp_path_factory.mktemp("undisturbed")
+        result = json.loads(finish(start("score", str(write(folder, run=run)), "--json"))[0])
+        assert result["executions"] == len(ran(folder)) == stored(folder)
+        return Undisturbed(folder, result)
+
+    return measure
 
 
 # kill -9 ----------------------------------------------------------------------------------
@@ -60,9 +76,10 @@ def same(mine: str, expected: dict[str, object]) -> bool:
     ids=["command", "worker"],
 )
 def test_killed_runs_end_in_the_same_result(
-    tmp_path: Path, write: Writer, kills: int, run: str
+    tmp_path: Path, undisturbed: Expect, write: Writer, kills: int, run: str
 ) -> None:
-    expected, total = uninterrupted(tmp_path, write, run=run)
+    expected = undisturbed(write, run)
+    total = expected.executions
     config = write(tmp_path, run=run, before=SLOW[write])
     rng = random.Random(7)
     for kill in range(kills):
@@ -77,14 +94,17 @@ def test_killed_runs_end_in_the_same_result(
         assert process.returncode == -signal.SIGKILL, f"it ended by itself after {kill} kills"
     known, lines = stored(tmp_path), len(ran(tmp_path))
     result = finish(start("score", str(config), "--json"))[0]
-    assert same(result, expected)
+    assert expected.equals(result, tmp_path)
     assert json.loads(result)["executions"] == len(ran(tmp_path)) - lines == total - known
     assert stored(tmp_path) == total == len(set(ran(tmp_path)))
     assert known > 0
 
 
-def test_kill_while_nothing_is_stored_yet_loses_nothing(tmp_path: Path) -> None:
-    expected, total = uninterrupted(tmp_path, write_command, run=NARROW)
+def test_kill_while_nothing_is_stored_yet_loses_nothing(
+    tmp_path: Path, undisturbed: Expect
+) -> None:
+    expected = undisturbed(write_command, NARROW)
+    total = expected.executions
     config = write_command(tmp_path, run=NARROW)
     folder = tmp_path / ".themis"
     for delay in (0.0, 0.001, 0.004, 0.01):  # while the file is being created
@@ -96,7 +116,7 @@ def test_kill_while_nothing_is_stored_yet_loses_nothing(tmp_path: Path) -> None:
         process.communicate()
     known = stored(tmp_path)
     result = finish(start("score", str(config), "--json"))[0]
-    assert same(result, expected)
+    assert expected.equals(result, tmp_path)
     assert json.loads(result)["executions"] == total - known
 
 
@@ -124,8 +144,11 @@ def test_interrupted_run_ends_soon_and_goes_on_later(tmp_path: Path, write: Writ
 
 # Disk full --------------------------------------------------------------------------------
 @pytest.mark.parametrize("kilobytes", [36, 52])
-def test_full_disk_is_said_and_what_was_stored_is_kept(tmp_path: Path, kilobytes: int) -> None:
-    expected, total = uninterrupted(tmp_path, write_command, run=NARROW)
+def test_full_disk_is_said_and_what_was_stored_is_kept(
+    tmp_path: Path, undisturbed: Expect, kilobytes: int
+) -> None:
+    expected = undisturbed(write_command, NARROW)
+    total = expected.executions
     config = write_command(tmp_path, run=NARROW)
 
     def limit_files() -> None:
@@ -139,19 +162,20 @@ def test_full_disk_is_said_and_what_was_stored_is_kept(tmp_path: Path, kilobytes
     known = stored(tmp_path)
     assert known > 0 or kilobytes == 36
     result = finish(start("score", str(config), "--json"))[0]
-    assert same(result, expected)
+    assert expected.equals(result, tmp_path)
     assert json.loads(result)["executions"] == total - known
 
 
 # Two at once ------------------------------------------------------------------------------
-def test_second_run_reads_says_who_writes_and_is_right(tmp_path: Path) -> None:
-    expected, total = uninterrupted(tmp_path, write_command, run=NARROW)
+def test_second_run_reads_says_who_writes_and_is_right(tmp_path: Path, undisturbed: Expect) -> None:
+    expected = undisturbed(write_command, NARROW)
+    total = expected.executions
     config = write_command(tmp_path, run=NARROW, before="sleep 0.003")
     first = start("score", str(config), "--json")
     wait_until(lambda: len(ran(tmp_path)) > 100)
     second = start("score", str(config), "--json")
     texts = [finish(process) for process in (first, second)]
-    assert all(same(stdout, expected) for stdout, _ in texts)
+    assert all(expected.equals(stdout, tmp_path) for stdout, _ in texts)
     assert texts[0][1] == ""
     assert f"is in use by process {first.pid}: this run reads it, but stores nothing" in texts[1][1]
     counts = [json.loads(stdout)["executions"] for stdout, _ in texts]

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from themis.cache import Cache
 from themis.cache_file import default_path
 from themis.characteristics import Value
-from themis.errors import SubjectError
+from themis.errors import Mistake, RequestError, SubjectError, suggest
 from themis.events import Listener, SearchListener, ignore
 from themis.inputs import set_name
 from themis.outcomes import DEFAULT_FAVOURABLE, Labels
@@ -216,7 +216,7 @@ class Audit:
         With the stated confidence the whole answer holds: every found set is above threshold −
         error, and no set above threshold + error was missed.
         """
-        own = replace(self.settings, **settings)
+        own = self._own(settings)
         columns = self._among(among)
         self.runner.start(self._budget(own))
         (result,) = self._searcher.search(
@@ -290,7 +290,7 @@ class Audit:
         return result
 
     def _measure(self, against: tuple[str, ...], measure: Measure, settings: Any) -> Score:
-        own = replace(self.settings, **settings)
+        own = self._own(settings)
         names = [name for part in against for name in part.split(",")]
         columns = self.schema.columns_of(names, where="against")
         self.runner.start(self._budget(own))
@@ -298,6 +298,27 @@ class Audit:
         if self.runner.fails_too_often:
             raise SubjectError(self.runner.failure_message(), result=score)
         return score
+
+    def _own(self, changes: dict[str, Any]) -> Settings:
+        """The settings of one measurement: the audit's, with these changes."""
+        known = [name for name in self.settings.__dataclass_fields__ if name != "seed"]
+        mistakes = [
+            Mistake("unknown-setting", name, "there is no such setting", suggest(name, known))
+            for name in changes
+            if name not in known and name != "seed"
+        ]
+        if "seed" in changes:
+            mistakes.append(
+                Mistake(
+                    "seed",
+                    "seed",
+                    "the seed belongs to the whole audit",
+                    "give it to Audit(…, seed=…)",
+                )
+            )
+        if mistakes:
+            raise RequestError(mistakes)
+        return replace(self.settings, **changes)
 
     def _budget(self, settings: Settings) -> Budget:
         return Budget(settings.max_executions, settings.max_seconds)

@@ -167,6 +167,7 @@ def _score(
     groups = tuple(
         Group(values=values, rate=each.score, low=each.low, high=each.high, samples=int(trials))
         for values, each, trials in zip(labels, state.group_intervals(), state.trials, strict=True)
+        if trials
     )
     failed = int((state.favourable_high - state.favourable_low).sum())
     notes = [] if stopped == "error reached" else [ended_early(stopped, settings)]
@@ -199,13 +200,17 @@ class ImpactRatio:
     high: float | None
 
     @classmethod
-    def of(cls, groups: Sequence[Group]) -> ImpactRatio:
-        """The ratio of these groups; None where no group has a favourable decision."""
+    def of(cls, groups: Sequence[Group], *, all_groups: bool) -> ImpactRatio:
+        """The ratio of these groups; None where no group has a favourable decision.
+
+        If there are further groups, they may have any rate: the ratio can be as low as 0.
+        """
         best = max((group.rate for group in groups), default=0.0)
         if not best:
             return cls(None, None, None)
         ratio = min(group.rate for group in groups) / best
         low = min(group.low for group in groups) / max(group.high for group in groups)
+        low = low if all_groups else 0.0
         floor = max(group.low for group in groups)
         ceiling = min(group.high for group in groups)
         return cls(ratio, low, min(ceiling / floor, 1.0) if floor > 0 else 1.0)
@@ -220,7 +225,7 @@ def group_score(
     **details: Any,
 ) -> GroupScore:
     """The result for these groups, with the impact ratio."""
-    impact = ImpactRatio.of(groups)
+    impact = ImpactRatio.of(groups, all_groups=not details.get("lower_bound", False))
     fields: Mapping[str, Any] = {"method": "sampled", **details}
     return GroupScore(
         measure="group",

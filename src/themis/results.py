@@ -78,8 +78,16 @@ class Score:
 
     @property
     def conclusive(self) -> bool:
-        """Whether the interval is as narrow as was asked for."""
+        """Whether the run came to its end, and was not cut off by its budget or by hand."""
         return self.stopped not in ("budget", "interrupted")
+
+    def __str__(self) -> str:
+        bound = "at least " if self.lower_bound else ""
+        return (
+            f"{self.measure} score against {','.join(self.against)}: {bound}{self.score:.3f} "
+            f"[{self.low:.3f}, {self.high:.3f}] at {self.confidence:.0%} "
+            f"({self.method}, {self.executions:,} executions)"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The score as it stands in the JSON result."""

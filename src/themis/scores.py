@@ -38,7 +38,10 @@ class Scorer:
             return procedure(self.sampler, paper_variants(assignments), settings)
         variants = Variants.of(assignments, limit=settings.max_assignments, base=self.sampler.base)
         cost = Cost(self.sampler.runner)
+        was_known = self._domain is not None
         domain = self._whole_domain(assignments, settings)
+        if was_known and domain is not None:
+            self.sampler.runner.cache_hits += len(domain.cells)
         if domain is not None and not (assignments.binned and (domain.cells == FAILED).any()):
             complete = paper_variants(assignments)
             exact = exact_causal if measure == "causal" else exact_group

@@ -1,0 +1,218 @@
+"""How does a search look in a terminal? The minimal sets, whom they hurt, and what is certain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import IO
+
+from rich.console import RenderableType
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from themis.display import render, render_headlines, show_result
+from themis.display_parts import (
+    DIM,
+    HEADLINE,
+    WARNING,
+    IntervalBar,
+    Sentence,
+    axis_end,
+    indented,
+    make_console,
+    shell_line,
+    short,
+)
+from themis.display_search_words import (
+    example,
+    guarantee,
+    harms,
+    search_headline,
+    set_counts,
+    set_text,
+)
+from themis.display_words import count, percent, set_phrase, visible
+from themis.results import CausalScore, Result, Score, SearchResult, TestedSet
+
+ROWS = 40  # of a table
+EXAMPLES = 5  # sets whose people are shown, unless all are asked for
+UNDECIDED = 10
+NARROW = 70  # below this width there is no room for the executions
+
+Key = tuple[str, tuple[str, ...]]
+
+
+def render_search(
+    result: Result,
+    *,
+    file: IO[str] | None = None,
+    width: int | None = None,
+    everything: bool = False,
+) -> str:
+    """The searches of a result as text for a terminal or a file."""
+    console = make_console(file, width=width)
+    return render(show_searches(result, width=console.width, everything=everything), console)
+
+
+def render_search_headlines(result: Result, *, file: IO[str] | None = None) -> str:
+    """One sentence per search with the sets that it found, and the failures."""
+    sentences: list[RenderableType] = []
+    for search in result.searches:
+        sets = "; ".join(set_text(names) for names in search.found)
+        sentences.append(Sentence(search_headline(search) + (f": {sets}" if sets else "")))
+    failures = render_headlines(replace(result, scores=()), file=file)
+    return render(iter(sentences), make_console(file)) + failures
+
+
+def show_searches(
+    result: Result, *, width: int, everything: bool = False
+) -> Iterator[RenderableType]:
+    """The parts of the searches, then what to know before believing them."""
+    scores = scores_by_set(result)
+    for search in result.searches:
+        if len(result.searches) > 1:
+            yield Rule(Text(f"{search.measure} scores", "bold cyan"), align="left", style="cyan")
+        yield from show_search(search, scores, width=width, everything=everything)
+        yield ""
+    wide = sum(not score.conclusive for score in result.scores)
+    if wide:
+        yield Sentence(
+            f"{wide} of {count(len(result.scores), 'score')}: the interval is wider than asked, "
+            "because the run ended early",
+            WARNING,
+            first="inconclusive: ",
+        )
+    yield from show_result(replace(result, scores=()), width=width)
+
+
+def scores_by_set(result: Result) -> dict[Key, Score]:
+    """The scores of a result by measure and set."""
+    return {(score.measure, score.against): score for score in result.scores}
+
+
+def show_search(
+    search: SearchResult, scores: Mapping[Key, Score], *, width: int, everything: bool
+) -> Iterator[RenderableType]:
+    """One search: its headline, its sets, its people, what is open, what is certain."""
+    yield Sentence(search_headline(search), HEADLINE)
+    if search.found:
+        yield indented(_table(search, scores, width, everything))
+    for part in _people(search, scores, everything):
+        yield indented(part)
+    yield from map(indented, _undecided(search, everything))
+    if search.found or search.undecided:
+        yield ""
+    yield indented(Sentence(set_counts(search)))
+    yield indented(Sentence(guarantee(search)))
+    for note in search.notes:
+        yield indented(Sentence(visible(note), WARNING, first="note: "))
+    if everything:
+        yield ""
+        yield indented(_tested(search))
+
+
+def _table(
+    search: SearchResult, scores: Mapping[Key, Score], width: int, everything: bool
+) -> Table:
+    """The minimal sets with their scores; those that were not measured have only an estimate."""
+    found = search.found if everything else search.found[:ROWS]
+    known = [scores[search.measure, each] for each in found if (search.measure, each) in scores]
+    end = axis_end(max((score.high for score in known), default=1.0))
+    with_cost = width >= NARROW
+    table = Table.grid(padding=(0, 2, 0, 0), expand=True)
+    table.add_column(overflow="fold", min_width=8, max_width=max(12, width - 50))
+    table.add_column(no_wrap=True, justify="right")
+    table.add_column(no_wrap=True, ratio=1, min_width=8)
+    table.add_column(no_wrap=True, justify="right")
+    if with_cost:
+        table.add_column(no_wrap=True, justify="right")
+    axis = short(f"0 to {100 * end:.0f} %", DIM)
+    heads = [short("minimal set", DIM), short("score", DIM), axis, short("interval", DIM)]
+    table.add_row(*heads, *([short("executions", DIM)] if with_cost else []))
+    decided = {each.against: each for each in search.tested}
+    for names in found:
+        score = scores.get((search.measure, names))
+        if score is None:
+            estimate = decided[names].estimate if names in decided else None
+            about = "" if estimate is None else f"~ {percent(estimate)}"
+            table.add_row(set_text(names), about, short("not measured", DIM))
+            continue
+        bar = IntervalBar(score.low, score.high, end, "red")
+        cells: list[RenderableType] = [set_text(names), _point(score), bar, interval_text(score)]
+        table.add_row(*cells, *([f"{score.executions:,}"] if with_cost else []))
+    if len(found) < len(search.found):
+        table.add_row(short(f"… {len(search.found) - len(found):,} more: -v", DIM))
+    return table
+
+
+def _point(score: Score) -> str:
+    return f"≥ {percent(score.low)}" if score.lower_bound else percent(score.score)
+
+
+def interval_text(score: Score) -> Text:
+    """The interval of a score, or that there is none."""
+    if score.low == score.high:
+        return short("exact", DIM)
+    return short(f"{percent(score.low)} – {percent(score.high)}", DIM)
+
+
+def _people(
+    search: SearchResult, scores: Mapping[Key, Score], everything: bool
+) -> Iterator[RenderableType]:
+    """Per set the direction of harm and two people."""
+    measured = [scores[search.measure, each] for each in search.found
+                if (search.measure, each) in scores]  # fmt: skip
+    shown = measured if everything else measured[:EXAMPLES]
+    for score in shown:
+        parts = list(show_people(score, everything=everything))
+        if parts:
+            yield ""
+            yield Text(set_phrase(score.against), "bold cyan")
+            yield from map(indented, parts)
+    if len(shown) < len(measured):
+        yield ""
+        yield Sentence(f"and {len(measured) - len(shown):,} more: -v shows whom they hurt", DIM)
+
+
+def show_people(score: Score, *, everything: bool = False) -> Iterator[RenderableType]:
+    """Whom a set hurts: the direction, one pair of people, and how to see it in a shell."""
+    for text in harms(score, most=3 if everything else 1):
+        yield Sentence(text)
+    pair = example(score)
+    if pair is not None:
+        yield Sentence(pair, first="e.g. ")
+    if everything and isinstance(score, CausalScore):
+        for witness in score.witnesses[:1]:
+            yield from (shell_line(visible(line)) for line in witness.reproduce)
+
+
+def _undecided(search: SearchResult, everything: bool) -> Iterator[RenderableType]:
+    if not search.undecided:
+        return
+    reasons = {each.against: each.reason for each in search.tested}
+    yield ""
+    yield Text("could not be decided", WARNING)
+    shown = search.undecided[: ROWS if everything else UNDECIDED]
+    for names in shown:
+        reason = visible(reasons.get(names, "it was not reached"))
+        yield indented(Sentence(f"{set_text(names)}: {reason}"))
+    if len(shown) < len(search.undecided):
+        yield indented(Sentence(f"… and {len(search.undecided) - len(shown):,} more", DIM))
+
+
+def _tested(search: SearchResult) -> Table:
+    """Every set that was looked at, with its decision and the reason."""
+    colours = {"above": "red", "below": "green", "undecided": "yellow"}
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(overflow="fold", ratio=2)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold", ratio=3)
+    table.add_row(short("set", DIM), short("decision", DIM), short("reason", DIM))
+    tested: Sequence[TestedSet] = search.tested[:ROWS]
+    for each in tested:
+        decision = Text(each.decision, colours[each.decision])
+        table.add_row(set_text(each.against), decision, visible(each.reason))
+    if len(search.tested) > ROWS:
+        table.add_row(short(f"… {len(search.tested) - ROWS:,} more", DIM))
+    return table

@@ -1,0 +1,136 @@
+"""How is a search said in plain words? Headlines, counts, guarantees, as text without style."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from themis.decisions import ThresholdRule
+from themis.display_words import count, label, percent, set_phrase, visible
+from themis.results import CausalScore, GroupScore, Measure, Score, SearchResult
+
+EXACT_REASON = "its score is"  # how the reasons of a search that ran every input begin
+COMMON = 8  # characteristics named in which two people agree
+
+
+def set_text(against: Iterable[str]) -> str:
+    """A set in a table: `race, sex`; it may be wrapped at the spaces."""
+    return ", ".join(set_phrase([name]) for name in against)
+
+
+def amount(share: float, measure: Measure) -> str:
+    """A limit for reading: `10 %` of people, or `10 points` between groups."""
+    return f"{100 * share:.4g} {'%' if measure == 'causal' else 'points'}"
+
+
+def search_headline(search: SearchResult) -> str:
+    """How many minimal sets there are, and whether that is all of them."""
+    limit, found = amount(search.threshold, search.measure), len(search.found)
+    sets = count(found, "minimal set") if found else "no set of characteristics was found that"
+    if search.measure == "causal":
+        does = "change" if found > 1 else "changes"
+        text = f"{sets} {does} the decision for more than {limit} of people"
+    else:
+        has = "have" if found > 1 else "has"
+        text = f"{sets} {has} groups more than {limit} apart in favourable decisions"
+    return f"{text}{_so_far(search)}"
+
+
+def _so_far(search: SearchResult) -> str:
+    if search.stopped != "done":
+        return f", so far: {how_it_ended(search.stopped)}"
+    if search.undecided:
+        return f"; {count(len(search.undecided), 'set')} could not be decided"
+    return ""
+
+
+def how_it_ended(stopped: str) -> str:
+    """Why something is not finished."""
+    return "the budget ended" if stopped == "budget" else "it was interrupted"
+
+
+def set_counts(search: SearchResult) -> str:
+    """What became of all the sets: `511 sets: 12 tested, 499 pruned`."""
+    parts = [f"{search.sets_tested:,} tested"]
+    if search.sets_pruned:
+        parts.append(f"{search.sets_pruned:,} pruned because they follow from those")
+    if search.undecided:
+        parts.append(f"{len(search.undecided):,} undecided")
+    if search.sets_open:
+        parts.append(f"{search.sets_open:,} open")
+    size = f" of up to {search.max_size}" if search.max_size < len(search.among) else ""
+    among = count(len(search.among), "characteristic")
+    return f"{count(search.sets_total, 'set')}{size} of {among}: {', '.join(parts)}"
+
+
+def is_exact(search: SearchResult) -> bool:
+    """Whether every input was run, so that no set was decided by a sample."""
+    ran = [each for each in search.tested if each.samples]
+    return bool(ran) and all(each.reason.startswith(EXACT_REASON) for each in ran)
+
+
+def largest_missed(search: SearchResult) -> float:
+    """No set above this was missed, at the stated confidence."""
+    return search.threshold if is_exact(search) else _rule(search).ceiling
+
+
+def guarantee(search: SearchResult) -> str:
+    """What is certain about the list as a whole."""
+    if search.stopping == "paper":
+        return "The paper's stopping rule was used: that this list is right is not certified."
+    above = amount(_rule(search).floor, search.measure)
+    missed = amount(_rule(search).ceiling, search.measure)
+    sure = f"With {100 * search.confidence:.10g} % confidence"
+    if is_exact(search):
+        sure, above, missed = "Exact, every input was run", *[_limit(search)] * 2
+    if search.stopped != "done":
+        return (
+            f"{sure}, every set listed is above {above}. Nothing is known about "
+            f"the {count(search.sets_open, 'open set')}: any of them may be above as well."
+        )
+    but = ", except those undecided" if search.undecided else ""
+    return (
+        f"{sure}, the whole list is right: every set listed is above {above}, and no set above "
+        f"{missed} is missing{but} (a set that contains a listed one is not listed)."
+    )
+
+
+def _limit(search: SearchResult) -> str:
+    return amount(search.threshold, search.measure)
+
+
+def _rule(search: SearchResult) -> ThresholdRule:
+    return ThresholdRule(search.threshold, search.error, 1.0 - search.confidence)
+
+
+def harms(score: Score, *, most: int) -> Iterator[str]:
+    """Who loses by which change; of groups, which one is favoured."""
+    if isinstance(score, CausalScore):
+        for harm in score.direction[:most]:
+            yield (
+                f"{label(harm.change_from)} → {label(harm.change_to)}: {percent(harm.lost)} lose "
+                f"the favourable decision, {percent(harm.gained)} gain it"
+            )
+    elif isinstance(score, GroupScore):
+        best, worst = score.most_favoured, score.least_favoured
+        if best is not None and worst is not None and score.low > 0:
+            yield (
+                f"most favoured: {label(best.values)} ({percent(best.rate)}); least favoured: "
+                f"{label(worst.values)} ({percent(worst.rate)})"
+            )
+
+
+def example(score: Score) -> str | None:
+    """One pair of people who differ only in the set, in a sentence."""
+    if not isinstance(score, CausalScore) or not score.witnesses:
+        return None
+    witness = score.witnesses[0]
+    first, second = witness.inputs
+    changed = witness.differs_in
+    got = [
+        f"{label({name: person[name] for name in changed})} gets {visible(output)}"
+        for person, output in zip(witness.inputs, witness.outputs, strict=True)
+    ]
+    common = [name for name in first if name not in changed]
+    both = [label({name: second[name], "": ""}).removesuffix(",  ") for name in common[:COMMON]]
+    rest = f", + {len(common) - COMMON} more" if len(common) > COMMON else ""
+    return ", ".join(got) + (f"; both have {', '.join(both)}{rest}" if both else "")

@@ -1,0 +1,42 @@
+"""How far is a search? The live line, which also listens to what a search decided."""
+
+from __future__ import annotations
+
+import time
+
+from rich.text import Text
+
+from themis.display_words import count, duration, visible
+from themis.events import Progress, SearchProgress
+from themis.progress import DELAY_SECONDS, ProgressLine
+
+
+class SearchProgressLine(ProgressLine):
+    """A live line for searches and scores alike: it shows whichever was heard of last."""
+
+    def __init__(self, *, enabled: bool, delay_seconds: float = DELAY_SECONDS) -> None:
+        super().__init__(enabled=enabled, delay_seconds=delay_seconds)
+        self._search: SearchProgress | None = None
+
+    def listen(self, event: Progress) -> None:
+        """Take notice of where a measurement stands."""
+        self._search = None
+        super().listen(event)
+
+    def listen_to_search(self, event: SearchProgress) -> None:
+        """Take notice of the set that a search decided."""
+        self._search = event
+
+    def line(self) -> Text:
+        """The line as it stands now."""
+        event = self._search
+        if event is None:
+            return super().line()
+        parts = [
+            f"{event.measure} {event.decided:,} of {count(event.total, 'set')}",
+            f"{event.found:,} found",
+            count(event.executions, "execution"),
+            duration(time.monotonic() - self._started),
+            f"last {visible(','.join(event.against))}",
+        ]
+        return Text(" · ".join(parts), no_wrap=True, overflow="ellipsis")

@@ -1,0 +1,144 @@
+"""The Python interface: settings, results, and what a notebook or a terminal shows of them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import themis
+
+SCHEMA = themis.Schema(race=["green", "purple"], savings=range(1000), id=range(10**6))
+
+
+def loan(person: dict[str, Any]) -> bool:
+    return bool(person["savings"] > (500 if person["race"] == "green" else 600))
+
+
+def test_a_setting_of_one_measurement_is_used_for_it_alone() -> None:
+    audit = themis.Audit(loan, SCHEMA, seed=1)
+    narrow = audit.causal("race", error=0.02, confidence=0.9)
+    assert (narrow.error, narrow.confidence) == (0.02, 0.9)
+    assert audit.causal("race").error == 0.05
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"confidense": 0.9}, "confidense: there is no such setting; did you mean 'confidence'"),
+        ({"seed": 2}, "the seed belongs to the whole audit"),
+        ({"error": 5}, "error: must lie between 0 and 1, got 5"),
+        ({"error": 5, "confidence": 99}, "confidence: must lie.*\n.*error: must lie"),
+        ({"max_executions": 0}, "max_executions: must be a whole number of at least 1"),
+    ],
+)
+def test_wrong_settings_say_all_that_is_wrong(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(themis.RequestError, match=message):
+        themis.Audit(loan, SCHEMA).causal("race", **changes)
+
+
+def test_an_unknown_characteristic_is_answered_with_the_nearest() -> None:
+    with pytest.raises(themis.RequestError, match=r"there is no characteristic 'rase'.*'race'"):
+        themis.Audit(loan, SCHEMA).causal("rase")
+    with pytest.raises(themis.RequestError, match="the set of characteristics is empty"):
+        themis.Audit(loan, SCHEMA).group()
+
+
+def test_sets_may_be_written_with_commas() -> None:
+    audit = themis.Audit(loan, SCHEMA, seed=1)
+    assert audit.group("savings,race").against == ("race", "savings")
+    assert audit.causal("race", "race").against == ("race",)
+
+
+def test_the_result_is_plain_json_that_says_the_same_every_time() -> None:
+    def once() -> dict[str, Any]:
+        data = themis.Audit(loan, SCHEMA, seed=3).score([["race"]]).to_dict()
+        del data["timing"]
+        return data
+
+    first = once()
+    assert json.loads(json.dumps(first, allow_nan=False)) == first
+    assert first == once()
+    assert [score["measure"] for score in first["scores"]] == ["causal", "group"]
+    assert themis.Schema.from_dict(first["schema"]) == SCHEMA
+
+
+def test_a_budget_that_ends_before_the_first_row_is_still_plain_json() -> None:
+    result = themis.Audit(loan, SCHEMA, seed=3, max_executions=1).score([["race"]])
+    text = json.dumps(result.to_dict(), allow_nan=False)
+    assert result.stopped == "budget"
+    assert '"low": 0.0' in text
+    assert all((score.low, score.high) == (0.0, 1.0) for score in result.scores)
+
+
+def test_subjects_whose_outputs_are_never_favourable_are_pointed_out() -> None:
+    result = themis.Audit(lambda row: "yes", SCHEMA).score([["race"]])
+    assert "no output was favourable: the subject gave 'yes'" in result.notes[0]
+    constant = themis.Audit(lambda row: 1, SCHEMA).score([["race"]])
+    assert "the same output, 1, in all" in constant.notes[0]
+
+
+def test_the_group_score_names_who_is_favoured_and_where_four_fifths_lies() -> None:
+    def decide(row: dict[str, Any]) -> bool:
+        return bool(row["savings"] > (100 if row["race"] == "green" else 800))
+
+    result = themis.Audit(decide, SCHEMA, seed=1).group("race")
+    assert result.most_favoured is not None
+    assert result.most_favoured.values == {"race": "green"}
+    assert result.least_favoured is not None
+    assert result.least_favoured.values == {"race": "purple"}
+    assert result.four_fifths == "below"
+    assert result.impact_ratio == pytest.approx(0.2 / 0.9, abs=0.1)
+
+
+def test_a_ratio_over_some_of_the_groups_never_clears_the_four_fifths_line() -> None:
+    schema = themis.Schema(a=range(100), b=range(10**6))
+    audit = themis.Audit(themis.batch(lambda t: t["a"] != 57), schema, max_assignments=50)
+    result = audit.group("a")
+    assert result.lower_bound
+    assert result.four_fifths != "above"
+
+
+def test_the_direction_of_harm_says_who_loses() -> None:
+    result = themis.Audit(loan, SCHEMA, seed=1).causal("race", error=0.03)
+    (harm,) = result.direction
+    assert harm.change_from == {"race": "green"}
+    assert harm.change_to == {"race": "purple"}
+    assert harm.lost == pytest.approx(0.1, abs=0.05)
+    assert harm.gained == 0.0
+    assert result.flip_rate == pytest.approx(result.score, abs=0.01)
+
+
+def test_witnesses_are_not_alike() -> None:
+    schema = themis.Schema(race=list("abcd"), job=list("xyz"), savings=range(1000), id=range(10**6))
+    audit = themis.Audit(lambda row: row["savings"] > 200 * "abcd".index(row["race"]), schema)
+    witnesses = audit.causal("race").witnesses
+    changes = {tuple(each["race"] for each in witness.inputs) for witness in witnesses}
+    jobs = {witness.inputs[0]["job"] for witness in witnesses}
+    assert len(witnesses) == 10
+    assert len(changes) >= 5
+    assert jobs == {"x", "y", "z"}
+
+
+def test_a_score_reads_well_as_text() -> None:
+    result = themis.Audit(loan, SCHEMA, seed=1).causal("race")
+    assert str(result).startswith("causal score against race: 0.")
+    assert "at 99% (sampled, " in str(result)
+
+
+def test_the_papers_rule_executes_what_its_algorithm_would() -> None:
+    calls = []
+
+    def never(row: dict[str, Any]) -> bool:
+        calls.append(row)
+        return True
+
+    audit = themis.Audit(never, SCHEMA, seed=1, stopping="paper")
+    result = audit.causal("race")
+    assert result.samples == 11  # nothing seen after SAMPLING_THRESHOLD: it stops at once
+    assert len(calls) == 22  # each k₀ and its one variant
+    assert (result.low, result.high) == (0.0, 0.05)
+    assert "not what it holds" in result.notes[0]
+    group = audit.group("race")
+    assert [each.samples for each in group.groups] == [11, 11]
