@@ -41,15 +41,18 @@ LAYERS: dict[str, str] = {
     """,
     "results": "results",
     "scores": "harm witnesses causal group exact paper scores",
-    "search": "flips search search_estimates exact_search paper_search searcher",
+    "search": "flips search search_estimates exact_search paper_search searcher search_facts",
     "file": """
         xml_elements settings_xml toml_lines file_format file_complaints config starter
     """,
-    "audit": "audit themis demo",
-    "display": "display_parts display_words display_scores display display_cache html progress",
+    "audit": "checks audit checker themis demo",
+    "display": """
+        display_parts display_words display_scores display display_cache display_search_words
+        display_search display_checks html progress progress_search
+    """,
     "command": """
-        cli_options cli_errors cli_plan display_plan display_demo cli_run cli_cache cli_init cli
-        __main__
+        cli_options cli_errors cli_plan display_plan display_demo cli_run cli_session cli_cache
+        cli_init cli_search cli_check cli __main__
     """,
 }
 
@@ -65,12 +68,15 @@ ONLY = {
     "decisions": "errors intervals",
     "lattice": "",
     "results": "_version characteristics html",
+    "search_facts": "results decisions",
+    "checks": "config errors results search_facts",
     "display_parts": "",
     "display_words": "results",
     "display_scores": "results display_parts display_words",
     "display": "results display_parts display_words display_scores",
     "display_cache": "cache_contents display_parts display_words",
-    "html": "results display_words",
+    "display_search_words": "results search_facts display_words",
+    "html": "results display_words display_search_words",
     "progress": "events display_parts display_words",
     "events": "",
     "errors": "",

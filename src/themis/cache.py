@@ -118,6 +118,14 @@ class Cache:
                 self._is_ready = prepare(connection, self.path, create=True)
         return self._lock.held
 
+    def commit(self) -> None:
+        """Make durable what was stored, unless that was done a moment ago."""
+        connection = self._open()
+        if connection.in_transaction and time.monotonic() - self._committed >= COMMIT_SECONDS:
+            with self._undone_on_error():
+                connection.execute("COMMIT")
+                self._committed = time.monotonic()
+
     # Parts -------------------------------------------------------------------------------
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -141,7 +149,7 @@ class Cache:
             return connection.execute(order, values).fetchall() if self._is_ready else []
 
     def _write(self, order: str, rows: Sequence[Sequence[object]]) -> None:
-        """Change the file if this process may, and commit, unless that was done a moment ago."""
+        """Change the file if this process may; durable at the next commit."""
         if not self.may_write():
             return
         connection = self._open()
@@ -149,9 +157,6 @@ class Cache:
             if not connection.in_transaction:
                 connection.execute("BEGIN IMMEDIATE")
             connection.executemany(order, rows)
-            if time.monotonic() - self._committed >= COMMIT_SECONDS:
-                connection.execute("COMMIT")
-                self._committed = time.monotonic()
 
     @contextmanager
     def _undone_on_error(self) -> Iterator[None]:

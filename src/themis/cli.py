@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from themis._version import __version__
 from themis.cli_cache import cache_app
+from themis.cli_check import check
 from themis.cli_errors import INTERRUPTED, ends_properly, say
 from themis.cli_options import (
     Against,
@@ -28,16 +29,17 @@ from themis.cli_options import (
     Quiet,
     Seed,
     Stopping,
-    StoppingChoice,
     TrustPickle,
     Verbose,
     find,
+    given_settings,
+    measures_of,
 )
+from themis.cli_search import search
 
 if TYPE_CHECKING:
     from themis.audit import Audit
     from themis.events import Listener
-    from themis.results import Measure
 
 app = typer.Typer(
     name="themis",
@@ -156,7 +158,7 @@ def score(
     from themis import cli_run
     from themis.audit import Audit
 
-    overrides = _given(confidence, error, seed, stopping, max_executions, max_seconds)
+    overrides = given_settings(confidence, error, seed, stopping, max_executions, max_seconds)
 
     def make_audit(listen: Listener) -> Audit:
         with cli_run.naming_options(overrides):
@@ -172,10 +174,14 @@ def score(
     return cli_run.measure(
         make_audit,
         lambda schema: cli_run.parse_sets(schema, against or ()),
-        _measures(measure),
+        measures_of(measure),
         cli_run.Reporting(as_json, output, quiet, verbose, not no_progress),
         command="score",
     )
+
+
+app.command()(search)
+app.command()(check)
 
 
 @app.command()
@@ -197,7 +203,7 @@ def demo(
     from themis import cli_run, demo
     from themis.display_demo import render_introduction, render_next_steps
 
-    overrides = _given(confidence, error, seed, stopping, max_executions, max_seconds)
+    overrides = given_settings(confidence, error, seed, stopping, max_executions, max_seconds)
 
     def make_audit(listen: Listener) -> Audit:
         with cli_run.naming_options(overrides):
@@ -209,7 +215,7 @@ def demo(
     code = cli_run.measure(
         make_audit,
         lambda _: demo.SETS,
-        _measures(MeasureChoice.BOTH),
+        measures_of(MeasureChoice.BOTH),
         cli_run.Reporting(as_json, output, quiet, verbose, not no_progress),
         command="demo",
     )
@@ -228,29 +234,3 @@ def schema() -> int:
 
     print(json.dumps(format_schema(), indent=2))
     return 0
-
-
-def _given(
-    confidence: float | None,
-    error: float | None,
-    seed: int | None,
-    stopping: StoppingChoice | None,
-    max_executions: int | None,
-    max_seconds: float | None,
-) -> dict[str, Any]:
-    """The settings that the command line gives, which override those of the file."""
-    options = {
-        "confidence": confidence,
-        "error": error,
-        "seed": seed,
-        "stopping": None if stopping is None else stopping.value,
-        "max_executions": max_executions,
-        "max_seconds": max_seconds,
-    }
-    return {name: value for name, value in options.items() if value is not None}
-
-
-def _measures(choice: MeasureChoice) -> tuple[Measure, ...]:
-    if choice is MeasureChoice.CAUSAL:
-        return ("causal",)
-    return ("group",) if choice is MeasureChoice.GROUP else ("causal", "group")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
+
+if TYPE_CHECKING:
+    from themis.results import Measure
 
 
 class MeasureChoice(StrEnum):
@@ -111,3 +114,30 @@ def find(config: Path | None) -> Path:
     if config is None:
         return find_config(Path())
     return find_config(config) if config.is_dir() else config
+
+
+def given_settings(
+    confidence: float | None,
+    error: float | None,
+    seed: int | None,
+    stopping: StoppingChoice | None,
+    max_executions: int | None,
+    max_seconds: float | None,
+) -> dict[str, Any]:
+    """The settings that the command line gives, which override those of the file."""
+    options = {
+        "confidence": confidence,
+        "error": error,
+        "seed": seed,
+        "stopping": None if stopping is None else stopping.value,
+        "max_executions": max_executions,
+        "max_seconds": max_seconds,
+    }
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def measures_of(choice: MeasureChoice) -> tuple[Measure, ...]:
+    """The scores that a choice stands for."""
+    if choice is MeasureChoice.CAUSAL:
+        return ("causal",)
+    return ("group",) if choice is MeasureChoice.GROUP else ("causal", "group")

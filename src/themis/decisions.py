@@ -14,7 +14,8 @@ from themis.intervals import Floats
 
 Decision = Literal["above", "below", "undecided"]
 
-_WEIGHTS = np.log([0.6, 0.2, 0.2])  # of the three alternatives: near, half way, extreme
+_WEIGHTS = np.log([0.4, 0.2, 0.4])  # of the three alternatives: near, half way, extreme
+_LAST_TEST = 0.5  # the part of delta that the fixed test at the last sample gets
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,8 @@ class ThresholdRule:
     "below" with at most `delta`. In between either answer is right.
 
     Two likelihood-ratio mixtures run along the stream, one against d ≤ floor and one against
-    d ≥ ceiling; reaching 2/delta decides (Ville's inequality). At `max_samples` a fixed test with
-    the other half of delta decides what is left.
+    d ≥ ceiling; reaching 2/delta decides (Ville's inequality). At `max_samples` a fixed test
+    with the other half of delta decides what is left.
     """
 
     threshold: float
@@ -47,7 +48,7 @@ class ThresholdRule:
     @property
     def max_samples(self) -> int:
         """The number of samples at which a fixed test decides."""
-        return _fixed_design(self.floor, self.ceiling, self.delta / 2)[0]
+        return _fixed_design(self.floor, self.ceiling, self._last_delta)[0]
 
     def decide(self, hits: int, misses: int, unknown: int = 0) -> Decision:
         """The decision after these samples; what is unknown counts against either answer."""
@@ -55,7 +56,7 @@ class ThresholdRule:
             return "above"
         if self._evidence_below(hits + unknown, misses) >= self._bar:
             return "below"
-        samples, cut = _fixed_design(self.floor, self.ceiling, self.delta / 2)
+        samples, cut = _fixed_design(self.floor, self.ceiling, self._last_delta)
         if hits + misses + unknown >= samples:
             if hits >= cut:
                 return "above"
@@ -79,7 +80,11 @@ class ThresholdRule:
 
     @property
     def _bar(self) -> float:
-        return math.log(2 / self.delta)
+        return -math.log((1 - _LAST_TEST) * self.delta)
+
+    @property
+    def _last_delta(self) -> float:
+        return _LAST_TEST * self.delta
 
     def _evidence_above(self, hits: int | Floats, misses: int | Floats) -> Floats:
         """The log of the evidence against d ≤ floor."""

@@ -9,7 +9,7 @@ from rich.console import Console, RenderableType
 from rich.rule import Rule
 from rich.text import Text
 
-from themis.display_parts import DIM, WARNING, Sentence, indented, make_console, shell_line
+from themis.display_parts import DIM, WARNING, Sentence, ShellLine, indented, make_console
 from themis.display_scores import show_score
 from themis.display_words import count, duration, headline, masked, set_phrase, visible
 from themis.results import CausalScore, GroupScore, Result, Score
@@ -21,7 +21,7 @@ def render(parts: Iterator[RenderableType], console: Console) -> str:
     """The text of these parts, with the escape codes that the console's terminal takes."""
     with console.capture() as capture:
         for part in parts:
-            console.print(part)
+            console.print(part, soft_wrap=isinstance(part, ShellLine))
     lines = (line.rstrip() if line.isprintable() else line for line in capture.get().split("\n"))
     return "\n".join(lines)
 
@@ -100,7 +100,7 @@ def _failures(failures: Mapping[str, Any]) -> Iterator[RenderableType]:
             first="failed: ",
         )
         if "reproduce" in failure:
-            yield shell_line(visible(failure["reproduce"]))
+            yield ShellLine(visible(failure["reproduce"]))
 
 
 def _cost(result: Result) -> str:

@@ -103,9 +103,11 @@ def short(text: str, style: str = "") -> Text:
     return Text(text, style, no_wrap=True, overflow="ellipsis")
 
 
-def shell_line(text: str) -> Text:
+class ShellLine(Text):
     """A command to be copied: never cut nor broken, however long."""
-    return Text(f"  $ {text}", DIM, no_wrap=True, overflow="ignore")
+
+    def __init__(self, command: str) -> None:
+        super().__init__(f"  $ {command}", DIM)
 
 
 def grid(*columns: dict[str, Any]) -> Table:

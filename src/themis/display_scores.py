@@ -16,10 +16,10 @@ from themis.display_parts import (
     MARK,
     IntervalBar,
     Sentence,
+    ShellLine,
     axis_end,
     grid,
     indented,
-    shell_line,
     short,
 )
 from themis.display_words import (
@@ -110,7 +110,7 @@ def _people(score: CausalScore, width: int, everything: bool) -> Iterator[Render
         yield indented(short(f"{hidden} more such pairs: -v shows them", DIM))
     if everything and shown[0].reproduce:
         yield indented(Sentence("The first pair, in a shell:"))
-        yield from (shell_line(visible(line)) for line in shown[0].reproduce)
+        yield from (ShellLine(visible(line)) for line in shown[0].reproduce)
 
 
 def _other_changes_first(witnesses: Sequence[Witness]) -> list[Witness]:

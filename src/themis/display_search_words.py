@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from themis.decisions import ThresholdRule
 from themis.display_words import count, label, percent, set_phrase, visible
 from themis.results import CausalScore, GroupScore, Measure, Score, SearchResult
+from themis.search_facts import how_it_ended, is_exact, largest_missed, least_listed
 
-EXACT_REASON = "its score is"  # how the reasons of a search that ran every input begin
 COMMON = 8  # characteristics named in which two people agree
 
 
@@ -43,11 +42,6 @@ def _so_far(search: SearchResult) -> str:
     return ""
 
 
-def how_it_ended(stopped: str) -> str:
-    """Why something is not finished."""
-    return "the budget ended" if stopped == "budget" else "it was interrupted"
-
-
 def set_counts(search: SearchResult) -> str:
     """What became of all the sets: `511 sets: 12 tested, 499 pruned`."""
     parts = [f"{search.sets_tested:,} tested"]
@@ -62,44 +56,25 @@ def set_counts(search: SearchResult) -> str:
     return f"{count(search.sets_total, 'set')}{size} of {among}: {', '.join(parts)}"
 
 
-def is_exact(search: SearchResult) -> bool:
-    """Whether every input was run, so that no set was decided by a sample."""
-    ran = [each for each in search.tested if each.samples]
-    return bool(ran) and all(each.reason.startswith(EXACT_REASON) for each in ran)
-
-
-def largest_missed(search: SearchResult) -> float:
-    """No set above this was missed, at the stated confidence."""
-    return search.threshold if is_exact(search) else _rule(search).ceiling
-
-
 def guarantee(search: SearchResult) -> str:
     """What is certain about the list as a whole."""
     if search.stopping == "paper":
         return "The paper's stopping rule was used: that this list is right is not certified."
-    above = amount(_rule(search).floor, search.measure)
-    missed = amount(_rule(search).ceiling, search.measure)
+    above = amount(least_listed(search), search.measure)
+    missed = amount(largest_missed(search), search.measure)
     sure = f"With {100 * search.confidence:.10g} % confidence"
     if is_exact(search):
-        sure, above, missed = "Exact, every input was run", *[_limit(search)] * 2
+        sure = "Every input was run:"
     if search.stopped != "done":
         return (
-            f"{sure}, every set listed is above {above}. Nothing is known about "
+            f"{sure} every set listed is above {above}. Nothing is known about "
             f"the {count(search.sets_open, 'open set')}: any of them may be above as well."
         )
     but = ", except those undecided" if search.undecided else ""
     return (
-        f"{sure}, the whole list is right: every set listed is above {above}, and no set above "
+        f"{sure} the whole list is right: every set listed is above {above}, and no set above "
         f"{missed} is missing{but} (a set that contains a listed one is not listed)."
     )
-
-
-def _limit(search: SearchResult) -> str:
-    return amount(search.threshold, search.measure)
-
-
-def _rule(search: SearchResult) -> ThresholdRule:
-    return ThresholdRule(search.threshold, search.error, 1.0 - search.confidence)
 
 
 def harms(score: Score, *, most: int) -> Iterator[str]:
@@ -131,6 +106,6 @@ def example(score: Score) -> str | None:
         for person, output in zip(witness.inputs, witness.outputs, strict=True)
     ]
     common = [name for name in first if name not in changed]
-    both = [label({name: second[name], "": ""}).removesuffix(",  ") for name in common[:COMMON]]
+    both = [f"{set_phrase([name])} {set_phrase([visible(second[name])])}" for name in common]
     rest = f", + {len(common) - COMMON} more" if len(common) > COMMON else ""
-    return ", ".join(got) + (f"; both have {', '.join(both)}{rest}" if both else "")
+    return ", ".join(got) + (f"; both have {', '.join(both[:COMMON])}{rest}" if both else "")

@@ -6,6 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Any
 
+from themis.display_search_words import (
+    example,
+    guarantee,
+    search_headline,
+    set_counts,
+    set_text,
+)
 from themis.display_words import (
     extremes,
     headline,
@@ -16,11 +23,12 @@ from themis.display_words import (
     percent,
     visible,
 )
-from themis.results import CausalScore, Group, GroupScore, Result, Score, Witness
+from themis.results import CausalScore, Group, GroupScore, Result, Score, SearchResult, Witness
 
 WITNESSES = 2
 CHANGES = 3
 ENDS = 5
+SETS = 40  # sets shown of a search
 BAR_PIXELS = 240
 
 _CELL = "padding:1px 10px 1px 0;text-align:left;border:none"
@@ -29,7 +37,8 @@ _FAINT = "opacity:.6"
 
 def result_html(result: Result) -> str:
     """All scores of a result below each other."""
-    parts = [score_html(score) for score in result.scores]
+    parts = [search_html(search) for search in result.searches]
+    parts += [score_html(score) for score in result.scores]
     parts += [_line(f"warning: {note}") for note in (*_remarks(result), *result.notes)]
     for kind, failure in result.failures.items():
         parts.append(_line(f"failed: {kind}, {failure['count']:,} times; {failure['message']}"))
@@ -50,6 +59,31 @@ def score_html(score: Score) -> str:
         parts += _group_parts(score)
     parts += [_line(f"note: {note}") for note in score.notes]
     return _box("".join(parts))
+
+
+def search_html(search: SearchResult) -> str:
+    """One search: its headline, the minimal sets with an example each, and what is certain."""
+    parts = [f'<div style="font-weight:bold">{_text(search_headline(search))}</div>']
+    scores = {score.against: score for score in search.minimal_sets}
+    rows = [_search_row(names, scores.get(names)) for names in search.found[:SETS]]
+    if rows:
+        parts.append(_table(rows))
+    hidden = len(search.found) - len(rows)
+    if hidden:
+        parts.append(_line(f"… and {hidden:,} more"))
+    if search.undecided:
+        names = "; ".join(set_text(each) for each in search.undecided[:SETS])
+        parts.append(_line(f"could not be decided: {names}"))
+    parts += [_line(set_counts(search), _FAINT), _line(guarantee(search), _FAINT)]
+    parts += [_line(f"note: {note}") for note in search.notes]
+    return _box("".join(parts))
+
+
+def _search_row(names: tuple[str, ...], score: Score | None) -> Sequence[Any]:
+    if score is None:
+        return [set_text(names), "not measured"]
+    bar = _Html(_bar(score.low, score.high))
+    return [set_text(names), percent(score.score), bar, example(score) or ""]
 
 
 class _Html(str):

@@ -42,11 +42,14 @@ class Lattice:
     def share(self, mask: int) -> float:
         """The part of the whole search's error that is spent on this set; they add up to one.
 
-        Fixed before anything is seen. Each size gets the same part; within a size, sets get it
-        in proportion to their cost, so that the dear ones may be decided with less evidence.
+        Fixed before anything is seen, in proportion to the sets' costs, so that the dear ones
+        may be decided with less evidence: half of it over all sets, and half within each size,
+        so that small sets are not starved by huge ones that are hardly ever reached.
         """
-        size = mask.bit_count()
-        return self.assignments(mask) / (self._sums[size] * self.max_size)
+        count = self.assignments(mask)
+        of_size = count / (self._sums[mask.bit_count()] * self.max_size)
+        of_all = count / sum(self._sums[1 : self.max_size + 1])
+        return (of_size + of_all) / 2
 
     @cached_property
     def _sums(self) -> list[int]:

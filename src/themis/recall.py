@@ -125,6 +125,7 @@ class Recall:
         numbers = self._table(labels)[cells.view(np.uint8)]
         if (numbers != UNKNOWN).any():
             self._records.put(self._subject, found, numbers)
+            self.cache.commit()
 
     def _table(self, labels: Labels) -> Numbers:
         """For each label number of a run the cache's; new ones are stored."""

@@ -12,6 +12,7 @@ from themis.characteristics import Value
 FOUR_FIFTHS = 0.8  # the line below which an impact ratio is taken as evidence of adverse impact
 
 Measure = Literal["causal", "group"]
+Verdict = Literal["holds", "violated", "not enough evidence"]
 
 
 @dataclass(frozen=True)
@@ -222,6 +223,29 @@ class SearchResult:
             "notes": list(self.notes),
         }
 
+    def _repr_html_(self) -> str:
+        from themis.html import search_html
+
+        return search_html(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckResult:
+    """Whether a limit on a score holds; of a search, the score is the worst of the found sets."""
+
+    name: str
+    measure: Measure
+    against: tuple[str, ...] | None  # None: a search
+    search: bool
+    max_score: float
+    confidence: float  # that this verdict, by itself, is right
+    verdict: Verdict
+    score: float | None = None
+    low: float | None = None
+    high: float | None = None
+    sets: tuple[tuple[str, ...], ...] = ()  # what a search found
+    reason: str = ""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
@@ -239,11 +263,13 @@ class Result:
     notes: tuple[str, ...] = ()
     timing: Mapping[str, Any] = field(default_factory=dict)
     searches: tuple[SearchResult, ...] = ()
+    checks: tuple[CheckResult, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON result, format 1."""
         found = [each.to_dict() for each in self.searches]
         searched = {"search": found[0] if len(found) == 1 else found} if found else {}
+        checked = {"checks": [_plain(asdict(each)) for each in self.checks]} if self.checks else {}
         return {
             "themis": __version__,
             "format": 1,
@@ -259,6 +285,7 @@ class Result:
             "timing": dict(self.timing),
             "scores": [score.to_dict() for score in self.scores],
             **searched,
+            **checked,
         }
 
     def _repr_html_(self) -> str:

@@ -1,0 +1,162 @@
+"""Runs the checks of a file, one after the other, in one audit and within one budget."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from themis.audit import Audit
+from themis.checks import (
+    Precision,
+    can_be_narrowed,
+    judge_score,
+    judge_search,
+    not_judged,
+    precisions,
+)
+from themis.config import Check
+from themis.errors import SubjectError
+from themis.events import SearchListener
+from themis.results import CheckResult, Result, Score, SearchResult
+from themis.settings import Settings
+
+OUT_OF_BUDGET = "the budget ended"
+
+
+def run_checks(
+    audit: Audit, checks: Sequence[Check], *, listen: SearchListener | None = None
+) -> Result:
+    """The verdicts on all checks, with the scores and searches that they rest on.
+
+    Each verdict by itself is right with the audit's confidence. Raises SubjectError, with what was
+    learned, when the subject fails too often.
+    """
+    run = _Run(audit, audit.settings, listen)
+    for check in checks:
+        run.decide(check)
+    if run.problem is not None:
+        raise SubjectError(str(run.problem), result=run.result())
+    return run.result()
+
+
+@dataclass
+class _Round:
+    """What one round learned."""
+
+    answer: CheckResult
+    outcome: Score | SearchResult | None = None
+    scores: tuple[Score, ...] = ()
+
+    @property
+    def is_final(self) -> bool:
+        if self.answer.verdict != "not enough evidence" or self.outcome is None:
+            return True
+        return not can_be_narrowed(self.outcome)
+
+    @property
+    def width(self) -> float:
+        """Of the interval; what is unknown is as wide as can be."""
+        low, high = self.answer.low, self.answer.high
+        return 1.0 if low is None or high is None else high - low
+
+
+@dataclass
+class _Run:
+    audit: Audit
+    settings: Settings
+    listen: SearchListener | None
+    results: list[Result] = field(default_factory=list)
+    kept: list[_Round] = field(default_factory=list)
+    ended: str = ""  # why the remaining checks are not run
+    problem: SubjectError | None = None
+    out_of_budget: bool = False
+
+    def __post_init__(self) -> None:
+        self._asked_before = self.audit.runner.asked
+        self._deadline = time.monotonic() + (self.settings.max_seconds or 0.0)
+
+    def decide(self, check: Check) -> None:
+        """Ask ever more precisely until the check is decided, and keep the best answer."""
+        best = _Round(not_judged(check, self.ended, self.settings.confidence))
+        for precision in precisions(self.settings.error, self.settings.confidence):
+            left = self._left()
+            if self.ended or left is None:
+                break
+            latest = self._ask(check, precision, left)
+            if latest.answer.verdict != "not enough evidence" or latest.width <= best.width:
+                best = latest
+            if latest.is_final:
+                break
+        if not best.answer.reason and best.answer.verdict == "not enough evidence":
+            best.answer = replace(best.answer, reason=self.ended or OUT_OF_BUDGET)
+        self.kept.append(best)
+
+    def _left(self) -> dict[str, Any] | None:
+        """What is left of the budget, as settings; None when nothing is."""
+        left: dict[str, Any] = {}
+        if self.settings.max_executions is not None:
+            used = self.audit.runner.asked - self._asked_before
+            left["max_executions"] = self.settings.max_executions - used
+        if self.settings.max_seconds is not None:
+            left["max_seconds"] = self._deadline - time.monotonic()
+        if all(value > 0 for value in left.values()):
+            return left
+        self.out_of_budget = True
+        return None
+
+    def _ask(self, check: Check, precision: Precision, left: dict[str, Any]) -> _Round:
+        try:
+            with self._settings(error=precision.error, confidence=precision.confidence, **left):
+                result = self._measure(check)
+        except SubjectError as error:
+            if not isinstance(error.result, Result):
+                raise
+            self.problem, self.ended, result = error, "the subject failed", error.result
+        if result.stopped == "interrupted":
+            self.ended = "it was interrupted"
+        self.out_of_budget = self.out_of_budget or result.stopped == "budget"
+        self.results.append(result)
+        return self._judge(check, result)
+
+    def _judge(self, check: Check, result: Result) -> _Round:
+        confidence = self.settings.confidence
+        if check.against is None and result.searches:
+            search = result.searches[0]
+            return _Round(judge_search(check, search, confidence), search, result.scores)
+        if check.against is not None and result.scores:
+            score = result.scores[0]
+            return _Round(judge_score(check, score, confidence), score, result.scores)
+        return _Round(not_judged(check, self.ended or OUT_OF_BUDGET, confidence))
+
+    @contextmanager
+    def _settings(self, **changes: Any) -> Iterator[None]:
+        """Within, the audit measures with these settings."""
+        try:
+            self.audit.settings = replace(self.settings, **changes)
+            yield
+        finally:
+            self.audit.settings = self.settings
+
+    def _measure(self, check: Check) -> Result:
+        if check.against is not None:
+            return self.audit.score([check.against], [check.measure], command="check")
+        return self.audit.search_all(check.max_score, [check.measure], listen=self.listen)
+
+    def result(self) -> Result:
+        """Everything as one result that can be saved."""
+        first, last = self.results[0], self.results[-1]
+        outcomes = [each.outcome for each in self.kept]
+        seconds = round(sum(each.timing["seconds"] for each in self.results), 3)
+        stopped = "budget" if self.out_of_budget else "done"
+        return replace(
+            last,
+            command="check",
+            scores=tuple(score for each in self.kept for score in each.scores),
+            searches=tuple(each for each in outcomes if isinstance(each, SearchResult)),
+            checks=tuple(each.answer for each in self.kept),
+            stopped="interrupted" if last.stopped == "interrupted" else stopped,
+            timing={**last.timing, "started": first.timing["started"], "seconds": seconds},
+        )

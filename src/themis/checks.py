@@ -1,0 +1,143 @@
+"""Does a limit hold? Verdicts on scores and searches, and how precisely to ask; nothing is run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from themis.config import Check
+from themis.errors import Mistake
+from themis.results import CheckResult, Score, SearchResult, Verdict
+from themis.search_facts import how_it_ended, largest_missed
+
+SHARES = (1 / 2, 1 / 4, 1 / 8, 1 / 8)  # of the error probability, for the first and later rounds
+
+
+@dataclass(frozen=True)
+class Precision:
+    """What one round asks for."""
+
+    error: float
+    confidence: float
+
+
+def precisions(error: float, confidence: float) -> Iterator[Precision]:
+    """The rounds of one check: the asked error, then half of it, three times at most.
+
+    The rounds share the error probability, so that a verdict that any of them gives is right with
+    the asked confidence.
+    """
+    for place, share in enumerate(SHARES):
+        yield Precision(error / 2**place, 1.0 - (1.0 - confidence) * share)
+
+
+def find_mistakes(checks: Iterable[Check], file: Path) -> Iterator[Mistake]:
+    """What is wrong with limits that no search can decide."""
+    for check in checks:
+        if check.search and not 0 < check.max_score < 1:
+            yield Mistake(
+                "threshold",
+                "checks.max_score",
+                f"a search needs a limit between 0 and 1, got {check.max_score:g}",
+                "write 0.05 for 5 %",
+                str(file),
+                check.line,
+            )
+
+
+def judge_score(check: Check, score: Score, confidence: float) -> CheckResult:
+    """The verdict on a limit for one set: certain only when the whole interval is on one side."""
+    verdict: Verdict = "not enough evidence"
+    if score.samples and score.low > check.max_score:
+        verdict = "violated"
+    elif score.samples and score.high <= check.max_score:
+        verdict = "holds"
+    decided = verdict != "not enough evidence"
+    return CheckResult(
+        name=check.name,
+        measure=check.measure,
+        against=check.against,
+        search=False,
+        max_score=check.max_score,
+        confidence=confidence,
+        verdict=verdict,
+        score=score.score if score.samples else None,
+        low=score.low if score.samples else None,
+        high=score.high if score.samples else None,
+        reason="" if decided else _why_open(score),
+    )
+
+
+def judge_search(check: Check, search: SearchResult, confidence: float) -> CheckResult:
+    """The verdict on a limit for every set.
+
+    It is violated when the whole interval of some found set is above the limit. It holds when all
+    sets were decided and none was found: then none is above limit + error.
+    """
+    worst = max(search.minimal_sets, key=lambda each: (each.low, each.score), default=None)
+    verdict: Verdict = "not enough evidence"
+    reason = ""
+    if worst is not None and worst.low > check.max_score:
+        verdict = "violated"
+    elif not search.found and search.conclusive:
+        verdict = "holds"
+    else:
+        reason = _why_search_open(search, worst)
+    missed = largest_missed(search) if verdict == "holds" else None
+    return CheckResult(
+        name=check.name,
+        measure=check.measure,
+        against=None,
+        search=True,
+        max_score=check.max_score,
+        confidence=confidence,
+        verdict=verdict,
+        score=None if worst is None else worst.score,
+        low=None if worst is None else worst.low,
+        high=missed if worst is None else worst.high,
+        sets=search.found,
+        reason=reason,
+    )
+
+
+def not_judged(check: Check, reason: str, confidence: float) -> CheckResult:
+    """The verdict on a check that nothing was run for."""
+    return CheckResult(
+        name=check.name,
+        measure=check.measure,
+        against=check.against,
+        search=check.search,
+        max_score=check.max_score,
+        confidence=confidence,
+        verdict="not enough evidence",
+        reason=reason,
+    )
+
+
+def can_be_narrowed(outcome: Score | SearchResult) -> bool:
+    """Whether a smaller error may bring a decision that this one did not."""
+    if isinstance(outcome, SearchResult):
+        return outcome.stopped == "done" and not outcome.undecided
+    settled = outcome.method == "sampled" and not outcome.lower_bound and not outcome.unknown
+    return outcome.conclusive and settled
+
+
+def _why_open(score: Score) -> str:
+    if not score.conclusive:
+        return how_it_ended(score.stopped)
+    if score.lower_bound:
+        return "there are too many combinations to try all, so only a lower bound is known"
+    if score.unknown:
+        return "some executions failed, so the interval stays wide"
+    return f"the score is so near the limit that ± {100 * score.error:.3g} points do not tell"
+
+
+def _why_search_open(search: SearchResult, worst: Score | None) -> str:
+    if search.stopped != "done":
+        return f"{how_it_ended(search.stopped)} with {search.sets_open:,} sets open"
+    if not search.found:
+        return f"{len(search.undecided):,} of {search.sets_total:,} sets could not be decided"
+    if worst is not None and not worst.conclusive:
+        return how_it_ended(worst.stopped)
+    return f"found sets are so near the limit that ± {100 * search.error:.3g} points do not tell"

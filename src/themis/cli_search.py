@@ -1,0 +1,168 @@
+"""The command `themis search`: all minimal sets above a threshold."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from themis.cli_errors import ends_properly, say
+from themis.cli_options import (
+    AsJson,
+    CacheFile,
+    Confidence,
+    ConfigArgument,
+    Error,
+    Jobs,
+    MaxExecutions,
+    MaxSeconds,
+    MeasureChoice,
+    NoCache,
+    NoProgress,
+    Output,
+    Quiet,
+    Seed,
+    Stopping,
+    TrustPickle,
+    Verbose,
+    find,
+    given_settings,
+    measures_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from themis.audit import Audit
+    from themis.events import Listener, SearchListener
+    from themis.results import Result
+
+INCONCLUSIVE = 4
+WORTH_A_LINE = 10_000  # executions from which on a search is announced
+
+
+@ends_properly
+def search(
+    config: ConfigArgument = None,
+    threshold: Annotated[
+        float,
+        typer.Option("--threshold", metavar="0.1", help="Look for sets with a score above this."),
+    ] = ...,  # type: ignore[assignment]  # how Typer is told that an option must be given
+    measure: Annotated[
+        MeasureChoice, typer.Option("--measure", help="Which scores.")
+    ] = MeasureChoice.CAUSAL,
+    among: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--among", metavar="race,sex", help="Only sets of these characteristics."),
+    ] = None,
+    max_size: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option("--max-size", metavar="N", help="Only sets of at most so many."),
+    ] = None,
+    no_prune: Annotated[
+        bool,
+        typer.Option("--no-prune", help="With --stopping paper: test also what follows."),
+    ] = False,
+    confidence: Confidence = None,
+    error: Error = None,
+    seed: Seed = None,
+    stopping: Stopping = None,
+    max_executions: MaxExecutions = None,
+    max_seconds: MaxSeconds = None,
+    jobs: Jobs = None,
+    cache: CacheFile = None,
+    no_cache: NoCache = False,
+    trust_pickle: TrustPickle = False,
+    as_json: AsJson = False,
+    output: Output = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    no_progress: NoProgress = False,
+) -> int:
+    """Find all minimal sets of characteristics that discriminate."""
+    from themis.audit import Audit
+    from themis.cli_run import Reporting, naming_options
+    from themis.cli_session import Session, is_live
+    from themis.display_search import render_search, render_search_headlines
+
+    overrides = given_settings(confidence, error, seed, stopping, max_executions, max_seconds)
+    reporting = Reporting(as_json, output, quiet, verbose, not no_progress)
+    names = _parse(among)
+
+    def make_audit(listen: Listener) -> Audit:
+        with naming_options(overrides):
+            return Audit.from_file(
+                find(config),
+                jobs=jobs,
+                cache=False if no_cache else cache,
+                trust_pickle=trust_pickle,
+                **overrides,
+                listen=listen,
+            )
+
+    def work(audit: Audit, listen: SearchListener) -> Result:
+        _check_prune(audit, no_prune=no_prune)
+        if is_live(reporting):
+            _announce(audit, names, max_size)
+        return audit.search_all(
+            threshold, measures_of(measure), names, max_size, prune=not no_prune, listen=listen
+        )
+
+    def render(result: Result) -> str:
+        if quiet:
+            return render_search_headlines(result, file=sys.stdout)
+        return render_search(result, file=sys.stdout, everything=verbose)
+
+    return Session(make_audit, work, render, _exit_code, reporting).run()
+
+
+def _parse(among: list[str] | None) -> list[str] | None:
+    """The names that `--among` gives, which may come at once or one by one."""
+    if among is None:
+        return None
+    return [name.strip() for text in among for name in text.split(",") if name.strip()]
+
+
+def _exit_code(result: Result) -> int:
+    """0 when all is decided and measured as precisely as asked."""
+    decided = all(search.conclusive for search in result.searches)
+    precise = all(score.conclusive for score in result.scores)
+    return 0 if decided and precise else INCONCLUSIVE
+
+
+def _check_prune(audit: Audit, *, no_prune: bool) -> None:
+    from themis.errors import Mistake, RequestError
+
+    if no_prune and audit.settings.stopping != "paper":
+        problem = "the certified search never tests what follows from other sets"
+        remedy = "leave it out, or add --stopping paper"
+        raise RequestError([Mistake("no-prune", "--no-prune", problem, remedy)])
+
+
+def _announce(audit: Audit, among: Sequence[str] | None, max_size: int | None) -> None:
+    """Say what the search will look at and cost, where that is not little."""
+    from themis.display_words import count
+
+    if max_size is not None and max_size < 1:
+        return  # the search itself says what is wrong
+    whole = audit.search_plan(among, max_size)
+    least = audit.search_plan(among, 1).executions_at_least
+    budget = audit.settings.max_executions
+    short = budget is not None and whole.executions_at_least > budget
+    if whole.executions_at_least < WORTH_A_LINE and not short:
+        return
+    more = "" if whole.complete else "more than "
+    text = f"searching {count(whole.sets, 'set')}"
+    if audit.settings.stopping == "certified":
+        text += (
+            f": about {count(least, 'execution')} if single characteristics are above the "
+            f"threshold, {more}{whole.executions_at_least:,} if none is"
+        )
+    say(text)
+    if budget is not None and short:
+        can = "can't" if least > budget else "may not be able to"
+        say(
+            f"the search {can} finish within max_executions = {budget:,}: it will give what it "
+            "finds"
+        )

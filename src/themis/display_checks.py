@@ -1,0 +1,138 @@
+"""How do checks look in a terminal? One table of verdicts, then whom the violations hurt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import IO
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from themis.display import render, render_headlines, show_result
+from themis.display_parts import DIM, HEADLINE, Sentence, indented, make_console, short
+from themis.display_search import Key, scores_by_set, show_people
+from themis.display_search_words import amount, set_text
+from themis.display_words import count, percent, visible
+from themis.results import CheckResult, Result, Score
+
+STYLES = {"violated": "bold red", "holds": "green", "not enough evidence": "yellow"}
+SETS = 10  # found sets that are named
+
+
+def render_checks(
+    result: Result,
+    *,
+    file: IO[str] | None = None,
+    width: int | None = None,
+    everything: bool = False,
+) -> str:
+    """The verdicts of a result as text for a terminal or a file."""
+    console = make_console(file, width=width)
+    return render(show_checks(result, width=console.width, everything=everything), console)
+
+
+def render_check_lines(result: Result, *, file: IO[str] | None = None) -> str:
+    """One line per check, and the failures."""
+    lines = [Sentence(f"{visible(each.name)}: {each.verdict}") for each in result.checks]
+    failures = render_headlines(replace(result, scores=()), file=file)
+    return render(iter(lines), make_console(file)) + failures
+
+
+def checks_headline(checks: tuple[CheckResult, ...]) -> str:
+    """`1 of 3 checks is violated, 1 lacks evidence`."""
+    verdicts = [each.verdict for each in checks]
+    violated, open_ = verdicts.count("violated"), verdicts.count("not enough evidence")
+    total = count(len(checks), "check")
+    parts = []
+    if violated:
+        parts.append(f"{violated} of {total} {'is' if violated == 1 else 'are'} violated")
+    if open_:
+        of = "" if violated else f" of {total}"
+        parts.append(f"{open_}{of} {'lacks' if open_ == 1 else 'lack'} evidence")
+    if parts:
+        return ", ".join(parts)
+    return "the check holds" if len(checks) == 1 else f"all {total} hold"
+
+
+def show_checks(result: Result, *, width: int, everything: bool) -> Iterator[RenderableType]:
+    """The table of verdicts, then what is behind those that do not hold."""
+    scores = scores_by_set(result)
+    yield Sentence(checks_headline(result.checks), HEADLINE)
+    yield indented(_table(result.checks))
+    for each in result.checks:
+        if each.verdict != "holds":
+            yield ""
+            yield Sentence(f"{visible(each.name)}: {each.verdict}", STYLES[each.verdict])
+            yield from map(indented, _details(each, scores, everything))
+    yield ""
+    yield Sentence(_guarantee(result), DIM)
+    yield from show_result(replace(result, scores=()), width=width)
+
+
+def _table(checks: tuple[CheckResult, ...]) -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(overflow="fold", min_width=12)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, justify="right")
+    table.add_column(no_wrap=True)
+    table.add_row(*(short(head, DIM) for head in ("check", "verdict", "score", "interval")))
+    for each in checks:
+        verdict = Text(each.verdict, STYLES[each.verdict])
+        point = "–" if each.score is None else percent(each.score)
+        table.add_row(Text(visible(each.name)), verdict, point, short(_interval(each), DIM))
+    return table
+
+
+def _interval(check: CheckResult) -> str:
+    if check.high is None:
+        return ""
+    if check.low is None:
+        return f"at most {percent(check.high)}"
+    if check.low == check.high:
+        return "exact"
+    return f"{percent(check.low)} – {percent(check.high)}"
+
+
+def _details(
+    check: CheckResult, scores: Mapping[Key, Score], everything: bool
+) -> Iterator[RenderableType]:
+    if check.reason:
+        yield Sentence(check.reason)
+    if check.sets:
+        shown = check.sets if everything else check.sets[:SETS]
+        names = "; ".join(set_text(each) for each in shown)
+        more = f"; + {len(check.sets) - len(shown)} more" if len(shown) < len(check.sets) else ""
+        found = count(len(check.sets), "minimal set")
+        yield Sentence(f"{found} found: {names}{more}")
+    if check.verdict != "violated":
+        return
+    score = _worst(check, scores)
+    if score is not None:
+        if check.search:
+            yield Sentence(f"the worst is {set_text(score.against)}:")
+        yield from show_people(score, everything=everything)
+
+
+def _worst(check: CheckResult, scores: Mapping[Key, Score]) -> Score | None:
+    """The score that a verdict rests on."""
+    sets = check.sets if check.against is None else (check.against,)
+    known = [scores[check.measure, each] for each in sets if (check.measure, each) in scores]
+    return max(known, key=lambda each: (each.low, each.score), default=None)
+
+
+def _guarantee(result: Result) -> str:
+    rules = [*(each.stopping for each in result.scores), *(s.stopping for s in result.searches)]
+    if "paper" in rules:
+        return "The paper's stopping rule was used: that the verdicts are right is not certified."
+    text = "Every verdict is exact: all inputs were run."
+    if any(each.method == "sampled" for each in result.scores) or result.searches:
+        confidence = 100 * result.checks[0].confidence
+        text = f"Each verdict by itself is right with {confidence:.10g} % confidence."
+    tolerant = [each for each in result.checks if each.search and each.verdict == "holds"]
+    for each in tolerant:
+        if each.high is not None and each.high > each.max_score:
+            high = amount(each.high, each.measure)
+            return f"{text} That a search holds means: no set is above {high}."
+    return text

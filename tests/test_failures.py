@@ -1,0 +1,140 @@
+"""Are failures kept as data: counted, shown, reproducible, never stored, never a decision?"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import themis
+from tests.external import RACE, lasting, ran, stored, write_command, write_worker
+from themis.cli import app
+
+RARE = 'case "$4" in *3) echo "no threes" >&2; exit 7;; esac'  # a tenth of the inputs
+RARE_PYTHON = "if person['savings'] % 10 == 3: os._exit(7)"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(app, ["score", *RACE, *arguments])
+
+
+# What is said -----------------------------------------------------------------------------
+def test_failures_have_count_example_message_and_a_command_that_shows_them(folder: Path) -> None:
+    write_command(folder, before=RARE, options="max_failures = 0.5")
+    done = run("--json", "--max-executions", "200")
+    failure = json.loads(done.stdout)["failures"]["crash"]
+    assert 5 < failure["count"] < 50
+    assert failure["message"] == "exit code 7: no threes"
+    assert str(failure["input"]["savings"]).endswith("3")
+    again = subprocess.run(failure["reproduce"], shell=True, capture_output=True, text=True)
+    assert (again.returncode, again.stderr) == (7, "no threes\n")
+
+
+def test_above_the_limit_what_was_learned_is_printed_before_the_error(folder: Path) -> None:
+    write_command(folder, before=RARE.replace("*3", "*33"), options="max_failures = 0.001")
+    done = run("--measure", "causal", "--max-executions", "400")
+    assert done.exit_code == 3
+    assert "race changes the decision" in done.stdout
+    assert "failed: crash" in done.stdout
+    assert f"$ cd {folder} && sh {folder}/loan.sh" in done.stdout
+    assert "error: the subject failed: crash in" in done.stderr
+
+
+def test_below_the_limit_failures_only_widen_the_interval(folder: Path) -> None:
+    write_command(folder, before=RARE, options="max_failures = 0.2")
+    done = run("--json", "--max-executions", "200")
+    assert done.exit_code == 4
+    causal = json.loads(done.stdout)["scores"][0]
+    assert causal["unknown"] > 0
+
+
+def test_pairs_of_people_come_with_two_commands(folder: Path) -> None:
+    write_command(folder)
+    data = json.loads(run("--json", "--measure", "causal", "--error", "0.2").stdout)
+    first, *others = data["scores"][0]["witnesses"]
+    outputs = [subprocess.check_output(each, shell=True, text=True) for each in first["reproduce"]]
+    assert [output.strip() for output in outputs] == first["outputs"]
+    assert not any("reproduce" in each for each in others)
+    shown = run("--measure", "causal", "--error", "0.2", "-v").stdout
+    assert all(f"$ {line}" in shown for line in first["reproduce"])
+    assert "in a shell" not in run("--measure", "causal", "--error", "0.2").stdout
+
+
+def test_slow_start_of_a_program_is_said_to_be_one(folder: Path) -> None:
+    write_command(folder, decide="echo 1")
+    options = ["--json", "--measure", "causal", "--error", "0.1", "--jobs", "1"]
+    data = json.loads(run(*options).stdout)
+    assert "as a worker, which is started once" in data["timing"]["notes"][0]
+    again = json.loads(run(*options).stdout)
+    assert "notes" not in again["timing"]  # nothing was started
+
+
+def test_program_that_is_slow_by_itself_is_left_alone(folder: Path) -> None:
+    write_command(folder, before="sleep 0.02", decide="echo 1")
+    options = ["--measure", "causal", "--max-executions", "60"]
+    assert "notes" not in json.loads(run("--json", *options).stdout)["timing"]
+
+
+# What is stored ---------------------------------------------------------------------------
+@pytest.mark.parametrize("kind", ["command", "worker"])
+def test_failures_are_tried_again_and_decisions_are_not(folder: Path, kind: str) -> None:
+    if kind == "command":
+        write_command(folder, before=RARE, options="max_failures = 1")
+    else:
+        write_worker(folder, before=RARE_PYTHON, options="max_failures = 1")
+    options = ["--json", "--max-executions", "120"]
+    first, second = (json.loads(run(*options).stdout) for _ in range(2))
+    failed = first["failures"]["crash"]["count"]
+    assert failed > 5  # more in a row than a worker may fail at its start
+    assert first["executions"] - failed == stored(folder) == len(set(ran(folder)))
+    assert second["executions"] == failed
+    assert lasting(first) == lasting(second)
+
+
+def test_input_that_failed_once_may_succeed_later(folder: Path) -> None:
+    write_command(
+        folder,
+        before='[ -e healthy ] || case "$4" in *3) exit 7;; esac',
+        options="max_failures = 1",
+    )
+    options = ["--json", "--max-executions", "120"]
+    first = json.loads(run(*options).stdout)
+    (folder / "healthy").touch()
+    second, third = (json.loads(run(*options).stdout) for _ in range(2))
+    assert second["executions"] == first["failures"]["crash"]["count"]
+    assert (second["failures"], third["executions"]) == ({}, 0)
+    assert lasting(second) == lasting(third)
+
+
+def test_timeouts_and_empty_answers_are_not_stored(folder: Path) -> None:
+    before = 'case "$4" in *[13]) sleep 5;; *5) exit 0;; esac'
+    write_command(folder, before=before, options="max_failures = 1\ntimeout_seconds = 0.1")
+    data = json.loads(run("--json", "--max-executions", "30").stdout)
+    assert set(data["failures"]) == {"timeout", "invalid output"}
+    failed = sum(each["count"] for each in data["failures"].values())
+    assert stored(folder) == data["executions"] - failed
+
+
+# Closing ----------------------------------------------------------------------------------
+def test_audit_ends_the_processes_of_its_subject(folder: Path) -> None:
+    config = write_worker(folder)
+    with themis.Audit.from_file(config) as audit:
+        audit.causal("race", error=0.2)
+        (slot,) = audit.runner.subject._slots  # type: ignore[attr-defined]
+        process = slot._child._process
+        assert process.poll() is None
+    assert process.poll() is not None
+    assert audit.causal("race", error=0.15).executions > 0  # may be used again
+    again = slot._child._process
+    del audit, slot
+    assert again.wait(5) is not None
