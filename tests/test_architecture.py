@@ -24,7 +24,7 @@ SOURCE = Path(themis.__file__).parent
 LAYERS: dict[str, str] = {
     # name: modules in order, without the leading "themis."
     "foundation": "_version errors events settings",
-    "schema": "ranges characteristics _expressions constraints schema",
+    "schema": "ranges characteristics _expressions _columns constraints schema",
     "population": "inputs blocks populations streams",
     "statistics": "intervals estimation group_rules decisions lattice",
     "subjects": """
@@ -45,7 +45,7 @@ LAYERS: dict[str, str] = {
     "file": """
         xml_elements settings_xml toml_lines file_format file_complaints config starter
     """,
-    "audit": "checks audit checker themis demo",
+    "audit": "checks remarks audit checker themis demo",
     "display": """
         display_parts display_words display_scores display display_cache display_search_words
         display_search display_checks html progress progress_search

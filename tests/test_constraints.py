@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from themis import _expressions
+from themis import _columns
 from themis.constraints import Constraint, parse_constraint
 from themis.errors import SchemaError
 
@@ -337,7 +337,7 @@ def test_columns_and_tables_agree_with_python_on_every_input(data: st.DataObject
         for row in rows
     ]
     assert parse(text, *schema).holds(columns).tolist() == expected
-    with mock.patch.object(_expressions, "MAX_TABLE_SIZE", 0):
+    with mock.patch.object(_columns, "MAX_TABLE_SIZE", 0):
         assert parse(text, *schema).holds(columns).tolist() == expected
 
 

@@ -81,7 +81,7 @@ def settled(folder: Path) -> list[str]:
 # kill -9 ----------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("write", "kills", "run"),
-    [(write_command, 6, NARROW), (write_worker, 5, "error = 0.02\nconfidence = 0.95")],
+    [(write_command, 5, NARROW), (write_worker, 4, "error = 0.02\nconfidence = 0.95")],
     ids=["command", "worker"],
 )
 def test_killed_runs_end_in_the_same_result(
@@ -165,7 +165,7 @@ def test_full_disk_is_said_and_what_was_stored_is_kept(
 
     process = start("score", str(config), "--json", preexec_fn=limit_files)
     stdout, stderr = finish(process, expect=2)
-    assert stdout == ""
+    assert not stdout or expected.equals(stdout, tmp_path)  # the last commit may be the one
     assert stderr.startswith(f"error: cache: {tmp_path}/.themis/cache.sqlite can't be written: ")
     assert "what was stored before is kept: make room and run the same command again" in stderr
     known = stored(tmp_path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +20,7 @@ from themis.inputs import set_name
 from themis.outcomes import DEFAULT_FAVOURABLE, Labels
 from themis.populations import Population
 from themis.recall import Recall
+from themis.remarks import executor_of, odd_outputs, slow_start, with_commands
 from themis.results import CausalScore, GroupScore, Measure, Result, Score, SearchResult
 from themis.runner import FIXED_BATCHES, Budget, Runner, TooManyFailuresError
 from themis.sampling import Sampler
@@ -31,9 +32,6 @@ from themis.subjects.base import Subject
 from themis.subjects.loading import subject_from, subject_from_options
 
 CachePlace = str | Path | Literal[False] | None
-
-START_SHARE = 0.5  # from this share of the time on, starting processes is worth a word
-START_RUNS = 50  # and from this number of executions on
 
 
 class Audit:
@@ -193,7 +191,7 @@ class Audit:
             for each in columns:
                 for measure in measures:
                     score = self._scorer.measure(each, measure, self.settings)
-                    scores.append(self._with_commands(score))
+                    scores.append(with_commands(score, self.runner.subject))
                     if scores[-1].stopped == "interrupted":
                         raise KeyboardInterrupt
 
@@ -249,7 +247,11 @@ class Audit:
             searches += self._searcher.search(
                 measures, threshold, columns, max_size, self.settings, prune=prune, listen=listen
             )
-            scores += (self._with_commands(s) for each in searches for s in each.minimal_sets)
+            scores += (
+                with_commands(s, self.runner.subject)
+                for each in searches
+                for s in each.minimal_sets
+            )
             if any(each.stopped == "interrupted" for each in searches):
                 raise KeyboardInterrupt
 
@@ -277,9 +279,9 @@ class Audit:
         timing: dict[str, Any] = {
             "started": started.isoformat(timespec="seconds"),
             "seconds": round(time.monotonic() - clock, 3),
-            "executor": _executor(self.runner.subject),
+            "executor": executor_of(self.runner.subject),
         }
-        remarks = [*self._cache_notes, *([] if interrupted else self._start_up_notes())]
+        remarks = [*self._cache_notes, *([] if interrupted else slow_start(self.runner))]
         if remarks:
             timing["notes"] = remarks
         result = self._result(
@@ -294,7 +296,8 @@ class Audit:
         names = [name for part in against for name in part.split(",")]
         columns = self.schema.columns_of(names, where="against")
         self.runner.start(self._budget(own))
-        score = self._with_commands(self._scorer.measure(columns, measure, own))
+        score = self._scorer.measure(columns, measure, own)
+        score = with_commands(score, self.runner.subject)
         if self.runner.fails_too_often:
             raise SubjectError(self.runner.failure_message(), result=score)
         return score
@@ -347,63 +350,9 @@ class Audit:
             cache_hits=runner.cache_hits,
             stopped=stopped,
             failures=runner.failures.to_dict(getattr(runner.subject, "reproduce", None)),
-            notes=tuple(self._notes()),
+            notes=(*self.population.warnings, *odd_outputs(runner, self._favourable)),
             timing=timing,
         )
 
-    def _notes(self) -> Iterable[str]:
-        """What a reader must know before believing a score."""
-        yield from self.population.warnings
-        labels = self.runner.labels
-        if self.runner.asked < 20 or not labels.labels:
-            return
-        if not labels.favourable.any():
-            seen = ", ".join(repr(each) for each in labels.labels[:5])
-            wanted = ", ".join(repr(each) for each in self._favourable)
-            yield (
-                f"no output was favourable: the subject gave {seen}; favourable is {wanted}. "
-                "Group scores mean nothing until `favourable` names an output"
-            )
-        elif len(labels.labels) == 1:
-            yield (
-                f"the subject gave the same output, {labels.labels[0]!r}, in all "
-                f"{self.runner.asked:,} executions"
-            )
-
-    def _with_commands(self, score: Score) -> Score:
-        """The score; of a command, the first two people have the lines that show it in a shell."""
-        subject = self.runner.subject
-        if not isinstance(score, CausalScore) or not score.witnesses or subject.kind != "command":
-            return score
-        reproduce = subject.reproduce  # type: ignore[attr-defined]  # every command has it
-        first, *others = score.witnesses
-        lines = tuple(reproduce(row) for row in first.inputs)
-        return replace(score, witnesses=(replace(first, reproduce=lines), *others))
-
-    def _start_up_notes(self) -> Iterator[str]:
-        """Whether most of the time went into starting processes; it differs from run to run."""
-        runner = self.runner
-        share_of = getattr(runner.subject, "start_up_share", None)
-        if share_of is None or runner.executions < START_RUNS:
-            return
-        share = share_of()
-        if share is not None and share >= START_SHARE:
-            yield (
-                f"starting the program took at least {share:.0%} of the time: as a worker, which "
-                f'is started once (kind = "worker"), the subject would answer {_times(share)}'
-            )
-
     def __repr__(self) -> str:
         return f"Audit({self.runner.subject.kind}, against any of {set_name(self.schema.names)})"
-
-
-def _executor(subject: Subject) -> str:
-    jobs = getattr(subject, "jobs", None)
-    if jobs is not None:
-        return f"processes:{jobs}"
-    return "requests" if subject.kind in FIXED_BATCHES else "in process"
-
-
-def _times(share: float) -> str:
-    """How much quicker it is without this share."""
-    return f"{1 / (1 - share):.0f} times as fast" if share < 0.99 else "at once"

@@ -51,10 +51,13 @@ class _Round:
     scores: tuple[Score, ...] = ()
 
     @property
+    def is_decided(self) -> bool:
+        return self.answer.verdict != "not enough evidence"
+
+    @property
     def is_final(self) -> bool:
-        if self.answer.verdict != "not enough evidence" or self.outcome is None:
-            return True
-        return not can_be_narrowed(self.outcome)
+        """Whether a further round would bring nothing."""
+        return self.is_decided or self.outcome is None or not can_be_narrowed(self.outcome)
 
     @property
     def width(self) -> float:
@@ -80,18 +83,20 @@ class _Run:
 
     def decide(self, check: Check) -> None:
         """Ask ever more precisely until the check is decided, and keep the best answer."""
-        best = _Round(not_judged(check, self.ended, self.settings.confidence))
-        for precision in precisions(self.settings.error, self.settings.confidence):
+        confidence = self.settings.confidence
+        best = latest = _Round(not_judged(check, self.ended or OUT_OF_BUDGET, confidence))
+        for precision in precisions(self.settings.error, confidence):
             left = self._left()
             if self.ended or left is None:
+                latest = _Round(not_judged(check, self.ended or OUT_OF_BUDGET, confidence))
                 break
             latest = self._ask(check, precision, left)
-            if latest.answer.verdict != "not enough evidence" or latest.width <= best.width:
+            if latest.is_decided or latest.width <= best.width:
                 best = latest
             if latest.is_final:
                 break
-        if not best.answer.reason and best.answer.verdict == "not enough evidence":
-            best.answer = replace(best.answer, reason=self.ended or OUT_OF_BUDGET)
+        if not best.is_decided:  # the narrowest interval, and why there is no narrower one
+            best.answer = replace(best.answer, reason=latest.answer.reason)
         self.kept.append(best)
 
     def _left(self) -> dict[str, Any] | None:

@@ -75,7 +75,8 @@ def judge_search(check: Check, search: SearchResult, confidence: float) -> Check
     It is violated when the whole interval of some found set is above the limit. It holds when all
     sets were decided and none was found: then none is above limit + error.
     """
-    worst = max(search.minimal_sets, key=lambda each: (each.low, each.score), default=None)
+    measured = [each for each in search.minimal_sets if each.samples]
+    worst = max(measured, key=lambda each: (each.low, each.score), default=None)
     verdict: Verdict = "not enough evidence"
     reason = ""
     if worst is not None and worst.low > check.max_score:

@@ -127,8 +127,7 @@ def _parse(among: list[str] | None) -> list[str] | None:
 def _exit_code(result: Result) -> int:
     """0 when all is decided and measured as precisely as asked."""
     decided = all(search.conclusive for search in result.searches)
-    precise = all(score.conclusive for score in result.scores)
-    return 0 if decided and precise else INCONCLUSIVE
+    return 0 if decided and result.stopped == "done" else INCONCLUSIVE
 
 
 def _check_prune(audit: Audit, *, no_prune: bool) -> None:
@@ -152,17 +151,12 @@ def _announce(audit: Audit, among: Sequence[str] | None, max_size: int | None) -
     short = budget is not None and whole.executions_at_least > budget
     if whole.executions_at_least < WORTH_A_LINE and not short:
         return
-    more = "" if whole.complete else "more than "
     text = f"searching {count(whole.sets, 'set')}"
     if audit.settings.stopping == "certified":
-        text += (
-            f": about {count(least, 'execution')} if single characteristics are above the "
-            f"threshold, {more}{whole.executions_at_least:,} if none is"
-        )
+        more = "" if whole.complete else "over "
+        most = f"{more}{whole.executions_at_least:,}"
+        text += f": {count(least, 'execution')} or more; {most} if nothing is found"
     say(text)
     if budget is not None and short:
-        can = "can't" if least > budget else "may not be able to"
-        say(
-            f"the search {can} finish within max_executions = {budget:,}: it will give what it "
-            "finds"
-        )
+        enough = "is not enough" if least > budget else "may not be enough"
+        say(f"max_executions = {budget:,} {enough}: the search will give what it finds")

@@ -48,6 +48,8 @@ class Session:
                 if audit.cache_notice is not None:
                     say(f"note: {audit.cache_notice}")
                 audit.sampler.keep_on_interrupt = True
+                runner = audit.runner
+                line.count_executions = lambda: runner.executions
                 with line:
                     result = self.work(audit, listen_to_search)
             except SubjectError as error:
@@ -55,7 +57,7 @@ class Session:
             finally:
                 unstored = _close(audit)
         stores = audit is not None and audit.runner.recall is not None
-        code = self._tell(_with_true_end(result), problem, stores=stores)
+        code = self._tell(_tidy(result), problem, stores=stores)
         if unstored is not None:
             raise unstored
         return code
@@ -94,11 +96,16 @@ def is_live(reporting: Reporting) -> bool:
     return wanted and sys.__stderr__ is not None and sys.__stderr__.isatty()
 
 
-def _with_true_end(result: Result | None) -> Result | None:
-    """The result; a score that was interrupted makes the whole run an interrupted one."""
-    if result is not None and any(score.stopped == "interrupted" for score in result.scores):
-        return replace(result, stopped="interrupted")
-    return result
+def _tidy(result: Result | None) -> Result | None:
+    """The result without scores that nothing was run for; interrupted if one of its scores was."""
+    if result is None:
+        return None
+    interrupted = any(score.stopped == "interrupted" for score in result.scores)
+    return replace(
+        result,
+        scores=tuple(score for score in result.scores if score.samples),
+        stopped="interrupted" if interrupted else result.stopped,
+    )
 
 
 def _close(audit: Audit | None) -> RequestError | None:

@@ -22,16 +22,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis._expressions import (
+from themis._columns import (
     UNKNOWN,
     Apply,
     Array,
-    Findings,
     Kind,
     Literal,
     Node,
     Read,
-    Reading,
     Variable,
     all_hold,
     any_holds,
@@ -40,11 +38,10 @@ from themis._expressions import (
     evaluate,
     is_in,
     is_not_in,
-    quote,
-    read_expression,
     tabulate,
     unless_zero,
 )
+from themis._expressions import Findings, Reading, quote, read_expression
 from themis.errors import SchemaError
 
 __all__ = ["Constraint", "Variable", "parse_constraint"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import IO
 
@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from themis.display import render, render_headlines, show_result
-from themis.display_parts import DIM, HEADLINE, Sentence, indented, make_console, short
-from themis.display_search import Key, scores_by_set, show_people
+from themis.display_parts import DIM, HEADLINE, WARNING, Sentence, indented, make_console, short
+from themis.display_search import protection, scores_by_set, show_people
 from themis.display_search_words import amount, set_text
 from themis.display_words import count, percent, visible
 from themis.results import CheckResult, Result, Score
@@ -58,14 +58,19 @@ def checks_headline(checks: tuple[CheckResult, ...]) -> str:
 
 def show_checks(result: Result, *, width: int, everything: bool) -> Iterator[RenderableType]:
     """The table of verdicts, then what is behind those that do not hold."""
-    scores = scores_by_set(result)
     yield Sentence(checks_headline(result.checks), HEADLINE)
     yield indented(_table(result.checks))
     for each in result.checks:
-        if each.verdict != "holds":
+        if each.verdict == "violated":
             yield ""
-            yield Sentence(f"{visible(each.name)}: {each.verdict}", STYLES[each.verdict])
-            yield from map(indented, _details(each, scores, everything))
+            yield Sentence(f"{visible(each.name)}: violated", STYLES["violated"])
+            yield from map(indented, _details(each, result, everything))
+    unsure = [each for each in result.checks if each.verdict == "not enough evidence"]
+    if unsure:
+        yield ""
+    for each in unsure:
+        why = "; ".join(filter(None, [each.reason, _found(each, everything)]))
+        yield Sentence(f"{visible(each.name)}: not enough evidence: {why}", WARNING)
     yield ""
     yield Sentence(_guarantee(result), DIM)
     yield from show_result(replace(result, scores=()), width=width)
@@ -95,31 +100,33 @@ def _interval(check: CheckResult) -> str:
     return f"{percent(check.low)} – {percent(check.high)}"
 
 
-def _details(
-    check: CheckResult, scores: Mapping[Key, Score], everything: bool
-) -> Iterator[RenderableType]:
-    if check.reason:
-        yield Sentence(check.reason)
+def _details(check: CheckResult, result: Result, everything: bool) -> Iterator[RenderableType]:
+    """The sets above a limit and whom one of them hurts."""
     if check.sets:
-        shown = check.sets if everything else check.sets[:SETS]
-        names = "; ".join(set_text(each) for each in shown)
-        more = f"; + {len(check.sets) - len(shown)} more" if len(shown) < len(check.sets) else ""
-        found = count(len(check.sets), "minimal set")
-        yield Sentence(f"{found} found: {names}{more}")
-    if check.verdict != "violated":
-        return
-    score = _worst(check, scores)
+        yield Sentence(_found(check, everything))
+    score = _telling(check, result)
     if score is not None:
         if check.search:
-            yield Sentence(f"the worst is {set_text(score.against)}:")
+            yield Sentence(f"{set_text(score.against)}: {percent(score.score)}")
         yield from show_people(score, everything=everything)
 
 
-def _worst(check: CheckResult, scores: Mapping[Key, Score]) -> Score | None:
-    """The score that a verdict rests on."""
+def _found(check: CheckResult, everything: bool) -> str:
+    if not check.sets:
+        return ""
+    shown = check.sets if everything else check.sets[:SETS]
+    names = "; ".join(set_text(each) for each in shown)
+    more = f"; + {len(check.sets) - len(shown)} more" if len(shown) < len(check.sets) else ""
+    return f"{count(len(check.sets), 'minimal set')} found: {names}{more}"
+
+
+def _telling(check: CheckResult, result: Result) -> Score | None:
+    """The score above the limit that says most: of a protected set if there is one."""
+    scores = scores_by_set(result)
     sets = check.sets if check.against is None else (check.against,)
     known = [scores[check.measure, each] for each in sets if (check.measure, each) in scores]
-    return max(known, key=lambda each: (each.low, each.score), default=None)
+    above = [each for each in known if each.low > check.max_score]
+    return min(above, key=lambda each: (protection(result, each.against), -each.low), default=None)
 
 
 def _guarantee(result: Result) -> str:

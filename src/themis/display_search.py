@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import IO
 
@@ -18,10 +18,10 @@ from themis.display_parts import (
     WARNING,
     IntervalBar,
     Sentence,
+    ShellLine,
     axis_end,
     indented,
     make_console,
-    shell_line,
     short,
 )
 from themis.display_search_words import (
@@ -70,7 +70,7 @@ def show_searches(
 ) -> Iterator[RenderableType]:
     """The parts of the searches, then what to know before believing them."""
     scores = scores_by_set(result)
-    for search in result.searches:
+    for search in map(protected_first(result), result.searches):
         if len(result.searches) > 1:
             yield Rule(Text(f"{search.measure} scores", "bold cyan"), align="left", style="cyan")
         yield from show_search(search, scores, width=width, everything=everything)
@@ -86,9 +86,28 @@ def show_searches(
     yield from show_result(replace(result, scores=()), width=width)
 
 
+def protected_first(result: Result) -> Callable[[SearchResult], SearchResult]:
+    """Puts the found sets that are made of protected characteristics before the others."""
+
+    def reorder(search: SearchResult) -> SearchResult:
+        found = sorted(search.found, key=lambda names: protection(result, names))
+        return replace(search, found=tuple(found))
+
+    return reorder
+
+
+def protection(result: Result, names: Iterable[str]) -> int:
+    """0 for a set of protected characteristics, 1 if some of them are, else 2."""
+    inputs = result.schema.get("inputs", {})
+    marks = [bool(inputs.get(name, {}).get("protected")) for name in names]
+    return 0 if all(marks) else 1 if any(marks) else 2
+
+
 def scores_by_set(result: Result) -> dict[Key, Score]:
-    """The scores of a result by measure and set."""
-    return {(score.measure, score.against): score for score in result.scores}
+    """The scores of a result by measure and set; of several, the most precise one."""
+    measured = [score for score in result.scores if score.samples]
+    widest_first = sorted(measured, key=lambda score: score.low - score.high)
+    return {(score.measure, score.against): score for score in widest_first}
 
 
 def show_search(
@@ -184,7 +203,7 @@ def show_people(score: Score, *, everything: bool = False) -> Iterator[Renderabl
         yield Sentence(pair, first="e.g. ")
     if everything and isinstance(score, CausalScore):
         for witness in score.witnesses[:1]:
-            yield from (shell_line(visible(line)) for line in witness.reproduce)
+            yield from (ShellLine(visible(line)) for line in witness.reproduce)
 
 
 def _undecided(search: SearchResult, everything: bool) -> Iterator[RenderableType]:

@@ -83,7 +83,8 @@ def harms(score: Score, *, most: int) -> Iterator[str]:
         for harm in score.direction[:most]:
             yield (
                 f"{label(harm.change_from)} → {label(harm.change_to)}: {percent(harm.lost)} lose "
-                f"the favourable decision, {percent(harm.gained)} gain it"
+                f"the favourable decision, {percent(harm.gained)} gain it (of "
+                f"{count(harm.contexts, 'person', 'people')})"
             )
     elif isinstance(score, GroupScore):
         best, worst = score.most_favoured, score.least_favoured

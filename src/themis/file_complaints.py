@@ -26,6 +26,8 @@ from themis.file_format import (
 )
 from themis.toml_lines import KeyPath
 
+_SECRET = frozenset({"headers", "url", "env"})  # what stands there is never shown
+
 
 @dataclass(frozen=True)
 class Complaint:
@@ -110,7 +112,8 @@ class _Fault:
             return "unknown-key", f"there is no such key{beside}", suggest(self.key, self.keys)
         code, rule, remedy = _WORDS[kind]
         problem = rule.format(**context)
-        if code in {"wrong-type", "not-allowed", "out-of-range"}:
+        may_be_secret = not _SECRET.isdisjoint(self.path)
+        if code in {"wrong-type", "not-allowed", "out-of-range"} and not may_be_secret:
             problem += f", got {_show(received)}"
         if kind == "literal_error" and isinstance(received, str):
             remedy = suggest(received, get_args(self.model.model_fields[self.key].annotation))

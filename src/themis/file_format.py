@@ -173,6 +173,8 @@ class WorkerSubject(Subject):
         "The program and its arguments, never a shell", ["python", "worker.py"]
     )
     format: Literal["jsonl", "csv"] = _optional("JSON lines or CSV lines", "jsonl")
+    env: dict[str, str] = _optional("Environment variables", {"LANG": "C"})
+    cwd: Text = _optional("The folder in which it runs", "build")
     start_seconds: Positive = _optional("How long it may take to start", 30)
     timeout_seconds: Positive = _optional("How long one execution may take", 5)
     recycle_after: int = _optional("Start it afresh after so many executions", 100_000, ge=1)
@@ -190,9 +192,10 @@ class HttpSubject(Subject):
     body: Body = _optional(
         "A JSON template with places like {race}; {input} or {inputs}", "{input}"
     )
-    answer: Annotated[str, Field(pattern="^/")] = _optional(
-        "The JSON pointer to the output", "/decision"
+    answer: Annotated[str, Field(pattern="^(text|status|/.*)$")] = _optional(
+        "Where the output stands: a JSON pointer, or text or status", "/decision"
     )
+    follow_redirects: bool = _optional("Whether to follow redirects", True, default=False)
     concurrency: int = _optional("Requests at the same time", 8, ge=1)
     rate_per_second: Positive = _optional("Requests per second at most", 100)
     retries: int = _optional("How often a failed request is sent again", 3, ge=0)
@@ -254,6 +257,9 @@ class Run(Table):
     )
     max_seconds: Annotated[Any, WithJsonSchema({"type": "number", "exclusiveMinimum": 0})] = (
         _optional("Stop after so many seconds", 600)
+    )
+    max_assignments: Annotated[Any, WithJsonSchema({"type": "integer", "minimum": 2})] = _optional(
+        "Sets with more assignments are only sampled, and give a lower bound", default=1_000
     )
 
 

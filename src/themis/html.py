@@ -64,7 +64,7 @@ def score_html(score: Score) -> str:
 def search_html(search: SearchResult) -> str:
     """One search: its headline, the minimal sets with an example each, and what is certain."""
     parts = [f'<div style="font-weight:bold">{_text(search_headline(search))}</div>']
-    scores = {score.against: score for score in search.minimal_sets}
+    scores = {score.against: score for score in search.minimal_sets if score.samples}
     rows = [_search_row(names, scores.get(names)) for names in search.found[:SETS]]
     if rows:
         parts.append(_table(rows))

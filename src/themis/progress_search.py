@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from rich.text import Text
 
@@ -17,6 +18,7 @@ class SearchProgressLine(ProgressLine):
     def __init__(self, *, enabled: bool, delay_seconds: float = DELAY_SECONDS) -> None:
         super().__init__(enabled=enabled, delay_seconds=delay_seconds)
         self._search: SearchProgress | None = None
+        self.count_executions: Callable[[], int] | None = None  # where the number is known live
 
     def listen(self, event: Progress) -> None:
         """Take notice of where a measurement stands."""
@@ -35,8 +37,12 @@ class SearchProgressLine(ProgressLine):
         parts = [
             f"{event.measure} {event.decided:,} of {count(event.total, 'set')}",
             f"{event.found:,} found",
-            count(event.executions, "execution"),
+            count(self._executions(event), "execution"),
             duration(time.monotonic() - self._started),
             f"last {visible(','.join(event.against))}",
         ]
         return Text(" · ".join(parts), no_wrap=True, overflow="ellipsis")
+
+    def _executions(self, event: SearchProgress) -> int:
+        """Also of the set that is being decided, which may take a while."""
+        return event.executions if self.count_executions is None else self.count_executions()

@@ -33,8 +33,6 @@ EARLY_FAILURES = 10  # this many failures above the limit end a run early
 FIXED_BATCHES = {"command": 32, "http": 256, "worker": 8_192}
 JOB_BATCH = 2  # but at least so many commands for each job
 
-NOTHING: Cells = np.empty(0, dtype=np.int8)
-
 
 @dataclass(frozen=True)
 class Budget:
@@ -70,7 +68,8 @@ class Runner:
         self.cache_hits = 0
         self.failures = FailureLog()
         self._seconds = 0.0
-        self._fixed_batch = _fixed_batch(subject)
+        size = getattr(subject, "batch_size", FIXED_BATCHES.get(subject.kind, BATCH))
+        self._fixed_batch: int = max(size, JOB_BATCH * getattr(subject, "jobs", 1))
         self.start(budget or Budget())
         sizes = [each.size for each in self.schema]
         self.remembers = self.schema.size <= MEMORY_LIMIT
@@ -158,7 +157,7 @@ class Runner:
         size = self.batch_size
         parts = [codes[start : start + size] for start in range(0, len(codes), size)]
         cells = [self._perform_part(part) for part in parts]
-        return cells[0] if len(cells) == 1 else np.concatenate([NOTHING, *cells])
+        return np.concatenate(cells) if cells else np.empty(0, dtype=np.int8)
 
     def _perform_part(self, codes: NDArray[Any]) -> Cells:
         if self.recall is None:
@@ -291,13 +290,6 @@ class _RememberedBatch(RunnerBatch):
             cells[missing] = memory[self._keys[missing]]
         runner.cache_hits += len(cells) - (len(new) if len(missing) else 0)
         return cells
-
-
-def _fixed_batch(subject: Subject) -> int:
-    """The kind's own number, unless the subject has one, or more jobs than that keeps busy."""
-    size: int = getattr(subject, "batch_size", FIXED_BATCHES.get(subject.kind, BATCH))
-    jobs: int = getattr(subject, "jobs", 1)
-    return max(size, JOB_BATCH * jobs)
 
 
 def _first_of_each(keys: NDArray[np.int64]) -> NDArray[np.int64]:

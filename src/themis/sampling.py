@@ -11,7 +11,7 @@ from themis.inputs import Assignments
 from themis.populations import Population
 from themis.runner import Runner
 from themis.settings import Settings
-from themis.streams import BaseInputs
+from themis.streams import CHUNK, BaseInputs
 from themis.tables import Tables
 
 CELLS = 2**19  # outputs held at once: memory stays flat
@@ -65,7 +65,7 @@ class Sampler:
         if self.runner.is_external:
             return self._fixed_rows(start, width)
         cells = CELLS if self.runner.subject.vectorised else self.runner.batch_size
-        return max(cells // width, 1)
+        return min(max(cells // width, 1), CHUNK - start % CHUNK)  # within one chunk: no copy
 
     def _fixed_rows(self, start: int, width: int) -> int:
         """A number that depends on nothing measured, so that a resumed run cuts the same blocks.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from themis.blocks import ColumnBlock, RejectionBlock
 from themis.populations import Population
 
-CHUNK = 16_384  # rows drawn together from one generator
+CHUNK = 65_536  # rows drawn together from one generator
 BRANCH_CHUNK = 1_024  # the same for the stream of one group
 SLOW_CHUNK = 256  # the same where many proposals are rejected for one row
 PERMUTATION_LIMIT = 2**22  # domains up to this size can be drawn without replacement
@@ -41,8 +41,13 @@ class BaseInputs:
         )
 
     def rows(self, start: int, stop: int) -> NDArray[Any]:
-        """The inputs start, start + 1, …, stop − 1 as a code matrix."""
-        codes = _assemble(self._chunk, self._rows_per_chunk, start, stop)
+        """The inputs start, start + 1, …, stop − 1 as a code matrix that must not be changed."""
+        size = self._rows_per_chunk
+        rejecting = any(isinstance(block, RejectionBlock) for block in self.population.blocks)
+        if not rejecting and start // size == (stop - 1) // size:
+            offset = start // size * size
+            return self._chunk(start // size)[start - offset : stop - offset]
+        codes = _assemble(self._chunk, size, start, stop)
         for number, block in enumerate(self.population.blocks):
             if isinstance(block, RejectionBlock):
                 part = _assemble(partial(self._slow_chunk, number), SLOW_CHUNK, start, stop)
@@ -69,6 +74,7 @@ class BaseInputs:
                 drawn = block.draw(rng, self._rows_per_chunk)
                 for position, column in enumerate(block.columns):
                     codes[:, column] = drawn[:, position]
+        codes.flags.writeable = False  # blocks of rows are views of it
         return codes
 
     def _draw_slow_chunk(self, number: int, chunk: int) -> NDArray[Any]:

@@ -1,0 +1,66 @@
+"""Remarks: what a reader should know besides the scores, and how to see them in a shell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from themis.characteristics import Value
+from themis.results import CausalScore, Score
+from themis.runner import FIXED_BATCHES, Runner
+from themis.subjects.base import Subject
+
+FEW_RUNS = 20  # below this number nothing is odd about equal outputs
+START_SHARE = 0.5  # from this share of the time on, starting processes is worth a word
+START_RUNS = 50  # and from this number of executions on
+
+
+def odd_outputs(runner: Runner, favourable: Iterable[Value]) -> Iterator[str]:
+    """What is suspicious about the outputs as a whole; the same whatever a cache knew before."""
+    labels = runner.labels
+    if runner.asked < FEW_RUNS or not labels.labels:
+        return
+    if not labels.favourable.any():
+        seen = ", ".join(repr(each) for each in labels.labels[:5])
+        wanted = ", ".join(repr(each) for each in favourable)
+        yield (
+            f"no output was favourable: the subject gave {seen}; favourable is {wanted}. "
+            "Group scores mean nothing until `favourable` names an output"
+        )
+    elif len(labels.labels) == 1:
+        yield (
+            f"the subject gave the same output, {labels.labels[0]!r}, in all "
+            f"{runner.asked:,} executions"
+        )
+
+
+def slow_start(runner: Runner) -> Iterator[str]:
+    """Whether most of the time went into starting processes; it differs from run to run."""
+    share_of = getattr(runner.subject, "start_up_share", None)
+    if share_of is None or runner.executions < START_RUNS:
+        return
+    share = share_of()
+    if share is not None and share >= START_SHARE:
+        times = f"{1 / (1 - share):.0f} times as fast" if share < 0.99 else "at once"
+        yield (
+            f"starting the program took at least {share:.0%} of the time: as a worker, which "
+            f'is started once (kind = "worker"), the subject would answer {times}'
+        )
+
+
+def executor_of(subject: Subject) -> str:
+    """What runs the subject, in words."""
+    jobs = getattr(subject, "jobs", None)
+    if jobs is not None:
+        return f"processes:{jobs}"
+    return "requests" if subject.kind in FIXED_BATCHES else "in process"
+
+
+def with_commands(score: Score, subject: Subject) -> Score:
+    """The score; of a command, the first two people have the lines that show it in a shell."""
+    if not isinstance(score, CausalScore) or not score.witnesses or subject.kind != "command":
+        return score
+    reproduce = subject.reproduce  # type: ignore[attr-defined]  # every command has it
+    first, *others = score.witnesses
+    lines = tuple(reproduce(row) for row in first.inputs)
+    return replace(score, witnesses=(replace(first, reproduce=lines), *others))
