@@ -21,12 +21,12 @@ INPUTS = """\
 race = { values = ["green", "purple"], protected = true }
 sex = { values = ["f", "m"], protected = true }
 income = { min = 0, max = 99 }
-savings = { min = 0, max = 99999 }
+savings = { min = 0, max = 99999, bins = [50000] }
 """
 SMALL = """\
 race = { values = ["green", "purple"], protected = true }
 sex = ["f", "m"]
-income = { min = 0, max = 99, step = 10 }
+income = { min = 0, max = 90, step = 10 }
 """
 NUMBERS = itertools.count()
 VARIABLES = ("FORCE_COLOR", "NO_COLOR", "COLUMNS", "THEMIS_DEBUG")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -197,6 +197,7 @@ class Numbers:
         return Answers(outputs, failed)
 
 
+@settings(deadline=None, max_examples=40)  # every example waits for the disk
 @given(
     st.sampled_from(["command", "worker"]),
     st.lists(st.lists(st.integers(0, 203), max_size=60), max_size=5),

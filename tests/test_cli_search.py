@@ -295,7 +295,7 @@ def _read_all(terminal: int) -> str:
 
 # Rendering of made-up results -------------------------------------------------------------
 def score(*against: str, **changes: Any) -> CausalScore:
-    people = ({name: 1 for name in against}, {name: 2 for name in against})
+    people = (dict.fromkeys(against, 1), dict.fromkeys(against, 2))
     fields: dict[str, Any] = {
         "score": 0.2,
         "low": 0.15,

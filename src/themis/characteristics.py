@@ -114,11 +114,24 @@ class Characteristic:
         return np.asarray(weights / weights.sum())
 
     @cached_property
-    def possible_levels(self) -> NDArray[np.int64]:
-        """The levels that have a value of positive weight: the ones that may be assigned."""
-        if self.value_weights is None:
-            return np.arange(self.levels)
+    def _weighted_levels(self) -> NDArray[np.int64]:
+        assert self.value_weights is not None
         return np.unique(self.level_of(np.flatnonzero(self.value_weights > 0)))
+
+    @property
+    def possible_count(self) -> int:
+        """How many levels have a value of positive weight: the ones that may be assigned."""
+        return self.levels if self.value_weights is None else len(self._weighted_levels)
+
+    def possible_levels(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The possible levels at these places of their list, which may be too long to write."""
+        return places if self.value_weights is None else self._weighted_levels[places]
+
+    def possible_places(self, levels: NDArray[Any]) -> NDArray[Any]:
+        """Where these levels stand in the list of possible ones."""
+        if self.value_weights is None:
+            return levels
+        return np.searchsorted(self._weighted_levels, levels)
 
     def named(self, name: str) -> Characteristic:
         """The same characteristic under a name."""

@@ -38,6 +38,7 @@ from themis.results import CausalScore, Result, Score, SearchResult, TestedSet
 ROWS = 40  # of a table
 EXAMPLES = 5  # sets whose people are shown, unless all are asked for
 UNDECIDED = 10
+UNSETTLED = "could not be settled"  # in the reason of a set that more samples would not decide
 NARROW = 70  # below this width there is no room for the executions
 
 Key = tuple[str, tuple[str, ...]]
@@ -99,7 +100,8 @@ def protected_first(result: Result) -> Callable[[SearchResult], SearchResult]:
 def protection(result: Result, names: Iterable[str]) -> int:
     """0 for a set of protected characteristics, 1 if some of them are, else 2."""
     inputs = result.schema.get("inputs", {})
-    marks = [bool(inputs.get(name, {}).get("protected")) for name in names]
+    tables = {name: spec for name, spec in inputs.items() if isinstance(spec, Mapping)}
+    marks = [bool(tables.get(name, {}).get("protected")) for name in names]
     return 0 if all(marks) else 1 if any(marks) else 2
 
 
@@ -218,6 +220,12 @@ def _undecided(search: SearchResult, everything: bool) -> Iterator[RenderableTyp
         yield indented(Sentence(f"{set_text(names)}: {reason}"))
     if len(shown) < len(search.undecided):
         yield indented(Sentence(f"… and {len(search.undecided) - len(shown):,} more", DIM))
+    if any(UNSETTLED in reasons.get(names, "") for names in search.undecided):
+        yield Sentence(
+            "an input can't be settled when an execution failed or a set has too many "
+            "combinations to try; bins make them few",
+            DIM,
+        )
 
 
 def _tested(search: SearchResult) -> Table:

@@ -44,11 +44,10 @@ def _so_far(search: SearchResult) -> str:
 
 def set_counts(search: SearchResult) -> str:
     """What became of all the sets: `511 sets: 12 tested, 499 pruned`."""
-    parts = [f"{search.sets_tested:,} tested"]
+    undecided = f" ({len(search.undecided):,} undecided)" if search.undecided else ""
+    parts = [f"{search.sets_tested:,} tested{undecided}"]
     if search.sets_pruned:
         parts.append(f"{search.sets_pruned:,} pruned because they follow from those")
-    if search.undecided:
-        parts.append(f"{len(search.undecided):,} undecided")
     if search.sets_open:
         parts.append(f"{search.sets_open:,} open")
     size = f" of up to {search.max_size}" if search.max_size < len(search.among) else ""

@@ -165,7 +165,8 @@ def _binned_score(domain: Domain, assignments: Assignments, labels: Labels) -> f
     shown, weights = _shown_labels(domain, assignments.columns, rest, column, characteristic.size)
     shares = characteristic.value_weights
     members = np.ones(characteristic.size) if shares is None else shares
-    bins = [slice(*characteristic.level_range(int(b))) for b in characteristic.possible_levels]
+    levels = characteristic.possible_levels(np.arange(characteristic.possible_count))
+    bins = [slice(*characteristic.level_range(int(level))) for level in levels]
     constant = 0.0
     for label in range(len(labels.labels)):
         agrees = (shown == label) | (shown == NO_COUNTERFACTUAL)

@@ -27,6 +27,7 @@ FIRST_TRIES = 4  # variants of the whole set tried before its subsets are exhaus
 SAMPLE_TRIES = 128  # variants tried where all are too many: a flip can be found, not excluded
 WIDEST = 6  # sets with more characteristics are only sampled
 
+LEARNED_LEVELS = 4_096  # of a characteristic with more, no level comes twice
 CELLS_AT_ONCE = 2**17  # inputs built at once: memory stays flat
 
 Places = NDArray[np.int64]
@@ -79,9 +80,10 @@ class FlipBook:
         self.outputs: Cells = np.empty(0, np.int8)  # of the base inputs themselves
         self._cells: dict[int, _Cell] = {}
         self._counts: dict[int, int] = {}
-        schema = sampler.population.schema
-        self._favourable = {c: np.ones(schema.characteristics[c].levels) for c in columns}
-        self._total = {c: np.full(schema.characteristics[c].levels, 2.0) for c in columns}
+        levels = {c: sampler.population.schema.characteristics[c].levels for c in columns}
+        known = {c: size for c, size in levels.items() if size <= LEARNED_LEVELS}
+        self._favourable = {c: np.ones(size) for c, size in known.items()}
+        self._total = {c: np.full(size, 2.0) for c, size in known.items()}
 
     def states(self, mask: int, start: int, stop: int) -> NDArray[np.int8]:
         """FLIP, CONSTANT or UNKNOWN for each of these base inputs under a set.
@@ -175,9 +177,7 @@ class FlipBook:
     def _sampled(self, assignments: Assignments) -> Variants:
         """Random assignments of a set that has too many: a fixed list for all base inputs."""
         rng = self.sampler.base.generator(VARIANTS, len(assignments.columns), *assignments.columns)
-        schema = assignments.schema
-        possible = [schema.characteristics[c].possible_levels for c in assignments.columns]
-        drawn = np.stack([rng.choice(each, size=16 * SAMPLE_TRIES) for each in possible], axis=1)
+        drawn = assignments.random_levels(rng, 16 * SAMPLE_TRIES)
         return Variants(assignments, drawn, complete=False)
 
     def _run_base(self, stop: int) -> None:
@@ -196,6 +196,8 @@ class FlipBook:
             self._learn(column, levels, good)
 
     def _learn(self, column: int, levels: Any, good: NDArray[np.bool_]) -> None:
+        if column not in self._total:
+            return
         size = len(self._total[column])
         self._favourable[column] += np.bincount(levels, good, minlength=size)
         self._total[column] += np.bincount(levels, minlength=size)
@@ -237,6 +239,8 @@ class FlipBook:
         """Variants that flipped others first, then those least like the decision at hand."""
         points = np.zeros(cell.variants.width)
         for position, column in enumerate(cell.variants.assignments.columns):
+            if column not in self._total:
+                continue
             rate = self._favourable[column] / self._total[column]
             points += np.log(rate / (1 - rate))[cell.variants.levels[:, position]]
         points = points if side else -points

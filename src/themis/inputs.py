@@ -30,7 +30,7 @@ class Assignments:
     @cached_property
     def shape(self) -> tuple[int, ...]:
         """The number of possible levels of each characteristic of the set."""
-        return tuple(len(self.schema.characteristics[c].possible_levels) for c in self.columns)
+        return tuple(self.schema.characteristics[c].possible_count for c in self.columns)
 
     @property
     def count(self) -> int:
@@ -40,8 +40,18 @@ class Assignments:
     def levels(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
         """The levels of these assignments: one row each, one column per characteristic."""
         places = np.unravel_index(indices, self.shape)
-        possible = [self.schema.characteristics[c].possible_levels for c in self.columns]
-        return np.stack([each[p] for each, p in zip(possible, places, strict=True)], axis=1)
+        each = [self.schema.characteristics[c] for c in self.columns]
+        return np.stack(
+            [one.possible_levels(p) for one, p in zip(each, places, strict=True)], axis=1
+        )
+
+    def random_levels(self, rng: np.random.Generator, count: int) -> NDArray[np.int64]:
+        """Levels of random assignments, however many there are."""
+        each = [self.schema.characteristics[c] for c in self.columns]
+        return np.stack(
+            [one.possible_levels(rng.integers(0, one.possible_count, count)) for one in each],
+            axis=1,
+        )
 
     def places_of(self, codes: NDArray[Any]) -> NDArray[np.int64]:
         """Where each input's own assignment stands, per characteristic of the set."""
@@ -49,11 +59,7 @@ class Assignments:
         for position, column in enumerate(self.columns):
             characteristic = self.schema.characteristics[column]
             levels = characteristic.level_of(codes[:, column])
-            possible = characteristic.possible_levels
-            if len(possible) == characteristic.levels:
-                result[:, position] = levels
-            else:
-                result[:, position] = np.searchsorted(possible, levels)
+            result[:, position] = characteristic.possible_places(levels)
         return result
 
     def index_of(self, codes: NDArray[Any]) -> NDArray[np.int64]:

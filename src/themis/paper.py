@@ -6,15 +6,18 @@ from functools import partial
 
 import numpy as np
 
+from themis.errors import Mistake, RequestError
 from themis.estimation import Interval, PaperRule
 from themis.group import favourable_ends, group_population, group_score, group_stream, labels_of
-from themis.inputs import Assignments
+from themis.inputs import Assignments, set_name
 from themis.outcomes import NOT_RUN, Cells
 from themis.results import CausalScore, Group, GroupScore
 from themis.sampling import CELLS, Cost, Sampler, ended_early
 from themis.settings import Settings
-from themis.tables import FLIP, Rows, Variants, mark_impossible, row_states
+from themis.tables import FLIP, Rows, Variants, all_variants, mark_impossible, row_states
 from themis.witnesses import FlipPool
+
+PAPER_ASSIGNMENTS = 2**20  # all of them are tried, so they must fit in memory
 
 NOT_CERTIFIED = (
     "the paper's stopping rule: this interval is what it claims, not what it holds; "
@@ -162,8 +165,19 @@ def _paper_rate(
 
 def paper_variants(assignments: Assignments) -> Variants:
     """All assignments in the order of the values: the paper knows no cap."""
-    levels = assignments.levels(np.arange(assignments.count))
-    return Variants(assignments, levels, complete=True)
+    if assignments.count > PAPER_ASSIGNMENTS:
+        raise RequestError(
+            [
+                Mistake(
+                    "too-many-assignments",
+                    "stopping",
+                    f"the paper's procedure tries all {assignments.count:,} assignments of "
+                    f"{set_name(assignments.names)}",
+                    'use stopping = "certified", or bins',
+                )
+            ]
+        )
+    return all_variants(assignments)
 
 
 def _pair(low: float, high: float) -> tuple[float, float]:

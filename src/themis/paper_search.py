@@ -21,7 +21,7 @@ def paper_search(
     """All sets by size; supersets of a discriminating one are skipped if `prune`."""
     schema = sampler.population.schema
     cost = Cost(sampler.runner)
-    levels = tuple(len(schema.characteristics[c].possible_levels) for c in request.columns)
+    levels = tuple(schema.characteristics[c].possible_count for c in request.columns)
     lattice = Lattice(levels, request.max_size, cap=1)
     border, tested, scores = Border(), [], {}
     ended = "done"

@@ -5,21 +5,20 @@ from __future__ import annotations
 import math
 
 from themis.causal import measure_causal
-from themis.errors import Mistake, RequestError
 from themis.estimation import ProportionRule
 from themis.exact import Domain, can_be_exact, exact_causal, exact_group, run_domain
 from themis.group import measure_group
-from themis.inputs import Assignments, set_name
+from themis.inputs import Assignments
 from themis.outcomes import FAILED
 from themis.paper import paper_causal, paper_group, paper_variants
 from themis.results import Measure, Score
 from themis.sampling import Cost, Sampler
 from themis.settings import Settings
-from themis.tables import Variants
+from themis.tables import Variants, all_variants
 
 EXACT_LIMIT = 2**24
+DEAR_WIDTH = 16  # where executions are dear: wide rows mostly flip long before they are run whole
 PROBES = 8  # inputs run to learn how long the whole domain would take
-PAPER_ASSIGNMENTS = 2**20  # the paper's procedure tries all of them, so they must fit in memory
 
 
 class Scorer:
@@ -33,7 +32,6 @@ class Scorer:
         """The causal or group score of a set of columns."""
         assignments = self.sampler.assignments(columns)
         if settings.stopping == "paper":
-            _check_paper(assignments, settings)
             procedure = paper_causal if measure == "causal" else paper_group
             return procedure(self.sampler, paper_variants(assignments), settings)
         variants = Variants.of(assignments, limit=settings.max_assignments, base=self.sampler.base)
@@ -43,7 +41,7 @@ class Scorer:
         if was_known and domain is not None:
             self.sampler.runner.cache_hits += len(domain.cells)
         if domain is not None and not (assignments.binned and (domain.cells == FAILED).any()):
-            complete = paper_variants(assignments)
+            complete = all_variants(assignments)
             exact = exact_causal if measure == "causal" else exact_group
             return exact(self.sampler, domain, complete, settings, cost)
         if measure == "causal":
@@ -63,7 +61,10 @@ class Scorer:
         if self._domain is None:
             size = self.sampler.population.size
             most = ProportionRule(settings.confidence, settings.error).max_samples
-            limit = min(most * assignments.count, EXACT_LIMIT)
+            width = assignments.count
+            if not self.sampler.runner.subject.vectorised:
+                width = min(width, DEAR_WIDTH)
+            limit = min(most * width, EXACT_LIMIT)
             if size is None or size > min(limit, self.sampler.runner.executions_left):
                 return None
             if not self._has_time_for(size):
@@ -79,18 +80,3 @@ class Scorer:
         if runner.seconds_per_execution is None:
             runner.run(self.sampler.base.rows(0, PROBES))
         return 2 * executions * (runner.seconds_per_execution or 0.0) < runner.seconds_left
-
-
-def _check_paper(assignments: Assignments, settings: Settings) -> None:
-    if assignments.count > PAPER_ASSIGNMENTS:
-        raise RequestError(
-            [
-                Mistake(
-                    "too-many-assignments",
-                    "stopping",
-                    f"the paper's procedure tries all {assignments.count:,} assignments of "
-                    f"{set_name(assignments.names)}",
-                    'use stopping = "certified", or bins',
-                )
-            ]
-        )

@@ -104,7 +104,7 @@ class Searcher:
         self, columns: tuple[int, ...], max_size: int, measure: Measure, settings: Settings
     ) -> Lattice:
         schema = self.sampler.population.schema
-        levels = tuple(len(schema.characteristics[c].possible_levels) for c in columns)
+        levels = tuple(schema.characteristics[c].possible_count for c in columns)
         cap = SEARCH_ASSIGNMENTS if measure == "causal" else settings.max_assignments
         return Lattice(levels, max_size, cap)
 

@@ -47,24 +47,28 @@ class Variants:
         first column is the base input itself.
         """
         if assignments.count <= limit:
-            levels = assignments.levels(np.arange(assignments.count))
-            return cls(assignments, levels, complete=True)
+            return all_variants(assignments)
         rng = base.generator(VARIANTS, *assignments.columns)
-        possible = [
-            assignments.schema.characteristics[c].possible_levels for c in assignments.columns
-        ]
-        corners = np.array(list(islice(product(*([p[0], p[-1]] for p in possible)), CORNERS)))
-        drawn = np.stack([rng.choice(each, size=2 * limit) for each in possible], axis=1)
+        each = [assignments.schema.characteristics[c] for c in assignments.columns]
+        ends = (one.possible_levels(np.array([0, one.possible_count - 1])).tolist() for one in each)
+        corners = np.array(list(islice(product(*ends), CORNERS)))
+        drawn = assignments.random_levels(rng, 2 * limit)
         candidates = np.concatenate([corners, drawn])
         _, first = np.unique(candidates, axis=0, return_index=True)
         some = candidates[np.sort(first)[: min(limit, TRIED) - 1]]
-        own = np.full((1, len(possible)), OWN)
+        own = np.full((1, len(each)), OWN)
         return cls(assignments, np.concatenate([own, some]), complete=False)
 
     @property
     def width(self) -> int:
         """The number of columns."""
         return len(self.levels)
+
+
+def all_variants(assignments: Assignments) -> Variants:
+    """Every assignment of a set as a column, however many there are."""
+    levels = assignments.levels(np.arange(assignments.count))
+    return Variants(assignments, levels, complete=True)
 
 
 @dataclass

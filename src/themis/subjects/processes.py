@@ -233,19 +233,17 @@ def work_together(crew: Crew, tasks: Sequence[Callable[[], Any]]) -> None:
             crew.stop()
             results.put(error)
 
-    started, errors = 0, []
+    threads = [threading.Thread(target=work, args=(task,), daemon=True) for task in tasks]
     try:
-        for task in tasks:
-            started += 1
-            threading.Thread(target=work, args=(task,), daemon=True).start()
+        for thread in threads:
+            thread.start()
         # Not `join`: interrupted, it takes a thread for ended that is not (CPython before 3.13).
-        while started:
-            errors.append(results.get())
-            started -= 1
+        errors = [results.get() for _ in threads]
     except BaseException:
         crew.stop()
-        for _ in range(started):
-            results.get()
+        # Not by counting results: the interrupt may have come just behind one.
+        while any(thread.is_alive() for thread in threads):
+            time.sleep(TICK_SECONDS)
         raise
     for error in errors:
         if error is not None and not isinstance(error, StoppedError):
