@@ -153,6 +153,12 @@ def test_the_papers_search_is_not_said_to_be_certified(project: Project) -> None
     assert (pruned, whole) == (2, 3)
 
 
+def test_help_names_both_commands() -> None:
+    shown = run("--help").stdout
+    assert "search" in shown
+    assert "check" in shown
+
+
 # Wrong usage: 2 ---------------------------------------------------------------------------
 def test_threshold_must_be_given(project: Project) -> None:
     project()

@@ -80,7 +80,7 @@ def test_unknown_samples_never_help_either_decision() -> None:
     assert rule.decide(0, 60) == "below"
     assert rule.decide(0, 0, 60) == "undecided"
     assert rule.decide(30, 0, 40) == "undecided"
-    assert rule.is_over(0, 0, rule.max_samples)
+    assert rule.decide(0, 0, 10 * rule.max_samples) == "undecided"
 
 
 @pytest.mark.parametrize("start", [(0, 0), (5, 2), (2, 9), (30, 12)])

@@ -64,11 +64,6 @@ class ThresholdRule:
                 return "below"
         return "undecided"
 
-    def is_over(self, hits: int, misses: int, unknown: int = 0) -> bool:
-        """Whether further samples can't change anything: decided, or all samples are used."""
-        used = hits + misses + unknown
-        return used >= self.max_samples or self.decide(hits, misses, unknown) != "undecided"
-
     def safe_steps(self, hits: int, misses: int, unknown: int = 0) -> int:
         """How many samples can be drawn at once without missing the earliest possible decision."""
         left = self.max_samples - hits - misses - unknown

@@ -45,15 +45,17 @@ def checks_headline(checks: tuple[CheckResult, ...]) -> str:
     verdicts = [each.verdict for each in checks]
     violated, open_ = verdicts.count("violated"), verdicts.count("not enough evidence")
     total = count(len(checks), "check")
+    if len(checks) == 1:
+        return {"violated": "the check is violated", "holds": "the check holds"}.get(
+            verdicts[0], "the check lacks evidence"
+        )
     parts = []
     if violated:
         parts.append(f"{violated} of {total} {'is' if violated == 1 else 'are'} violated")
     if open_:
         of = "" if violated else f" of {total}"
         parts.append(f"{open_}{of} {'lacks' if open_ == 1 else 'lack'} evidence")
-    if parts:
-        return ", ".join(parts)
-    return "the check holds" if len(checks) == 1 else f"all {total} hold"
+    return ", ".join(parts) or f"all {total} hold"
 
 
 def show_checks(result: Result, *, width: int, everything: bool) -> Iterator[RenderableType]:

@@ -31,9 +31,10 @@ from themis.display_search_words import (
     search_headline,
     set_counts,
     set_text,
+    telling_witness,
 )
 from themis.display_words import count, percent, set_phrase, visible
-from themis.results import CausalScore, Result, Score, SearchResult, TestedSet
+from themis.results import Result, Score, SearchResult, TestedSet
 
 ROWS = 40  # of a table
 EXAMPLES = 5  # sets whose people are shown, unless all are asked for
@@ -203,9 +204,9 @@ def show_people(score: Score, *, everything: bool = False) -> Iterator[Renderabl
     pair = example(score)
     if pair is not None:
         yield Sentence(pair, first="e.g. ")
-    if everything and isinstance(score, CausalScore):
-        for witness in score.witnesses[:1]:
-            yield from (ShellLine(visible(line)) for line in witness.reproduce)
+    witness = telling_witness(score)
+    if everything and witness is not None:
+        yield from (ShellLine(visible(line)) for line in witness.reproduce)
 
 
 def _undecided(search: SearchResult, everything: bool) -> Iterator[RenderableType]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from themis.display_words import count, label, percent, set_phrase, visible
-from themis.results import CausalScore, GroupScore, Measure, Score, SearchResult
+from themis.results import CausalScore, GroupScore, Measure, Score, SearchResult, Witness
 from themis.search_facts import how_it_ended, is_exact, largest_missed, least_listed
 
 COMMON = 8  # characteristics named in which two people agree
@@ -47,7 +47,7 @@ def set_counts(search: SearchResult) -> str:
     undecided = f" ({len(search.undecided):,} undecided)" if search.undecided else ""
     parts = [f"{search.sets_tested:,} tested{undecided}"]
     if search.sets_pruned:
-        parts.append(f"{search.sets_pruned:,} pruned because they follow from those")
+        parts.append(f"{search.sets_pruned:,} pruned as implied by those")
     if search.sets_open:
         parts.append(f"{search.sets_open:,} open")
     size = f" of up to {search.max_size}" if search.max_size < len(search.among) else ""
@@ -94,11 +94,17 @@ def harms(score: Score, *, most: int) -> Iterator[str]:
             )
 
 
+def telling_witness(score: Score) -> Witness | None:
+    """The pair of people that differs in most of the set."""
+    witnesses = score.witnesses if isinstance(score, CausalScore) else ()
+    return max(witnesses, key=lambda each: len(each.differs_in), default=None)
+
+
 def example(score: Score) -> str | None:
     """One pair of people who differ only in the set, in a sentence."""
-    if not isinstance(score, CausalScore) or not score.witnesses:
+    witness = telling_witness(score)
+    if witness is None:
         return None
-    witness = score.witnesses[0]
     first, second = witness.inputs
     changed = witness.differs_in
     got = [

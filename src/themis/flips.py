@@ -86,33 +86,46 @@ class FlipBook:
         self._total = {c: np.full(size, 2.0) for c, size in known.items()}
 
     def states(self, mask: int, start: int, stop: int) -> NDArray[np.int8]:
-        """FLIP, CONSTANT or UNKNOWN for each of these base inputs under a set.
+        """FLIP, CONSTANT or UNKNOWN for each of these base inputs under a set."""
+        states = self.probe(mask, start, stop)
+        return self.settle(mask, states, start, np.flatnonzero(states == UNTRIED))
 
-        Known flips cost nothing; otherwise some variants of the whole set are tried, then its
-        parts, small ones first, until the first flip.
+    def probe(self, mask: int, start: int, stop: int) -> NDArray[np.int8]:
+        """The same for little: known flips, and a few promising variants of the whole set.
+
+        Inputs that did not flip so far stay UNTRIED.
         """
         self._run_base(stop)
         result = np.full(stop - start, UNTRIED, dtype=np.int8)
         result[self.outputs[start:stop] < 0] = UNKNOWN  # nothing to compare with
-        parts = self._parts(mask)
-        for part in parts:
+        for part in self._parts(mask):
             if part in self._cells:
                 known = self._cells[part].state[start:stop] == FLIP
                 result[: len(known)][known & (result[: len(known)] == UNTRIED)] = FLIP
         exhaustive = self._cell(mask).complete
-        steps: list[tuple[int, int | None]] = [(mask, FIRST_TRIES if exhaustive else SAMPLE_TRIES)]
-        steps += [(part, None) for part in parts] if exhaustive else []
-        for part, limit in steps:
-            self._advance(part, result, start, stop, limit)
-        pending = result == UNTRIED
-        if exhaustive:
-            unknown = np.zeros(stop - start, dtype=bool)
-            for part in parts:
-                unknown |= self._cells[part].state[start:stop] == UNKNOWN
-            result[pending] = np.where(unknown[pending], UNKNOWN, CONSTANT)
-        else:
-            result[pending] = UNKNOWN
+        self._advance(mask, result, start, stop, FIRST_TRIES if exhaustive else SAMPLE_TRIES)
+        if not exhaustive:
+            result[result == UNTRIED] = UNKNOWN
         return result
+
+    def settle(
+        self, mask: int, states: NDArray[np.int8], start: int, chosen: Places
+    ) -> NDArray[np.int8]:
+        """The states with these untried ones settled: parts are exhausted, small ones first."""
+        if not len(chosen):
+            return states
+        result = np.full(len(states), CONSTANT, dtype=np.int8)
+        result[chosen] = UNTRIED
+        stop = start + len(states)
+        unknown = np.zeros(len(states), dtype=bool)
+        for part in self._parts(mask):
+            self._advance(part, result, start, stop, None)
+            unknown |= self._cells[part].state[start:stop] == UNKNOWN
+        pending = result == UNTRIED
+        result[pending] = np.where(unknown[pending], UNKNOWN, CONSTANT)
+        settled = states.copy()
+        settled[chosen] = result[chosen]
+        return settled
 
     def pairs(self, mask: int, count: int) -> tuple[Any, Any, Any]:
         """Base inputs that flip under a set, their flipped variants, and both outputs."""

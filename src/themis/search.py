@@ -9,9 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from themis.decisions import Decision, ThresholdRule
 from themis.events import SearchListener, SearchProgress
-from themis.flips import BudgetEndedError, FlipBook
+from themis.flips import UNTRIED, BudgetEndedError, FlipBook
 from themis.group import favourable_ends, group_source
 from themis.group_rules import GroupRule
 from themis.inputs import Assignments
@@ -168,20 +171,56 @@ class CausalDecider:
     def decide(self, mask: int, delta: float) -> TestedSet:
         rule = ThresholdRule(self.search.threshold, self.settings.error, delta)
         own = sum(1 << self.search.columns[place] for place in members(mask))
-        hits = misses = unknown = 0
-        while not rule.is_over(hits, misses, unknown):
-            used = hits + misses + unknown
-            steps = rule.safe_steps(hits, misses, unknown)
-            states = self.book.states(own, used, used + steps)
-            hits += int((states == FLIP).sum())
-            misses += int((states == CONSTANT).sum())
-            unknown += int((states == UNKNOWN).sum())
-        samples = hits + misses + unknown
-        decision = rule.decide(hits, misses, unknown)
-        reason = f"{hits} of {samples} inputs flip"
+        states = np.empty(0, dtype=np.int8)
+        while True:
+            hits, misses, unknown, untried = _counts(states)
+            decision = rule.decide(hits, misses, unknown + untried)
+            if decision != "undecided" or (len(states) >= rule.max_samples and not untried):
+                break
+            chosen = _to_settle(rule, states)
+            if len(chosen):
+                states = self.book.settle(own, states, 0, chosen)
+                continue
+            used = len(states)
+            steps = rule.safe_steps(hits, misses + untried, unknown)
+            states = np.concatenate([states, self.book.probe(own, used, used + steps)])
+        reason = f"{hits} of {len(states)} inputs flip"
+        if untried:
+            reason = f"at least {reason}"
         if unknown:
             reason += f", {unknown} could not be settled"
-        return TestedSet(self.book.names(own), decision, reason, samples, hits / samples)
+        names = self.book.names(own)
+        return TestedSet(names, decision, reason, len(states), hits / len(states))
+
+
+def _counts(states: NDArray[np.int8]) -> tuple[int, int, int, int]:
+    """How many inputs flip, are constant, stay unknown, and are not settled yet."""
+    flips, constant, unknown, untried = (
+        int((states == each).sum()) for each in (FLIP, CONSTANT, UNKNOWN, UNTRIED)
+    )
+    return flips, constant, unknown, untried
+
+
+def _to_settle(rule: ThresholdRule, states: NDArray[np.int8]) -> NDArray[np.int64]:
+    """The fewest inputs to settle that could decide "below"; none while that is out of reach.
+
+    An input that has not flipped in a few tries counts as "no flip" for "above", which is the
+    safe side; only "below" needs the proof that no variant flips it.
+    """
+    hits, misses, unknown, untried = _counts(states)
+    open_places = np.flatnonzero(states == UNTRIED)
+    if len(states) >= rule.max_samples:
+        return open_places
+    if not untried or rule.decide(hits, misses + untried, unknown) != "below":
+        return open_places[:0]
+    few, enough = 0, untried
+    while enough - few > 1:
+        middle = (few + enough) // 2
+        if rule.decide(hits, misses + middle, unknown + untried - middle) == "below":
+            enough = middle
+        else:
+            few = middle
+    return open_places[:enough]
 
 
 @dataclass
