@@ -19,7 +19,8 @@ lint: $(STAMP)
 check: lint test
 
 bench: $(STAMP)
-	set -e; for name in coverage speed subjects; do $(BIN)/python benchmarks/$$name.py; done
+	set -e; for name in coverage speed subjects http_service "load --quick" "search --quick"; do \
+		set -- $$name; $(BIN)/python benchmarks/$$1.py $$2; done
 
 docs: $(STAMP)
 	$(BIN)/mkdocs build --strict --site-dir site

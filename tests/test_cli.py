@@ -311,7 +311,7 @@ def test_failing_subject_ends_with_3_and_an_example(project: Project) -> None:
 
 
 def test_json_of_a_failing_subject_holds_what_was_learned(project: Project) -> None:
-    project("if person['income'] == 7: raise ValueError('seven')\nreturn 1")
+    project("if person['income'] % 10 == 7: raise ValueError('seven')\nreturn 1")
     done = run("score", "--json", "-o", "result.json")
     assert done.exit_code == 3
     data = json.loads(done.stdout)
@@ -320,7 +320,7 @@ def test_json_of_a_failing_subject_holds_what_was_learned(project: Project) -> N
 
 
 def test_rare_failures_are_shown_after_the_scores(project: Project) -> None:
-    body = "if person['income'] == 7 and person['savings'] < 40000: raise ValueError('seven')\n"
+    body = "if person['income'] % 50 == 9: raise ValueError('seven')\n"
     project(body + FAIR)
     done = run("score", "--against", "race", "--measure", "causal")
     assert done.exit_code == 3

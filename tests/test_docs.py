@@ -9,7 +9,8 @@ Each page is a session in an empty folder; its fenced blocks are taken from top 
 
 Comments before a block say more about it: `<!-- file: loan.py -->` (write the block to this
 file), `<!-- output -->` (this is what the python block before printed), `<!-- exit: 2 -->` (its
-commands end with this code). In an output, `…` stands for any text, and alone on a line for any
+commands end with this code), `<!-- needs: cc -->` (left out where there is no such program; the
+test is then skipped with the reason). Files may be of any language. In an output, `…` stands for any text, and alone on a line for any
 lines. Text between `<!-- generated: name -->` and `<!-- end -->` comes from GENERATED.
 
 `python -m tests.test_docs` rewrites outputs and generated parts that are no longer true.
@@ -27,6 +28,7 @@ import os
 import re
 import runpy
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -39,12 +41,14 @@ from urllib.parse import unquote
 
 import pytest
 import typer
+import yaml
 from typer.testing import CliRunner
 
 import themis
 from themis import file_format
+from themis.checker import run_checks
 from themis.cli import app
-from themis.config import read_config
+from themis.config import Check, read_config
 from themis.errors import ThemisError
 from themis.subjects.command import CommandSubject
 from themis.subjects.http import HttpSubject
@@ -60,7 +64,7 @@ LINKED = [*PAGES, ROOT / "CHANGELOG.md", *sorted((ROOT / "examples").glob("**/*.
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 COMMANDS = ("console", "bash", "sh")
-SHOWN = ("text", "json")  # read, not run
+SHOWN = ("text", "json", "yaml")  # read, not run
 ONLY_LOOKED_UP = ("make", "pip", "git")  # commands that a test can't afford or must not run
 BASE = {
     "version": "version = 1\n",
@@ -137,6 +141,7 @@ class Session:
     names: dict[str, Any] = field(default_factory=lambda: {"__name__": "__page__"})
     printed: str = ""
     differences: list[Difference] = field(default_factory=list)
+    missing: set[str] = field(default_factory=set)  # programs that blocks need
 
     def run(self, text: str) -> None:
         for block in blocks_of(text):
@@ -147,6 +152,10 @@ class Session:
                     raise AssertionError(f"line {block.line}: {error!r}\n{block.body}") from error
 
     def _take(self, block: Block) -> None:
+        needed = block.notes.get("needs")
+        if needed is not None and shutil.which(needed) is None:
+            self.missing.add(needed)
+            return
         if "file" in block.notes:
             path = Path(block.notes["file"])
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -161,7 +170,10 @@ class Session:
             check_toml(block.body, self.folder)
         elif block.language == "json":
             json.loads(block.body)
-        assert block.language in (*COMMANDS, *SHOWN, "python", "toml"), (
+        elif block.language == "yaml":
+            yaml.safe_load(block.body)
+        known = (*COMMANDS, *SHOWN, "python", "toml")
+        assert block.language in known or "file" in block.notes, (
             f"line {block.line}: a block of {block.language!r} is not tested: choose a language"
         )
 
@@ -280,6 +292,8 @@ def test_every_snippet_works_and_shows_what_happens(page: Path, tmp_path: Path) 
             f"If that is right: python -m tests.test_docs rewrites {page.name}",
         ]
     )
+    if session.missing:
+        pytest.skip(f"some blocks need {', '.join(sorted(session.missing))}; all others are right")
 
 
 @pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.name)
@@ -300,6 +314,12 @@ def test_an_output_that_is_not_shown_truly_is_noticed(tmp_path: Path) -> None:
     session = Session(tmp_path)
     session.run("```console\n$ themis --version\nthemis 0.0\n$ themis --version\nthemis …\n```\n")
     assert [each.shown for each in session.differences] == ["themis 0.0\n"]
+
+
+def test_a_block_that_needs_what_is_not_here_is_left_out(tmp_path: Path) -> None:
+    session = Session(tmp_path)
+    session.run("<!-- needs: no-such-program -->\n```console\n$ no-such-program\n```\n")
+    assert session.missing == {"no-such-program"}
 
 
 def test_a_snippet_that_fails_is_noticed(tmp_path: Path) -> None:
@@ -476,11 +496,13 @@ def real_fields() -> set[str]:
     schema = themis.Schema(race=["green", "purple"], savings=range(100)).where("savings != 3")
     small = themis.Schema(race=["green", "purple"], savings=range(5, 9))
     shell = 'test "$2" = 7 && exit 3; test "$1" = green && echo 1 || echo 0'
+    limit = Check(("race",), False, "causal", 0.05, "race", None)
     command = CommandSubject(small, ["sh", "-c", shell, "decide"])
     results = [
         themis.Audit(loan, schema, max_failures=0.1).score([["race"]]),
         themis.Audit(command, small, max_failures=0.5).score([["race"]]),
         themis.Audit(lambda person: person["savings"] > 6, small).search_all(0.1),
+        run_checks(themis.Audit(loan, small, max_failures=0.5), [limit]),
     ]
     fields = [set(paths_in(json.loads(json.dumps(each.to_dict())))) for each in results]
     return set().union(*fields)

@@ -337,6 +337,7 @@ class Audit:
     ) -> Result:
         stops = [each.stopped for each in scores] + [each.stopped for each in searches]
         out_of_budget = "budget" in stops
+        interrupted = interrupted or "interrupted" in stops
         stopped = "interrupted" if interrupted else "budget" if out_of_budget else "done"
         runner = self.runner
         return Result(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from themis.display_words import count, label, percent, set_phrase, visible
 from themis.results import CausalScore, GroupScore, Measure, Score, SearchResult, Witness
-from themis.search_facts import how_it_ended, is_exact, largest_missed, least_listed
+from themis.search_facts import how_it_ended, largest_missed, least_listed
 
 COMMON = 8  # characteristics named in which two people agree
 
@@ -62,7 +62,7 @@ def guarantee(search: SearchResult) -> str:
     above = amount(least_listed(search), search.measure)
     missed = amount(largest_missed(search), search.measure)
     sure = f"With {100 * search.confidence:.10g} % confidence"
-    if is_exact(search):
+    if search.method == "exact":
         sure = "Every input was run:"
     if search.stopped != "done":
         return (

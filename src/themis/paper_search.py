@@ -25,28 +25,33 @@ def paper_search(
     lattice = Lattice(levels, request.max_size, cap=1)
     border, tested, scores = Border(), [], {}
     ended = "done"
-    for mask in lattice.by_size():
-        if prune and border.pruned_by(mask) is not None:
-            continue
-        columns = tuple(request.columns[place] for place in members(mask))
-        score = _score(_fresh(sampler, columns), columns, request, settings)
-        if not score.conclusive:
-            ended = "budget"
-            break
-        above = score.score > request.threshold
-        tested.append(
-            TestedSet(
-                score.against,
-                "above" if above else "below",
-                f"estimated at {score.score:.4g}",
-                score.samples,
-                score.score,
+    try:
+        for mask in lattice.by_size():
+            if prune and border.pruned_by(mask) is not None:
+                continue
+            columns = tuple(request.columns[place] for place in members(mask))
+            score = _score(_fresh(sampler, columns), columns, request, settings)
+            if not score.conclusive:
+                ended = "budget"
+                break
+            above = score.score > request.threshold
+            tested.append(
+                TestedSet(
+                    score.against,
+                    "above" if above else "below",
+                    f"estimated at {score.score:.4g}",
+                    score.samples,
+                    score.score,
+                )
             )
-        )
-        if above:
-            scores[mask] = score
-            if border.pruned_by(mask) is None:
-                border.add_above(mask)
+            if above:
+                scores[mask] = score
+                if border.pruned_by(mask) is None:
+                    border.add_above(mask)
+    except KeyboardInterrupt:
+        if not sampler.keep_on_interrupt:
+            raise
+        ended = "interrupted"
     found = minimal(scores)
     pruned = lattice.total - len(tested) if ended == "done" else 0
     return SearchResult(
@@ -64,6 +69,7 @@ def paper_search(
         sets_open=lattice.total - len(tested) - pruned,
         among=tuple(schema.names[column] for column in request.columns),
         max_size=request.max_size,
+        method="sampled",
         stopped=ended,
         stopping="paper",
         executions=cost.executions,

@@ -179,6 +179,7 @@ class SearchResult:
     sets_open: int  # neither tested nor pruned when the budget ended
     among: tuple[str, ...]
     max_size: int
+    method: Literal["exact", "sampled"]
     stopped: str
     stopping: str
     executions: int
@@ -216,6 +217,7 @@ class SearchResult:
             "sets_tested": self.sets_tested,
             "sets_pruned": self.sets_pruned,
             "sets_open": self.sets_open,
+            "method": self.method,
             "stopped": self.stopped,
             "stopping": self.stopping,
             "executions": self.executions,

@@ -7,7 +7,7 @@ divided among all sets before anything is seen, so that the whole answer holds a
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +56,7 @@ class Search:
     settings: Settings
     decider: Decider
     lattice: Lattice
+    method: Literal["exact", "sampled"] = "sampled"
     known_below: Border | None = None  # of the causal search, where group ≤ causal holds
     listen: SearchListener | None = None
     border: Border = field(default_factory=Border)
@@ -153,6 +154,7 @@ class Search:
             sets_open=self.lattice.total - len(run) - pruned - implied,
             among=tuple(self.sampler.population.schema.names[c] for c in self.request.columns),
             max_size=self.request.max_size,
+            method=self.method,
             stopped=self.ended,
             stopping=self.settings.stopping,
             executions=cost.executions,

@@ -17,10 +17,13 @@ from themis.witnesses import POOL, FlipPool
 HARM_EXECUTIONS = 600  # spent on whole rows of a found set, for the direction of harm
 
 
-def estimate_found(sampler: Sampler, book: FlipBook, mask: int, settings: Settings) -> CausalScore:
+def estimate_found(
+    sampler: Sampler, book: FlipBook, mask: int, settings: Settings
+) -> CausalScore | None:
     """The causal score of a found set to ± error; rows that the search settled cost nothing.
 
-    The interval holds with the stated confidence for this set by itself.
+    The interval holds with the stated confidence for this set by itself. None when the budget
+    ends before there is anything to say.
     """
     cost = Cost(sampler.runner)
     columns = tuple(book.columns[place] for place in members(mask))
@@ -44,6 +47,8 @@ def estimate_found(sampler: Sampler, book: FlipBook, mask: int, settings: Settin
         if not sampler.keep_on_interrupt:
             raise
         tally, stopped = None, "interrupted"
+    if not count:
+        return None
     if unknown and count == rule.max_samples:
         stopped = "error reached"  # as precisely as rows that can't be settled allow
     if stopped == "error reached" and not unknown:

@@ -78,6 +78,8 @@ class Searcher:
             result = self._estimated(search, search.run(), settings)
             spent = self.sampler.runner.executions - before
             results.append(replace(result, executions=spent))
+            if result.stopped == "interrupted":
+                break
             if measure == "causal":
                 causal_border = search.border
         answer = tuple(results)
@@ -122,24 +124,28 @@ class Searcher:
             domain = self.scorer.run_all()
             if domain is not None:
                 exact = ExactDecider.of(sampler, domain, request)
-                return Search(sampler, request, settings, exact, lattice, None, listen)
+                return Search(sampler, request, settings, exact, lattice, "exact", None, listen)
         decider: Decider = GroupDecider(sampler, request, settings)
         if request.measure == "causal":
             decider = CausalDecider(self.book, request, settings)
-        return Search(sampler, request, settings, decider, lattice, known, listen)
+        return Search(sampler, request, settings, decider, lattice, "sampled", known, listen)
 
     def _estimated(self, search: Search, result: SearchResult, settings: Settings) -> SearchResult:
         """The result with scores of the found sets; those that the budget does not reach lack."""
         scores: list[Score] = []
         for names in result.found if result.stopped == "done" else ():
             columns = self.sampler.population.schema.columns_of(names)
+            score: Score | None
             if isinstance(search.decider, CausalDecider):
                 mask = sum(1 << column for column in columns)
-                scores.append(estimate_found(self.sampler, self.book, mask, settings))
+                score = estimate_found(self.sampler, self.book, mask, settings)
             else:
-                scores.append(self.scorer.measure(columns, result.measure, settings))
-            if scores[-1].stopped == "interrupted":
+                score = self.scorer.measure(columns, result.measure, settings)
+            if score is None:
                 break
+            scores.append(score)
+            if score.stopped == "interrupted":
+                return replace(result, minimal_sets=tuple(scores), stopped="interrupted")
         return replace(result, minimal_sets=tuple(scores))
 
 

@@ -20,6 +20,7 @@ from themis.subjects.http_requests import Requests
 from themis.subjects.programs import check_limits
 
 INPUTS_PER_REQUEST = 1_000  # at most, where a request carries a list
+REQUESTS_EACH = 16  # requests of a batch for each connection, where one carries one input
 
 
 class HttpSubject:
@@ -78,6 +79,12 @@ class HttpSubject:
         self._answer, self._version = answer, version
         self._inputs_per_request = INPUTS_PER_REQUEST
         self._open()
+
+    @property
+    def batch_size(self) -> int:
+        """How many inputs to run together: enough to keep all connections busy."""
+        inputs = INPUTS_PER_REQUEST if self._requests.many else REQUESTS_EACH
+        return self._limits.concurrency * inputs
 
     def load(self, codes: NDArray[Any]) -> Batch:
         return _HttpBatch(self, codes)
