@@ -40,7 +40,7 @@ LAYERS: dict[str, str] = {
         cache_lock cache_file cache cache_contents failures recall runner tables sampling
     """,
     "results": "results",
-    "scores": "harm witnesses causal group exact paper scores",
+    "scores": "harm witnesses causal group exact paper scores repeats",
     "search": "flips search search_estimates exact_search paper_search searcher search_facts",
     "file": """
         xml_elements settings_xml toml_lines file_format file_complaints config starter

@@ -10,8 +10,9 @@ Each page is a session in an empty folder; its fenced blocks are taken from top 
 Comments before a block say more about it: `<!-- file: loan.py -->` (write the block to this
 file), `<!-- output -->` (this is what the python block before printed), `<!-- exit: 2 -->` (its
 commands end with this code), `<!-- needs: cc -->` (left out where there is no such program; the
-test is then skipped with the reason). Files may be of any language. In an output, `…` stands for any text, and alone on a line for any
-lines. Text between `<!-- generated: name -->` and `<!-- end -->` comes from GENERATED.
+test is then skipped with the reason). Files may be of any language. In an output, `…` stands for
+any text, and alone on a line for any lines. Text between `<!-- generated: name -->` and
+`<!-- end -->` comes from GENERATED.
 
 `python -m tests.test_docs` rewrites outputs and generated parts that are no longer true.
 """
@@ -371,7 +372,8 @@ def _default(model: Any, name: str) -> Any:
     """What holds without the key; for subjects outside of this process, their class knows."""
     own = [CLASSES[kind] for kind in CLASSES if file_format.SUBJECTS[kind] is model]
     if own and name in (parameters := inspect.signature(own[0]).parameters):
-        return parameters[name].default or None
+        default = parameters[name].default
+        return default if default or default is False else None
     return model.model_fields[name].default
 
 
@@ -482,7 +484,7 @@ def documented_fields() -> set[str]:
     return set(re.findall(r"^\| `([\w\[\].]+)` \|", section, re.MULTILINE))
 
 
-OPTIONAL = {"timing.notes"}  # fields that a run may have
+OPTIONAL = {"timing.notes", "timing.repeats"}  # fields that a run may have
 
 
 def real_fields() -> set[str]:

@@ -21,6 +21,7 @@ from themis.outcomes import DEFAULT_FAVOURABLE, Labels
 from themis.populations import Population
 from themis.recall import Recall
 from themis.remarks import executor_of, odd_outputs, slow_start, with_commands
+from themis.repeats import confirm
 from themis.results import CausalScore, GroupScore, Measure, Result, Score, SearchResult
 from themis.runner import FIXED_BATCHES, Budget, Runner, TooManyFailuresError
 from themis.sampling import Sampler
@@ -192,8 +193,9 @@ class Audit:
                 for measure in measures:
                     score = self._scorer.measure(each, measure, self.settings)
                     scores.append(with_commands(score, self.runner.subject))
-                    if scores[-1].stopped == "interrupted":
+                    if score.stopped == "interrupted":
                         raise KeyboardInterrupt
+                    scores[-1] = confirm(scores[-1], self.sampler, self.settings)
 
         return self._run(command, measure_all)
 
@@ -281,6 +283,8 @@ class Audit:
             "seconds": round(time.monotonic() - clock, 3),
             "executor": executor_of(self.runner.subject),
         }
+        if self.runner.repeats:
+            timing["repeats"] = self.runner.repeats
         remarks = [*self._cache_notes, *([] if interrupted else slow_start(self.runner))]
         if remarks:
             timing["notes"] = remarks
@@ -296,7 +300,7 @@ class Audit:
         names = [name for part in against for name in part.split(",")]
         columns = self.schema.columns_of(names, where="against")
         self.runner.start(self._budget(own))
-        score = self._scorer.measure(columns, measure, own)
+        score = confirm(self._scorer.measure(columns, measure, own), self.sampler, own)
         score = with_commands(score, self.runner.subject)
         if self.runner.fails_too_often:
             raise SubjectError(self.runner.failure_message(), result=score)

@@ -86,18 +86,22 @@ class Cache:
 
     def find_inputs(self, subject: int, keys: Sequence[bytes]) -> dict[bytes, int]:
         """The label numbers of those inputs that are known."""
-        found: dict[bytes, int] = {}
-        for start in range(0, len(keys), KEYS_AT_ONCE):
-            part = keys[start : start + KEYS_AT_ONCE]
-            places = ",".join("?" * len(part))
-            order = f"SELECT key, label FROM inputs WHERE subject = ? AND key IN ({places})"
-            found |= dict(self._read(order, (subject, *part)))
-        return found
+        return dict(self._read_each("SELECT key, label FROM inputs", subject, keys))
 
     def put_inputs(self, subject: int, labels: Iterable[tuple[bytes, int]]) -> None:
         """Store the label numbers of inputs."""
         rows = [(subject, key, label) for key, label in labels]
         self._write("INSERT OR REPLACE INTO inputs VALUES (?, ?, ?)", rows)
+
+    def find_confirmed(self, subject: int, keys: Sequence[bytes]) -> set[bytes]:
+        """Those of these inputs that got the same decision when they were run again."""
+        return {key for (key,) in self._read_each("SELECT key FROM confirmed", subject, keys)}
+
+    def put_confirmed(self, subject: int, keys: Iterable[bytes]) -> None:
+        """Take note that these inputs got the same decision when they were run again."""
+        self._write(
+            "INSERT OR IGNORE INTO confirmed VALUES (?, ?)", [(subject, key) for key in keys]
+        )
 
     def find_batch(self, subject: int, key: bytes) -> bytes | None:
         """The packed labels of a batch, if it is known."""
@@ -147,6 +151,13 @@ class Cache:
             if not self._is_ready:  # another process was about to create it
                 self._is_ready = prepare(connection, self.path, create=False)
             return connection.execute(order, values).fetchall() if self._is_ready else []
+
+    def _read_each(self, order: str, subject: int, keys: Sequence[bytes]) -> Iterator[Any]:
+        for start in range(0, len(keys), KEYS_AT_ONCE):
+            part = keys[start : start + KEYS_AT_ONCE]
+            places = ",".join("?" * len(part))
+            where = f" WHERE subject = ? AND key IN ({places})"
+            yield from self._read(order + where, (subject, *part))
 
     def _write(self, order: str, rows: Sequence[Sequence[object]]) -> None:
         """Change the file if this process may; durable at the next commit."""

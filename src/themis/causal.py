@@ -21,6 +21,7 @@ from themis.tables import CONSTANT, FLIP, UNKNOWN, Rows, Variants, first_wave, r
 from themis.witnesses import FlipPool
 
 WHOLE_WIDTH = 16  # sets up to this many assignments have their first rows run whole
+TALLIED_ROWS = 20_000  # after so many rows the direction of harm is known well enough
 FINITE_FACTOR = 20  # beyond this many contexts per sample, drawing without replacement is no gain
 
 Source = Callable[[int, int, bool], tuple[Rows, Cells]]  # rows start..stop, until a flip or whole
@@ -94,7 +95,7 @@ class _CausalRows:
         self.flips += int((states == FLIP).sum())
         self.unknown += int((states == UNKNOWN).sum())
         self.pool.add_table(self.variants, rows, cells, states)
-        if whole and self.tally is not None:
+        if whole and self.tally is not None and self.count < TALLIED_ROWS:
             self.tally.add(cells)
 
     def is_known(self, rule: ProportionRule, settings: Settings) -> bool:

@@ -60,17 +60,26 @@ def show_result(
     yield from _failures(result.failures)
     for note in result.notes:
         yield Sentence(note, WARNING, first="warning: ")
-    unsure = [score for score in result.scores if not score.conclusive]
-    if unsure:
-        yield Sentence(
-            f"{len(unsure)} of {count(len(result.scores), 'score')}: the interval is wider than "
-            "asked, because the run ended early",
-            WARNING,
-            first="inconclusive: ",
-        )
+    yield from _inconclusive(result.scores)
     for note in result.timing.get("notes", ()):
         yield Sentence(visible(note), DIM, first="note: ")
     yield Sentence(_cost(result), DIM)
+
+
+def _inconclusive(scores: tuple[Score, ...]) -> Iterator[RenderableType]:
+    """Which scores say less than was asked, and why."""
+    reasons = {
+        "the run ended early": sum(score.stopped in ("budget", "interrupted") for score in scores),
+        "the subject does not always decide the same": sum(s.stopped == "noise" for s in scores),
+    }
+    for reason, unsure in reasons.items():
+        if unsure:
+            yield Sentence(
+                f"{unsure} of {count(len(scores), 'score')}: the interval is wider than asked, "
+                f"because {reason}",
+                WARNING,
+                first="inconclusive: ",
+            )
 
 
 def _by_set(scores: tuple[Score, ...]) -> dict[tuple[str, ...], list[Score]]:

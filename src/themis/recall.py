@@ -68,8 +68,10 @@ class Recall:
         # What is left to run of a batch may be nothing but the inputs on which a subject fails:
         # tell it that it has answered before.
         self._note_answered = getattr(subject, "note_answered", _do_nothing)
-        records = InputRecords if subject.kind in BY_INPUT else BatchRecords
-        self._records: Records = records(cache, subject.schema)
+        self._inputs = InputRecords(cache, subject.schema)
+        self._records: Records = self._inputs
+        if subject.kind not in BY_INPUT:
+            self._records = BatchRecords(cache, subject.schema)
         self._subject = cache.number_of(self._fingerprint, self._kind)
         self._labels: list[Value] = []
         self._refresh()
@@ -88,6 +90,20 @@ class Recall:
         cells = number_answers(labels, answers)
         self._put(codes, found, cells, labels)
         return Recalled(cells, answers)
+
+    def confirmed(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which of these inputs got the same decision when they were run again."""
+        if self._subject is None:
+            return np.zeros(len(codes), dtype=bool)
+        keys = self._inputs.keys(codes)
+        known = self.cache.find_confirmed(self._subject, keys)
+        return np.array([key in known for key in keys], dtype=bool)
+
+    def confirm(self, codes: NDArray[Any]) -> None:
+        """Take note that these inputs got the same decision when they were run again."""
+        if self._subject is not None and self.cache.may_write():
+            self.cache.put_confirmed(self._subject, self._inputs.keys(codes))
+            self.cache.commit()
 
     def _find(self, codes: NDArray[Any]) -> Found:
         if self._subject is None:
@@ -165,7 +181,7 @@ class InputRecords:
         self._names = [_write(name) for name in schema.names]
 
     def find(self, subject: int, codes: NDArray[Any]) -> Found:
-        keys = self._keys(codes)
+        keys = self.keys(codes)
         known = self._cache.find_inputs(subject, keys)
         numbers = np.array([known.get(key, UNKNOWN) for key in keys], dtype=np.uint8)
         return Found(numbers, keys)
@@ -174,8 +190,8 @@ class InputRecords:
         new = np.flatnonzero((found.numbers == UNKNOWN) & (numbers != UNKNOWN)).tolist()
         self._cache.put_inputs(subject, [(found.keys[place], int(numbers[place])) for place in new])
 
-    def _keys(self, codes: NDArray[Any]) -> list[bytes]:
-        """The order counts, too: a subject may take its values by their places."""
+    def keys(self, codes: NDArray[Any]) -> list[bytes]:
+        """The key of each input; the order of its values counts: a subject may go by places."""
         texts = [column.texts(codes[:, place]) for place, column in enumerate(self._columns)]
         return [
             hashlib.blake2b(_pairs(self._names, row), digest_size=KEY_BYTES).digest()

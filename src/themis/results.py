@@ -80,7 +80,7 @@ class Score:
     @property
     def conclusive(self) -> bool:
         """Whether the run came to its end, and was not cut off by its budget or by hand."""
-        return self.stopped not in ("budget", "interrupted")
+        return self.stopped not in ("budget", "interrupted", "noise")
 
     def __str__(self) -> str:
         bound = "at least " if self.lower_bound else ""

@@ -23,6 +23,7 @@ __all__ = ["Budget", "Runner", "RunnerBatch", "TooManyFailuresError"]
 
 MEMORY_LIMIT = 2**24  # a domain up to this size is remembered whole, one byte per input
 BATCH = 65_536  # inputs run together at most
+ROW_BATCH = 4_096  # of a row function: their dictionaries then stay in the processor's cache
 FIRST_BATCH = 16  # the same for a subject whose speed is not known yet
 BATCH_SECONDS = 0.5  # a batch takes about this long
 EARLY_FAILURES = 10  # this many failures above the limit end a run early
@@ -66,6 +67,7 @@ class Runner:
         self.executions = 0
         self.asked = 0  # executions, and decisions that a cache file held instead
         self.cache_hits = 0
+        self.repeats = 0  # executions that were made again on purpose, and are not counted above
         self.failures = FailureLog()
         self._seconds = 0.0
         size = getattr(subject, "batch_size", FIXED_BATCHES.get(subject.kind, BATCH))
@@ -113,7 +115,8 @@ class Runner:
             return self._fixed_batch
         if self.seconds_per_execution is None:
             return BATCH if self.subject.vectorised else FIRST_BATCH
-        return min(BATCH, max(int(BATCH_SECONDS / max(self.seconds_per_execution, 1e-9)), 1))
+        most = BATCH if self.subject.vectorised else ROW_BATCH
+        return min(most, max(int(BATCH_SECONDS / max(self.seconds_per_execution, 1e-9)), 1))
 
     @property
     def is_external(self) -> bool:
@@ -159,13 +162,17 @@ class Runner:
         cells = [self._perform_part(part) for part in parts]
         return np.concatenate(cells) if cells else np.empty(0, dtype=np.int8)
 
+    def repeat(self, codes: NDArray[Any]) -> Cells:
+        """Run these inputs afresh, whatever is known of them; nothing is kept of it."""
+        answers = self.subject.load(codes).run()
+        self.repeats += len(codes)
+        return number_answers(self.labels, answers)
+
     def _perform_part(self, codes: NDArray[Any]) -> Cells:
         if self.recall is None:
             return self.execute(self.subject.load(codes), codes.__getitem__)
-        before = self.executions
-        recalled = self.recall.settle(
-            codes, lambda part: self._run(self.subject.load(part)), self.labels
-        )
+        before, load = self.executions, self.subject.load
+        recalled = self.recall.settle(codes, lambda part: self._run(load(part)), self.labels)
         self.asked += len(codes)
         self.cache_hits += len(codes) - (self.executions - before)
         self._log(recalled.cells, recalled.answers, codes.__getitem__)

@@ -18,6 +18,8 @@ def largest_missed(search: SearchResult) -> float:
 
 def how_it_ended(stopped: str) -> str:
     """Why something is not finished."""
+    if stopped == "noise":
+        return "the subject does not always decide the same"
     return "the budget ended" if stopped == "budget" else "it was interrupted"
 
 
