@@ -75,7 +75,7 @@ class World:
         return max(rates) - min(rates)
 
     def causal(self, names: set[str]) -> float:
-        """Definition 3.7, with a random member standing for each bin that is not the input's own."""
+        """Definition 3.7; a random member stands for each bin that is not the input's own."""
         return sum(weight * self._flip_chance(values, names) for values, weight in self.inputs())
 
     def _flip_chance(self, own: Row, names: set[str]) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -53,8 +54,7 @@ def characteristics(draw: Any, name: str) -> tuple[themis.Values | themis.Intege
         bins = sorted(edges)
         bounds = [numbers[0], *bins, numbers[-1] + 1]
         members = tuple(
-            tuple(n for n in numbers if first <= n < last)
-            for first, last in zip(bounds, bounds[1:], strict=False)
+            tuple(n for n in numbers if first <= n < last) for first, last in pairwise(bounds)
         )
     chosen = draw(st.none() | weights(size))
     spec = themis.Integers(numbers[0], numbers[-1], step=step, bins=bins, weights=chosen)
