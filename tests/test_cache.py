@@ -44,7 +44,7 @@ def run(*arguments: str, input_: str | None = None) -> Any:
 def test_what_was_stored_is_there_after_closing(cache: Cache) -> None:
     number = cache.number_of("abc", "command")
     assert number is not None
-    labels = ["1", 1, True, 1.0, "ja\u0000\ud800", 2**70]
+    labels: list[Any] = ["1", 1, True, 1.0, "ja\u0000\ud800", 2**70]
     for place, label in enumerate(labels):
         cache.add_label(number, place, label)
     cache.put_inputs(number, [(b"k" * 16, 0), (b"l" * 16, 3)])
@@ -215,9 +215,9 @@ def test_recalled_cells_are_those_of_a_run_without_a_cache(
             subject,
             Labels(),
             max_failures=1.0,
-            recall=Recall(cache, subject),  # type: ignore[arg-type]
+            recall=Recall(cache, subject),
         )
-        without = Runner(bare, Labels(), max_failures=1.0)  # type: ignore[arg-type]
+        without = Runner(bare, Labels(), max_failures=1.0)
         for question in questions:
             codes = np.array([[p // 102, p // 2 % 51, p % 2] for p in question], dtype=np.int32)
             codes = codes.reshape(-1, 3)
@@ -285,7 +285,8 @@ def test_budget_ends_at_the_same_place_whatever_is_known(tmp_path: Path, write: 
 def test_result_does_not_depend_on_jobs_or_cache(tmp_path: Path) -> None:
     config = write_command(tmp_path)
     scores = []
-    for options in ({"jobs": 1}, {"jobs": 3, "cache": False}, {"jobs": 2}):
+    several: list[dict[str, Any]] = [{"jobs": 1}, {"jobs": 3, "cache": False}, {"jobs": 2}]
+    for options in several:
         with themis.Audit.from_file(config, max_executions=200, **options) as audit:
             data = audit.score([["race"], ["sex"]]).to_dict()
         scores.append([(s["score"], s["low"], s["high"], s["samples"]) for s in data["scores"]])
@@ -318,8 +319,8 @@ def test_unfinished_audits_do_not_lose_what_they_stored(tmp_path: Path) -> None:
 
 def test_failed_cells_are_never_taken_for_decisions(cache: Cache) -> None:
     subject = Numbers("worker", {0, 1, 2})
-    recall = Recall(cache, subject)  # type: ignore[arg-type]
-    runner = Runner(subject, Labels(), max_failures=1.0, recall=recall)  # type: ignore[arg-type]
+    recall = Recall(cache, subject)
+    runner = Runner(subject, Labels(), max_failures=1.0, recall=recall)
     codes = np.array([[0, 0, 0], [0, 0, 1], [0, 1, 0]], dtype=np.int32)
     assert runner.run(codes).tolist() == [FAILED] * 3
     cache.close()

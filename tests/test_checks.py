@@ -34,7 +34,8 @@ SCORE = CausalScore(
 SEARCHED = SearchResult(
     measure="causal", threshold=0.1, confidence=0.99, error=0.05, minimal_sets=(), found=(),
     undecided=(), tested=(), sets_total=7, sets_tested=7, sets_pruned=0, sets_open=0,
-    among=("race",), max_size=3, method="sampled", stopped="done", stopping="certified", executions=0, cache_hits=0,
+    among=("race",), max_size=3, method="sampled",
+    stopped="done", stopping="certified", executions=0, cache_hits=0,
 )  # fmt: skip
 
 

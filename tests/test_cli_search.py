@@ -328,7 +328,8 @@ def searched(sets: list[tuple[str, ...]], **changes: Any) -> SearchResult:
     return SearchResult(
         measure="causal", threshold=0.1, confidence=0.99, error=0.05, found=tuple(sets),
         tested=tested, sets_total=len(sets), sets_tested=len(sets), sets_pruned=0,
-        among=tuple({name for each in sets for name in each}), max_size=9, method="sampled", stopping="certified",
+        among=tuple({name for each in sets for name in each}), max_size=9,
+        method="sampled", stopping="certified",
         executions=0, cache_hits=0, **fields,
     )  # fmt: skip
 

@@ -16,6 +16,7 @@ from themis.cache_file import default_path
 from themis.characteristics import Value
 from themis.errors import Mistake, RequestError, SubjectError, suggest
 from themis.events import Listener, SearchListener, ignore
+from themis.failures import TooManyFailuresError
 from themis.inputs import set_name
 from themis.outcomes import DEFAULT_FAVOURABLE, Labels
 from themis.populations import Population
@@ -23,7 +24,7 @@ from themis.recall import Recall
 from themis.remarks import executor_of, odd_outputs, slow_start, with_commands
 from themis.repeats import confirm
 from themis.results import CausalScore, GroupScore, Measure, Result, Score, SearchResult
-from themis.runner import FIXED_BATCHES, Budget, Runner, TooManyFailuresError
+from themis.runner import FIXED_BATCHES, Budget, Runner
 from themis.sampling import Sampler
 from themis.schema import Schema
 from themis.scores import Scorer

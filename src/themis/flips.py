@@ -23,7 +23,7 @@ from themis.tables import CONSTANT, FLIP, UNKNOWN, Rows, Variants
 
 UNTRIED = -2  # further: not all variants of the cell were run, and none flipped
 
-FIRST_TRIES = 4  # variants of the whole set tried before its subsets are exhausted
+FIRST_TRIES = 4  # variants of the whole set tried at first; waves end at powers of two
 SAMPLE_TRIES = 128  # variants tried where all are too many: a flip can be found, not excluded
 WIDEST = 6  # sets with more characteristics are only sampled
 
@@ -120,7 +120,9 @@ class FlipBook:
         unknown = np.zeros(len(states), dtype=bool)
         for part in self._parts(mask):
             self._advance(part, result, start, stop, None)
-            unknown |= self._cells[part].state[start:stop] == UNKNOWN
+            state = self._cells[part].state[start:stop]
+            assert not (state[result == UNTRIED] == UNTRIED).any(), "a cell was not exhausted"
+            unknown |= state == UNKNOWN
         pending = result == UNTRIED
         result[pending] = np.where(unknown[pending], UNKNOWN, CONSTANT)
         settled = states.copy()

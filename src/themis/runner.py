@@ -19,7 +19,7 @@ from themis.recall import Recall
 from themis.schema import Schema
 from themis.subjects.base import Answers, Batch, Subject
 
-__all__ = ["Budget", "Runner", "RunnerBatch", "TooManyFailuresError"]
+InputAt = Callable[[int], NDArray[Any]]  # the input at a place of a batch
 
 MEMORY_LIMIT = 2**24  # a domain up to this size is remembered whole, one byte per input
 BATCH = 65_536  # inputs run together at most
@@ -145,7 +145,7 @@ class Runner:
             keys += codes[:, column].astype(np.int64) * stride
         return keys
 
-    def execute(self, batch: Batch, input_at: Callable[[int], NDArray[Any]]) -> Cells:
+    def execute(self, batch: Batch, input_at: InputAt) -> Cells:
         """Run a loaded batch of the subject; `input_at` gives its inputs, for failure examples."""
         answers = self._run(batch)
         cells = number_answers(self.labels, answers)
@@ -157,9 +157,8 @@ class Runner:
         """Run these inputs, except those whose decisions a cache file holds."""
         if not self.is_external:
             return self.execute(self.subject.load(codes), codes.__getitem__)
-        size = self.batch_size
-        parts = [codes[start : start + size] for start in range(0, len(codes), size)]
-        cells = [self._perform_part(part) for part in parts]
+        size, starts = self.batch_size, range(0, len(codes), self.batch_size)
+        cells = [self._perform_part(codes[start : start + size]) for start in starts]
         return np.concatenate(cells) if cells else np.empty(0, dtype=np.int8)
 
     def repeat(self, codes: NDArray[Any]) -> Cells:
