@@ -93,7 +93,7 @@ def test_pairs_are_confirmed_once(tmp_path: Path) -> None:
 
 def test_budget_is_kept_and_the_paper_rule_is_left_alone() -> None:
     for options in ({"max_executions": 100}, {"stopping": "paper"}):
-        audit = themis.Audit(noisy(0.05), SCHEMA, **options)  # type: ignore[arg-type]
+        audit = themis.Audit(noisy(0.05), SCHEMA, **options)
         result = audit.score([["race"]], ["causal"])
         assert "repeats" not in result.timing
         assert json.dumps(result.to_dict())

@@ -85,7 +85,7 @@ def exact_causal(
         pool.add_table(variants, rows.take(shuffled), cells[shuffled], states[shuffled])
         if tally is not None:
             tally.add(cells, weights)
-    low, high = min(low, 1.0), min(high, 1.0)
+    low, high = round(low, 12), round(high, 12)  # weights that add up to 1 but for rounding
     return causal_score(
         Interval(low, low, high),
         against=assignments.names,

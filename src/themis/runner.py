@@ -290,15 +290,9 @@ class _RememberedBatch(RunnerBatch):
         cells = memory[self._keys]
         missing = np.flatnonzero(cells == NOT_RUN)
         if len(missing):
-            first = _first_of_each(self._keys[missing])
-            new = missing[first]
+            first_of_each = np.unique(self._keys[missing], return_index=True)[1]
+            new = missing[np.sort(first_of_each)]
             memory[self._keys[new]] = runner.perform(self._codes[new])
             cells[missing] = memory[self._keys[missing]]
         runner.cache_hits += len(cells) - (len(new) if len(missing) else 0)
         return cells
-
-
-def _first_of_each(keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The places at which each distinct key stands for the first time, in order."""
-    _, first = np.unique(keys, return_index=True)
-    return np.sort(first)
