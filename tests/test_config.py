@@ -356,7 +356,7 @@ FAULTY: dict[str, tuple[str, str]] = {
     ),
     "number in env": (
         config_text('kind = "command"\ncommand = ["a"]\n[subject.env]\nB = 1'),
-        "6: subject.env.B: must be text, got 1; write it in quotes",
+        "6: subject.env.B: must be text; write it in quotes",
     ),
     "negative retries": (
         config_text('kind = "http"\nurl = "http://a"\nretries = -1'),

@@ -38,6 +38,7 @@ seed = 42                   # the same seed gives the same result
 stopping = "certified"      # or "paper", the rule of the 2017 paper, for comparison
 # max_executions = 1_000_000
 # max_seconds = 600
+# max_assignments = 1_000   # sets with more are only sampled, and give a lower bound
 
 # What `themis check` enforces: it fails when a score is above its limit.
 [[checks]]
