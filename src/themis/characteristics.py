@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,7 @@ TABLE_LIMIT = 65_536  # up to this many values decoding is one table look-up
 
 
 @dataclass(frozen=True, kw_only=True)
-class Characteristic:
+class Characteristic(ABC):
     """A named input variable with a finite, ordered list of values, known by their codes 0, 1, …
 
     Inside a set of characteristics it takes its *levels*: its values, or its bins where it has any.
@@ -35,9 +36,9 @@ class Characteristic:
 
     # What each kind provides -------------------------------------------------------------
     @property
+    @abstractmethod
     def size(self) -> int:
         """The number of values."""
-        raise NotImplementedError  # pragma: no cover - every kind overrides it
 
     @property
     def numeric(self) -> bool:
@@ -49,24 +50,15 @@ class Characteristic:
         """Whether all values are truth values."""
         return False
 
+    @abstractmethod
     def decode(self, codes: Codes) -> NDArray[Any]:
         """The values of these codes, as one array."""
-        if self.size > TABLE_LIMIT:
-            return self._compute(codes)
-        return np.take(self._table, codes)
 
-    def _compute(self, codes: Codes) -> NDArray[Any]:
-        raise NotImplementedError  # pragma: no cover - every kind overrides it
-
+    @abstractmethod
     def encode(self, value: Any) -> int | None:
         """The code of a value, or None when it is not one of this characteristic's."""
-        raise NotImplementedError  # pragma: no cover - every kind overrides it
 
     # The same for all kinds --------------------------------------------------------------
-    @cached_property
-    def _table(self) -> NDArray[Any]:
-        return self._compute(np.arange(self.size))
-
     def value(self, code: int) -> Value:
         """The value of one code, as a plain Python object."""
         value: Value = self.decode(np.array([code])).tolist()[0]
@@ -240,8 +232,9 @@ class Values(Characteristic):
 class _Range(Characteristic):
     """Numbers from `min` to `max`, both ends included, in steps."""
 
+    @abstractmethod
     def _range(self) -> NumberRange:
-        raise NotImplementedError  # pragma: no cover - both kinds override it
+        """The range as the user wrote it."""
 
     def _check(self) -> None:
         found = list(self._range().mistakes())
@@ -314,6 +307,15 @@ class Reals(_Range):
     @cached_property
     def _digits(self) -> int:
         return self._range().digits
+
+    def decode(self, codes: Codes) -> NDArray[Any]:
+        if self.size > TABLE_LIMIT:
+            return self._compute(codes)
+        return np.take(self._table, codes)
+
+    @cached_property
+    def _table(self) -> NDArray[Any]:
+        return self._compute(np.arange(self.size))
 
     def _compute(self, codes: Codes) -> NDArray[Any]:
         assert self.step is not None

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -204,23 +204,20 @@ class Runner:
                 self.recall.cache.close()
 
 
-class RunnerBatch:
+class RunnerBatch(Protocol):
     """Inputs to run, with columns that can be overwritten between runs."""
 
     def overwrite(self, column: int, codes: Codes | int) -> None:
         """Give all inputs these codes in one column, or all the same code."""
-        raise NotImplementedError  # pragma: no cover - both kinds override it
 
     def take(self, places: NDArray[np.int64]) -> RunnerBatch:
         """Only these inputs; columns that were overwritten must be overwritten again."""
-        raise NotImplementedError  # pragma: no cover - both kinds override it
 
     def run(self) -> Cells:
         """The label numbers of the inputs as they stand now."""
-        raise NotImplementedError  # pragma: no cover - both kinds override it
 
 
-class _PlainBatch(RunnerBatch):
+class _PlainBatch:
     """Always executes: the domain is so large that no input comes twice."""
 
     def __init__(self, runner: Runner, codes: NDArray[Any]) -> None:
@@ -249,7 +246,7 @@ class _PlainBatch(RunnerBatch):
         return row
 
 
-class _WholeBatch(RunnerBatch):
+class _WholeBatch:
     """Inputs that are known as a whole, so that their decisions can be looked up."""
 
     def __init__(self, runner: Runner, codes: NDArray[Any]) -> None:
@@ -266,7 +263,7 @@ class _WholeBatch(RunnerBatch):
         return self._runner.perform(self._codes)
 
 
-class _RememberedBatch(RunnerBatch):
+class _RememberedBatch:
     """Executes only inputs that were never run before."""
 
     def __init__(self, runner: Runner, codes: NDArray[Any]) -> None:
