@@ -102,17 +102,22 @@ def measure(
         except SubjectError as error:
             problem, result = str(error), error.result
         finally:
-            unstored = _close(audit)
+            unstored = close(audit)
     if result is not None and problem is None and len(result.scores) < len(sets) * len(measures):
         result = replace(result, stopped="interrupted")
     stores = audit is not None and audit.runner.recall is not None
-    code = _tell(result, problem, reporting, stores=stores)
+
+    def show(learned: Result) -> None:
+        if learned.scores or reporting.as_json:
+            reporting.show(learned)
+
+    code = tell(result, problem, reporting, show=show, exit_code=_score_exit_code, stores=stores)
     if unstored is not None:
         raise unstored
     return code
 
 
-def _close(audit: Audit | None) -> RequestError | None:
+def close(audit: Audit | None) -> RequestError | None:
     """End what the audit keeps open; what can't be stored must not hide what was learned."""
     try:
         if audit is not None:
@@ -122,11 +127,19 @@ def _close(audit: Audit | None) -> RequestError | None:
     return None
 
 
-def _tell(result: Result | None, problem: str | None, reporting: Reporting, *, stores: bool) -> int:
+def tell(
+    result: Result | None,
+    problem: str | None,
+    reporting: Reporting,
+    *,
+    show: Callable[[Result], None],
+    exit_code: Callable[[Result], int],
+    stores: bool,
+) -> int:
+    """Save and show what was learned, say how the run ended, and give the exit code."""
     if result is not None:
         unsaved = reporting.save(result)
-        if result.scores or reporting.as_json:
-            reporting.show(result)
+        show(result)
         if unsaved is not None:
             raise unsaved
         if reporting.output is not None and not reporting.as_json and not reporting.quiet:
@@ -136,12 +149,15 @@ def _tell(result: Result | None, problem: str | None, reporting: Reporting, *, s
         return SubjectError.exit_code
     assert result is not None
     if result.stopped == "interrupted":
+        remedy = "the same command gives the full answer"
         if stores:
             remedy = "what was run is stored: run the same command again to go on"
-        else:
-            remedy = "the same command gives the full answer"
-        say(f"interrupted; {remedy}: {_command_line()}")
+        say(f"interrupted; {remedy}: {shlex.join(['themis', *sys.argv[1:]])}")
         return INTERRUPTED
+    return exit_code(result)
+
+
+def _score_exit_code(result: Result) -> int:
     return 0 if all(score.conclusive for score in result.scores) else INCONCLUSIVE
 
 
@@ -264,10 +280,6 @@ def _both(first: Listener, second: Listener) -> Listener:
         second(event)
 
     return listen
-
-
-def _command_line() -> str:
-    return shlex.join(["themis", *sys.argv[1:]])
 
 
 def _output_mistake(problem: str, remedy: str) -> RequestError:

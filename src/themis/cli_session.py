@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from themis.audit import Audit
-from themis.cli_errors import INTERRUPTED, say
-from themis.cli_run import Interruption, Reporting, hosting_subject, write
-from themis.errors import RequestError, SubjectError
+from themis.cli_errors import say
+from themis.cli_run import Interruption, Reporting, close, hosting_subject, tell, write
+from themis.errors import SubjectError
 from themis.events import Listener, Progress, SearchListener, SearchProgress
 from themis.progress_search import SearchProgressLine
 from themis.results import Result
@@ -55,33 +54,19 @@ class Session:
             except SubjectError as error:
                 problem, result = str(error), error.result
             finally:
-                unstored = _close(audit)
+                unstored = close(audit)
         stores = audit is not None and audit.runner.recall is not None
-        code = self._tell(_tidy(result), problem, stores=stores)
+        code = tell(
+            _tidy(result),
+            problem,
+            self.reporting,
+            show=self._show,
+            exit_code=self.exit_code,
+            stores=stores,
+        )
         if unstored is not None:
             raise unstored
         return code
-
-    def _tell(self, result: Result | None, problem: str | None, *, stores: bool) -> int:
-        reporting = self.reporting
-        if result is not None:
-            unsaved = reporting.save(result)
-            self._show(result)
-            if unsaved is not None:
-                raise unsaved
-            if reporting.output is not None and not reporting.as_json and not reporting.quiet:
-                write(f"saved in {reporting.output}\n")
-        if problem is not None:
-            say(f"error: {problem}")
-            return SubjectError.exit_code
-        assert result is not None
-        if result.stopped == "interrupted":
-            remedy = "the same command gives the full answer"
-            if stores:
-                remedy = "what was run is stored: run the same command again to go on"
-            say(f"interrupted; {remedy}: {shlex.join(['themis', *sys.argv[1:]])}")
-            return INTERRUPTED
-        return self.exit_code(result)
 
     def _show(self, result: Result) -> None:
         if self.reporting.as_json:
@@ -106,13 +91,3 @@ def _tidy(result: Result | None) -> Result | None:
         scores=tuple(score for score in result.scores if score.samples),
         stopped="interrupted" if interrupted else result.stopped,
     )
-
-
-def _close(audit: Audit | None) -> RequestError | None:
-    """End what the audit keeps open; what can't be stored must not hide what was learned."""
-    try:
-        if audit is not None:
-            audit.close()
-    except RequestError as error:
-        return error
-    return None
