@@ -39,7 +39,7 @@ LAYERS: dict[str, str] = {
     "engine": """
         cache_lock cache_file cache cache_contents failures recall runner tables sampling
     """,
-    "results": "results",
+    "results": "results saved_results",
     "scores": "harm witnesses causal group exact paper scores repeats",
     "search": "flips search search_estimates exact_search paper_search searcher search_facts",
     "file": """

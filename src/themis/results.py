@@ -14,6 +14,18 @@ FOUR_FIFTHS = 0.8  # the line below which an impact ratio is taken as evidence o
 Measure = Literal["causal", "group"]
 Verdict = Literal["holds", "violated", "not enough evidence"]
 
+# Left out of the JSON result where they say nothing.
+_UNLESS_USED: dict[str, Any] = {
+    "output": None,
+    "distance": "exact",
+    "scale": None,
+    "population": "inputs",
+    "counterfactuals": "generated",
+    "regions": [],
+    "placebo": None,
+    "statistic": "rate",
+}
+
 
 @dataclass(frozen=True)
 class Witness:
@@ -42,6 +54,41 @@ class Harm:
 
 
 @dataclass(frozen=True)
+class Region:
+    """People among whom many of the flips are found; counted on inputs that did not suggest it."""
+
+    conditions: tuple[str, ...]  # on the context, all of them: "hours > 40", "education = HS"
+    coverage: float  # share of all flips that lie here
+    coverage_low: float
+    coverage_high: float
+    share: float  # of all inputs that lie here
+    lift: float  # so many times as often as among all inputs, an input flips here
+    flips: int  # how many flips this was counted on
+
+
+@dataclass(frozen=True)
+class Noise:
+    """How often a subject answers otherwise when it is run again on the same input."""
+
+    inputs: int  # run again
+    differing: int
+    rate: float  # that two runs on one input differ
+    low: float
+    high: float
+    confidence: float
+    repeats: int = 1  # runs behind each output
+
+
+@dataclass(frozen=True)
+class Placebo:
+    """The causal score that noise alone would give: as many runs as assignments, all the same."""
+
+    score: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
 class Group:
     """One group's rate of favourable decisions; all groups' intervals hold together."""
 
@@ -50,6 +97,7 @@ class Group:
     low: float
     high: float
     samples: int
+    few: bool = False  # too few people to call it fair or unfair
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +124,11 @@ class Score:
     lower_bound: bool = False
     unknown: int = 0  # rows that could have gone either way: failures, or too many variants
     notes: tuple[str, ...] = ()
+    output: str | None = None  # the output's name, where a subject has several
+    distance: str = "exact"  # what counts as another output
+    scale: tuple[float, float] | None = None  # what 0 and 1 stand for, of numbers that are averaged
+    population: Literal["inputs", "profile", "rows"] = "inputs"  # of whom this is the score
+    counterfactuals: Literal["generated", "within"] = "generated"  # made up, or among the rows
 
     @property
     def conclusive(self) -> bool:
@@ -98,7 +151,11 @@ class Score:
         for witness in data["witnesses"]:
             if not witness["reproduce"]:
                 del witness["reproduce"]
-        return data
+        for group in data["groups"]:
+            if not group["few"]:
+                del group["few"]
+        unused = {name: value for name, value in _UNLESS_USED.items() if data.get(name) == value}
+        return {name: value for name, value in data.items() if name not in unused}
 
     def _repr_html_(self) -> str:
         from themis.html import score_html
@@ -113,6 +170,8 @@ class CausalScore(Score):
     witnesses: tuple[Witness, ...] = ()
     flip_rate: float | None = None
     direction: tuple[Harm, ...] = ()
+    regions: tuple[Region, ...] = ()
+    placebo: Placebo | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +179,7 @@ class GroupScore(Score):
     """The largest difference between the groups' rates of favourable decisions (Def. 3.5, 3.6)."""
 
     groups: tuple[Group, ...] = ()
+    statistic: Literal["rate", "mean"] = "rate"  # of favourable outputs, or of a number's values
     impact_ratio: float | None = None
     impact_ratio_low: float | None = None
     impact_ratio_high: float | None = None
@@ -266,6 +326,8 @@ class Result:
     timing: Mapping[str, Any] = field(default_factory=dict)
     searches: tuple[SearchResult, ...] = ()
     checks: tuple[CheckResult, ...] = ()
+    noise: Noise | None = None
+    data: Mapping[str, Any] | None = None  # what was given and used, where rows were given
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON result, format 1."""
@@ -285,6 +347,8 @@ class Result:
             "failures": dict(self.failures),
             "notes": list(self.notes),
             "timing": dict(self.timing),
+            **({} if self.noise is None else {"noise": _plain(asdict(self.noise))}),
+            **({} if self.data is None else {"data": dict(self.data)}),
             "scores": [score.to_dict() for score in self.scores],
             **searched,
             **checked,
