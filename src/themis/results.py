@@ -328,6 +328,7 @@ class Result:
     checks: tuple[CheckResult, ...] = ()
     noise: Noise | None = None
     data: Mapping[str, Any] | None = None  # what was given and used, where rows were given
+    source: Mapping[str, Any] | None = None  # the file, its lines by characteristic, the command
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON result, format 1."""
@@ -349,6 +350,7 @@ class Result:
             "timing": dict(self.timing),
             **({} if self.noise is None else {"noise": _plain(asdict(self.noise))}),
             **({} if self.data is None else {"data": dict(self.data)}),
+            **({} if self.source is None else {"source": dict(self.source)}),
             "scores": [score.to_dict() for score in self.scores],
             **searched,
             **checked,
