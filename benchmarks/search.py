@@ -139,7 +139,7 @@ def run(case: Case, threshold: float, *, unpruned: bool) -> Row:
     zone = [t for t in result.tested if t.estimate is not None and t.samples
             and abs(t.estimate - threshold) <= 0.05]  # fmt: skip
     tested = [t for t in result.tested if t.samples]
-    lattice = mine._searcher._lattice(
+    lattice = mine._views.of(None).searcher._lattice(
         mine._among(case.among), result.max_size, "causal", mine.settings
     )
     ratios = []

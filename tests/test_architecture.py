@@ -28,7 +28,8 @@ LAYERS: dict[str, str] = {
     "population": "inputs blocks populations streams",
     "statistics": "intervals estimation group_rules decisions lattice",
     "subjects": """
-        outcomes worker subjects subjects.base subjects.functions subjects.models
+        outputs outcomes answer_labels worker subjects subjects.base subjects.functions
+        subjects.models
         subjects.onnx_models subjects.model_files subjects.programs subjects.processes
         subjects.texts subjects.layouts subjects.command subjects.lines subjects.slots
         subjects.culprits subjects.worker subjects.templates subjects.credentials
@@ -37,7 +38,7 @@ LAYERS: dict[str, str] = {
         subjects.loading
     """,
     "engine": """
-        cache_lock cache_file cache cache_contents failures recall runner tables sampling
+        cache_lock cache_file cache cache_contents failures recall runner readings tables sampling
     """,
     "results": "results saved_results",
     "scores": "harm witnesses causal group exact paper scores repeats",
@@ -45,7 +46,7 @@ LAYERS: dict[str, str] = {
     "file": """
         xml_elements settings_xml toml_lines file_format file_complaints config starter
     """,
-    "audit": "checks remarks audit checker themis demo",
+    "audit": "checks remarks views audit checker themis demo",
     "display": """
         display_parts display_words display_scores display display_cache display_search_words
         display_search display_checks html progress progress_search
@@ -94,6 +95,7 @@ PUBLIC = [
     "Integers",
     "Mistake",
     "MistakesError",
+    "Output",
     "Progress",
     "Reals",
     "RequestError",

@@ -348,6 +348,7 @@ def file_reference() -> str:
     parts += [
         _table("`[inputs]`: a list of values", file_format.ValuesInput),
         _table("`[inputs]`: a range of numbers", file_format.RangeInput),
+        _table("`[outputs.NAME]`", file_format.MeasuredOutput),
         _table("`[run]`", file_format.Run),
         _table("`[[checks]]`", file_format.Check),
     ]

@@ -189,7 +189,9 @@ def test_nothing_known_is_executed_again() -> None:
         return loan(table)
 
     audit = themis.Audit(themis.batch(recorded), LARGE, seed=3)
-    result = audit._searcher.search(["causal"], 0.2, (0, 1, 2, 4), 2, audit.settings)[0]
+    result = audit._views.of(None).searcher.search(
+        ["causal"], 0.2, (0, 1, 2, 4), 2, audit.settings
+    )[0]
     decided = result.executions - sum(each.executions for each in result.minimal_sets)
     assert doubles <= sum(each.executions for each in result.minimal_sets)
     assert decided > 0

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         ThemisError,
     )
     from themis.events import Progress, SearchProgress
+    from themis.outputs import Output
     from themis.results import (
         CausalScore,
         Group,
@@ -49,6 +50,7 @@ __all__ = [
     "Integers",
     "Mistake",
     "MistakesError",
+    "Output",
     "Progress",
     "Reals",
     "RequestError",
@@ -80,6 +82,7 @@ _HOMES = {
         "ThemisError",
     ),
     "themis.events": ("Progress", "SearchProgress"),
+    "themis.outputs": ("Output",),
     "themis.results": (
         "CausalScore",
         "Group",

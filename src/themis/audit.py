@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
+from themis.answer_labels import AnswerLabels
 from themis.cache import Cache
 from themis.cache_file import default_path
 from themis.characteristics import Value
@@ -19,19 +20,20 @@ from themis.events import Listener, SearchListener, ignore
 from themis.failures import TooManyFailuresError
 from themis.inputs import set_name
 from themis.outcomes import DEFAULT_FAVOURABLE, Labels
+from themis.outputs import Output, Statistic, as_outputs
 from themis.populations import Population
 from themis.recall import Recall
-from themis.remarks import executor_of, odd_outputs, slow_start, with_commands
+from themis.remarks import executor_of, slow_start, with_commands
 from themis.repeats import confirm
 from themis.results import CausalScore, GroupScore, Measure, Result, Score, SearchResult
 from themis.runner import FIXED_BATCHES, Budget, Runner
 from themis.sampling import Sampler
 from themis.schema import Schema
-from themis.scores import Scorer
-from themis.searcher import Searcher, SearchPlan
+from themis.searcher import SearchPlan
 from themis.settings import Settings, Stopping
 from themis.subjects.base import Subject
-from themis.subjects.loading import subject_from, subject_from_options
+from themis.subjects.loading import loaded_output, subject_from, subject_from_options
+from themis.views import View, Views
 
 CachePlace = str | Path | Literal[False] | None
 
@@ -60,6 +62,7 @@ class Audit:
         seed: int = 0,
         stopping: Stopping = "certified",
         favourable: Iterable[Value] = DEFAULT_FAVOURABLE,
+        outputs: Iterable[Output] | Output | None = None,
         confidence: float = 0.99,
         error: float = 0.05,
         max_executions: int | None = None,
@@ -80,19 +83,22 @@ class Audit:
             max_assignments=max_assignments,
         )
         self._favourable = tuple(favourable)
+        declared = as_outputs(outputs)
+        labels = AnswerLabels(declared) if declared else Labels(self._favourable)
         own = subject_from(subject, schema)
+        if declared and hasattr(own, "structured"):
+            own.structured = True
         self._cache_notes: list[str] = []
         self.runner = Runner(
             own,
-            Labels(self._favourable),
+            labels,
             max_failures=max_failures,
-            recall=self._open_recall(own, cache),
+            recall=self._open_recall(own, cache, labels.layout),
         )
         self._closer = weakref.finalize(self, Runner.close, self.runner)
         self.population = Population.of(schema)
         self.sampler = Sampler(self.population, self.runner, seed, listen)
-        self._scorer = Scorer(self.sampler)
-        self._searcher = Searcher(self.sampler, self._scorer)
+        self._views = Views(self.sampler, declared)
 
     @classmethod
     def from_file(
@@ -128,6 +134,7 @@ class Audit:
         settings = config.settings
         options: dict[str, Any] = {
             "favourable": spec.favourable,
+            "outputs": [loaded_output(each, config.folder) for each in config.outputs],
             "max_failures": spec.max_failures,
             **{name: getattr(settings, name) for name in settings.__dataclass_fields__},
         }
@@ -149,11 +156,16 @@ class Audit:
         self.close()
 
     @property
+    def first_output(self) -> str | None:
+        """The name of the first declared output, which is meant where none is named."""
+        return next((each.name for each in self._views.outputs), None)
+
+    @property
     def cache_notice(self) -> str | None:
         """What the user should know about the cache, if anything."""
         return next(iter(self._cache_notes), None)
 
-    def _open_recall(self, subject: Subject, cache: CachePlace) -> Recall | None:
+    def _open_recall(self, subject: Subject, cache: CachePlace, layout: str) -> Recall | None:
         if cache is None or cache is False:
             return None
         if subject.kind not in FIXED_BATCHES:
@@ -165,17 +177,27 @@ class Audit:
         opened = Cache(Path(cache))
         if opened.notice is not None:
             self._cache_notes.append(opened.notice)
-        return Recall(opened, subject)
+        return Recall(opened, subject, layout)
 
-    def causal(self, *against: str, **settings: Any) -> CausalScore:
+    def causal(self, *against: str, output: str | None = None, **settings: Any) -> CausalScore:
         """The causal score of a set (Def. 3.7): `audit.causal("race", error=0.01)`."""
-        score = self._measure(against, "causal", settings)
+        score = self._measure(against, "causal", self._views.of(output), settings)
         assert isinstance(score, CausalScore)
         return score
 
-    def group(self, *against: str, **settings: Any) -> GroupScore:
-        """The group score of a set (Def. 3.5, 3.6): `audit.group("race", "sex")`."""
-        score = self._measure(against, "group", settings)
+    def group(
+        self,
+        *against: str,
+        output: str | None = None,
+        statistic: Statistic | None = None,
+        **settings: Any,
+    ) -> GroupScore:
+        """The group score of a set (Def. 3.5, 3.6): `audit.group("race", "sex")`.
+
+        `statistic` says of which figure of a number: its "mean", or the "rate" above its cut.
+        """
+        view = self._views.for_groups(output, statistic)
+        score = self._measure(against, "group", view, settings)
         assert isinstance(score, GroupScore)
         return score
 
@@ -184,19 +206,23 @@ class Audit:
         sets: Iterable[Sequence[str]],
         measures: Sequence[Measure] = ("causal", "group"),
         *,
+        output: str | None = None,
         command: str = "score",
     ) -> Result:
-        """Several sets and measures within one budget, as one result that can be saved."""
+        """Several sets and measures within one budget, as one result that can be saved.
+
+        All outputs are measured, or only the one that `output` names.
+        """
         columns = [self.schema.columns_of(each) for each in sets]
 
         def measure_all(scores: list[Score], _: list[SearchResult]) -> None:
             for each in columns:
-                for measure in measures:
-                    score = self._scorer.measure(each, measure, self.settings)
+                for measure, view in self._views.measured(measures, output):
+                    score = view.scorer.measure(each, measure, self.settings)
                     scores.append(with_commands(score, self.runner.subject))
                     if score.stopped == "interrupted":
                         raise KeyboardInterrupt
-                    scores[-1] = confirm(scores[-1], self.sampler, self.settings)
+                    scores[-1] = confirm(scores[-1], view.sampler, self.settings)
 
         return self._run(command, measure_all)
 
@@ -207,6 +233,7 @@ class Audit:
         among: Iterable[str] | None = None,
         max_size: int | None = None,
         *,
+        output: str | None = None,
         prune: bool = True,
         listen: SearchListener | None = None,
         **settings: Any,
@@ -220,7 +247,7 @@ class Audit:
         own = self._own(settings)
         columns = self._among(among)
         self.runner.start(self._budget(own))
-        (result,) = self._searcher.search(
+        (result,) = self._views.searched(output, [measure]).searcher.search(
             [measure], threshold, columns, max_size, own, prune=prune, listen=listen
         )
         if self.runner.fails_too_often:
@@ -231,7 +258,7 @@ class Audit:
         self, among: Iterable[str] | None = None, max_size: int | None = None
     ) -> SearchPlan:
         """How many sets a search would look at, and what that costs at the least."""
-        return self._searcher.plan(self._among(among), max_size, self.settings)
+        return self._views.of(None).searcher.plan(self._among(among), max_size, self.settings)
 
     def search_all(
         self,
@@ -240,6 +267,7 @@ class Audit:
         among: Iterable[str] | None = None,
         max_size: int | None = None,
         *,
+        output: str | None = None,
         prune: bool = True,
         listen: SearchListener | None = None,
     ) -> Result:
@@ -247,7 +275,7 @@ class Audit:
         columns = self._among(among)
 
         def find_all(scores: list[Score], searches: list[SearchResult]) -> None:
-            searches += self._searcher.search(
+            searches += self._views.searched(output, measures).searcher.search(
                 measures, threshold, columns, max_size, self.settings, prune=prune, listen=listen
             )
             scores += (
@@ -296,12 +324,14 @@ class Audit:
             raise SubjectError(self.runner.failure_message(), result=result)
         return result
 
-    def _measure(self, against: tuple[str, ...], measure: Measure, settings: Any) -> Score:
+    def _measure(
+        self, against: tuple[str, ...], measure: Measure, view: View, settings: Any
+    ) -> Score:
         own = self._own(settings)
         names = [name for part in against for name in part.split(",")]
         columns = self.schema.columns_of(names, where="against")
         self.runner.start(self._budget(own))
-        score = confirm(self._scorer.measure(columns, measure, own), self.sampler, own)
+        score = confirm(view.scorer.measure(columns, measure, own), view.sampler, own)
         score = with_commands(score, self.runner.subject)
         if self.runner.fails_too_often:
             raise SubjectError(self.runner.failure_message(), result=score)
@@ -356,7 +386,7 @@ class Audit:
             cache_hits=runner.cache_hits,
             stopped=stopped,
             failures=runner.failures.to_dict(getattr(runner.subject, "reproduce", None)),
-            notes=(*self.population.warnings, *odd_outputs(runner, self._favourable)),
+            notes=(*self.population.warnings, *self._views.remarks(self._favourable)),
             timing=timing,
         )
 

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from themis.estimation import Interval, ProportionRule, anytime_interval
 from themis.harm import WIDTH_LIMIT, HarmTally
 from themis.intervals import normal_quantile
-from themis.outcomes import NOT_RUN, Cells
+from themis.outcomes import Cells
+from themis.readings import CONSTANT, FLIP, UNKNOWN
 from themis.results import CausalScore
 from themis.sampling import Cost, Sampler, ended_early
 from themis.settings import Settings
 from themis.streams import PERMUTATION_LIMIT, ShuffledInputs
-from themis.tables import CONSTANT, FLIP, UNKNOWN, Rows, Variants, first_wave, row_states
+from themis.tables import Rows, Variants, first_wave, own_columns
 from themis.witnesses import FlipPool
 
 WHOLE_WIDTH = 16  # sets up to this many assignments have their first rows run whole
@@ -64,10 +65,9 @@ class _CausalRows:
         self.whole_rows = whole_rows
         self.first_look = first_look
         self.count = self.flips = self.unknown = 0
-        labels = sampler.runner.labels
-        self.pool = FlipPool(sampler.runner.schema, labels)
-        fits = variants.complete and variants.width <= WIDTH_LIMIT
-        self.tally = HarmTally(variants.assignments, labels) if fits else None
+        self.pool = FlipPool(sampler.runner.schema, sampler.reading)
+        fits = variants.complete and HarmTally.fits(variants.assignments, sampler.reading)
+        self.tally = HarmTally(variants.assignments, sampler.reading) if fits else None
 
     def advance(self, source: Source, target: int, settings: Settings) -> None:
         """Run rows up to the target, or as far as the budget goes."""
@@ -89,7 +89,8 @@ class _CausalRows:
                 return
 
     def _take(self, rows: Rows, cells: Cells, *, whole: bool) -> None:
-        states = row_states(cells)
+        own = own_columns(self.variants, rows)
+        states = self.sampler.reading.row_states(cells, own, rows.tolerances)
         if not self.variants.complete:
             states[states == CONSTANT] = UNKNOWN  # an assignment that was not tried may flip it
         self.flips += int((states == FLIP).sum())
@@ -170,6 +171,7 @@ class _CausalRows:
             tally=self.tally,
             notes=tuple(notes),
             method="exact" if exact else "sampled",
+            **self.sampler.reading.details(),
         )
 
 
@@ -234,7 +236,9 @@ def _source(sampler: Sampler, variants: Variants, settings: Settings) -> tuple[S
         return finite
 
     def from_tables(start: int, stop: int, until_flip: bool) -> tuple[Rows, Cells]:
-        return sampler.tables.fill(variants, start, stop, until_flip=until_flip)
+        return sampler.tables.fill(
+            variants, start, stop, reading=sampler.reading, until_flip=until_flip
+        )
 
     return from_tables, None
 
@@ -255,6 +259,7 @@ def _finite_rows(
         or size > PERMUTATION_LIMIT
         or not variants.complete
         or variants.assignments.binned
+        or sampler.reading.graded
     ):
         return None
     independent = population.is_independent(columns)
@@ -273,9 +278,9 @@ def _finite_rows(
 
     def from_shuffled(start: int, stop: int, until_flip: bool) -> tuple[Rows, Cells]:
         rows = Rows(inputs.take(order[start:stop]), {})
-        cells = np.full((len(rows), variants.width), NOT_RUN, dtype=np.int8, order="F")
-        sampler.tables.complete(variants, rows, cells, until_flip=until_flip)
-        return rows, cells
+        cells = sampler.tables.empty(len(rows), variants.width)
+        sampler.tables.complete(variants, rows, cells, sampler.reading, until_flip=until_flip)
+        return rows, sampler.reading.cells(cells)
 
     return from_shuffled, contexts
 

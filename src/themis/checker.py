@@ -146,9 +146,14 @@ class _Run:
             self.audit.settings = self.settings
 
     def _measure(self, check: Check) -> Result:
+        output = check.output or self.audit.first_output
         if check.against is not None:
-            return self.audit.score([check.against], [check.measure], command="check")
-        return self.audit.search_all(check.max_score, [check.measure], listen=self.listen)
+            return self.audit.score(
+                [check.against], [check.measure], output=output, command="check"
+            )
+        return self.audit.search_all(
+            check.max_score, [check.measure], output=output, listen=self.listen
+        )
 
     def result(self) -> Result:
         """Everything as one result that can be saved."""

@@ -78,8 +78,9 @@ def make_plan(audit: Audit) -> Plan:
 def _try(audit: Audit) -> Iterator[Trial]:
     codes = audit.sampler.base.rows(0, TRIALS)
     cells = audit.runner.run(codes)
+    reading = audit.sampler.reading
     labels = audit.runner.labels
-    favourable = labels.is_favourable(cells)
+    favourable = reading.labels.is_favourable(reading.cells(cells))
     for row, cell, good in zip(codes, cells.tolist(), favourable.tolist(), strict=True):
         output = labels.labels[cell] if cell >= 0 else None
         yield Trial(audit.schema.decode_row(row), output, good)

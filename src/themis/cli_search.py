@@ -60,6 +60,10 @@ def search(
         Optional[int],  # noqa: UP045
         typer.Option("--max-size", metavar="N", help="Only sets of at most so many."),
     ] = None,
+    of: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--of", metavar="OUTPUT", help="Which of several outputs; default the first."),
+    ] = None,
     no_prune: Annotated[
         bool,
         typer.Option("--no-prune", help="With --stopping paper: test also what follows."),
@@ -106,7 +110,13 @@ def search(
         if is_live(reporting):
             _announce(audit, names, max_size)
         return audit.search_all(
-            threshold, measures_of(measure), names, max_size, prune=not no_prune, listen=listen
+            threshold,
+            measures_of(measure),
+            names,
+            max_size,
+            output=of,
+            prune=not no_prune,
+            listen=listen,
         )
 
     def render(result: Result) -> str:

@@ -15,10 +15,11 @@ from typing import Any, Literal
 from themis import file_format
 from themis.characteristics import Characteristic, Value
 from themis.constraints import parse_constraint
-from themis.errors import ConfigError, Mistake, MistakesError, RequestError, SchemaError
+from themis.errors import ConfigError, Mistake, MistakesError, RequestError, SchemaError, suggest
 from themis.file_complaints import find_complaints
 from themis.file_format import format_schema
 from themis.outcomes import DEFAULT_FAVOURABLE
+from themis.outputs import Output
 from themis.populations import Population
 from themis.schema import Schema, characteristic_from
 from themis.settings import Settings
@@ -52,6 +53,7 @@ class Check:
     max_score: float
     name: str
     line: int | None
+    output: str | None = None  # which of several
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,7 @@ class Config:
     schema: Schema
     settings: Settings
     checks: tuple[Check, ...]
+    outputs: tuple[Output, ...] = ()
 
 
 def find_config(start: Path) -> Path:
@@ -142,11 +145,14 @@ class _Reader:
         self._read_constraints()
         schema = self._read_schema()
         settings = self._read_settings()
+        outputs = tuple(self._outputs())
         self._check_sets()
+        self._check_outputs()
         if self._found.mistakes or schema is None or settings is None:
             raise ConfigError(sorted(self._found.mistakes, key=lambda each: each.line or 0))
         checks = tuple(self._checks(schema))
-        return Config(path, path.resolve().parent, self._subject(), schema, settings, checks)
+        folder, subject = path.resolve().parent, self._subject()
+        return Config(path, folder, subject, schema, settings, checks, outputs)
 
     def _table(self, name: str) -> Mapping[str, Any]:
         table = self._data.get(name, {})
@@ -211,6 +217,28 @@ class _Reader:
                 self._found.add(("run", mistake.where), mistake)
             return None
 
+    def _outputs(self) -> Iterator[Output]:
+        """The declared outputs without a mistake."""
+        for name, given in self._table("outputs").items():
+            if not isinstance(given, Mapping) or self._found.has("outputs", name):
+                continue
+            try:
+                chosen = {key: given[key] for key in given if key in Output.__dataclass_fields__}
+                yield Output(**{**chosen, "name": name})
+            except RequestError as error:
+                self._found.add_all(("outputs", name), error)
+
+    def _check_outputs(self) -> None:
+        """Whether the checks name outputs that are declared."""
+        known = list(self._table("outputs"))
+        checks = self._data.get("checks", [])
+        for number, check in enumerate(checks if isinstance(checks, list) else ()):
+            name = check.get("output") if isinstance(check, Mapping) else None
+            if name is not None and name not in known:
+                remedy = suggest(name, known) if known else f"declare it as [outputs.{name}]"
+                mistake = Mistake("unknown-output", "", f"there is no output {name!r}", remedy)
+                self._found.add(("checks", number, "output"), mistake)
+
     def _check_sets(self) -> None:
         """Whether the sets of the checks are made of characteristics, faulty ones included."""
         checks = self._data.get("checks", [])
@@ -250,9 +278,16 @@ class _Reader:
                 search=not against,
                 measure=measure,
                 max_score=limit,
-                name=f"{measure} {','.join(against) or 'search'} at most {limit:g}",
+                name=" ".join(
+                    [measure, ",".join(against) or "search", *_of(given), f"at most {limit:g}"]
+                ),
+                output=given.get("output"),
                 line=self._found.line(("checks", number)),
             )
+
+
+def _of(check: Mapping[str, Any]) -> list[str]:
+    return ["of", check["output"]] if "output" in check else []
 
 
 def _repeated(names: list[str]) -> list[str]:

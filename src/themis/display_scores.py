@@ -29,7 +29,9 @@ from themis.display_words import (
     impact,
     label,
     method,
+    output_name,
     percent,
+    rate_text,
     set_phrase,
     visible,
 )
@@ -99,12 +101,13 @@ def _people(score: CausalScore, width: int, everything: bool) -> Iterator[Render
         return
     phrase = set_phrase(score.against).removesuffix(" together")
     yield ""
-    yield indented(Sentence(f"People who differ only in {phrase}, and get another decision:"))
+    another = output_name(score).removeprefix("the ")
+    yield indented(Sentence(f"People who differ only in {phrase}, and get another {another}:"))
     step = 1 if width < NARROW else 2
     for first in range(0, len(shown), step):
         if first:
             yield ""
-        yield indented(_pairs(shown[first : first + step], width, everything))
+        yield indented(_pairs(shown[first : first + step], score, width, everything))
     hidden = len(score.witnesses) - len(shown)
     if hidden:
         yield indented(short(f"{hidden} more such pairs: -v shows them", DIM))
@@ -125,7 +128,7 @@ def _other_changes_first(witnesses: Sequence[Witness]) -> list[Witness]:
     return [witnesses[place] for place in order]
 
 
-def _pairs(pairs: Sequence[Witness], width: int, everything: bool) -> Table:
+def _pairs(pairs: Sequence[Witness], score: CausalScore, width: int, everything: bool) -> Table:
     names = list(pairs[0].inputs[0])
     changed = {name for pair in pairs for name in pair.differs_in}
     common = [name for name in names if name not in changed]
@@ -143,7 +146,7 @@ def _pairs(pairs: Sequence[Witness], width: int, everything: bool) -> Table:
         same = [[short("=", DIM), short("=", DIM)] for _ in pairs]
         table.add_row(short(f"+ {len(hidden)} more", DIM), *_joined(same))
     outputs = [[short(visible(each), HEADLINE) for each in pair.outputs] for pair in pairs]
-    table.add_row(short("decision", HEADLINE), *_joined(outputs))
+    table.add_row(short(score.output or "decision", HEADLINE), *_joined(outputs))
     return table
 
 
@@ -188,11 +191,12 @@ def _rates(score: GroupScore, everything: bool) -> Table:
         if hidden and place == len(shown) - ENDS:
             table.add_row(short(f"… {hidden:,} more …", DIM))
         bar = IntervalBar(group.low, group.high, style="cyan")
-        table.add_row(short(label(group.values)), bar, percent(group.rate), _ends(group))
+        rate = rate_text(score, group.rate)
+        table.add_row(short(label(group.values)), bar, rate, _ends(score, group))
     return table
 
 
-def _ends(group: results.Group) -> Any:
+def _ends(score: GroupScore, group: results.Group) -> Any:
     if group.low == group.high:
         return ""
-    return short(f"{percent(group.low)} – {percent(group.high)}", DIM)
+    return short(f"{rate_text(score, group.low)} – {rate_text(score, group.high)}", DIM)

@@ -121,19 +121,57 @@ def _causal_headline(score: CausalScore) -> str:
         return f"nothing is known about {phrase}: no input was run"
     if score.lower_bound:
         return (
-            f"{phrase} {changes} the decision for at least {percent(score.low)} of people "
+            f"{phrase} {changes} {_effect(score, f'at least {percent(score.low)}')} "
             f"({sure(score.confidence)}; {percent(score.score)} of those tried)"
         )
     if score.score == 0:
         return _no_change(score, phrase, changes)
-    return f"{phrase} {changes} the decision for {percent(score.score)} of people ({_how(score)})"
+    return f"{phrase} {changes} {_effect(score, percent(score.score))} ({_how(score)})"
+
+
+def output_name(score: Score) -> str:
+    """What a score is about: the decision, or an output by its name."""
+    if score.output is None:
+        return "the decision" if score.distance == "exact" else "the output"
+    return _cut(visible(score.output))
+
+
+def _effect(score: Score, share: str) -> str:
+    """What changes, for whom or by how much: `the decision for 11.3 % of people`."""
+    name = output_name(score)
+    kind, _, tolerance = score.distance.partition(" ")
+    if kind == "exact":
+        return f"{name} for {share} of people"
+    if tolerance:
+        return f"{name} by more than {tolerance} for {share} of people"
+    scale = "" if score.scale is None else f" of its scale from {_ends_of(score.scale)}"
+    return f"{name} by {share}{scale} on average"
+
+
+def _ends_of(scale: tuple[float, float]) -> str:
+    return f"{scale[0]:,.10g} to {scale[1]:,.10g}"
+
+
+def rate_text(score: GroupScore, share: float) -> str:
+    """A group's figure: a rate in per cent, or a mean in the output's own units."""
+    if score.statistic == "rate" or score.scale is None:
+        return percent(share)
+    low, high = score.scale
+    return f"{low + share * (high - low):,.4g}"
+
+
+def apart_text(score: GroupScore, difference: float) -> str:
+    """A difference of two groups: in points, or in the output's own units."""
+    if score.statistic == "rate" or score.scale is None:
+        return points(difference)
+    return f"{difference * (score.scale[1] - score.scale[0]):,.4g}"
 
 
 def _no_change(score: CausalScore, phrase: str, changes: str) -> str:
     if score.method == "exact" and score.high == 0:
-        return f"{phrase} never {changes} the decision ({EXACT})"
+        return f"{phrase} never {changes} {output_name(score)} ({EXACT})"
     return (
-        f"{phrase} changed the decision for none of the {_people(score.samples)} tried "
+        f"{phrase} changed {output_name(score)} for none of the {_people(score.samples)} tried "
         f"(at most {percent(score.high)}, {_certainty(score)})"
     )
 
@@ -144,21 +182,37 @@ def _group_headline(score: GroupScore) -> str:
         return f"nothing is known about the groups of {phrase}: too few inputs were run"
     if len(score.groups) == 1:
         return f"{phrase} has a single group, so that there is nothing to compare"
-    start, end = f"the groups of {phrase} are", "apart in favourable decisions"
+    start, end = f"the groups of {phrase} are", f"apart in {_compared(score)}"
     if score.lower_bound:
-        return f"{start} at least {points(score.low)} {end} ({sure(score.confidence)})"
+        least = apart_text(score, score.low)
+        return f"{start} at least {least} {end} ({sure(score.confidence)})"
     if score.method == "exact" and score.high == 0:
-        return f"all groups of {phrase} get the favourable decision at the same rate ({EXACT})"
+        same = "get the favourable decision at the same rate"
+        if score.statistic == "mean":
+            same = f"have the same {_compared(score)}"
+        elif score.output is not None:
+            same = f"get {_compared(score)} at the same rate"
+        return f"all groups of {phrase} {same} ({EXACT})"
     if score.method == "sampled" and score.low == 0:
-        return f"{start} at most {points(score.high)} {end} ({_certainty(score)})"
-    return f"{start} {points(score.score)} {end} ({_how(score)})"
+        return f"{start} at most {apart_text(score, score.high)} {end} ({_certainty(score)})"
+    return f"{start} {apart_text(score, score.score)} {end} ({_how(score)})"
+
+
+def _compared(score: GroupScore) -> str:
+    if score.statistic == "mean":
+        return f"mean {score.output or 'output'}"
+    if score.output is None:
+        return "favourable decisions"
+    return f"favourable outputs of {output_name(score)}"
 
 
 def _how(score: Score) -> str:
     """What stands behind a headline's number: its interval, or that there is none."""
     if score.method == "exact" and score.low == score.high:
         return EXACT
-    if score.measure == "group":
+    if isinstance(score, GroupScore) and score.statistic == "mean":
+        ends = f"between {apart_text(score, score.low)} and {apart_text(score, score.high)}"
+    elif score.measure == "group":
         ends = f"between {_hundredths(score.low)} and {points(score.high)}"
     else:
         ends = f"between {percent(score.low)} and {percent(score.high)}"
@@ -180,7 +234,7 @@ def _people(number: int) -> str:
 def masked(causal: CausalScore, group: GroupScore) -> str | None:
     """The remark that equal rates hide changed decisions, where that is certain."""
     certified = causal.stopping == group.stopping == "certified"
-    if not certified or group.lower_bound or causal.low <= group.high:
+    if not certified or group.lower_bound or causal.low <= group.high or causal.scale:
         return None
     name = set_phrase(causal.against)
     return (

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.answer_labels import NumberPart
 from themis.causal import causal_score, context_keys
 from themis.estimation import Interval
-from themis.group import favourable_ends, group_score
-from themis.harm import WIDTH_LIMIT, HarmTally
+from themis.group import group_score
+from themis.harm import HarmTally
 from themis.inputs import Assignments
-from themis.outcomes import NO_COUNTERFACTUAL, NOT_RUN, Cells, Labels
+from themis.outcomes import FAILED, NO_COUNTERFACTUAL, NOT_RUN, Cells
+from themis.readings import FLIP, UNKNOWN, Reading, row_states
 from themis.results import CausalScore, Group, GroupScore
 from themis.sampling import Cost, Sampler
 from themis.settings import Settings
-from themis.tables import FLIP, UNKNOWN, Rows, Variants, row_states
+from themis.tables import Rows, Variants
 from themis.witnesses import FlipPool
 
 CHUNK = 2**18
@@ -28,7 +30,7 @@ FREE_ROWS = 1_000  # rows of a binned set's table read from what was run, for pe
 
 @dataclass(frozen=True)
 class Domain:
-    """Every input that occurs, its output and its probability."""
+    """Every input that occurs, its answer and its probability."""
 
     codes: NDArray[Any]
     cells: Cells
@@ -60,6 +62,8 @@ def can_be_exact(sampler: Sampler, assignments: Assignments) -> bool:
     width = math.prod(assignments.schema.characteristics[c].size for c in chosen)
     blocks = sampler.population.blocks
     contexts = math.prod(b.size or 1 for b in blocks if chosen.isdisjoint(b.columns))
+    if assignments.binned and sampler.reading.needs_tolerances:
+        return False
     return len(assignments.binned) <= 1 and width * contexts <= DENSE_LIMIT
 
 
@@ -68,19 +72,22 @@ def exact_causal(
 ) -> CausalScore:
     """The causal score by Definition 3.7 itself; failed executions leave an interval."""
     assignments = variants.assignments
-    labels = sampler.runner.labels
-    pool = FlipPool(sampler.runner.schema, labels)
-    tally = HarmTally(assignments, labels) if assignments.count <= WIDTH_LIMIT else None
+    reading = sampler.reading
+    pool = FlipPool(sampler.runner.schema, reading)
+    tally = HarmTally(assignments, reading) if HarmTally.fits(assignments, reading) else None
     if assignments.binned:
-        low = high = _binned_score(domain, assignments, labels)
+        low = high = _binned_score(domain, assignments, reading)
         unknown = 0
         _read_rows(sampler, variants, pool, tally)
     else:
-        rows, cells, weights = _dense(domain, assignments)
+        rows, cells, weights = _dense(domain, assignments, reading)
         states = row_states(cells)
-        low = float(weights[states == FLIP].sum())
-        high = low + float(weights[states == UNKNOWN].sum())
         unknown = int((states == UNKNOWN).sum())
+        if reading.graded:
+            low, high = _expected_distance(domain, assignments, reading, cells)
+        else:
+            low = float(weights[states == FLIP].sum())
+            high = low + float(weights[states == UNKNOWN].sum())
         shuffled = np.random.default_rng(sampler.seed).permutation(len(cells))
         pool.add_table(variants, rows.take(shuffled), cells[shuffled], states[shuffled])
         if tally is not None:
@@ -97,7 +104,24 @@ def exact_causal(
         samples=len(domain.cells),
         stopped="exhausted",
         unknown=unknown,
+        **reading.details(),
     )
+
+
+def _expected_distance(
+    domain: Domain, assignments: Assignments, reading: Reading, cells: Cells
+) -> tuple[float, float]:
+    """The expected largest distance of an input's variants from its own output, at both ends."""
+    keys = context_keys(domain.codes, assignments.columns)
+    own = reading.cells(domain.cells)
+    low = np.zeros(len(keys))
+    unclear = own == FAILED
+    for column in range(cells.shape[1]):
+        others = cells[keys, column]
+        low = np.maximum(low, reading.distances(own, others))
+        unclear |= others == FAILED
+    high = np.where(unclear, 1.0, low)
+    return float(low @ domain.weights), float(high @ domain.weights)
 
 
 def exact_group(
@@ -106,7 +130,7 @@ def exact_group(
     """The group score by Definitions 3.5 and 3.6; failed executions leave an interval."""
     assignments = variants.assignments
     own = assignments.index_of(domain.codes)
-    certain, possible = favourable_ends(domain.cells, sampler.runner.labels)
+    certain, possible = _shares(domain, sampler.reading)
     totals = np.bincount(own, domain.weights, minlength=assignments.count)
     counts = np.bincount(own, minlength=assignments.count)
     present = np.flatnonzero(counts)
@@ -125,7 +149,7 @@ def exact_group(
     certain_spread = max(0.0, float(low.max() - high.min()))
     possible_spread = max(0.0, float(high.max() - low.min()))
     score = float(low.max() - low.min())
-    unknown = int((possible & ~certain).sum())
+    unknown = int((possible > certain).sum())
     if not unknown:
         certain_spread = possible_spread = score
     return group_score(
@@ -138,21 +162,35 @@ def exact_group(
         samples=len(domain.cells),
         stopped="exhausted",
         unknown=unknown,
+        reading=sampler.reading,
     )
 
 
-def _dense(domain: Domain, assignments: Assignments) -> tuple[Rows, Cells, NDArray[np.float64]]:
+def _shares(domain: Domain, reading: Reading) -> tuple[NDArray[Any], NDArray[Any]]:
+    """How favourable each input's output is, at the ends: 0 or 1, or a share of a scale."""
+    cells = reading.cells(domain.cells)
+    if reading.statistic == "rate":
+        return reading.favourable_ends(cells)
+    assert isinstance(reading.labels, NumberPart)
+    shares = reading.labels.shares(cells)
+    return shares, np.where(cells == FAILED, 1.0, shares)
+
+
+def _dense(
+    domain: Domain, assignments: Assignments, reading: Reading
+) -> tuple[Rows, Cells, NDArray[np.float64]]:
     """The whole table of a set without bins: its contexts, its cells, the contexts' weights."""
     keys = context_keys(domain.codes, assignments.columns)
     contexts = int(keys.max()) + 1
-    cells = np.full((contexts, assignments.count), NO_COUNTERFACTUAL, dtype=np.int8, order="F")
-    cells[keys, assignments.index_of(domain.codes)] = domain.cells
+    seen = reading.cells(domain.cells)
+    cells = np.full((contexts, assignments.count), NO_COUNTERFACTUAL, seen.dtype, order="F")
+    cells[keys, assignments.index_of(domain.codes)] = seen
     weights = np.bincount(keys, domain.weights, minlength=contexts).astype(float)
     _, first = np.unique(keys, return_index=True)
     return Rows(domain.codes[first], {}), cells, weights
 
 
-def _binned_score(domain: Domain, assignments: Assignments, labels: Labels) -> float:
+def _binned_score(domain: Domain, assignments: Assignments, reading: Reading) -> float:
     """The causal score of a set with one binned characteristic.
 
     Each bin is represented by a random member, the input's own bin by its own value. An input
@@ -162,13 +200,14 @@ def _binned_score(domain: Domain, assignments: Assignments, labels: Labels) -> f
     (column,) = assignments.binned
     characteristic = assignments.schema.characteristics[column]
     rest = tuple(c for c in assignments.columns if c != column)
-    shown, weights = _shown_labels(domain, assignments.columns, rest, column, characteristic.size)
+    seen = replace(domain, cells=reading.cells(domain.cells))
+    shown, weights = _shown_labels(seen, assignments.columns, rest, column, characteristic.size)
     shares = characteristic.value_weights
     members = np.ones(characteristic.size) if shares is None else shares
     levels = characteristic.possible_levels(np.arange(characteristic.possible_count))
     bins = [slice(*characteristic.level_range(int(level))) for level in levels]
     constant = 0.0
-    for label in range(len(labels.labels)):
+    for label in np.unique(shown[shown >= 0]).tolist():
         agrees = (shown == label) | (shown == NO_COUNTERFACTUAL)
         chance = [agrees[:, b] @ (members[b] / members[b].sum()) for b in bins]
         for place, own in enumerate(bins):
@@ -183,16 +222,17 @@ _MIXED = NOT_RUN  # in `_shown_labels`: two outputs differ already for one membe
 
 def _shown_labels(
     domain: Domain, columns: tuple[int, ...], rest: tuple[int, ...], column: int, size: int
-) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
+) -> tuple[NDArray[Any], NDArray[np.float64]]:
     """Per context and member of the binned column: the one label that its variants show."""
     keys = context_keys(domain.codes, columns)
     contexts = int(keys.max()) + 1
     place = keys * size + domain.codes[:, column]
-    largest = np.full(contexts * size, NO_COUNTERFACTUAL, dtype=np.int8)
-    smallest = np.full(contexts * size, 127, dtype=np.int8)
+    dtype = domain.cells.dtype
+    largest = np.full(contexts * size, NO_COUNTERFACTUAL, dtype=dtype)
+    smallest = np.full(contexts * size, np.iinfo(dtype).max, dtype=dtype)
     np.maximum.at(largest, place, domain.cells)
     np.minimum.at(smallest, place, domain.cells)
-    shown = np.where((largest >= 0) & (largest != smallest), _MIXED, largest).astype(np.int8)
+    shown = np.where((largest >= 0) & (largest != smallest), _MIXED, largest).astype(dtype)
     weights = np.bincount(place, domain.weights, minlength=contexts * size).astype(float)
     return shown.reshape(contexts, size), weights.reshape(contexts, size)
 
@@ -203,7 +243,7 @@ def _read_rows(
     """People and harm of a binned set, from rows whose outputs are all known by now."""
     if not sampler.runner.remembers:
         return
-    rows, cells = sampler.tables.fill(variants, 0, FREE_ROWS)
+    rows, cells = sampler.tables.fill(variants, 0, FREE_ROWS, reading=sampler.reading)
     pool.add_table(variants, rows, cells, row_states(cells))
     if tally is not None:
         tally.add(cells)

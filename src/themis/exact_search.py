@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,8 @@ from numpy.typing import NDArray
 from themis.decisions import Decision
 from themis.exact import Domain
 from themis.lattice import Lattice, members
-from themis.outcomes import FAILED, NO_COUNTERFACTUAL, Labels
+from themis.outcomes import FAILED, NO_COUNTERFACTUAL
+from themis.readings import Reading
 from themis.results import TestedSet
 from themis.sampling import Sampler
 from themis.search import SearchRequest
@@ -25,7 +27,9 @@ def is_cheaper(sampler: Sampler, lattice: Lattice, columns: tuple[int, ...]) -> 
     population = sampler.population
     schema = population.schema
     binned = any(schema.characteristics[column].bin_starts is not None for column in columns)
-    if population.size is None or schema.size > DENSE_LIMIT or binned:
+    if population.size is None or schema.size > DENSE_LIMIT:
+        return False
+    if binned or sampler.reading.needs_tolerances:
         return False
     if population.size > sampler.runner.executions_left:
         return False
@@ -44,9 +48,9 @@ class ExactDecider:
     """Compares exact scores with the threshold; failed executions may leave a set undecided."""
 
     request: SearchRequest
-    cells: NDArray[np.int8]  # one axis per characteristic
+    cells: NDArray[Any]  # one axis per characteristic
     weights: NDArray[np.float64]
-    labels: Labels
+    reading: Reading
     names: tuple[str, ...]
 
     @classmethod
@@ -54,12 +58,13 @@ class ExactDecider:
         """From the outputs of the whole domain."""
         schema = sampler.population.schema
         shape = tuple(each.size for each in schema)
-        cells = np.full(shape, NO_COUNTERFACTUAL, dtype=np.int8)
+        seen = sampler.reading.cells(domain.cells)
+        cells = np.full(shape, NO_COUNTERFACTUAL, dtype=seen.dtype)
         weights = np.zeros(shape)
         place = tuple(domain.codes.T)
-        cells[place] = domain.cells
+        cells[place] = seen
         weights[place] = domain.weights
-        return cls(request, cells, weights, sampler.runner.labels, schema.names)
+        return cls(request, cells, weights, sampler.reading, schema.names)
 
     def decide(self, mask: int, delta: float) -> TestedSet:
         columns = tuple(self.request.columns[place] for place in members(mask))
@@ -79,8 +84,9 @@ class ExactDecider:
     def causal(self, columns: tuple[int, ...]) -> tuple[float, float]:
         """The causal score, at least and at most (they differ where executions failed)."""
         largest = self.cells.max(axis=columns)
-        smallest = self.cells.view(np.uint8).min(axis=columns)
-        flips = (largest >= 0) & (smallest != largest.view(np.uint8))
+        unsigned = np.dtype(f"u{self.cells.itemsize}")
+        smallest = self.cells.view(unsigned).min(axis=columns)
+        flips = (largest >= 0) & (smallest != largest.view(unsigned))
         open_rows = (self.cells == FAILED).any(axis=columns) & ~flips
         weights = self.weights.sum(axis=columns)
         low = min(float(weights[flips].sum()), 1.0)
@@ -89,7 +95,7 @@ class ExactDecider:
     def group(self, columns: tuple[int, ...]) -> tuple[float, float]:
         """The group score, at least and at most."""
         others = tuple(c for c in range(self.cells.ndim) if c not in columns)
-        favourable = self.labels.is_favourable(self.cells)
+        favourable = self.reading.labels.is_favourable(self.cells)
         total = self.weights.sum(axis=others)
         occurs = total > 0
         certain = (self.weights * favourable).sum(axis=others)[occurs] / total[occurs]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.answer_labels import AnswerLabels
 from themis.characteristics import Value
 from themis.errors import SubjectError
 from themis.outcomes import FAILED, INVALID, Cells, Failure, Labels
@@ -39,12 +40,13 @@ class FailureLog:
         answers: Answers,
         schema: Schema,
         input_at: Callable[[int], NDArray[Any]],
+        explain: Callable[[Any], str],
     ) -> bool:
         """Count the failures of a batch; whether there were any."""
         failed = np.flatnonzero(cells == FAILED).tolist()
         for place in failed:
             failure = answers.failures.get(place)
-            failure = failure or Failure(INVALID, f"it returned {answers.outputs[place]!r}")
+            failure = failure or Failure(INVALID, explain(answers.outputs[place]))
             self.counts[failure.kind] += 1
             if failure.kind not in self.examples:
                 row = schema.decode_row(input_at(place))
@@ -75,7 +77,7 @@ class FailureLog:
         }
 
 
-def number_answers(labels: Labels, answers: Answers) -> Cells:
+def number_answers(labels: Labels | AnswerLabels, answers: Answers) -> Cells:
     """The label number of each answer, FAILED where there is none."""
     cells = labels.number(answers.outputs)
     if answers.failures:

@@ -18,6 +18,7 @@ from themis.file_format import (
     Characteristic,
     Check,
     File,
+    MeasuredOutput,
     RangeInput,
     Run,
     Subject,
@@ -73,6 +74,8 @@ class _Fault:
                 return cls(error, SUBJECTS[kind], ("subject",), tuple(inside))
             case ("inputs", name, str(shape), *inside) if inside:
                 return cls(error, INPUTS[shape], ("inputs", name), tuple(inside))
+            case ("outputs", str(name), *inside) if inside:
+                return cls(error, MeasuredOutput, ("outputs", name), tuple(inside))
             case ("run", *inside) if inside:
                 return cls(error, Run, ("run",), tuple(inside))
             case ("checks", int(number), *inside) if inside:

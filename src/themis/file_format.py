@@ -202,6 +202,24 @@ class HttpSubject(Subject):
     timeout_seconds: Positive = _optional("How long one request may take", 5)
 
 
+class MeasuredOutput(Table):
+    """One output that is measured; several are read off the same executions."""
+
+    at: Annotated[Any, WithJsonSchema({"type": ["string", "integer"]})] = _optional(
+        "Where it stands in the answer: a JSON pointer, or a column", "/limit"
+    )
+    favourable: list[Output] = _optional("The outputs that count as favourable", ["yes"])
+    min: Number = _optional("The smallest number it can be", 0)
+    max: Number = _optional("The largest number it can be", 5000)
+    cut: Number = _optional("Numbers above this are favourable", 1000)
+    distance: str = _optional(
+        "How different two outputs are: exact, threshold, relational, ranking, or module:function",
+        "relational",
+        default="exact",
+    )
+    tolerance: Number = _optional("Differences up to this do not count", 100)
+
+
 class Characteristic(Table):
     weights: Numbers = _optional("The operational profile: one number for each value", [0.9, 0.1])
     protected: bool = _optional("Whether the law or you protect it", True, default=False)
@@ -280,6 +298,7 @@ class Check(Table):
     search: bool = _optional("Search all sets for one above the limit", True)
     measure: Literal["causal", "group"] = _optional("Which score", "causal", default="causal")
     max_score: float = _required("The largest score allowed", 0.05, ge=0, le=1)
+    output: str = _optional("Which of the declared outputs", "limit")
 
 
 AnySubject: TypeAlias = Annotated[
@@ -302,6 +321,10 @@ class File(Table):
     )
     constraints: dict[str, str] = _optional(
         "Conditions that every input meets, by name", {"adult": "age >= 18"}
+    )
+    outputs: dict[str, MeasuredOutput] = _optional(
+        "What is measured, by name, where it is not one plain decision",
+        {"limit": {"at": "/limit", "min": 0, "max": 5000, "distance": "relational"}},
     )
     run: Run = _optional("How sure, how precise, how expensive", {"confidence": 0.99})
     checks: list[Check] = _optional(

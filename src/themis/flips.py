@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from themis.inputs import Assignments
 from themis.lattice import members, subsets
 from themis.outcomes import FAILED, Cells
+from themis.readings import CONSTANT, FLIP, UNKNOWN
 from themis.sampling import Sampler
 from themis.streams import VARIANTS
-from themis.tables import CONSTANT, FLIP, UNKNOWN, Rows, Variants
+from themis.tables import Rows, Variants
 
 UNTRIED = -2  # further: not all variants of the cell were run, and none flipped
 
@@ -44,7 +45,7 @@ class _Cell:
     order: NDArray[np.int16] = field(default_factory=lambda: np.empty(0, np.int16))  # −1: none yet
     failed: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, bool))
     flip_place: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
-    flip_output: NDArray[np.int8] = field(default_factory=lambda: np.empty(0, np.int8))
+    flip_output: NDArray[Any] = field(default_factory=lambda: np.empty(0, np.int32))
     orders: list[Places] = field(default_factory=list)  # an input keeps the order it began with
     hits: NDArray[np.int64] = field(default_factory=lambda: np.empty((2, 0), np.int64))
 
@@ -77,7 +78,7 @@ class FlipBook:
         self.sampler = sampler
         self.columns = columns
         self.cap = cap
-        self.outputs: Cells = np.empty(0, np.int8)  # of the base inputs themselves
+        self.outputs: Cells = np.empty(0, sampler.runner.labels.dtype)  # of the base inputs
         self._cells: dict[int, _Cell] = {}
         self._counts: dict[int, int] = {}
         levels = {c: sampler.population.schema.characteristics[c].levels for c in columns}
@@ -202,9 +203,9 @@ class FlipBook:
         codes = self.sampler.base.rows(start, stop)
         if stop - start > self.sampler.runner.executions_left:
             raise BudgetEndedError
-        cells = self.sampler.runner.run(codes)
+        cells = self.sampler.reading.cells(self.sampler.runner.run(codes))
         self.outputs = np.concatenate([self.outputs, cells])
-        good = self.sampler.runner.labels.is_favourable(cells)
+        good = self.sampler.reading.labels.is_favourable(cells)
         schema = self.sampler.population.schema
         for column in self.columns:
             levels = schema.characteristics[column].level_of(codes[:, column])
@@ -220,7 +221,8 @@ class FlipBook:
     def _rows(self, mask: int, places: Places) -> Rows:
         assignments = self._assignments(mask)
         first, last = int(places.min()), int(places.max()) + 1
-        return self.sampler.tables.rows(assignments, first, last).take(places - first)
+        rows = self.sampler.tables.rows(assignments, first, last, self.sampler.reading)
+        return rows.take(places - first)
 
     def _advance(
         self, mask: int, result: NDArray[np.int8], start: int, stop: int, limit: int | None
@@ -243,7 +245,7 @@ class FlipBook:
         new = places[cell.order[places] < 0]
         if not len(new):
             return
-        good = self.sampler.runner.labels.is_favourable(self.outputs[new])
+        good = self.sampler.reading.labels.is_favourable(self.outputs[new])
         for side in (0, 1):
             chosen = new[good == bool(side)]
             if len(chosen):
@@ -292,21 +294,23 @@ class FlipBook:
             return
         if len(codes) > runner.executions_left or runner.out_of_time:
             raise BudgetEndedError
+        reading = self.sampler.reading
         cells = np.concatenate([
-            runner.run(codes[first : first + runner.batch_size])
+            reading.cells(runner.run(codes[first : first + runner.batch_size]))
             for first in range(0, len(codes), runner.batch_size)
         ])  # fmt: skip
         base = self.outputs[places[row]]
         failed = cells == FAILED
         cell.failed[places[row[failed]]] = True
-        flips = np.flatnonzero((cells != base) & ~failed)
+        tolerances = None if rows.tolerances is None else rows.tolerances[row]
+        flips = np.flatnonzero(reading.differs(base, cells, tolerances))
         first_flip = flips[np.unique(row[flips], return_index=True)[1]]
         target = places[row[first_flip]]
         cell.state[target] = FLIP
         cell.flip_place[target] = chosen[column[first_flip]]
         cell.flip_output[target] = cells[first_flip]
-        good = runner.labels.is_favourable(cells)
-        sides = runner.labels.is_favourable(base[first_flip]).astype(int)
+        good = reading.labels.is_favourable(cells)
+        sides = reading.labels.is_favourable(base[first_flip]).astype(int)
         np.add.at(cell.hits, (sides, chosen[column[first_flip]]), 1)
         for position, changed in enumerate(cell.variants.assignments.columns):
             self._learn(changed, cell.variants.levels[chosen[column], position], good)

@@ -14,8 +14,9 @@ from themis.characteristics import Value
 from themis.estimation import Interval
 from themis.group_rules import GroupRule, GroupState
 from themis.inputs import Assignments
-from themis.outcomes import FAILED, NO_COUNTERFACTUAL, NOT_RUN, Cells, Labels
+from themis.outcomes import NO_COUNTERFACTUAL, Cells
 from themis.populations import Population
+from themis.readings import Reading
 from themis.results import Group, GroupScore
 from themis.sampling import Cost, Sampler, ended_early
 from themis.settings import Settings
@@ -41,7 +42,7 @@ def measure_group(sampler: Sampler, variants: Variants, settings: Settings) -> G
         for target in state.rule.looks():
             for first, last in sampler.blocks(count, target, int(state.active.sum())):
                 cells = source(first, last, state.active)
-                state.add(*favourable_ends(cells, sampler.runner.labels))
+                state.add(*favourable_ends(sampler, cells, first, last))
                 count = last
                 _tell(sampler, variants, state, count, target)
             state.look()
@@ -55,7 +56,7 @@ def measure_group(sampler: Sampler, variants: Variants, settings: Settings) -> G
             raise
         state.look()
         stopped = "interrupted"
-    return _score(state, labels, variants, settings, stopped, count, cost)
+    return _score(state, labels, variants, settings, stopped, count, cost, sampler.reading)
 
 
 def group_source(sampler: Sampler, variants: Variants) -> tuple[Source, list[dict[str, Value]]]:
@@ -71,7 +72,9 @@ def group_source(sampler: Sampler, variants: Variants) -> tuple[Source, list[dic
     def paired(first: int, last: int, active: NDArray[np.bool_]) -> Cells:
         wanted = np.zeros(variants.width, dtype=bool)
         wanted[places[active]] = True
-        _, cells = sampler.tables.fill(variants, first, last, active=wanted)
+        _, cells = sampler.tables.fill(
+            variants, first, last, reading=sampler.reading, active=wanted
+        )
         return cells[:, wanted]
 
     return paired, [labels_of(variants, int(place)) for place in places]
@@ -88,7 +91,8 @@ def _apart(sampler: Sampler, variants: Variants) -> tuple[Source, list[dict[str,
     def own(first: int, last: int, active: NDArray[np.bool_]) -> Cells:
         chosen = np.flatnonzero(active)
         codes = np.concatenate([streams[group].rows(first, last) for group in chosen])
-        return sampler.runner.run(codes).reshape(len(chosen), last - first).T
+        cells = sampler.reading.cells(sampler.runner.run(codes))
+        return cells.reshape(len(chosen), last - first).T
 
     return own, labels
 
@@ -110,7 +114,7 @@ def _tell(
 def _possible_places(sampler: Sampler, variants: Variants) -> NDArray[np.int64]:
     """The columns that are groups: assignments that a constraint inside the set does not forbid."""
     rows = sampler.tables.rows(variants.assignments, 0, 1)
-    cells = np.full((1, variants.width), NOT_RUN, dtype=np.int8, order="F")
+    cells = sampler.tables.empty(1, variants.width)
     mark_impossible(sampler.runner.schema, variants, rows, cells)
     own = (variants.levels == OWN).all(axis=1)
     return np.flatnonzero((cells[0] != NO_COUNTERFACTUAL) & ~own)
@@ -137,10 +141,14 @@ def group_population(population: Population, variants: Variants, place: int) -> 
     return population.restricted(ranges)
 
 
-def favourable_ends(cells: Cells, labels: Labels) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Certainly favourable, and possibly: one that failed or is missing could go either way."""
-    favourable = labels.is_favourable(cells)
-    return favourable, favourable | (cells == FAILED) | (cells == NOT_RUN)
+def favourable_ends(
+    sampler: Sampler, cells: Cells, first: int, last: int
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Certainly and possibly favourable, in rows first..last."""
+    tolerances = None
+    if sampler.reading.statistic == "mean":
+        tolerances = sampler.base.tolerances(first, last)
+    return sampler.reading.favourable_ends(cells, tolerances)
 
 
 def labels_of(variants: Variants, place: int) -> dict[str, Value]:
@@ -162,6 +170,7 @@ def _score(
     stopped: str,
     count: int,
     cost: Cost,
+    reading: Reading,
 ) -> GroupScore:
     interval = state.interval()
     groups = tuple(
@@ -188,6 +197,7 @@ def _score(
         unknown=failed,
         notes=tuple(notes),
         lower_bound=not variants.complete,
+        reading=reading,
     )
 
 
@@ -222,11 +232,14 @@ def group_score(
     *,
     settings: Settings,
     cost: Cost,
+    reading: Reading,
     **details: Any,
 ) -> GroupScore:
     """The result for these groups, with the impact ratio."""
-    impact = ImpactRatio.of(groups, all_groups=not details.get("lower_bound", False))
-    fields: Mapping[str, Any] = {"method": "sampled", **details}
+    impact = ImpactRatio(None, None, None)
+    if reading.statistic == "rate":  # a ratio of means depends on where the scale begins
+        impact = ImpactRatio.of(groups, all_groups=not details.get("lower_bound", False))
+    fields: Mapping[str, Any] = {"method": "sampled", **details, **reading.details()}
     return GroupScore(
         measure="group",
         score=interval.score,
@@ -238,6 +251,7 @@ def group_score(
         executions=cost.executions,
         cache_hits=cost.cache_hits,
         groups=groups,
+        statistic=reading.statistic,
         impact_ratio=impact.ratio,
         impact_ratio_low=impact.low,
         impact_ratio_high=impact.high,

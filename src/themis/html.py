@@ -21,6 +21,7 @@ from themis.display_words import (
     masked,
     method,
     percent,
+    rate_text,
     visible,
 )
 from themis.results import CausalScore, Group, GroupScore, Result, Score, SearchResult, Witness
@@ -97,10 +98,10 @@ def _causal_parts(score: CausalScore) -> Iterator[str]:
             f"favourable decision, {percent(harm.gained)} gain it"
         )
     for witness in score.witnesses[:WITNESSES]:
-        yield _witness(witness)
+        yield _witness(witness, score.output or "decision")
 
 
-def _witness(witness: Witness) -> str:
+def _witness(witness: Witness, output: str) -> str:
     first, second = witness.inputs
     rows: list[Sequence[Any]] = [
         [
@@ -110,13 +111,13 @@ def _witness(witness: Witness) -> str:
         ]
         for name in first
     ]
-    rows.append([_Html("<b>decision</b>"), *witness.outputs])
+    rows.append([_Html(f"<b>{_text(visible(output))}</b>"), *witness.outputs])
     return _table(rows)
 
 
 def _group_parts(score: GroupScore) -> Iterator[str]:
     shown, hidden = extremes(score.groups, ENDS)
-    rows = [_group_row(group) for group in shown]
+    rows = [_group_row(score, group) for group in shown]
     if hidden:
         rows.insert(ENDS, [f"… {hidden:,} more …"])
     yield _table(rows)
@@ -125,12 +126,12 @@ def _group_parts(score: GroupScore) -> Iterator[str]:
         yield _line(ratio)
 
 
-def _group_row(group: Group) -> Sequence[Any]:
+def _group_row(score: GroupScore, group: Group) -> Sequence[Any]:
     return [
         label(group.values),
         _Html(_bar(group.low, group.high)),
-        percent(group.rate),
-        f"{percent(group.low)} – {percent(group.high)}",
+        rate_text(score, group.rate),
+        f"{rate_text(score, group.low)} – {rate_text(score, group.high)}",
     ]
 
 

@@ -17,7 +17,7 @@ FAILED = -1  # executed, without a decision
 NO_COUNTERFACTUAL = -2  # a constraint forbids this variant
 NOT_RUN = -3
 
-Cells = NDArray[np.int8]
+Cells = NDArray[Any]  # of whole numbers; one byte each where outputs are plain decisions
 
 DEFAULT_FAVOURABLE: tuple[Value, ...] = (1, "1", True, "true")
 LABEL_LIMIT = 100
@@ -38,6 +38,9 @@ class Failure:
 
 class Labels:
     """The distinct outputs of a subject, numbered as they appear, and which are favourable."""
+
+    dtype = np.dtype(np.int8)
+    layout = ""  # an output is kept as it is
 
     def __init__(self, favourable: Iterable[Value] = DEFAULT_FAVOURABLE) -> None:
         self._favourable_outputs = list(favourable)
@@ -66,6 +69,8 @@ class Labels:
         """
         if isinstance(outputs, list):
             return self._number_objects(outputs)
+        if not isinstance(outputs, np.ndarray):  # columns: several outputs, none of them declared
+            return np.full(len(outputs), FAILED, dtype=np.int8)
         kind = outputs.dtype.kind
         if kind == "b":
             return self._by_table(outputs.view(np.uint8), (False, True))
@@ -74,6 +79,19 @@ class Labels:
         if kind == "f":
             return self._number_floats(outputs)
         return self._number_objects(outputs.tolist())
+
+    def number_stored(self, labels: Sequence[Value]) -> Cells:
+        """The numbers of outputs as `labels` gives them."""
+        return self._number_objects(list(labels))
+
+    def as_answer(self, label: Value) -> Any:
+        """An answer that holds an output as `labels` gives it."""
+        return label
+
+    def explain(self, output: Any) -> str:
+        """Why an output is no decision."""
+        hint = "; say in [outputs] which part is measured" if isinstance(output, dict) else ""
+        return f"it returned {output!r}{hint}"
 
     def _by_table(self, places: NDArray[Any], values: Sequence[Value]) -> Cells:
         present = np.bincount(places, minlength=len(values)) > 0
@@ -112,7 +130,7 @@ class _Numbers(dict[Any, int]):
 
     def __missing__(self, output: Any) -> int:
         label = output.item() if isinstance(output, np.generic) else output
-        if not _is_decision(label):
+        if not is_decision(label):
             return FAILED
         if label in self and label is not output:
             return self[label]
@@ -125,7 +143,8 @@ class _Numbers(dict[Any, int]):
         return self[label]
 
 
-def _is_decision(label: Any) -> bool:
+def is_decision(label: Any) -> bool:
+    """Whether an output can be a decision: a text, a truth value, or a whole number."""
     if isinstance(label, str):
         return bool(label.strip())
     if isinstance(label, float):

@@ -11,10 +11,11 @@ from themis.estimation import Interval, PaperRule
 from themis.group import favourable_ends, group_population, group_score, group_stream, labels_of
 from themis.inputs import Assignments, set_name
 from themis.outcomes import NOT_RUN, Cells
+from themis.readings import FLIP
 from themis.results import CausalScore, Group, GroupScore
 from themis.sampling import CELLS, Cost, Sampler, ended_early
 from themis.settings import Settings
-from themis.tables import FLIP, Rows, Variants, all_variants, mark_impossible, row_states
+from themis.tables import Rows, Variants, all_variants, mark_impossible, own_columns
 from themis.witnesses import FlipPool
 
 PAPER_ASSIGNMENTS = 2**20  # all of them are tried, so they must fit in memory
@@ -29,14 +30,15 @@ def paper_causal(sampler: Sampler, variants: Variants, settings: Settings) -> Ca
     """Algorithm 2 with its own stopping rule; executes exactly what it would one by one."""
     cost = Cost(sampler.runner)
     rule = PaperRule(settings.confidence, settings.error)
-    pool = FlipPool(sampler.runner.schema, sampler.runner.labels)
+    pool = FlipPool(sampler.runner.schema, sampler.reading)
     samples = flips = 0
     stopped = "budget"
     while True:
         target = samples + rule.safe_steps(flips, samples)
         for first, last in sampler.blocks(samples, target, variants.width):
             rows, cells = algorithm_2_rows(sampler, variants, first, last)
-            states = row_states(cells)
+            own = own_columns(variants, rows)
+            states = sampler.reading.row_states(cells, own, rows.tolerances)
             pool.add_table(variants, rows, cells, states)
             flips += int((states == FLIP).sum())
             samples = last
@@ -72,6 +74,7 @@ def paper_causal(sampler: Sampler, variants: Variants, settings: Settings) -> Ca
         cache_hits=cost.cache_hits,
         notes=notes,
         witnesses=pool.choose(),
+        **sampler.reading.details(),
     )
 
 
@@ -80,18 +83,20 @@ def algorithm_2_rows(
 ) -> tuple[Rows, Cells]:
     """Lines 4 to 20 for several k₀: first k₀ itself, then its variants until one differs."""
     tables = sampler.tables
-    rows = tables.rows(variants.assignments, start, stop)
-    cells = np.full((len(rows), variants.width), NOT_RUN, dtype=np.int8, order="F")
+    reading = sampler.reading
+    rows = tables.rows(variants.assignments, start, stop, reading)
+    cells = tables.empty(len(rows), variants.width)
     mark_impossible(sampler.runner.schema, variants, rows, cells)
     each = np.arange(len(rows))
     own = variants.assignments.index_of(rows.codes)
     tables.run_cells(variants, rows, cells, each, own)
     for place in range(variants.width):
-        alive = each[(row_states(cells) != FLIP) & (cells[:, place] == NOT_RUN)]
+        states = reading.row_states(reading.cells(cells), own, rows.tolerances)
+        alive = each[(states != FLIP) & (cells[:, place] == NOT_RUN)]
         for first in range(0, len(alive), CELLS):
             part = alive[first : first + CELLS]
             tables.run_cells(variants, rows, cells, part, np.full(len(part), place))
-    return rows, cells
+    return rows, reading.cells(cells)
 
 
 def paper_group(sampler: Sampler, variants: Variants, settings: Settings) -> GroupScore:
@@ -126,6 +131,7 @@ def paper_group(sampler: Sampler, variants: Variants, settings: Settings) -> Gro
         against=variants.assignments.names,
         samples=sum(each.samples for each in groups),
         stopped=stopped,
+        reading=sampler.reading,
         notes=(NOT_CERTIFIED,)
         if stopped != "budget"
         else (NOT_CERTIFIED, ended_early("budget", settings)),
@@ -144,8 +150,8 @@ def _paper_rate(
     while True:
         target = samples + rule.safe_steps(count, samples)
         for first, last in sampler.blocks(samples, target, 1):
-            cells = sampler.runner.run(stream.rows(first, last))
-            count += int(favourable_ends(cells, sampler.runner.labels)[0].sum())
+            cells = sampler.reading.cells(sampler.runner.run(stream.rows(first, last)))
+            count += int(favourable_ends(sampler, cells, first, last)[0].sum())
             samples = last
         finished = samples == target
         if not finished or rule.stops(count, samples):

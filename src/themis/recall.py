@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.answer_labels import AnswerLabels
 from themis.cache import Cache
 from themis.characteristics import Characteristic, Value, Values
 from themis.failures import number_answers
@@ -26,10 +27,10 @@ from themis.subjects.texts import Column
 
 BY_INPUT = ("command", "http")  # kinds whose executions are dear: each is stored by itself
 KEY_BYTES = 16
-UNKNOWN = 255  # in packed labels: no decision
-UNPACKABLE = 255  # labels a subject must have for a batch not to fit into bytes
+UNKNOWN = -1  # no decision
+BYTES = 255  # label numbers below this are packed as bytes, where it stands for UNKNOWN
 
-Numbers: TypeAlias = NDArray[np.uint8]  # label numbers of the cache, or UNKNOWN
+Numbers: TypeAlias = NDArray[np.int32]  # label numbers of the cache, or UNKNOWN
 Run: TypeAlias = Callable[[NDArray[Any]], Answers]
 
 
@@ -62,9 +63,9 @@ class Records(Protocol):
 class Recall:
     """The decisions of one subject in a cache."""
 
-    def __init__(self, cache: Cache, subject: Subject) -> None:
+    def __init__(self, cache: Cache, subject: Subject, layout: str = "") -> None:
         self.cache = cache
-        self._fingerprint, self._kind = subject.fingerprint(), subject.kind
+        self._fingerprint, self._kind = subject.fingerprint() + layout, subject.kind
         # What is left to run of a batch may be nothing but the inputs on which a subject fails:
         # tell it that it has answered before.
         self._note_answered = getattr(subject, "note_answered", _do_nothing)
@@ -74,9 +75,10 @@ class Recall:
             self._records = BatchRecords(cache, subject.schema)
         self._subject = cache.number_of(self._fingerprint, self._kind)
         self._labels: list[Value] = []
+        self._places: dict[str, int] = {}
         self._refresh()
 
-    def settle(self, codes: NDArray[Any], run: Run, labels: Labels) -> Recalled:
+    def settle(self, codes: NDArray[Any], run: Run, labels: Labels | AnswerLabels) -> Recalled:
         """The cells of these inputs; only those without a known decision are run, then stored."""
         found = self._find(codes)
         missing = np.flatnonzero(found.numbers == UNKNOWN)
@@ -86,7 +88,7 @@ class Recall:
             answers = run(codes)
         else:
             self._note_answered()
-            answers = _merge(self._outputs(found.numbers), missing, run(codes[missing]))
+            answers = _merge(self._outputs(found.numbers, labels), missing, run(codes[missing]))
         cells = number_answers(labels, answers)
         self._put(codes, found, cells, labels)
         return Recalled(cells, answers)
@@ -109,28 +111,30 @@ class Recall:
         if self._subject is None:
             self._refresh()
         if self._subject is None:
-            return Found(np.full(len(codes), UNKNOWN, dtype=np.uint8), None)
+            return Found(np.full(len(codes), UNKNOWN, dtype=np.int32), None)
         found = self._records.find(self._subject, codes)
         known = found.numbers[found.numbers != UNKNOWN]
         if len(known) and int(known.max()) >= len(self._labels):
             self._refresh()  # another process has met new ones
         return found
 
-    def _cells(self, numbers: Numbers, labels: Labels) -> Cells:
+    def _cells(self, numbers: Numbers, labels: Labels | AnswerLabels) -> Cells:
         """The label numbers of a run for inputs that are all known."""
         present, first = np.unique(numbers, return_index=True)
-        table = np.zeros(256, dtype=np.int8)
-        for number in present[np.argsort(first)].tolist():
-            table[number] = labels.number([self._labels[number]])[0]
+        order = present[np.argsort(first)]
+        table = np.zeros(len(self._labels), dtype=labels.dtype)
+        table[order] = labels.number_stored([self._labels[number] for number in order.tolist()])
         cells: Cells = table[numbers]
         return cells
 
-    def _outputs(self, numbers: Numbers) -> list[Value | None]:
-        """The outputs, None where they are not known."""
-        table = [*self._labels, *[None] * (256 - len(self._labels))]
+    def _outputs(self, numbers: Numbers, labels: Labels | AnswerLabels) -> list[Any]:
+        """The answers, None where they are not known."""
+        table = [*map(labels.as_answer, self._labels), None]
         return [table[number] for number in numbers.tolist()]
 
-    def _put(self, codes: NDArray[Any], found: Found, cells: Cells, labels: Labels) -> None:
+    def _put(
+        self, codes: NDArray[Any], found: Found, cells: Cells, labels: Labels | AnswerLabels
+    ) -> None:
         """Store the decisions among these cells, if this process may."""
         if not self.cache.may_write():
             return
@@ -138,38 +142,38 @@ class Recall:
             self._refresh()
             assert self._subject is not None
             found = self._records.find(self._subject, codes)
-        numbers = self._table(labels)[cells.view(np.uint8)]
+        numbers = self._table(labels)[cells]
         if (numbers != UNKNOWN).any():
             self._records.put(self._subject, found, numbers)
             self.cache.commit()
 
-    def _table(self, labels: Labels) -> Numbers:
+    def _table(self, labels: Labels | AnswerLabels) -> Numbers:
         """For each label number of a run the cache's; new ones are stored."""
         assert self._subject is not None
-        table = np.full(256, UNKNOWN, dtype=np.uint8)
-        for number, label in enumerate(labels.labels):
-            place = self._place(label)
-            if place is None and len(self._labels) < UNPACKABLE:
-                place = len(self._labels)
-                self.cache.add_label(self._subject, place, label)
-                self._labels.append(label)
-            if place is not None:
-                table[number] = place
+        known = labels.labels
+        table = np.full(len(known) + 3, UNKNOWN, dtype=np.int32)  # cells without one are below 0
+        for number, label in enumerate(known):
+            table[number] = self._place(label)
         return table
 
-    def _place(self, label: Value) -> int | None:
-        places = (
-            place
-            for place, known in enumerate(self._labels)
-            if known == label and type(known) is type(label)
-        )
-        return next(places, None)
+    def _place(self, label: Value) -> int:
+        """The cache's number of a label; a new one is stored."""
+        assert self._subject is not None
+        if len(self._places) < len(self._labels):
+            self._places = {_key(each): place for place, each in enumerate(self._labels)}
+        key = _key(label)
+        if key not in self._places:
+            self._places[key] = len(self._labels)
+            self.cache.add_label(self._subject, len(self._labels), label)
+            self._labels.append(label)
+        return self._places[key]
 
     def _refresh(self) -> None:
         if self._subject is None:
             self._subject = self.cache.number_of(self._fingerprint, self._kind)
         if self._subject is not None:
             self._labels = self.cache.labels(self._subject)
+            self._places = {}
 
 
 class InputRecords:
@@ -183,7 +187,7 @@ class InputRecords:
     def find(self, subject: int, codes: NDArray[Any]) -> Found:
         keys = self.keys(codes)
         known = self._cache.find_inputs(subject, keys)
-        numbers = np.array([known.get(key, UNKNOWN) for key in keys], dtype=np.uint8)
+        numbers = np.array([known.get(key, UNKNOWN) for key in keys], dtype=np.int32)
         return Found(numbers, keys)
 
     def put(self, subject: int, found: Found, numbers: Numbers) -> None:
@@ -211,13 +215,11 @@ class BatchRecords:
         key = self._key(codes)
         packed = self._cache.find_batch(subject, key)
         if packed is None:
-            return Found(np.full(len(codes), UNKNOWN, dtype=np.uint8), key)
-        numbers = np.frombuffer(zlib.decompress(packed), dtype=np.uint8)
-        assert len(numbers) == len(codes)
-        return Found(numbers, key)
+            return Found(np.full(len(codes), UNKNOWN, dtype=np.int32), key)
+        return Found(_unpack(zlib.decompress(packed), len(codes)), key)
 
     def put(self, subject: int, found: Found, numbers: Numbers) -> None:
-        packed = zlib.compress(numbers.tobytes(), 1)
+        packed = zlib.compress(_pack(numbers), 1)
         decided = int((numbers != UNKNOWN).sum())
         self._cache.put_batch(subject, found.keys, decided, packed)
 
@@ -234,6 +236,27 @@ def _merge(outputs: list[Any], missing: NDArray[np.int64], answers: Answers) -> 
     for place, output in zip(places, answers.outputs, strict=True):
         outputs[place] = output
     return Answers(outputs, {places[at]: failure for at, failure in answers.failures.items()})
+
+
+def _pack(numbers: Numbers) -> bytes:
+    """Label numbers as bytes, or as four bytes each where there are many labels."""
+    if int(numbers.max()) < BYTES:
+        return np.where(numbers == UNKNOWN, BYTES, numbers).astype(np.uint8).tobytes()
+    return numbers.astype("<i4").tobytes()
+
+
+def _unpack(packed: bytes, count: int) -> Numbers:
+    if len(packed) == count:
+        numbers = np.frombuffer(packed, dtype=np.uint8).astype(np.int32)
+        numbers[numbers == BYTES] = UNKNOWN
+        return numbers
+    assert len(packed) == 4 * count
+    return np.frombuffer(packed, dtype="<i4").astype(np.int32)
+
+
+def _key(label: Any) -> str:
+    """What tells labels apart: 1, 1.0, True and "1" are four of them."""
+    return json.dumps(label)
 
 
 def _do_nothing() -> None:

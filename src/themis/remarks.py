@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from themis.characteristics import Value
+from themis.readings import Reading
 from themis.results import CausalScore, Score
 from themis.runner import FIXED_BATCHES, Runner
 from themis.subjects.base import Subject
@@ -15,12 +16,12 @@ START_SHARE = 0.5  # from this share of the time on, starting processes is worth
 START_RUNS = 50  # and from this number of executions on
 
 
-def odd_outputs(runner: Runner, favourable: Iterable[Value]) -> Iterator[str]:
+def odd_outputs(runner: Runner, reading: Reading, favourable: Iterable[Value]) -> Iterator[str]:
     """What is suspicious about the outputs as a whole; the same whatever a cache knew before."""
-    labels = runner.labels
+    labels = reading.labels
     if runner.asked < FEW_RUNS or not labels.labels:
         return
-    if not labels.favourable.any():
+    if reading.has_favourable and not labels.favourable.any():
         seen = ", ".join(repr(each) for each in labels.labels[:5])
         wanted = ", ".join(repr(each) for each in favourable)
         yield (

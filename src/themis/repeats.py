@@ -39,11 +39,13 @@ def confirm(score: Score, sampler: Sampler, settings: Settings) -> Score:
     runner = sampler.runner
     pairs = score.witnesses[:PAIRS]
     codes = _encode(runner.schema, [row for pair in pairs for row in pair.inputs])
-    before = runner.labels.number([output for pair in pairs for output in pair.outputs])
+    outputs = [output for pair in pairs for output in pair.outputs]
+    before = sampler.reading.labels.number(outputs)
     if not _differing(sampler, codes, before):
         return score
     inputs = sampler.base.rows(0, int(min(INPUTS, max(runner.executions_left // 2, 1))))
-    differing = _differing(sampler, inputs, runner.run(inputs), anew=True)
+    before = sampler.reading.cells(runner.run(inputs))
+    differing = _differing(sampler, inputs, before, anew=True)
     flip_rate = _flip_rate(differing, len(inputs), settings.confidence)
     assignments = min(sampler.assignments(runner.schema.columns_of(score.against)).count, 1_000)
     explained = 1 - (1 - flip_rate) ** assignments - flip_rate**assignments
@@ -57,7 +59,7 @@ def confirm(score: Score, sampler: Sampler, settings: Settings) -> Score:
 
 
 def _differing(
-    sampler: Sampler, codes: NDArray[Any], before: NDArray[np.int8], *, anew: bool = False
+    sampler: Sampler, codes: NDArray[Any], before: NDArray[Any], *, anew: bool = False
 ) -> int:
     """How many of these inputs get another output than before; those confirmed once are left."""
     runner, recall = sampler.runner, sampler.runner.recall
@@ -66,7 +68,9 @@ def _differing(
         codes, before = codes[new], before[new]
     if not len(codes) or runner.executions_left < len(codes) or runner.out_of_time:
         return 0
-    differing = int((runner.repeat(codes) != before).sum())
+    after = sampler.reading.cells(runner.repeat(codes))
+    same = (after == before) | ((after >= 0) & (before >= 0))
+    differing = int((~same | (sampler.reading.distances(before, after) > 0)).sum())
     if recall is not None and not differing:
         recall.confirm(codes)
     return differing

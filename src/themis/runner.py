@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.answer_labels import AnswerLabels
 from themis.characteristics import Codes
 from themis.failures import FailureLog, TooManyFailuresError, number_answers
 from themis.outcomes import NOT_RUN, Cells, Labels
@@ -21,7 +22,7 @@ from themis.subjects.base import Answers, Batch, Subject
 
 InputAt = Callable[[int], NDArray[Any]]  # the input at a place of a batch
 
-MEMORY_LIMIT = 2**24  # a domain up to this size is remembered whole, one byte per input
+MEMORY_LIMIT = 2**24  # bytes: a domain whose answers fit into so many is remembered whole
 BATCH = 65_536  # inputs run together at most
 ROW_BATCH = 4_096  # of a row function: their dictionaries then stay in the processor's cache
 FIRST_BATCH = 16  # the same for a subject whose speed is not known yet
@@ -53,7 +54,7 @@ class Runner:
     def __init__(
         self,
         subject: Subject,
-        labels: Labels,
+        labels: Labels | AnswerLabels,
         *,
         budget: Budget | None = None,
         max_failures: float = 0.0,
@@ -74,9 +75,10 @@ class Runner:
         self._fixed_batch: int = max(size, JOB_BATCH * getattr(subject, "jobs", 1))
         self.start(budget or Budget())
         sizes = [each.size for each in self.schema]
-        self.remembers = self.schema.size <= MEMORY_LIMIT
+        self.remembers = self.schema.size <= MEMORY_LIMIT // labels.dtype.itemsize
         self._strides = [math.prod(sizes[c + 1 :]) for c in range(len(sizes))]
-        self._memory = np.full(self.schema.size if self.remembers else 0, NOT_RUN, dtype=np.int8)
+        size = self.schema.size if self.remembers else 0
+        self._memory = np.full(size, NOT_RUN, dtype=labels.dtype)
 
     def start(self, budget: Budget) -> None:
         """Begin a measurement with a fresh budget; what is known stays known."""
@@ -159,7 +161,7 @@ class Runner:
             return self.execute(self.subject.load(codes), codes.__getitem__)
         size, starts = self.batch_size, range(0, len(codes), self.batch_size)
         cells = [self._perform_part(codes[start : start + size]) for start in starts]
-        return np.concatenate(cells) if cells else np.empty(0, dtype=np.int8)
+        return np.concatenate(cells) if cells else np.empty(0, dtype=self.labels.dtype)
 
     def repeat(self, codes: NDArray[Any]) -> Cells:
         """Run these inputs afresh, whatever is known of them; nothing is kept of it."""
@@ -185,7 +187,7 @@ class Runner:
         return answers
 
     def _log(self, cells: Cells, answers: Answers, input_at: Callable[[int], NDArray[Any]]) -> None:
-        any_failed = self.failures.add(cells, answers, self.schema, input_at)
+        any_failed = self.failures.add(cells, answers, self.schema, input_at, self.labels.explain)
         if any_failed and self.fails_too_often and self.failures.total >= EARLY_FAILURES:
             raise TooManyFailuresError(self.failure_message())
 

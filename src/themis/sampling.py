@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field
 from themis.events import Listener, Progress, ignore
 from themis.inputs import Assignments
 from themis.populations import Population
+from themis.readings import Reading
 from themis.runner import Runner
 from themis.settings import Settings
 from themis.streams import CHUNK, BaseInputs
@@ -32,6 +34,7 @@ class Sampler:
     seed: int
     listen: Listener = ignore
     keep_on_interrupt: bool = False  # give what was learned instead of raising KeyboardInterrupt
+    reading: Reading = field(init=False)  # the output that is measured
     block_rows: int | None = None  # a fixed size for blocks, instead of one that fits the subject
     base: BaseInputs = field(init=False)
     tables: Tables = field(init=False)
@@ -39,6 +42,13 @@ class Sampler:
     def __post_init__(self) -> None:
         self.base = BaseInputs(self.population, self.seed)
         self.tables = Tables(self.base, self.runner)
+        self.reading = Reading(self.runner.labels)
+
+    def reading_as(self, reading: Reading) -> Sampler:
+        """The same run, seen through another output."""
+        other = copy.copy(self)
+        other.reading = reading
+        return other
 
     def assignments(self, columns: tuple[int, ...]) -> Assignments:
         """The assignments of a set of columns."""

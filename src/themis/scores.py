@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from themis.causal import measure_causal
 from themis.estimation import ProportionRule
@@ -11,6 +12,7 @@ from themis.group import measure_group
 from themis.inputs import Assignments
 from themis.outcomes import FAILED
 from themis.paper import paper_causal, paper_group, paper_variants
+from themis.readings import Reading
 from themis.results import Measure, Score
 from themis.sampling import Cost, Sampler
 from themis.settings import Settings
@@ -21,12 +23,25 @@ DEAR_WIDTH = 16  # where executions are dear: wide rows mostly flip long before 
 PROBES = 8  # inputs run to learn how long the whole domain would take
 
 
+@dataclass
+class _Known:
+    """The whole domain, once it was run."""
+
+    domain: Domain | None = None
+
+
 class Scorer:
     """Measures sets, and remembers the whole domain once it was run."""
 
     def __init__(self, sampler: Sampler) -> None:
         self.sampler = sampler
-        self._domain: Domain | None = None
+        self._known = _Known()
+
+    def reading_as(self, reading: Reading) -> Scorer:
+        """The same, of another output of the same executions."""
+        other = Scorer(self.sampler.reading_as(reading))
+        other._known = self._known
+        return other
 
     def measure(self, columns: tuple[int, ...], measure: Measure, settings: Settings) -> Score:
         """The causal or group score of a set of columns."""
@@ -36,7 +51,7 @@ class Scorer:
             return procedure(self.sampler, paper_variants(assignments), settings)
         variants = Variants.of(assignments, limit=settings.max_assignments, base=self.sampler.base)
         cost = Cost(self.sampler.runner)
-        was_known = self._domain is not None
+        was_known = self._known.domain is not None
         domain = self._whole_domain(assignments, settings)
         if was_known and domain is not None:
             self.sampler.runner.cache_hits += len(domain.cells)
@@ -50,15 +65,15 @@ class Scorer:
 
     def run_all(self) -> Domain | None:
         """The whole domain, run once; None when the budget ends before."""
-        if self._domain is None:
-            self._domain = run_domain(self.sampler)
-        return self._domain
+        if self._known.domain is None:
+            self._known.domain = run_domain(self.sampler)
+        return self._known.domain
 
     def _whole_domain(self, assignments: Assignments, settings: Settings) -> Domain | None:
         """All outputs, if running everything costs no more than sampling might."""
         if not can_be_exact(self.sampler, assignments):
             return None
-        if self._domain is None:
+        if self._known.domain is None:
             size = self.sampler.population.size
             most = ProportionRule(settings.confidence, settings.error).max_samples
             width = assignments.count
@@ -70,7 +85,7 @@ class Scorer:
             if not self._has_time_for(size):
                 return None
             return self.run_all()
-        return self._domain
+        return self._known.domain
 
     def _has_time_for(self, executions: int) -> bool:
         """Whether so many executions surely fit in the time that is left."""

@@ -19,10 +19,11 @@ from themis.group import favourable_ends, group_source
 from themis.group_rules import GroupRule
 from themis.inputs import Assignments
 from themis.lattice import Border, Lattice, members
+from themis.readings import CONSTANT, FLIP, UNKNOWN
 from themis.results import Measure, SearchResult, TestedSet
 from themis.sampling import Cost, Sampler
 from themis.settings import Settings
-from themis.tables import CONSTANT, FLIP, UNKNOWN, Variants
+from themis.tables import Variants
 
 SEARCH_ASSIGNMENTS = 50_000  # assignments of a set that are tried exhaustively in a search
 GROUP_FIRST_ROWS = 8
@@ -251,7 +252,7 @@ class GroupDecider:
             target = max(GROUP_FIRST_ROWS, int(count * GROUP_GROWTH) + 1)
             for first, last in self.sampler.blocks(count, target, int(state.active.sum())):
                 cells = source(first, last, state.active)
-                state.add(*favourable_ends(cells, self.sampler.runner.labels))
+                state.add(*favourable_ends(self.sampler, cells, first, last))
                 count = last
             if count < target:
                 raise BudgetEndedError

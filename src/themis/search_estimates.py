@@ -8,10 +8,11 @@ from themis.flips import BudgetEndedError, FlipBook
 from themis.harm import WIDTH_LIMIT, HarmTally
 from themis.inputs import Assignments
 from themis.lattice import members
+from themis.readings import FLIP, UNKNOWN
 from themis.results import CausalScore
 from themis.sampling import Cost, Sampler
 from themis.settings import Settings
-from themis.tables import FLIP, UNKNOWN, Variants
+from themis.tables import Variants
 from themis.witnesses import POOL, FlipPool
 
 HARM_EXECUTIONS = 600  # spent on whole rows of a found set, for the direction of harm
@@ -55,24 +56,24 @@ def estimate_found(
         interval = rule.interval(flips, count)
     else:
         interval = anytime_interval(flips, flips + unknown, count, settings.confidence)
-    pool = FlipPool(sampler.runner.schema, sampler.runner.labels)
+    pool = FlipPool(sampler.runner.schema, sampler.reading)
     first, second, outputs = book.pairs(mask, POOL)
     if len(first):
         pool.add_pairs(first, second, outputs)
     return causal_score(
         interval, against=assignments.names, settings=settings, stopped=stopped, cost=cost,
         samples=count, unknown=unknown, lower_bound=unknown > 0 and not book.is_exhaustive(mask),
-        pool=pool, tally=tally, notes=(),
+        pool=pool, tally=tally, notes=(), **sampler.reading.details(),
     )  # fmt: skip
 
 
 def _tally(sampler: Sampler, assignments: Assignments, most: int) -> HarmTally | None:
-    if assignments.count > WIDTH_LIMIT:
+    if not HarmTally.fits(assignments, sampler.reading):
         return None
-    tally = HarmTally(assignments, sampler.runner.labels)
+    tally = HarmTally(assignments, sampler.reading)
     variants = Variants.of(assignments, limit=WIDTH_LIMIT, base=sampler.base)
     rows = min(max(HARM_EXECUTIONS // assignments.count, 4), most)
     for first, last in sampler.blocks(0, rows, assignments.count):
-        _, cells = sampler.tables.fill(variants, first, last)
+        _, cells = sampler.tables.fill(variants, first, last, reading=sampler.reading)
         tally.add(cells)
     return tally

@@ -17,7 +17,9 @@ BRANCH_CHUNK = 1_024  # the same for the stream of one group
 SLOW_CHUNK = 256  # the same where many proposals are rejected for one row
 PERMUTATION_LIMIT = 2**22  # domains up to this size can be drawn without replacement
 
-INPUTS, MEMBERS, ORDER, VARIANTS = range(4)  # what a generator is for: no two share their numbers
+INPUTS, MEMBERS, ORDER, VARIANTS, TOLERANCES = range(
+    5
+)  # what a generator is for: no two share their numbers
 
 
 class BaseInputs:
@@ -31,6 +33,7 @@ class BaseInputs:
         self._chunk = lru_cache(maxsize=8)(self._draw_chunk)
         self._slow_chunk = lru_cache(maxsize=64)(self._draw_slow_chunk)
         self._member_chunk = lru_cache(maxsize=16)(self._draw_members)
+        self._tolerance_chunk = lru_cache(maxsize=8)(self._draw_tolerances)
 
     def generator(self, purpose: int, *key: int) -> np.random.Generator:
         """A generator of its own for one purpose and place."""
@@ -64,6 +67,14 @@ class BaseInputs:
         levels = self.population.schema.characteristics[column].level_of(own)
         drawn[np.arange(len(drawn)), levels] = own
         return drawn
+
+    def tolerances(self, start: int, stop: int) -> NDArray[np.float64]:
+        """Of each of these inputs, a number between 0 and 1 that a distance must exceed."""
+        column = _assemble(self._tolerance_chunk, CHUNK, start, stop)
+        return np.ascontiguousarray(column[:, 0])
+
+    def _draw_tolerances(self, chunk: int) -> NDArray[Any]:
+        return self.generator(TOLERANCES, chunk).random((CHUNK, 1))
 
     def _draw_chunk(self, chunk: int) -> NDArray[Any]:
         schema = self.population.schema

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from themis.inputs import Assignments
 from themis.outcomes import FAILED, NO_COUNTERFACTUAL, NOT_RUN, Cells
+from themis.readings import FLIP, Reading, Tolerances
 from themis.runner import Runner, RunnerBatch
 from themis.schema import Schema
 from themis.streams import VARIANTS, BaseInputs
@@ -25,8 +26,6 @@ STORE_LIMIT = 2**25  # bytes of outputs kept for other sets and later questions
 
 TRIED = 100  # assignments tried per row where not all can be
 CORNERS = 32  # extreme assignments among them
-
-FLIP, CONSTANT, UNKNOWN = 1, 0, -1  # what a row can be
 
 OWN = -1  # in `levels`: the base input's own value, unchanged
 
@@ -77,6 +76,7 @@ class Rows:
 
     codes: NDArray[Any]
     members: dict[int, NDArray[Any]]  # column → rows × bins
+    tolerances: Tolerances = None
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -86,7 +86,8 @@ class Rows:
         codes = np.empty((len(places), self.codes.shape[1]), self.codes.dtype, order="F")
         for column in range(codes.shape[1]):
             codes[:, column] = self.codes[:, column][places]
-        return Rows(codes, {c: each[places] for c, each in self.members.items()})
+        tolerances = None if self.tolerances is None else self.tolerances[places]
+        return Rows(codes, {c: each[places] for c, each in self.members.items()}, tolerances)
 
     def codes_at(self, column: int, level: int) -> NDArray[Any] | int:
         """The codes that a level of a column means in these rows."""
@@ -153,10 +154,15 @@ class Tables:
     def schema(self) -> Schema:
         return self.runner.schema
 
-    def rows(self, assignments: Assignments, start: int, stop: int) -> Rows:
+    def rows(
+        self, assignments: Assignments, start: int, stop: int, reading: Reading | None = None
+    ) -> Rows:
         """Base inputs with the members that stand for the set's bins."""
         members = {c: self.base.members(c, start, stop) for c in assignments.binned}
-        return Rows(self.base.rows(start, stop), members)
+        tolerances = None
+        if reading is not None and reading.needs_tolerances:
+            tolerances = self.base.tolerances(start, stop)
+        return Rows(self.base.rows(start, stop), members, tolerances)
 
     def fill(
         self,
@@ -164,28 +170,35 @@ class Tables:
         start: int,
         stop: int,
         *,
+        reading: Reading | None = None,
         active: NDArray[np.bool_] | None = None,
         until_flip: bool = False,
     ) -> tuple[Rows, Cells]:
         """Rows start..stop of a set's table, executing only what is not known yet.
 
         `active` restricts it to some columns; with `until_flip` a row is left as soon as two of
-        its outputs differ (Algorithm 2, line 18).
+        its outputs differ (Algorithm 2, line 18). The cells hold what the reading sees.
         """
-        rows = self.rows(variants.assignments, start, stop)
-        cells = np.full((len(rows), variants.width), NOT_RUN, dtype=np.int8, order="F")
+        reading = reading or Reading(self.runner.labels)
+        rows = self.rows(variants.assignments, start, stop, reading)
+        cells = self.empty(len(rows), variants.width)
         if variants.complete and not self.runner.remembers:
             self._recall(variants, rows, start, cells)
-        self.complete(variants, rows, cells, active=active, until_flip=until_flip)
+        self.complete(variants, rows, cells, reading, active=active, until_flip=until_flip)
         if variants.complete and not self.runner.remembers:
             self._store(variants, start, cells)
-        return rows, cells
+        return rows, reading.cells(cells)
+
+    def empty(self, rows: int, width: int) -> Cells:
+        """A table in which nothing was run."""
+        return np.full((rows, width), NOT_RUN, dtype=self.runner.labels.dtype, order="F")
 
     def complete(
         self,
         variants: Variants,
         rows: Rows,
         cells: Cells,
+        reading: Reading,
         *,
         active: NDArray[np.bool_] | None = None,
         until_flip: bool = False,
@@ -194,9 +207,13 @@ class Tables:
         mark_impossible(self.schema, variants, rows, cells)
         opened = _Opened(np.arange(len(rows)), rows)
         if until_flip:
+            own = own_columns(variants, rows)
+            if reading.graded:  # distances are from the base input's own output
+                self._run_own(variants, rows, cells, own)
             for places in _waves(variants.width, vectorised=self.runner.subject.vectorised):
-                flipped = row_states(cells[opened.places]) == FLIP
-                opened = opened.keep(~flipped)
+                seen = reading.cells(cells[opened.places])
+                states = reading.row_states(seen, own[opened.places], opened.rows.tolerances)
+                opened = opened.keep(states != FLIP)
                 self._run(variants, rows, cells, opened, places)
         else:
             chosen = np.arange(variants.width) if active is None else np.flatnonzero(active)
@@ -231,6 +248,18 @@ class Tables:
             own = opened.places[row_places[part]]
             self.run_cells(variants, rows, cells, own, places[column_places[part]])
             first = part.stop
+
+    def _run_own(
+        self, variants: Variants, rows: Rows, cells: Cells, own: NDArray[np.int64]
+    ) -> None:
+        """Execute the base inputs themselves."""
+        each = np.arange(len(rows))
+        missing = each[cells[each, own] == NOT_RUN]
+        for first in range(0, len(missing), self.runner.batch_size):
+            part = missing[first : first + self.runner.batch_size]
+            if self.runner.out_of_time:
+                return
+            self.run_cells(variants, rows, cells, part, own[part])
 
     def _run_columns(
         self, variants: Variants, cells: Cells, opened: _Opened, places: NDArray[np.int64]
@@ -273,7 +302,7 @@ class Tables:
         columns = variants.assignments.columns
         stored = self._stored.get(columns)
         if stored is None:
-            stored = self._stored[columns] = _Stored(variants.assignments)
+            stored = self._stored[columns] = _Stored(variants.assignments, cells.dtype)
         used = sum(each.cells.nbytes for each in self._stored.values())
         if start <= stored.count and used + 2 * cells.nbytes < STORE_LIMIT:
             stored.put(start, cells)
@@ -282,10 +311,10 @@ class Tables:
 class _Stored:
     """The first rows of one set's table, one byte per output."""
 
-    def __init__(self, assignments: Assignments) -> None:
+    def __init__(self, assignments: Assignments, dtype: np.dtype[Any]) -> None:
         self.assignments = assignments
         self.count = 0
-        self.cells: Cells = np.empty((0, assignments.count), dtype=np.int8)
+        self.cells: Cells = np.empty((0, assignments.count), dtype=dtype)
 
     def put(self, start: int, cells: Cells) -> None:
         stop = start + len(cells)
@@ -356,18 +385,12 @@ def mark_impossible(schema: Schema, variants: Variants, rows: Rows, cells: Cells
         cells[forbidden, place] = NO_COUNTERFACTUAL
 
 
-def row_states(cells: Cells) -> NDArray[np.int8]:
-    """Whether each row is a FLIP, CONSTANT, or UNKNOWN.
-
-    Unknown: no two outputs differ, but some failed or were not tried.
-    """
-    largest = cells.max(axis=1)
-    smallest = cells.view(np.uint8).min(axis=1)  # as unsigned, cells without output are large
-    flips = (largest >= 0) & (smallest != largest.view(np.uint8))
-    open_cells = ((cells == FAILED) | (cells == NOT_RUN)).any(axis=1)
-    states = np.where(open_cells, UNKNOWN, CONSTANT).astype(np.int8)
-    states[flips] = FLIP
-    return states
+def own_columns(variants: Variants, rows: Rows) -> NDArray[np.int64]:
+    """The column of the table in which each base input itself stands."""
+    if variants.complete:
+        return variants.assignments.index_of(rows.codes)
+    own = int((variants.levels == OWN).all(axis=1).argmax())
+    return np.full(len(rows), own, dtype=np.int64)
 
 
 def _waves(width: int, *, vectorised: bool) -> Iterator[NDArray[np.int64]]:

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.outcomes import Cells, Labels
+from themis.outcomes import Cells
+from themis.readings import FLIP, Reading
 from themis.results import Witness
 from themis.schema import Schema
-from themis.tables import FLIP, OWN, Rows, Variants
+from themis.tables import Rows, Variants, own_columns
 
 POOL = 512  # flips looked at; the chosen witnesses are the most different of them
 SHOWN = 10
@@ -22,7 +23,7 @@ class FlipPool:
     """The first flips of a run, from which the most different pairs are chosen."""
 
     schema: Schema
-    labels: Labels
+    reading: Reading
     _first: list[NDArray[Any]] = field(default_factory=list)
     _second: list[NDArray[Any]] = field(default_factory=list)
     _outputs: list[NDArray[Any]] = field(default_factory=list)
@@ -36,7 +37,7 @@ class FlipPool:
         if not len(places):
             return
         chosen, outputs = rows.take(places), np.ascontiguousarray(cells[places])
-        first, second = _pairs(variants, chosen, outputs, self.labels, self._count)
+        first, second = _pairs(variants, chosen, outputs, self.reading, self._count)
         each = np.arange(len(places))
         self.add_pairs(
             chosen.inputs(variants, each, first),
@@ -57,11 +58,11 @@ class FlipPool:
             return ()
         first, second = np.concatenate(self._first), np.concatenate(self._second)
         outputs = np.concatenate(self._outputs)
-        labels = self.labels.labels
-        good = self.labels.favourable
+        labels = self.reading.labels.labels
+        good = self.reading.ranks()
         witnesses = []
         for place in _most_different(first, second, count):
-            order = (0, 1) if good[outputs[place, 0]] or not good[outputs[place, 1]] else (1, 0)
+            order = (0, 1) if good[outputs[place, 0]] >= good[outputs[place, 1]] else (1, 0)
             pair = (first[place], second[place])
             witnesses.append(
                 Witness(
@@ -76,20 +77,23 @@ class FlipPool:
 
 
 def _pairs(
-    variants: Variants, rows: Rows, cells: Cells, labels: Labels, offset: int
+    variants: Variants, rows: Rows, cells: Cells, reading: Reading, offset: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Two columns with different outputs in each row: the person as drawn, and a near variant.
 
-    Near: few characteristics of the set change, and a favourable decision becomes another.
+    Near: few characteristics of the set change, and a favourable decision becomes another. Where
+    outputs differ by degrees, it is the variant whose output is farthest.
     """
     each = np.arange(len(rows))
-    own = (variants.levels == OWN).all(axis=1).argmax() * np.ones(len(rows), dtype=np.int64)
-    if variants.complete:
-        own = variants.assignments.index_of(rows.codes)
+    own = own_columns(variants, rows)
     known = cells >= 0
     first = np.where(known[each, own], own, known.argmax(axis=1))
+    if reading.graded:
+        base = cells[each, first]
+        apart = [reading.distances(base, cells[:, column]) for column in range(variants.width)]
+        return first, np.stack(apart, axis=1).argmax(axis=1)
     output = cells[each, first][:, None]
-    favourable = labels.is_favourable(cells)
+    favourable = reading.labels.is_favourable(cells)
     same_side = favourable == favourable[each, first][:, None]
     changed = (variants.levels[None, :, :] != variants.levels[first][:, None, :]).sum(axis=2)
     width = variants.width

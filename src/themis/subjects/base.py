@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.answer_labels import OutputColumns
 from themis.characteristics import Codes
 from themis.outcomes import CRASH, Failure
 from themis.schema import Schema
@@ -80,11 +81,16 @@ def isolate_failures(call: Callable[[int, int], Any], count: int) -> Answers:
 
 
 def _checked(outputs: Any, count: int) -> Any:
-    """The outputs as a list or a one-dimensional array of the right length."""
+    """The outputs as a list, a one-dimensional array or columns of the right length."""
+    if isinstance(outputs, Mapping) or hasattr(outputs, "columns"):
+        names = outputs.keys() if isinstance(outputs, Mapping) else outputs.columns
+        return OutputColumns({name: outputs[name] for name in names}, count)
     if not isinstance(outputs, list):
         outputs = np.asarray(outputs)
         if outputs.ndim == 2 and outputs.shape[1] == 1:
             outputs = outputs[:, 0]
+        if outputs.ndim == 2:
+            return OutputColumns(dict(enumerate(outputs.T)), count)
         if outputs.ndim != 1:
             raise ValueError(
                 f"the subject returned an array of shape {outputs.shape}; "

@@ -42,6 +42,7 @@ class HttpSubject:
     `follow_redirects` allows them within the same service.
     """
 
+    structured = False  # whether an output may have parts
     kind = "http"
     vectorised = False
 
@@ -110,6 +111,7 @@ class HttpSubject:
 
     def run(self, codes: NDArray[Any]) -> Answers:
         """The answers of the service to these inputs, in order."""
+        self._reader.structured = self.structured
         exchange = Exchange(self._client, self._requests, self._reader, codes)
         if self._requests.many:
             size = self._inputs_per_request

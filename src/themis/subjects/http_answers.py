@@ -50,6 +50,7 @@ class AnswerReader:
 
     def __init__(self, answer: str, credentials: Credentials, *, many: bool) -> None:
         self.answer = answer
+        self.structured = False  # whether an output may have parts
         self._credentials = credentials
         if answer and not answer.startswith("/") and answer not in WORDS:
             remedy = f"{suggest(answer, WORDS)}; or a JSON pointer such as /decision"
@@ -108,7 +109,7 @@ class AnswerReader:
         document = _parse(text)
         if count is None:
             found = resolve_pointer(document, self.answer)
-            return [_decision(found, self.answer or "the answer")]
+            return [found if self.structured else _decision(found, self.answer or "the answer")]
         listed = resolve_pointer(document, self._list)
         if not isinstance(listed, list):
             shown = shorten(json.dumps(listed))
@@ -122,7 +123,7 @@ class AnswerReader:
     def _item(self, each: Any) -> Any:
         try:
             found = resolve_pointer(each, self._inner)
-            return _decision(found, self.answer or "an output")
+            return found if self.structured else _decision(found, self.answer or "an output")
         except ValueError as error:
             return Failure(INVALID, str(error))
 

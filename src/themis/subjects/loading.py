@@ -6,11 +6,12 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from themis.errors import Mistake, RequestError, suggest
+from themis.outputs import REFERENCE, Output
 from themis.schema import Schema
 from themis.subjects.base import Subject
 from themis.subjects.command import CommandSubject
@@ -141,6 +142,18 @@ def load_attribute(path: str, folder: Path, *, where: str) -> Any:
                 suggest(part, names) if names else "define it",
             ) from None
     return thing
+
+
+def loaded_output(output: Output, folder: Path) -> Output:
+    """The output with its distance function, where it names one as module:function."""
+    reference = output.distance
+    if not isinstance(reference, str) or REFERENCE.fullmatch(reference) is None:
+        return output
+    where = f"outputs.{output.name}.distance"
+    function = load_attribute(reference, folder, where=where)
+    if not callable(function):
+        raise _unusable(where, f"{reference!r} is not callable", "name a function of two outputs")
+    return replace(output, distance=function)
 
 
 def _import(name: str, folder: Path, where: str) -> Any:
