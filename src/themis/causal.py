@@ -89,8 +89,9 @@ class _CausalRows:
                 return
 
     def _take(self, rows: Rows, cells: Cells, *, whole: bool) -> None:
-        own = own_columns(self.variants, rows)
-        states = self.sampler.reading.row_states(cells, own, rows.tolerances)
+        reading = self.sampler.reading
+        own = own_columns(self.variants, rows) if reading.graded else None
+        states = reading.row_states(cells, own, rows.tolerances)
         if not self.variants.complete:
             states[states == CONSTANT] = UNKNOWN  # an assignment that was not tried may flip it
         self.flips += int((states == FLIP).sum())

@@ -37,7 +37,7 @@ def paper_causal(sampler: Sampler, variants: Variants, settings: Settings) -> Ca
         target = samples + rule.safe_steps(flips, samples)
         for first, last in sampler.blocks(samples, target, variants.width):
             rows, cells = algorithm_2_rows(sampler, variants, first, last)
-            own = own_columns(variants, rows)
+            own = own_columns(variants, rows) if sampler.reading.graded else None
             states = sampler.reading.row_states(cells, own, rows.tolerances)
             pool.add_table(variants, rows, cells, states)
             flips += int((states == FLIP).sum())

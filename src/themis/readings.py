@@ -122,11 +122,15 @@ class Reading:
         return np.asarray(self.distances(own, others) > tolerances)
 
     def row_states(
-        self, cells: NDArray[Any], own: NDArray[np.int64], tolerances: Tolerances
+        self, cells: NDArray[Any], own: NDArray[np.int64] | None, tolerances: Tolerances
     ) -> NDArray[np.int8]:
-        """Whether each row is a FLIP, CONSTANT or UNKNOWN; `own` is the base input's column."""
+        """Whether each row is a FLIP, CONSTANT or UNKNOWN.
+
+        `own` is the base input's column of each row, which plain differences do not need.
+        """
         if not self.graded:
             return row_states(cells)
+        assert own is not None
         base = cells[np.arange(len(cells)), own]
         flips = np.zeros(len(cells), dtype=bool)
         for column in range(cells.shape[1]):

@@ -207,12 +207,14 @@ class Tables:
         mark_impossible(self.schema, variants, rows, cells)
         opened = _Opened(np.arange(len(rows)), rows)
         if until_flip:
-            own = own_columns(variants, rows)
+            own = None
             if reading.graded:  # distances are from the base input's own output
+                own = own_columns(variants, rows)
                 self._run_own(variants, rows, cells, own)
             for places in _waves(variants.width, vectorised=self.runner.subject.vectorised):
                 seen = reading.cells(cells[opened.places])
-                states = reading.row_states(seen, own[opened.places], opened.rows.tolerances)
+                here = None if own is None else own[opened.places]
+                states = reading.row_states(seen, here, opened.rows.tolerances)
                 opened = opened.keep(states != FLIP)
                 self._run(variants, rows, cells, opened, places)
         else:
