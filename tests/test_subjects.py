@@ -272,3 +272,24 @@ def test_a_subject_that_can_not_be_loaded_says_why(tmp_path: Path, path: str, me
 def test_things_that_can_not_decide_are_refused() -> None:
     with pytest.raises(themis.RequestError, match="can't decide"):
         themis.Audit(42, SCHEMA)
+
+
+def test_trees_get_the_inputs_that_they_would_make_themselves() -> None:
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    linear = pytest.importorskip("sklearn.linear_model")
+    rng = np.random.default_rng(0)
+    schema = themis.Schema(
+        a=range(50), b=themis.Integers(3, 3 + 7 * 10**7, step=7), c=themis.Reals(0, 10, step=0.1)
+    )
+    codes = np.column_stack([rng.integers(0, each.size, 3_000) for each in schema])
+    rows = np.column_stack([each.decode(codes[:, c]) for c, each in enumerate(schema)])
+    target = rows[:, 0] + rows[:, 1] / 10**7 + rows[:, 2] > 33
+    for kind in (ensemble.RandomForestClassifier, ensemble.GradientBoostingClassifier):
+        model = kind(n_estimators=5, random_state=0).fit(rows, target)
+        subject = subject_from(model, schema)
+        batch = subject.load(codes)
+        assert batch._array.dtype == np.float32
+        assert (batch.run().outputs == model.predict(rows)).all()
+    logistic = linear.LogisticRegression(max_iter=5).fit(rows / 10**8, target)
+    assert subject_from(logistic, schema).load(codes)._array.dtype == np.float64
+    assert (subject_from(logistic, schema).load(codes)._array == rows).all()

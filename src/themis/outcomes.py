@@ -58,6 +58,9 @@ class Labels:
 
     def is_favourable(self, cells: Cells) -> NDArray[np.bool_]:
         """Which cells hold a favourable decision; cells without a decision do not."""
+        wanted = np.flatnonzero(self.favourable)
+        if len(wanted) == 1:
+            return np.asarray(cells == wanted[0])
         table = np.zeros(256, dtype=bool)
         table[: len(self._numbers)] = self.favourable
         return table[cells.view(np.uint8)]
@@ -73,7 +76,7 @@ class Labels:
             return np.full(len(outputs), FAILED, dtype=np.int8)
         kind = outputs.dtype.kind
         if kind == "b":
-            return self._by_table(outputs.view(np.uint8), (False, True))
+            return self._number_two(outputs, False, True)
         if kind in "iu":
             return self._number_integers(outputs)
         if kind == "f":
@@ -93,6 +96,17 @@ class Labels:
         hint = "; say in [outputs] which part is measured" if isinstance(output, dict) else ""
         return f"it returned {output!r}{hint}"
 
+    def _number_two(self, second: NDArray[np.bool_], low: Value, high: Value) -> Cells:
+        """The numbers where there are at most two outputs: by far the most frequent case."""
+        numbers = np.full(2, FAILED, dtype=np.int8)
+        if not second.all():
+            numbers[0] = self._numbers[low]
+        if second.any():
+            numbers[1] = self._numbers[high]
+        if numbers[1] == 1 and numbers[0] < 1:
+            return second.astype(np.int8)
+        return np.asarray(np.where(second, numbers[1], numbers[0]))
+
     def _by_table(self, places: NDArray[Any], values: Sequence[Value]) -> Cells:
         present = np.bincount(places, minlength=len(values)) > 0
         table = np.full(len(values), FAILED, dtype=np.int8)
@@ -105,6 +119,8 @@ class Labels:
         if not len(outputs):
             return np.empty(0, dtype=np.int8)
         low, high = int(outputs.min()), int(outputs.max())
+        if high - low <= 1:
+            return self._number_two(outputs == low + 1, low, low + 1)
         if high - low < 256:
             return self._by_table((outputs - low).astype(np.uint8), range(low, high + 1))
         values, places = np.unique(outputs, return_inverse=True)

@@ -150,8 +150,10 @@ def row_states(cells: NDArray[Any]) -> NDArray[np.int8]:
 
     Unknown: no two outputs differ, but some failed or were not tried.
     """
-    unsigned = np.dtype(f"u{cells.itemsize}")
     largest = cells.max(axis=1)
+    if cells.size and cells.min() >= 0:  # all were run, and none failed
+        return np.asarray(cells.min(axis=1) != largest, dtype=np.int8)
+    unsigned = np.dtype(f"u{cells.itemsize}")
     smallest = cells.view(unsigned).min(axis=1)  # as unsigned, cells without output are large
     return _states(cells, (largest >= 0) & (smallest != largest.view(unsigned)))
 

@@ -212,7 +212,7 @@ class Tables:
                 own = own_columns(variants, rows)
                 self._run_own(variants, rows, cells, own)
             for places in _waves(variants.width, vectorised=self.runner.subject.vectorised):
-                seen = reading.cells(cells[opened.places])
+                seen = reading.cells(_rows_of(cells, opened.places))
                 here = None if own is None else own[opened.places]
                 states = reading.row_states(seen, here, opened.rows.tolerances)
                 opened = opened.keep(states != FLIP)
@@ -385,6 +385,13 @@ def mark_impossible(schema: Schema, variants: Variants, rows: Rows, cells: Cells
             codes[:, column] = rows.codes_at(column, int(variants.levels[place, position]))
         forbidden = ~schema.valid(codes) & (cells[:, place] == NOT_RUN)
         cells[forbidden, place] = NO_COUNTERFACTUAL
+
+
+def _rows_of(cells: Cells, places: NDArray[np.int64]) -> Cells:
+    """Some rows of a table, column by column like the table: rows are looked at as a whole."""
+    if len(places) == len(cells):
+        return cells
+    return np.take(cells.T, places, axis=1).T
 
 
 def own_columns(variants: Variants, rows: Rows) -> NDArray[np.int64]:

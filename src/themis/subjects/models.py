@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.characteristics import Codes
+from themis.characteristics import Characteristic, Codes, Integers
 from themis.errors import Mistake, RequestError, suggest
 from themis.schema import Schema
 from themis.subjects.base import Answers, Batch, isolate_failures
@@ -35,6 +35,7 @@ class Model:
         self.as_frame = names is not None or not all(
             each.numeric or each.boolean for each in schema
         )
+        self.dtype = np.float32 if _compares_in_single_precision(model) else np.float64
         self._check_count()
         if self.as_frame:
             _require_pandas()
@@ -94,10 +95,15 @@ class Model:
 class _ArrayBatch:
     def __init__(self, subject: Model, codes: NDArray[Any]) -> None:
         self._subject = subject
-        self._array = np.empty(codes.shape)
+        if subject.columns != tuple(range(codes.shape[1])):
+            codes = codes[:, list(subject.columns)]
+        self._array = codes.astype(
+            subject.dtype, order="C"
+        )  # all at once: far quicker than by column
         for place, column in enumerate(subject.columns):
             characteristic = subject.schema.characteristics[column]
-            self._array[:, place] = characteristic.decode(codes[:, column])
+            if not _is_its_own_code(characteristic):
+                self._array[:, place] = characteristic.decode(codes[:, place])
 
     def take(self, places: NDArray[np.int64]) -> Batch:
         part = copy.copy(self)
@@ -147,6 +153,26 @@ class _FrameBatch:
         return isolate_failures(
             lambda start, stop: predict(self._frame.iloc[start:stop]), len(self._frame)
         )
+
+
+def _is_its_own_code(each: Characteristic) -> bool:
+    return isinstance(each, Integers) and each.min == 0 and each.step == 1
+
+
+def _compares_in_single_precision(model: Any) -> bool:
+    """Whether the model is made of scikit-learn's trees, which round all inputs first.
+
+    They get inputs as they would make them: the same decisions, at half the memory.
+    """
+    if hasattr(model, "final_estimator_"):  # a stack may hand its inputs on
+        return False
+    parts = np.ravel(getattr(model, "estimators_", [model]))
+    return len(parts) > 0 and all(_is_tree(each) for each in parts)
+
+
+def _is_tree(model: Any) -> bool:
+    module = type(model).__module__
+    return module.startswith("sklearn.tree.") and hasattr(model, "tree_")
 
 
 def _require_pandas() -> None:
