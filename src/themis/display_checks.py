@@ -11,9 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from themis.display import render, render_headlines, show_result
+from themis.display_check_words import check_interval, checks_guarantee, checks_headline
 from themis.display_parts import DIM, HEADLINE, WARNING, Sentence, indented, make_console, short
-from themis.display_search import protection, scores_by_set, show_people
-from themis.display_search_words import amount, set_text
+from themis.display_search import show_people
+from themis.display_search_words import protection, scores_by_set, set_text
 from themis.display_words import count, percent, visible
 from themis.results import CheckResult, Result, Score
 
@@ -40,24 +41,6 @@ def render_check_lines(result: Result, *, file: IO[str] | None = None) -> str:
     return render(iter(lines), make_console(file)) + failures
 
 
-def checks_headline(checks: tuple[CheckResult, ...]) -> str:
-    """`1 of 3 checks is violated, 1 lacks evidence`."""
-    verdicts = [each.verdict for each in checks]
-    violated, open_ = verdicts.count("violated"), verdicts.count("not enough evidence")
-    total = count(len(checks), "check")
-    if len(checks) == 1:
-        return {"violated": "the check is violated", "holds": "the check holds"}.get(
-            verdicts[0], "the check lacks evidence"
-        )
-    parts = []
-    if violated:
-        parts.append(f"{violated} of {total} {'is' if violated == 1 else 'are'} violated")
-    if open_:
-        of = "" if violated else f" of {total}"
-        parts.append(f"{open_}{of} {'lacks' if open_ == 1 else 'lack'} evidence")
-    return ", ".join(parts) or f"all {total} hold"
-
-
 def show_checks(result: Result, *, width: int, everything: bool) -> Iterator[RenderableType]:
     """The table of verdicts, then what is behind those that do not hold."""
     yield Sentence(checks_headline(result.checks), HEADLINE)
@@ -74,7 +57,7 @@ def show_checks(result: Result, *, width: int, everything: bool) -> Iterator[Ren
         why = "; ".join(filter(None, [each.reason, _found(each, everything)]))
         yield Sentence(f"{visible(each.name)}: not enough evidence: {why}", WARNING)
     yield ""
-    yield Sentence(_guarantee(result), DIM)
+    yield Sentence(checks_guarantee(result), DIM)
     yield from show_result(replace(result, scores=()), width=width)
 
 
@@ -88,18 +71,8 @@ def _table(checks: tuple[CheckResult, ...]) -> Table:
     for each in checks:
         verdict = Text(each.verdict, STYLES[each.verdict])
         point = "–" if each.score is None else percent(each.score)
-        table.add_row(Text(visible(each.name)), verdict, point, short(_interval(each), DIM))
+        table.add_row(Text(visible(each.name)), verdict, point, short(check_interval(each), DIM))
     return table
-
-
-def _interval(check: CheckResult) -> str:
-    if check.high is None:
-        return ""
-    if check.low is None:
-        return f"at most {percent(check.high)}"
-    if check.low == check.high:
-        return "exact"
-    return f"{percent(check.low)} – {percent(check.high)}"
 
 
 def _details(check: CheckResult, result: Result, everything: bool) -> Iterator[RenderableType]:
@@ -129,19 +102,3 @@ def _telling(check: CheckResult, result: Result) -> Score | None:
     known = [scores[check.measure, each] for each in sets if (check.measure, each) in scores]
     above = [each for each in known if each.low > check.max_score]
     return min(above, key=lambda each: (protection(result, each.against), -each.low), default=None)
-
-
-def _guarantee(result: Result) -> str:
-    rules = [*(each.stopping for each in result.scores), *(s.stopping for s in result.searches)]
-    if "paper" in rules:
-        return "The paper's stopping rule was used: that the verdicts are right is not certified."
-    text = "Every verdict is exact: all inputs were run."
-    if any(each.method == "sampled" for each in result.scores) or result.searches:
-        confidence = 100 * result.checks[0].confidence
-        text = f"Each verdict by itself is right with {confidence:.10g} % confidence."
-    tolerant = [each for each in result.checks if each.search and each.verdict == "holds"]
-    for each in tolerant:
-        if each.high is not None and each.high > each.max_score:
-            high = amount(each.high, each.measure)
-            return f"{text} That a search holds means: no set is above {high}."
-    return text

@@ -29,6 +29,7 @@ from themis.display_words import (
     impact,
     label,
     method,
+    other_changes_first,
     output_name,
     percent,
     rate_text,
@@ -95,7 +96,7 @@ def _counted_on(score: CausalScore) -> str:
 
 def _people(score: CausalScore, width: int, everything: bool) -> Iterator[RenderableType]:
     """The witnesses, two people side by side, one or two pairs in a table."""
-    ranked = _other_changes_first(score.witnesses)
+    ranked = other_changes_first(score.witnesses)
     shown = ranked if everything else ranked[:WITNESSES]
     if not shown:
         return
@@ -114,18 +115,6 @@ def _people(score: CausalScore, width: int, everything: bool) -> Iterator[Render
     if everything and shown[0].reproduce:
         yield indented(Sentence("The first pair, in a shell:"))
         yield from (ShellLine(visible(line)) for line in shown[0].reproduce)
-
-
-def _other_changes_first(witnesses: Sequence[Witness]) -> list[Witness]:
-    """The witnesses so that each kind of change comes before any comes twice."""
-    seen: dict[tuple[Any, ...], int] = {}
-    turns = []
-    for witness in witnesses:
-        change = tuple((name, witness.inputs[0][name]) for name in witness.differs_in)
-        seen[change] = seen.get(change, -1) + 1
-        turns.append(seen[change])
-    order = sorted(range(len(witnesses)), key=lambda place: (turns[place], place))
-    return [witnesses[place] for place in order]
 
 
 def _pairs(pairs: Sequence[Witness], score: CausalScore, width: int, everything: bool) -> Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import IO
 
@@ -25,9 +25,12 @@ from themis.display_parts import (
     short,
 )
 from themis.display_search_words import (
+    Key,
     example,
     guarantee,
     harms,
+    protected_first,
+    scores_by_set,
     search_headline,
     set_counts,
     set_text,
@@ -41,8 +44,6 @@ EXAMPLES = 5  # sets whose people are shown, unless all are asked for
 UNDECIDED = 10
 UNSETTLED = "could not be settled"  # in the reason of a set that more samples would not decide
 NARROW = 70  # below this width there is no room for the executions
-
-Key = tuple[str, tuple[str, ...]]
 
 
 def render_search(
@@ -86,31 +87,6 @@ def show_searches(
             first="inconclusive: ",
         )
     yield from show_result(replace(result, scores=()), width=width)
-
-
-def protected_first(result: Result) -> Callable[[SearchResult], SearchResult]:
-    """Puts the found sets that are made of protected characteristics before the others."""
-
-    def reorder(search: SearchResult) -> SearchResult:
-        found = sorted(search.found, key=lambda names: protection(result, names))
-        return replace(search, found=tuple(found))
-
-    return reorder
-
-
-def protection(result: Result, names: Iterable[str]) -> int:
-    """0 for a set of protected characteristics, 1 if some of them are, else 2."""
-    inputs = result.schema.get("inputs", {})
-    tables = {name: spec for name, spec in inputs.items() if isinstance(spec, Mapping)}
-    marks = [bool(tables.get(name, {}).get("protected")) for name in names]
-    return 0 if all(marks) else 1 if any(marks) else 2
-
-
-def scores_by_set(result: Result) -> dict[Key, Score]:
-    """The scores of a result by measure and set; of several, the most precise one."""
-    measured = [score for score in result.scores if score.samples]
-    widest_first = sorted(measured, key=lambda score: score.low - score.high)
-    return {(score.measure, score.against): score for score in widest_first}
 
 
 def show_search(

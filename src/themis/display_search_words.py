@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from themis.display_words import count, label, percent, set_phrase, visible
-from themis.results import CausalScore, GroupScore, Measure, Score, SearchResult, Witness
+from themis.results import (
+    CausalScore,
+    GroupScore,
+    Measure,
+    Result,
+    Score,
+    SearchResult,
+    Witness,
+)
 from themis.search_facts import how_it_ended, largest_missed, least_listed
 
 COMMON = 8  # characteristics named in which two people agree
+
+Key = tuple[str, tuple[str, ...]]
 
 
 def set_text(against: Iterable[str]) -> str:
@@ -115,3 +126,28 @@ def example(score: Score) -> str | None:
     both = [f"{set_phrase([name])} {set_phrase([visible(second[name])])}" for name in common]
     rest = f", + {len(common) - COMMON} more" if len(common) > COMMON else ""
     return ", ".join(got) + (f"; both have {', '.join(both[:COMMON])}{rest}" if both else "")
+
+
+def protected_first(result: Result) -> Callable[[SearchResult], SearchResult]:
+    """Puts the found sets that are made of protected characteristics before the others."""
+
+    def reorder(search: SearchResult) -> SearchResult:
+        found = sorted(search.found, key=lambda names: protection(result, names))
+        return replace(search, found=tuple(found))
+
+    return reorder
+
+
+def protection(result: Result, names: Iterable[str]) -> int:
+    """0 for a set of protected characteristics, 1 if some of them are, else 2."""
+    inputs = result.schema.get("inputs", {})
+    tables = {name: spec for name, spec in inputs.items() if isinstance(spec, Mapping)}
+    marks = [bool(tables.get(name, {}).get("protected")) for name in names]
+    return 0 if all(marks) else 1 if any(marks) else 2
+
+
+def scores_by_set(result: Result) -> dict[Key, Score]:
+    """The scores of a result by measure and set; of several, the most precise one."""
+    measured = [score for score in result.scores if score.samples]
+    widest_first = sorted(measured, key=lambda score: score.low - score.high)
+    return {(score.measure, score.against): score for score in widest_first}

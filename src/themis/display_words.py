@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from themis.results import CausalScore, Group, GroupScore, Score
+from themis.results import CausalScore, Group, GroupScore, Score, Witness
 
 EXACT = "exact: every input was run"
 LONGEST = 32  # characters of a name or value within a sentence
@@ -277,3 +277,15 @@ def extremes(groups: Iterable[Group], shown: int) -> tuple[list[Group], int]:
     if len(ranked) <= 2 * shown + 2:
         return ranked, 0
     return ranked[:shown] + ranked[-shown:], len(ranked) - 2 * shown
+
+
+def other_changes_first(witnesses: Sequence[Witness]) -> list[Witness]:
+    """The witnesses so that each kind of change comes before any comes twice."""
+    seen: dict[tuple[Any, ...], int] = {}
+    turns = []
+    for witness in witnesses:
+        change = tuple((name, witness.inputs[0][name]) for name in witness.differs_in)
+        seen[change] = seen.get(change, -1) + 1
+        turns.append(seen[change])
+    order = sorted(range(len(witnesses)), key=lambda place: (turns[place], place))
+    return [witnesses[place] for place in order]

@@ -1,0 +1,57 @@
+"""How is a whole result said in plain words? Failures, what is unsure, cost, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from themis.display_words import count, duration, masked, visible
+from themis.results import CausalScore, GroupScore, Result, Score
+
+
+def failure_text(kind: str, failure: Mapping[str, Any]) -> str:
+    """How often an execution failed in this way, with an example."""
+    person = ", ".join(f"{visible(n)} {visible(v)}" for n, v in failure["input"].items())
+    return (
+        f"{visible(kind)} {count(failure['count'], 'time')}, e.g. "
+        f"{visible(failure['message'])} for the input: {person}"
+    )
+
+
+def inconclusive(scores: Sequence[Score]) -> Iterator[str]:
+    """Which scores say less than was asked, and why."""
+    reasons = {
+        "the run ended early": sum(score.stopped in ("budget", "interrupted") for score in scores),
+        "the subject does not always decide the same": sum(s.stopped == "noise" for s in scores),
+    }
+    for reason, unsure in reasons.items():
+        if unsure:
+            yield (
+                f"{unsure} of {count(len(scores), 'score')}: the interval is wider than asked, "
+                f"because {reason}"
+            )
+
+
+def hidden_changes(scores: Sequence[Score]) -> str | None:
+    """What only both scores of a set show: equal rates that hide changed decisions."""
+    causal = [each for each in scores if isinstance(each, CausalScore)]
+    group = [each for each in scores if isinstance(each, GroupScore)]
+    return masked(causal[0], group[0]) if causal and group else None
+
+
+def by_set(scores: Sequence[Score]) -> dict[tuple[str, ...], list[Score]]:
+    """The scores of each set, in the order of asking."""
+    sets: dict[tuple[str, ...], list[Score]] = {}
+    for score in scores:
+        sets.setdefault(score.against, []).append(score)
+    return sets
+
+
+def cost_text(result: Result) -> str:
+    """What the result cost: `1,404 executions · 0.8 s · seed 42`."""
+    parts = [count(result.executions, "execution")]
+    if result.cache_hits:
+        parts.append(f"{result.cache_hits:,} answered from the cache")
+    if "seconds" in result.timing:
+        parts.append(duration(result.timing["seconds"]))
+    return " · ".join([*parts, f"seed {result.seed}"])
