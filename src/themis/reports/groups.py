@@ -1,0 +1,151 @@
+"""How do the groups fare? Rates with intervals, and the line at four fifths of the highest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from themis.display_words import count, extremes, headline, impact, label, set_phrase
+from themis.reports.markup import Html, folded, join, table, tag
+from themis.reports.ratios import (
+    PLACES,
+    Ratio,
+    four_fifths_line,
+    rate_interval,
+    rate_text,
+    ratios,
+)
+from themis.reports.room import Room
+from themis.reports.scores import details
+from themis.reports.svg import Axis, Interval, Mark, picture, scale
+from themis.results import Group, GroupScore, Result
+
+KINDS = {"below": "grave", "above": "calm", "unclear": "open", "few": "few"}
+
+
+def groups_section(result: Result, room: Room) -> Html:
+    """The groups of every group score; nothing if there are none."""
+    scores = [
+        each for each in result.scores if isinstance(each, GroupScore) and len(each.groups) > 1
+    ]
+    if not scores:
+        return Html()
+    shown = scores[: room.scores // 4]
+    hidden = len(scores) - len(shown)
+    return tag(
+        "section",
+        tag("h2", "Groups", id="groups-title"),
+        tag(
+            "p",
+            "How often each group gets the favourable decision. All intervals of one picture hold "
+            "together. The dashed line is at four fifths of the highest rate.",
+        ),
+        *(_one(each, room) for each in shown),
+        *([tag("p", f"{count(hidden, 'more group score')} not shown")] if hidden else []),
+        id="groups",
+        aria_labelledby="groups-title",
+    )
+
+
+def _one(score: GroupScore, room: Room) -> Html:
+    ratio = impact(score)
+    return tag(
+        "div",
+        tag("h3", tag("bdi", set_phrase(score.against))),
+        tag("p", headline(score), "." if ratio is None else f"; {ratio}.", *_about(score)),
+        _chart(score, room),
+        *_all_groups(score, room),
+        class_="block",
+    )
+
+
+def _about(score: GroupScore) -> Iterator[Html]:
+    parts = list(details(score))
+    if parts:
+        yield tag("small", " · ".join(parts))
+
+
+def _chart(score: GroupScore, room: Room) -> Html:
+    shown, hidden = extremes(score.groups, room.groups // 2)
+    line = four_fifths_line(score)
+    marks = [] if line is None else [Mark(line, "four fifths")]
+    known = _by_group(score)
+    axis = Axis.reaching(max(group.high for group in shown))
+    means = score.statistic == "mean"
+    return table(
+        f"Groups of {set_phrase(score.against)}",
+        (
+            "Group",
+            (scale(axis) if not means else "", "pic"),
+            ("Mean" if means else "Rate", "number"),
+            ("Interval", "number"),
+            *([] if line is None else [("Impact ratio", "number")]),
+        ),
+        (_row(score, group, known.get(id(group)), axis, marks) for group in shown),
+        kind="chart",
+        hidden_caption=True,
+        foot=f"{hidden:,} groups between these are not drawn" if hidden else None,
+    )
+
+
+def _by_group(score: GroupScore) -> dict[int, Ratio]:
+    known = ratios(score) or []
+    return {id(group): ratio for group, ratio in zip(score.groups, known, strict=False)}
+
+
+def _row(
+    score: GroupScore, group: Group, ratio: Ratio | None, axis: Axis, marks: Sequence[Mark]
+) -> tuple[object, ...]:
+    rate, ends = rate_text(score, group.rate), rate_interval(score, group)
+    kind = "few" if group.few else "calm" if ratio is None else KINDS[ratio.place]
+    drawn = Interval(group.low, group.high, group.rate, f"{rate}, {ends}", kind)
+    row = [
+        join([tag("bdi", label(group.values)), tag("small", _people(group))]),
+        (picture(drawn, axis, marks), "pic"),
+        (rate, "number"),
+        (ends, "number"),
+    ]
+    if ratio is not None:
+        row.append((ratio_cell(ratio), "number"))
+    return tuple(row)
+
+
+def ratio_cell(ratio: Ratio) -> Html:
+    """A ratio with its side of the line in words."""
+    if ratio.few:
+        return tag("small", PLACES["few"], class_="few")
+    return join([f"{ratio.ratio:.2f}", tag("small", PLACES[ratio.place], class_=ratio.place)])
+
+
+def _people(group: Group) -> str:
+    people = count(group.samples, "person", "people")
+    return f"few rows: {people}" if group.few else people
+
+
+def _all_groups(score: GroupScore, room: Room) -> Iterator[Html]:
+    """The groups that were not drawn, as numbers."""
+    drawn, hidden = extremes(score.groups, room.groups // 2)
+    if not hidden:
+        return
+    seen = {id(group) for group in drawn}
+    rest = sorted((g for g in score.groups if id(g) not in seen), key=lambda each: -each.rate)
+    listed = rest[: room.more_groups]
+    if not listed:
+        return
+    left = len(rest) - len(listed)
+    yield folded(
+        f"The {count(len(listed), 'group')} that were not drawn",
+        table(
+            f"Further groups of {set_phrase(score.against)}",
+            ("Group", ("Rate", "number"), ("Interval", "number")),
+            (
+                (
+                    tag("bdi", label(group.values)),
+                    (rate_text(score, group.rate), "number"),
+                    (rate_interval(score, group), "number"),
+                )
+                for group in listed
+            ),
+            hidden_caption=True,
+            foot=f"{left:,} more are not shown" if left else None,
+        ),
+    )

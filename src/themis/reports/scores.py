@@ -1,0 +1,171 @@
+"""How do the scores compare? One picture of all intervals, the numbers beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from themis.display_result_words import by_set, hidden_changes
+from themis.display_search_words import amount, protection, set_text
+from themis.display_words import method, percent, set_phrase
+from themis.reports.markup import Html, join, table, tag
+from themis.reports.room import Room
+from themis.reports.svg import Axis, Interval, Mark, picture, scale
+from themis.results import CausalScore, GroupScore, Result, Score
+
+MEANINGS = {
+    "causal": "The causal score is the share of people for whom changing only this changes the "
+    "decision.",
+    "group": "The group score is how far apart the groups’ rates of favourable decisions are.",
+}
+
+
+def scores_section(result: Result, room: Room) -> Html:
+    """All scores that were measured; nothing if there are none."""
+    measured = sorted(
+        (each for each in result.scores if each.samples),
+        key=lambda each: protection(result, each.against),
+    )
+    if not measured:
+        return Html()
+    shown = measured[: room.scores]
+    axis = Axis.reaching(max(_reach(each) for each in shown))
+    hidden = len(measured) - len(shown)
+    rows = (_row(each, axis, _limits(result, each)) for each in shown)
+    return tag(
+        "section",
+        tag("h2", "Scores", id="scores-title"),
+        tag("p", *_meanings(shown)),
+        table(
+            "Scores with their intervals",
+            ("Set", (scale(axis), "pic"), ("Score", "number"), ("Interval", "number")),
+            rows,
+            kind="chart",
+            hidden_caption=True,
+            foot=f"{hidden:,} more scores are not shown" if hidden else None,
+        ),
+        _legend(result, shown),
+        *_remarks(measured),
+        id="scores",
+        aria_labelledby="scores-title",
+    )
+
+
+def _meanings(scores: Sequence[Score]) -> Iterator[str]:
+    for measure, meaning in MEANINGS.items():
+        if any(each.measure == measure for each in scores):
+            yield f"{meaning} "
+
+
+def _reach(score: Score) -> float:
+    placebo = score.placebo if isinstance(score, CausalScore) else None
+    ends = [score.high if not score.lower_bound else score.score, placebo.high if placebo else 0.0]
+    return max(ends)
+
+
+def _row(score: Score, axis: Axis, limits: Sequence[Mark]) -> tuple[object, ...]:
+    placebo = score.placebo if isinstance(score, CausalScore) else None
+    drawn = Interval(
+        score.low,
+        1.0 if score.lower_bound else score.high,
+        None if score.lower_bound else score.score,
+        f"{point(score)}, {interval(score)}",
+        state(score),
+        None if placebo is None else (placebo.low, placebo.high),
+    )
+    return (
+        join([tag("b", tag("bdi", set_text(score.against))), about(score)]),
+        (picture(drawn, axis, limits), "pic"),
+        (point(score), "number"),
+        (interval(score), "number"),
+    )
+
+
+def state(score: Score) -> str:
+    """How a score is drawn: certainly above 0, or not, or not known well enough."""
+    if not score.conclusive:
+        return "open"
+    return "grave" if score.low > 0 else "calm"
+
+
+def point(score: Score) -> str:
+    """The score for reading; of a lower bound, the bound."""
+    return f"≥ {percent(score.low)}" if score.lower_bound else percent(score.score)
+
+
+def interval(score: Score) -> str:
+    """The ends of a score."""
+    if score.low == score.high:
+        return "exact"
+    if score.lower_bound:
+        return f"at least {percent(score.low)}"
+    return f"{percent(score.low)} – {percent(score.high)}"
+
+
+def about(score: Score) -> Html:
+    """What kind of score this is and what is behind it."""
+    parts = [f"{score.measure} score", method(score), *details(score)]
+    return tag("small", " · ".join(parts))
+
+
+def details(score: Score) -> Iterator[str]:
+    """Of which output and of whom a score is, where that needs saying."""
+    if score.output is not None:
+        yield f"output {set_phrase([score.output])}"
+    if isinstance(score, GroupScore) and score.statistic == "mean":
+        yield "difference of means"
+    if score.distance != "exact":
+        yield f"another output: {score.distance}"
+    if score.scale is not None:
+        yield f"0 stands for {score.scale[0]:g}, 1 for {score.scale[1]:g}"
+    if score.population != "inputs":
+        people = {"profile": "people drawn by the profile", "rows": "people of the given rows"}
+        yield people[score.population]
+    if score.counterfactuals == "within":
+        yield "compared among the rows only"
+    placebo = score.placebo if isinstance(score, CausalScore) else None
+    if placebo is not None:
+        yield (
+            f"noise alone would give {percent(placebo.score)} "
+            f"({percent(placebo.low)} – {percent(placebo.high)})"
+        )
+
+
+def _limits(result: Result, score: Score) -> list[Mark]:
+    """The limits that a score was measured against."""
+    limits = {
+        each.max_score
+        for each in result.checks
+        if each.measure == score.measure and (each.search or each.against == score.against)
+    }
+    limits |= {s.threshold for s in result.searches if s.measure == score.measure}
+    return [Mark(each, amount(each, score.measure)) for each in sorted(limits)]
+
+
+def _legend(result: Result, scores: Sequence[Score]) -> Html:
+    items = [_key("grave", "certainly above 0")] if _any(scores, "grave") else []
+    if _any(scores, "calm"):
+        items.append(_key("calm", "may be 0"))
+    if _any(scores, "open"):
+        items.append(_key("open", "less certain than asked"))
+    marks = sorted({m.name for each in scores for m in _limits(result, each)})
+    if marks:
+        items.append(_key("line", f"limit: {', '.join(marks[:4])}"))
+    if any(isinstance(each, CausalScore) and each.placebo for each in scores):
+        items.append(_key("noise", "noise alone"))
+    return tag("p", *items, class_="legend")
+
+
+def _any(scores: Sequence[Score], kind: str) -> bool:
+    return any(state(each) == kind for each in scores)
+
+
+def _key(kind: str, words: str) -> Html:
+    return tag("span", tag("i", "", class_=f"key {kind}", aria_hidden="true"), words)
+
+
+def _remarks(scores: Sequence[Score]) -> Iterator[Html]:
+    for each in by_set(scores).values():
+        remark = hidden_changes(each)
+        if remark is not None:
+            name = tag("b", tag("bdi", set_text(each[0].against)))
+            yield tag("p", name, ": ", remark, ".", class_="remark")

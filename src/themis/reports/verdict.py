@@ -1,0 +1,118 @@
+"""What is the verdict, in one sentence? That of the checks, the searches, or the worst score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from themis.display_check_words import check_interval, checks_guarantee, checks_headline
+from themis.display_search_words import search_headline
+from themis.display_words import count, headline, percent
+from themis.reports.markup import Html, join, table, tag, value
+from themis.reports.room import Room
+from themis.results import CheckResult, Result, Score
+
+State = Literal["grave", "calm", "open"]
+STATES: dict[str, State] = {"violated": "grave", "holds": "calm", "not enough evidence": "open"}
+
+
+@dataclass(frozen=True)
+class Statement:
+    """The verdict: a word, a sentence, and what stands behind its number."""
+
+    state: State
+    word: str
+    sentence: str
+    behind: str = ""
+
+
+def statement(result: Result) -> Statement:
+    """The verdict of a result."""
+    if result.checks:
+        return _of_checks(result)
+    if result.searches:
+        return _of_searches(result)
+    return _of_scores(result)
+
+
+def _of_checks(result: Result) -> Statement:
+    verdicts = [each.verdict for each in result.checks]
+    worst = next(each for each in ("violated", "not enough evidence", "holds") if each in verdicts)
+    return Statement(STATES[worst], worst, checks_headline(result.checks), checks_guarantee(result))
+
+
+def _of_searches(result: Result) -> Statement:
+    sentence = "; ".join(search_headline(each) for each in result.searches)
+    if any(each.found for each in result.searches):
+        return Statement("grave", "found", sentence)
+    if not all(each.conclusive for each in result.searches):
+        return Statement("open", "not finished", sentence)
+    return Statement("calm", "none found", sentence)
+
+
+def _of_scores(result: Result) -> Statement:
+    measured = [each for each in result.scores if each.samples]
+    if not measured:
+        return Statement("open", "inconclusive", "nothing was measured")
+    worst = gravest(measured)
+    sentence, behind = split(headline(worst))
+    if len(measured) > 1:
+        behind += f" This is the gravest of {count(len(measured), 'score')}."
+    if not worst.conclusive:
+        return Statement("open", "inconclusive", sentence, behind)
+    return Statement("grave" if worst.low > 0 else "calm", "measured", sentence, behind)
+
+
+def gravest(scores: list[Score]) -> Score:
+    """The score that is certainly the highest, as far as that is known."""
+    return max(scores, key=lambda each: (each.low, each.high))
+
+
+def split(sentence: str) -> tuple[str, str]:
+    """A headline and, as a sentence of its own, what stands in its last parentheses."""
+    start, found, end = sentence.rpartition(" (")
+    if not found or not end.endswith(")"):
+        return sentence, ""
+    return start, f"{end[:1].upper()}{end[1:-1]}."
+
+
+def checks_table(result: Result, room: Room) -> Html:
+    """The verdict of each check."""
+    if not result.checks:
+        return Html()
+    shown = result.checks[: room.checks]
+    hidden = len(result.checks) - len(shown)
+    return tag(
+        "div",
+        table(
+            "The checks",
+            ("Check", "Verdict", ("Score", "number"), ("Interval", "number")),
+            (_check_row(each, room) for each in shown),
+            foot=f"{hidden:,} more are not shown" if hidden else None,
+            hidden_caption=True,
+        ),
+        class_="wide",
+    )
+
+
+def _check_row(check: CheckResult, room: Room) -> tuple[object, ...]:
+    name = join([value(check.name, room.letters), _reason(check)])
+    score = "–" if check.score is None else percent(check.score)
+    return (
+        name,
+        chip(STATES[check.verdict], check.verdict),
+        (score, "number"),
+        (
+            check_interval(check),
+            "number",
+        ),
+    )
+
+
+def _reason(check: CheckResult) -> Html:
+    return tag("small", check.reason) if check.reason else Html()
+
+
+def chip(state: str, word: str) -> Html:
+    """A word with a shape and a colour."""
+    return tag("span", word, class_=f"chip {state}")
