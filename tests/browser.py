@@ -224,14 +224,18 @@ class Page:
 
     def screenshot(self, path: Path, *, whole: bool = True) -> None:
         """The page as a PNG, from top to bottom unless only the window is wanted."""
-        shot = self.call("Page.captureScreenshot", {"captureBeyondViewport": whole, **self._clip(whole)})
+        shot = self.call(
+            "Page.captureScreenshot", {"captureBeyondViewport": whole, **self._clip(whole)}
+        )
         path.write_bytes(base64.b64decode(shot["data"]))
 
     def _clip(self, whole: bool) -> dict[str, Any]:
         if not whole:
             return {}
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-        return {"clip": {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}}
+        return {
+            "clip": {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+        }
 
     def pdf(self) -> bytes:
         """The page as it is printed on A4."""

@@ -48,8 +48,14 @@ LAYERS: dict[str, str] = {
     """,
     "audit": "checks remarks views audit checker themis demo",
     "display": """
-        display_parts display_words display_scores display display_cache display_search_words
-        display_search display_checks html progress progress_search
+        display_parts display_words display_result_words display_scores display display_cache
+        display_search_words display_search display_check_words display_checks html progress
+        progress_search
+    """,
+    "reports": """
+        reports reports.markup reports.svg reports.style reports.ratios reports.verdict
+        reports.cautions reports.room reports.scores reports.groups reports.lattice
+        reports.people reports.method reports.document reports.page reports.digest reports.annex
     """,
     "command": """
         cli_options cli_errors cli_plan display_plan display_demo cli_run cli_session cli_cache
@@ -74,7 +80,9 @@ ONLY = {
     "display_parts": "",
     "display_words": "results",
     "display_scores": "results display_parts display_words",
-    "display": "results display_parts display_words display_scores",
+    "display_result_words": "results display_words",
+    "display_check_words": "results display_words display_search_words",
+    "display": "results display_parts display_words display_result_words display_scores",
     "display_cache": "cache_contents display_parts display_words",
     "display_search_words": "results search_facts display_words",
     "html": "results display_words display_search_words",

@@ -107,7 +107,7 @@ def _unsure(result: Result) -> Iterator[Caution]:
             "the paper's stopping rule was used: that the intervals hold is claimed by it, and "
             "not certified",
         )
-    bounds = [_name(each) for each in result.scores if each.lower_bound]
+    bounds = [_name(each) for each in result.scores if each.lower_bound and not each.notes]
     if bounds:
         yield Caution("lower bound", f"only the lower end says anything of {_listed(bounds)}")
 

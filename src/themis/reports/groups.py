@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from themis.display_search_words import protection
 from themis.display_words import count, extremes, headline, impact, label, set_phrase
-from themis.reports.markup import Html, folded, join, table, tag
+from themis.reports.markup import Html, folded, join, sentence, table, tag
 from themis.reports.ratios import (
     PLACES,
     Ratio,
@@ -27,9 +28,11 @@ def groups_section(result: Result, room: Room) -> Html:
     scores = [
         each for each in result.scores if isinstance(each, GroupScore) and len(each.groups) > 1
     ]
+    scores.sort(key=lambda each: protection(result, each.against))
     if not scores:
         return Html()
     shown = scores[: room.scores // 4]
+    axis = Axis.reaching(max(group.high for score in shown for group in score.groups))
     hidden = len(scores) - len(shown)
     return tag(
         "section",
@@ -39,23 +42,27 @@ def groups_section(result: Result, room: Room) -> Html:
             "How often each group gets the favourable decision. All intervals of one picture hold "
             "together. The dashed line is at four fifths of the highest rate.",
         ),
-        *(_one(each, room) for each in shown),
+        *(_one(each, axis, room) for each in shown),
         *([tag("p", f"{count(hidden, 'more group score')} not shown")] if hidden else []),
         id="groups",
         aria_labelledby="groups-title",
     )
 
 
-def _one(score: GroupScore, room: Room) -> Html:
-    ratio = impact(score)
+def _one(score: GroupScore, axis: Axis, room: Room) -> Html:
     return tag(
         "div",
         tag("h3", tag("bdi", set_phrase(score.against))),
-        tag("p", headline(score), "." if ratio is None else f"; {ratio}.", *_about(score)),
-        _chart(score, room),
+        tag("p", _sentence(score), *_about(score)),
+        _chart(score, axis, room),
         *_all_groups(score, room),
         class_="block",
     )
+
+
+def _sentence(score: GroupScore) -> str:
+    ratio = impact(score)
+    return sentence(headline(score)) + ("." if ratio is None else f"; {ratio}.")
 
 
 def _about(score: GroupScore) -> Iterator[Html]:
@@ -64,12 +71,11 @@ def _about(score: GroupScore) -> Iterator[Html]:
         yield tag("small", " · ".join(parts))
 
 
-def _chart(score: GroupScore, room: Room) -> Html:
+def _chart(score: GroupScore, axis: Axis, room: Room) -> Html:
     shown, hidden = extremes(score.groups, room.groups // 2)
     line = four_fifths_line(score)
     marks = [] if line is None else [Mark(line, "four fifths")]
     known = _by_group(score)
-    axis = Axis.reaching(max(group.high for group in shown))
     means = score.statistic == "mean"
     return table(
         f"Groups of {set_phrase(score.against)}",
@@ -113,7 +119,8 @@ def ratio_cell(ratio: Ratio) -> Html:
     """A ratio with its side of the line in words."""
     if ratio.few:
         return tag("small", PLACES["few"], class_="few")
-    return join([f"{ratio.ratio:.2f}", tag("small", PLACES[ratio.place], class_=ratio.place)])
+    place = "the highest" if ratio.ratio == 1.0 else PLACES[ratio.place]
+    return join([f"{ratio.ratio:.2f}", tag("small", place, class_=ratio.place)])
 
 
 def _people(group: Group) -> str:

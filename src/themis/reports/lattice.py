@@ -15,13 +15,14 @@ from themis.display_search_words import (
 )
 from themis.display_words import count, size
 from themis.reports.lattice_drawing import draw_lattice
-from themis.reports.markup import Html, cut, table, tag
+from themis.reports.markup import Html, cut, sentence, table, tag
 from themis.reports.room import Room
 from themis.reports.set_levels import KINDS, Kind, Levels, Node, choose_sets, kind_of, totals
 from themis.reports.svg import stack
 from themis.results import Result, SearchResult
 
 SIZES = 24  # rows of the table of sizes
+LEAST_SIZES = 5
 
 
 def lattice_section(result: Result, room: Room) -> Html:
@@ -44,7 +45,7 @@ def _one(search: SearchResult, place: int, room: Room) -> Html:
     return tag(
         "div",
         tag("h3", f"{search.measure} search, threshold {amount(search.threshold, search.measure)}"),
-        tag("p", f"{search_headline(search)}. {set_counts(search)}."),
+        tag("p", f"{sentence(search_headline(search))}. {set_counts(search)}."),
         *([draw_lattice(levels, prefix)] if levels.whole else []),
         _chips(levels, prefix),
         _reasons(levels, prefix, room),
@@ -92,8 +93,10 @@ def _reasons(levels: Levels, prefix: str, room: Room) -> Html:
     ]
     if not items:
         return Html()
+    shown = {node.kind for nodes in levels.nodes.values() for node in nodes}
     hint = tag(
         "p",
+        *(tag("span", kind, class_=f"chip {kind}") for kind in KINDS if kind in shown),
         "Click a set to see why it is in or out, or ",
         tag("a", "show all reasons", href=f"#{prefix}-all"),
         ".",
@@ -111,7 +114,7 @@ def _sizes(search: SearchResult) -> Html:
     of_size = totals(search)
     rest: Kind = "open" if search.sets_open else "pruned"
     last = max(by_size, default=1)
-    shown = [number for number in of_size if number <= max(last, 3)][:SIZES]
+    shown = [number for number in of_size if number <= max(last, LEAST_SIZES)][:SIZES]
     for number in shown:
         counts = by_size.setdefault(number, Counter())
         counts[rest] += of_size[number] - counts.total()
@@ -131,7 +134,7 @@ def _sizes(search: SearchResult) -> Html:
             for number in shown
         ),
         kind="chart sizes",
-        foot=f"{size(left)} larger sets: {label[rest]}" if left else None,
+        foot=f"{size(left)} larger: {label[rest]}" if left else None,
     )
 
 

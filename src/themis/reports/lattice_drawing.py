@@ -1,4 +1,4 @@
-"""How is a small lattice drawn? Sets as dots in rows by size, lines from each set to its subsets."""
+"""How is a small lattice drawn? Sets as dots in rows by size, lines to their subsets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from themis.reports.set_levels import Levels, Node
 
 WIDTH = 760
 ROW = 86
-TOP = 34
+TOP = 20
+BOTTOM = 56  # room for the names of the last row
 NAME = 13  # letters of a name beside its dot
 LINE = 13
 MARGIN = 46
@@ -22,7 +23,7 @@ Point = tuple[float, float]
 def draw_lattice(levels: Levels, prefix: str) -> Html:
     """The drawing; every dot leads to the reason of its set."""
     places = _places(levels)
-    height = TOP + ROW * len(levels.nodes) - 8
+    height = TOP + ROW * (len(levels.nodes) - 1) + BOTTOM
     dots = [
         _dot(node, places[frozenset(node.names)], f"{prefix}-{number}-{place}")
         for number, nodes in sorted(levels.nodes.items())

@@ -36,18 +36,25 @@ def join(parts: Iterable[Any]) -> Html:
 
 
 def text(value: Any) -> Html:
-    """A value as text: escaped, and on one line."""
-    return Html(escape(visible(value), quote=True))
+    """A value as text: escaped, and on one line; nothing for an empty one."""
+    blank = isinstance(value, str) and value.isprintable() and not value.strip()
+    return Html(escape(value if blank else visible(value), quote=True))
 
 
 def value(each: Any, longest: int = LONGEST) -> Html:
-    """A name or value that may be long or run from right to left, kept apart from its sentence."""
+    """A name or value, which may be empty, long or run from right to left."""
     return tag("bdi", cut(visible(each), longest))
 
 
 def cut(shown: str, longest: int = LONGEST) -> str:
     """Text of at most so many characters."""
     return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
+
+
+def sentence(words: str) -> str:
+    """Words of ours that start a line, with a capital; names of the user stay as they are."""
+    ours = words.startswith(("the ", "all groups ", "nothing ", "no set "))
+    return f"{words[:1].upper()}{words[1:]}" if ours else words
 
 
 def table(
@@ -59,33 +66,43 @@ def table(
     hidden_caption: bool = False,
     foot: Any = None,
 ) -> Html:
-    """A table whose first column names the rows; what is a number by its kind is set by style.
+    """A table whose first column names the rows.
 
-    A cell may be a pair of content and class. The roles are written out because narrow screens
-    show the rows as blocks, which would make browsers forget that they are rows.
+    A cell may be a pair of content and class. Tables of the kind "chart" show their rows as blocks
+    on narrow screens: then each cell is told what it is, and the roles are written out because
+    browsers forget that blocks are rows.
     """
-    head = tag("tr", *(_cell("th", each, scope="col", role="columnheader") for each in heads),
-               role="row")  # fmt: skip
-    body = [
-        tag(
-            "tr",
-            _cell("th", row[0], scope="row", role="rowheader"),
-            *(_cell("td", each, role="cell") for each in row[1:]),
-            role="row",
-        )
-        for row in rows
-    ]
+    roles = kind.startswith("chart")
+    labels = [_label(each) if roles else None for each in heads]
+    head = [_cell("th", each, scope="col", role="columnheader" if roles else None)
+            for each in heads]  # fmt: skip
+    body = [_row(each, labels, roles=roles) for each in rows]
     if foot is not None:
-        body.append(tag("tr", tag("td", foot, colspan=len(heads), class_="foot", role="cell"),
-                        role="row"))  # fmt: skip
+        last = tag("td", foot, colspan=len(heads), class_="foot", role="cell" if roles else None)
+        body.append(tag("tr", last, role="row" if roles else None))
     return tag(
         "table",
         tag("caption", caption, class_="unseen" if hidden_caption else None),
-        tag("thead", head, role="rowgroup"),
-        tag("tbody", *body, role="rowgroup"),
+        tag("thead", tag("tr", *head, role="row" if roles else None)),
+        tag("tbody", *body),
         class_=kind,
-        role="table",
+        role="table" if roles else None,
     )
+
+
+def _row(cells: Sequence[Any], labels: Sequence[str | None], *, roles: bool) -> Html:
+    first = _cell("th", cells[0], scope="row", role="rowheader" if roles else None)
+    rest = (
+        _cell("td", each, role="cell" if roles else None, data_label=label or None)
+        for each, label in zip(cells[1:], labels[1:], strict=True)
+    )
+    return tag("tr", first, *rest, role="row" if roles else None)
+
+
+def _label(head: Any) -> str:
+    """What a cell is, where its head is plain words."""
+    words = head[0] if isinstance(head, tuple) else head
+    return "" if isinstance(words, Html) else str(words)
 
 
 def _cell(name: str, content: Any, **attributes: Any) -> Html:

@@ -11,7 +11,6 @@ from themis.display_search_words import set_text
 from themis.display_words import count, duration, method, percent, size, sure, visible
 from themis.reports.again import command_again
 from themis.reports.cautions import noise_text
-from themis.reports.digest import digest
 from themis.reports.markup import Html, cut, folded, join, shell, table, tag, value
 from themis.reports.room import Room
 from themis.results import Result, Score
@@ -19,13 +18,13 @@ from themis.results import Result, Score
 Fact = tuple[str, Any]
 
 
-def method_section(result: Result, room: Room) -> Html:
+def method_section(result: Result, room: Room, hashed: str) -> Html:
     """What stands behind the numbers."""
     return tag(
         "section",
         tag("h2", "How sure, and how it was measured", id="method-title"),
         *_sureness(result),
-        facts_list(facts(result)),
+        facts_list(facts(result, hashed)),
         *_per_score(result, room),
         inputs_table(result, room),
         id="method",
@@ -74,7 +73,7 @@ def _sureness(result: Result) -> Iterator[Html]:
         yield tag("p", noise_text(result.noise), ".")
 
 
-def facts(result: Result) -> Iterator[Fact]:
+def facts(result: Result, hashed: str) -> Iterator[Fact]:
     """Where a result comes from: the subject, the run, the versions, the hash."""
     timing = result.timing
     yield "Subject", visible(result.subject.get("kind", "unknown"))
@@ -103,7 +102,7 @@ def facts(result: Result) -> Iterator[Fact]:
     file = (result.source or {}).get("file")
     if file:
         yield "File", tag("code", value(file))
-    yield "SHA-256 of the result", tag("code", digest(result))
+    yield "SHA-256 of the result", tag("code", hashed)
 
 
 def _data(result: Result) -> Iterator[Fact]:

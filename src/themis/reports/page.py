@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from themis._version import __version__
 from themis.display_result_words import cost_text
 from themis.display_words import visible
-from themis.reports.cautions import cautions_section
+from themis.reports.cautions import cautions, cautions_section
+from themis.reports.digest import digest
 from themis.reports.document import document
 from themis.reports.groups import groups_section
 from themis.reports.harm import harm_section
 from themis.reports.lattice import lattice_section
-from themis.reports.markup import Html, cut, tag
+from themis.reports.markup import Html, cut, sentence, tag
 from themis.reports.method import again_section, method_section, started
 from themis.reports.pairs import pairs_section
 from themis.reports.regions import regions_section
@@ -26,10 +27,11 @@ LONGEST_VERDICT = 600
 
 def render_page(result: Result) -> str:
     """A result as one HTML file of less than 300 KB that needs nothing else."""
-    return fitting(lambda room: _render(result, room))
+    hashed = digest(result)
+    return fitting(lambda room: _render(result, room, hashed))
 
 
-def _render(result: Result, room: Room) -> str:
+def _render(result: Result, room: Room, hashed: str) -> str:
     sections = {
         "scores": ("Scores", scores_section(result, room)),
         "groups": ("Groups", groups_section(result, room)),
@@ -37,7 +39,7 @@ def _render(result: Result, room: Room) -> str:
         "people": ("People", pairs_section(result, room)),
         "harm": ("Harm", harm_section(result, room)),
         "regions": ("Flips", regions_section(result, room)),
-        "method": ("Method", method_section(result, room)),
+        "method": ("Method", method_section(result, room, hashed)),
         "again": ("Run it again", again_section(result)),
     }
     shown = {name: each for name, each in sections.items() if each[1]}
@@ -45,7 +47,7 @@ def _render(result: Result, room: Room) -> str:
     return document(
         f"Themis report: {cut(statement(result).sentence, 120)}",
         tag("a", "Skip to the report", href="#main", class_="skip"),
-        header(result, room),
+        header(result),
         tag(
             "main",
             checks_table(result, room),
@@ -58,18 +60,24 @@ def _render(result: Result, room: Room) -> str:
     )
 
 
-def header(result: Result, room: Room, kind: str = "Report") -> Html:
+def header(result: Result) -> Html:
     """The verdict in one sentence, and of what it is."""
     verdict = statement(result)
     about = [visible(result.subject.get("kind", "")), started(result), cost_text(result)]
     return tag(
         "header",
-        tag("p", tag("b", "Themis"), f" {kind}", class_="brand"),
-        tag("p", chip(verdict.state, verdict.word)),
-        tag("h1", tag("bdi", cut(verdict.sentence, LONGEST_VERDICT))),
+        tag("p", tag("b", "Themis"), " Report", class_="brand"),
+        tag("p", chip(verdict.state, verdict.word), *_reservations(result), class_="chips"),
+        tag("h1", tag("bdi", cut(sentence(verdict.sentence), LONGEST_VERDICT))),
         *([tag("p", verdict.behind, class_="behind")] if verdict.behind else []),
         tag("p", " · ".join(filter(None, about)), class_="faint"),
     )
+
+
+def _reservations(result: Result) -> Iterator[Html]:
+    """A link to what weakens the verdict, beside it."""
+    if cautions(result):
+        yield tag("a", chip("open", "with reservations"), href="#cautions")
 
 
 def contents_list(sections: Iterable[tuple[str, str]]) -> Html:
@@ -86,5 +94,5 @@ def footer() -> Html:
             "p",
             f"Written by Themis {__version__} from a saved result. Nothing was run for it, and "
             "the page fetches nothing.",
-        ),  # fmt: skip
+        ),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from themis.display_words import headline, other_changes_first, set_phrase, visible
@@ -12,6 +13,7 @@ from themis.reports.people import causal_scores, left_out
 from themis.reports.room import Room
 from themis.results import CausalScore, Result, Witness
 
+FEW = 3  # scores, of which more pairs are shown
 LINE = 4_000  # letters of a command or an input
 
 
@@ -21,6 +23,7 @@ def pairs_section(result: Result, room: Room) -> Html:
     if not scores:
         return Html()
     shown = scores[: room.people]
+    pairs = room.pairs if len(scores) <= FEW else max(room.pairs // 2, 1)
     return tag(
         "section",
         tag("h2", "People", id="people-title"),
@@ -29,7 +32,7 @@ def pairs_section(result: Result, room: Room) -> Html:
             "Each card shows two people who are alike in everything but the set, and get another "
             "decision. The favoured one stands first.",
         ),
-        *(_people_of(each, result, room) for each in shown),
+        *(_people_of(each, result, replace(room, pairs=pairs)) for each in shown),
         *left_out(len(scores) - len(shown), "set"),
         id="people",
         aria_labelledby="people-title",

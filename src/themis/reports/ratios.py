@@ -1,4 +1,4 @@
-"""What is each group's impact ratio, and on which side of the four-fifths line is it for certain?"""
+"""What is each group's impact ratio, and on which side of the four-fifths line is it?"""
 
 from __future__ import annotations
 

@@ -15,11 +15,12 @@ class Room:
     scores: int = 60
     searches: int = 6
     checks: int = 60
-    groups: int = 40  # of one score, with a picture
-    more_groups: int = 400  # of one score, in its folded table
+    groups: int = 20  # of one score, with a picture
+    more_groups: int = 150  # of one score, in its folded table
+    categories: int = 500  # rows of a table in the annex
     sets: int = 120  # of a search
     people: int = 8  # scores whose people are shown
-    pairs: int = 3  # of one score
+    pairs: int = 4  # of one score; half as many where there are several scores
     common: int = 12  # characteristics in which two people agree
     changes: int = 12  # directions of harm
     matrix: int = 6  # assignments on each side of the matrix
@@ -32,13 +33,24 @@ class Room:
 
 ROOMS = (
     Room(),
-    Room(scores=40, checks=40, groups=20, more_groups=120, sets=60, people=5, pairs=2, inputs=40),
+    Room(
+        scores=40,
+        checks=40,
+        groups=12,
+        more_groups=50,
+        categories=120,
+        sets=60,
+        people=5,
+        pairs=2,
+        inputs=40,
+    ),
     Room(
         scores=20,
         searches=2,
         checks=20,
-        groups=12,
+        groups=8,
         more_groups=0,
+        categories=24,
         sets=30,
         people=3,
         pairs=1,

@@ -21,10 +21,9 @@ MEANINGS = {
 
 def scores_section(result: Result, room: Room) -> Html:
     """All scores that were measured; nothing if there are none."""
-    measured = sorted(
-        (each for each in result.scores if each.samples),
-        key=lambda each: protection(result, each.against),
-    )
+    sets = by_set([each for each in result.scores if each.samples])
+    order = sorted(sets, key=lambda names: protection(result, names))
+    measured = [score for names in order for score in sets[names]]
     if not measured:
         return Html()
     shown = measured[: room.scores]

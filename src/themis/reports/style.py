@@ -57,8 +57,9 @@ header{padding-top:2.5rem}
 a{color:var(--calm)}
 a:focus-visible,summary:focus-visible,[tabindex]:focus-visible{outline:3px solid var(--calm);
  outline-offset:2px;border-radius:3px}
-.brand{margin:0 0 1.75rem;font-size:.8rem;letter-spacing:.08em;text-transform:uppercase;
- color:var(--soft);border-bottom:1px solid var(--line);padding-bottom:.6rem}
+.brand{max-width:none;margin:0 0 1.75rem;font-size:.8rem;letter-spacing:.08em;
+ text-transform:uppercase;color:var(--soft);border-bottom:1px solid var(--line);
+ padding-bottom:.6rem}
 .brand b{color:var(--ink)}
 h1{font-size:1.75rem;line-height:1.3;font-weight:650;letter-spacing:-.01em;margin:.4rem 0 .6rem;
  max-width:44rem}
@@ -78,6 +79,7 @@ section{margin:3.25rem 0 0;scroll-margin-top:1rem}
 .skip:focus{left:1rem;top:.5rem;background:var(--paper);padding:.3rem .6rem}
 .chip{display:inline-block;font-size:.78rem;font-weight:650;line-height:1.5;padding:.05rem .6rem;
  border-radius:1rem;border:1px solid currentColor;white-space:nowrap}
+.chips a{text-decoration:none;margin-left:.5rem}
 .chip::before{margin-right:.4em}
 .chip.grave,.chip.found{color:var(--grave);background:var(--grave-sheet)}
 .chip.grave::before,.chip.found::before{content:"\\25A0"}
@@ -97,8 +99,8 @@ nav a:hover{text-decoration:underline}
 .cautions li{margin:.5rem 0 0;font-size:.925rem}
 .cautions strong{color:var(--grave);margin-right:.35rem}
 .cautions strong::after{content:":"}
-.clear{border-left:5px solid var(--calm);background:var(--calm-sheet);padding:.6rem 1rem;
- border-radius:4px;margin-top:1.75rem;font-size:.925rem}
+.clear{max-width:none;border-left:5px solid var(--calm);background:var(--calm-sheet);
+ padding:.6rem 1rem; border-radius:4px;margin-top:1.75rem;font-size:.925rem}
 .remark{border-left:3px solid var(--grave);padding-left:.9rem;margin-top:1rem}
 table{border-collapse:collapse;width:100%;font-size:.9rem}
 caption{text-align:left;font-size:.875rem;color:var(--soft);padding:.5rem 0}
@@ -110,12 +112,14 @@ th:last-child,td:last-child{padding-right:0}
 .number small{white-space:normal}
 .foot{font-size:.85rem}
 .wide{overflow-x:auto}
-.chart th[scope=row]{width:32%}
-.chart .pic{width:34%;padding-right:1.4rem;padding-left:.4rem}
+.chart th[scope=row]{width:30%}
+.chart .pic{width:36%;padding-right:1.4rem;padding-left:.4rem}
 .chart.sizes th[scope=row]{width:8rem}
 svg{display:block;overflow:visible}
 svg text{fill:var(--soft);font-size:11px}
 .track{stroke:var(--track);stroke-width:1}
+.interval{border-right:1px solid transparent;background:repeating-linear-gradient(to right,
+ var(--track) 0 1px,transparent 1px 20%) 0 50%/100% 7px no-repeat}
 .interval .bar{stroke:var(--bar);stroke-width:7}
 .interval .end{stroke:var(--calm);stroke-width:2}
 .interval .dot{fill:var(--calm)}
@@ -147,7 +151,8 @@ svg text{fill:var(--soft);font-size:11px}
 .node.pruned>circle:not(.reach),.node.open>circle:not(.reach){fill:var(--soft)}
 .node.open>circle:not(.reach){fill:var(--paper);stroke:var(--soft);stroke-width:1.5}
 .node.undecided>polygon{fill:var(--paper);stroke:var(--open);stroke-width:2.5}
-.node text{fill:var(--ink);font-size:11.5px}
+.node text{fill:var(--ink);font-size:11.5px;paint-order:stroke;stroke:var(--paper);
+ stroke-width:5px;stroke-linejoin:round}
 .node:hover text{text-decoration:underline}
 .levels{list-style:none;margin:.75rem 0;padding:0}
 .levels>li{margin:.75rem 0}
@@ -168,6 +173,7 @@ svg text{fill:var(--soft);font-size:11px}
 .reasons li:target,.reasons:target li{display:block}
 .reasons .chip{margin:0 .6rem}
 .reasons:target{scroll-margin-top:1rem}
+.reasons .hint .chip{margin:0 .5rem 0 0;font-weight:400}
 .hint{font-size:.85rem;color:var(--soft);margin:0}
 .stack rect{stroke:var(--paper);stroke-width:.5}
 .stack .found{fill:var(--grave)}
@@ -179,8 +185,9 @@ svg text{fill:var(--soft);font-size:11px}
 .card{border:1px solid var(--line);border-radius:6px;padding:.5rem 1rem .8rem;min-width:0}
 .card table{font-size:.875rem;table-layout:fixed}
 .card th,.card td{padding:.3rem .6rem .3rem 0}
-.card tbody th{color:var(--soft)}
-.card .both td{color:var(--soft)}
+.card tbody th,.card .both td{color:var(--soft)}
+.card td,.card thead th{text-align:center}
+.card thead th:first-child{width:38%}
 .card .changed th{color:var(--ink);font-weight:650}
 .card .outcome th,.card .outcome td{border-bottom:0;padding-top:.6rem}
 .card .outcome th{color:var(--ink);font-weight:650}
@@ -220,16 +227,17 @@ footer p{border-top:1px solid var(--line);padding-top:.8rem;max-width:none}
  header,main,footer{padding-inline:1rem}
  header{padding-top:1.25rem}
  h1{font-size:1.35rem}
- .chart,.chart tbody,.chart thead{display:block}
- .chart tr{display:grid;grid-template-columns:minmax(0,1fr) auto;
-  border-bottom:1px solid var(--line);padding:.5rem 0}
+ .chart,.chart caption:not(.unseen),.chart tbody,.chart thead{display:block}
+ .chart tr{display:grid;grid-template-columns:repeat(auto-fit,minmax(5.5rem,1fr));gap:0 .8rem;
+  border-bottom:1px solid var(--line);padding:.6rem 0}
  .chart th,.chart td,.chart th[scope=row],.chart .pic{border:0;padding:.1rem 0;width:auto}
- .chart th[scope=row]{grid-column:1/-1}
+ .chart th[scope=row],.chart .foot{grid-column:1/-1}
  .chart .pic{grid-column:1/-1;padding:.1rem .3rem}
+ .chart thead tr{padding:0}
  .chart thead th:not(.pic){display:none}
  .chart td.number{text-align:left;font-size:.85rem}
- .chart td.number:last-child:not(:nth-child(3)){text-align:right}
- .sizes tr{grid-template-columns:1fr}
+ .chart td[data-label]::before{content:attr(data-label);display:block;font-size:.72rem;
+  color:var(--soft)}
  .whole .lattice{display:none}
  .whole .levels{display:block}
  .sign{grid-template-columns:1fr}

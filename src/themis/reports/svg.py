@@ -78,8 +78,9 @@ def _anchor(tick: float, axis: Axis) -> str:
 
 
 def picture(shown: Interval, axis: Axis, marks: Sequence[Mark] = ()) -> Html:
-    """One interval on an axis, with its ticks and marks."""
-    parts = [*_grid(axis), *_noise(shown, axis)]
+    """One interval on an axis, with its marks; the ticks are drawn by the style."""
+    track = empty("line", x1="0%", x2="100%", y1=MIDDLE, y2=MIDDLE, class_="track")
+    parts = [track, *_noise(shown, axis)]
     ends = {"x1": axis.place(shown.low), "x2": axis.place(shown.high)}
     if shown.high > shown.low:
         parts.append(empty("line", **ends, y1=MIDDLE, y2=MIDDLE, class_="bar"))
@@ -99,13 +100,6 @@ def picture(shown: Interval, axis: Axis, marks: Sequence[Mark] = ()) -> Html:
         role="img",
         aria_label=shown.label,
     )
-
-
-def _grid(axis: Axis) -> Iterable[Html]:
-    yield empty("line", x1="0%", x2="100%", y1=MIDDLE, y2=MIDDLE, class_="track")
-    for tick in axis.ticks:
-        x = axis.place(tick)
-        yield empty("line", x1=x, x2=x, y1=MIDDLE - 3, y2=MIDDLE + 3, class_="track")
 
 
 def _noise(shown: Interval, axis: Axis) -> Iterable[Html]:

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from themis.display_check_words import check_interval, checks_guarantee, checks_headline
-from themis.display_search_words import search_headline
+from themis.display_search_words import protected_first, search_headline, set_text
 from themis.display_words import count, headline, percent
 from themis.reports.markup import Html, join, table, tag, value
 from themis.reports.room import Room
 from themis.results import CheckResult, Result, Score
 
 State = Literal["grave", "calm", "open"]
+NAMED = 6  # found sets in the verdict
 STATES: dict[str, State] = {"violated": "grave", "holds": "calm", "not enough evidence": "open"}
 
 
@@ -43,8 +44,12 @@ def _of_checks(result: Result) -> Statement:
 
 def _of_searches(result: Result) -> Statement:
     sentence = "; ".join(search_headline(each) for each in result.searches)
-    if any(each.found for each in result.searches):
-        return Statement("grave", "found", sentence)
+    ordered = protected_first(result)
+    found = list(dict.fromkeys(n for each in result.searches for n in ordered(each).found))
+    if found:
+        more = f" and {count(len(found) - NAMED, 'more set')}" if len(found) > NAMED else ""
+        names = "; ".join(set_text(each) for each in found[:NAMED])
+        return Statement("grave", "found", sentence, f"{names}{more}.")
     if not all(each.conclusive for each in result.searches):
         return Statement("open", "not finished", sentence)
     return Statement("calm", "none found", sentence)
@@ -60,7 +65,9 @@ def _of_scores(result: Result) -> Statement:
         behind += f" This is the gravest of {count(len(measured), 'score')}."
     if not worst.conclusive:
         return Statement("open", "inconclusive", sentence, behind)
-    return Statement("grave" if worst.low > 0 else "calm", "measured", sentence, behind)
+    if worst.low > 0:
+        return Statement("grave", "certainly above 0", sentence, behind)
+    return Statement("calm", "may be 0" if worst.high > 0 else "0", sentence, behind)
 
 
 def gravest(scores: list[Score]) -> Score:
@@ -86,12 +93,13 @@ def checks_table(result: Result, room: Room) -> Html:
         "div",
         table(
             "The checks",
-            ("Check", "Verdict", ("Score", "number"), ("Interval", "number")),
+            ("Check", ("Verdict", ""), ("Score", "number"), ("Interval", "number")),
             (_check_row(each, room) for each in shown),
             foot=f"{hidden:,} more are not shown" if hidden else None,
+            kind="chart",
             hidden_caption=True,
         ),
-        class_="wide",
+        class_="block",
     )
 
 
