@@ -53,9 +53,11 @@ LAYERS: dict[str, str] = {
         progress_search
     """,
     "reports": """
-        reports reports.markup reports.svg reports.style reports.ratios reports.verdict
-        reports.cautions reports.room reports.scores reports.groups reports.lattice
-        reports.people reports.method reports.document reports.page reports.digest reports.annex
+        reports reports.markup reports.words reports.room reports.style reports.document
+        reports.digest reports.svg reports.ratios reports.again reports.verdict reports.cautions reports.scores
+        reports.groups reports.set_levels reports.lattice_drawing reports.lattice reports.people
+        reports.pairs reports.harm reports.regions reports.method reports.page
+        reports.annex_tables reports.annex_log reports.annex
     """,
     "command": """
         cli_options cli_errors cli_plan display_plan display_demo cli_run cli_session cli_cache
@@ -194,6 +196,16 @@ def test_every_exception_is_still_needed(module: str, imported: str) -> None:
 @pytest.mark.parametrize(("module", "allowed"), ONLY.items())
 def test_ignorant_modules_stay_ignorant(module: str, allowed: str) -> None:
     assert set(imports_of(modules()[module])) <= set(allowed.split())
+
+
+def test_reports_are_made_of_results_and_words_alone() -> None:
+    words = """
+        _version characteristics results search_facts display_words display_result_words
+        display_search_words display_check_words
+    """
+    known = {*words.split(), *LAYERS["reports"].split()}
+    for module in LAYERS["reports"].split():
+        assert set(imports_of(modules()[module])) <= known, module
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from themis.outcomes import DEFAULT_FAVOURABLE, Labels
 from themis.outputs import Output, Statistic, as_outputs
 from themis.populations import Population
 from themis.recall import Recall
-from themis.remarks import executor_of, slow_start, with_commands
+from themis.remarks import executor_of, slow_start, versions, with_commands
 from themis.repeats import confirm
 from themis.results import CausalScore, GroupScore, Measure, Result, Score, SearchResult
 from themis.runner import FIXED_BATCHES, Budget, Runner
@@ -311,6 +311,7 @@ class Audit:
             "started": started.isoformat(timespec="seconds"),
             "seconds": round(time.monotonic() - clock, 3),
             "executor": executor_of(self.runner.subject),
+            "versions": versions(),
         }
         if self.runner.repeats:
             timing["repeats"] = self.runner.repeats

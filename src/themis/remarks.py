@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+import numpy
+import scipy
+
+from themis._version import __version__
 from themis.characteristics import Value
 from themis.readings import Reading
 from themis.results import CausalScore, Score
@@ -55,6 +60,16 @@ def executor_of(subject: Subject) -> str:
     if jobs is not None:
         return f"processes:{jobs}"
     return "requests" if subject.kind in FIXED_BATCHES else "in process"
+
+
+def versions() -> dict[str, str]:
+    """What the numbers were computed with."""
+    return {
+        "themis": __version__,
+        "python": platform.python_version(),
+        "numpy": numpy.__version__,
+        "scipy": scipy.__version__,
+    }
 
 
 def with_commands(score: Score, subject: Subject) -> Score:

@@ -7,11 +7,12 @@ from themis.reports.annex_log import log_section
 from themis.reports.annex_tables import tables_section
 from themis.reports.digest import digest
 from themis.reports.document import document
-from themis.reports.markup import Html, cut, sentence, tag
+from themis.reports.markup import Html, cut, tag
 from themis.reports.method import started
 from themis.reports.page import LONGEST_VERDICT, footer
 from themis.reports.room import Room, fitting
 from themis.reports.verdict import statement
+from themis.reports.words import sentence
 from themis.results import Result
 
 

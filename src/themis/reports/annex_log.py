@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from themis.display_check_words import check_interval
-from themis.display_result_words import cost_text
 from themis.display_search_words import guarantee, search_headline, set_counts, set_text
-from themis.display_words import count, headline, percent
+from themis.display_words import count, percent
 from themis.reports.again import command_again
 from themis.reports.cautions import cautions
 from themis.reports.digest import RECIPE
-from themis.reports.markup import Html, cut, sentence, shell, table, tag, value
+from themis.reports.markup import Html, cut, shell, table, tag, value
 from themis.reports.method import facts, facts_list, inputs_table
 from themis.reports.room import Room
 from themis.reports.scores import MEANINGS, about, interval, point
+from themis.reports.words import score_sentence, sentence, set_name
 from themis.results import Result
 
 PURPOSE = (
@@ -63,7 +63,7 @@ def _procedure(result: Result) -> Iterator[Html]:
     )
     rules = {each.stopping for each in result.scores} | {each.stopping for each in result.searches}
     words = [RULES[rule] for rule in RULES if rule in rules]
-    if any(each.method == "exact" for each in (*result.scores,)):
+    if any(each.method == "exact" for each in result.scores):
         words.append(EXACT)
     if words:
         yield tag("p", " ".join(words))
@@ -96,7 +96,7 @@ def _impacts(result: Result, room: Room) -> Iterator[Html]:
             ("Set", ("Score", "number"), ("Interval", "number"), ("Confidence", "number")),
             (
                 (
-                    tag("div", tag("b", tag("bdi", set_text(each.against))), about(each)),
+                    tag("div", tag("b", set_name(each.against)), about(each)),
                     (point(each), "number"),
                     (interval(each), "number"),
                     (percent(each.confidence), "number"),
@@ -107,10 +107,10 @@ def _impacts(result: Result, room: Room) -> Iterator[Html]:
             hidden_caption=True,
             foot=f"{hidden:,} more scores are not shown" if hidden > 0 else None,
         )
-        yield tag("ul", *(tag("li", sentence(headline(each)), ".") for each in scores[:8]))
+        yield tag("ul", *(tag("li", score_sentence(each), ".") for each in scores[:8]))
     for search in result.searches[: room.searches]:
         words = sentence(search_headline(search))
-        sets = "; ".join(set_text(each) for each in search.found[: room.sets])
+        sets = cut("; ".join(map(set_text, search.found[: room.sets])), 20 * room.sentence)
         yield tag("p", f"{words}{': ' if sets else ''}{sets}. {set_counts(search)}. ",
                   guarantee(search))  # fmt: skip
     if result.checks:
@@ -142,7 +142,7 @@ def _reservations(result: Result, room: Room) -> Iterator[Html]:
 
 def _log(result: Result, hashed: str) -> Iterator[Html]:
     yield facts_list(facts(result, hashed))
-    yield tag("p", f"Cost: {cost_text(result)}. The command:", class_="faint")
+    yield tag("p", "The command:", class_="faint")
     yield shell([cut(command_again(result).line, 8_000)])
     yield tag("p", "The hash is over the result’s JSON. Whoever has the file can compute it:",
               class_="faint")  # fmt: skip

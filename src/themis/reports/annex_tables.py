@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, combinations
 
 from themis.display_search_words import protection
-from themis.display_words import count, impact, label, set_phrase
+from themis.display_words import count, impact
 from themis.reports.groups import ratio_cell
 from themis.reports.markup import Html, shell, table, tag
 from themis.reports.ratios import Ratio, rate_interval, rate_text, ratios
 from themis.reports.room import Room
 from themis.reports.scores import details
+from themis.reports.words import group_name, set_name, set_words
 from themis.results import Group, GroupScore, Result
 
 SYNTHETIC = (
@@ -75,9 +76,9 @@ def _one(score: GroupScore, room: Room) -> Html:
     remark = " · ".join(filter(None, [impact(score), *details(score)]))
     return tag(
         "div",
-        tag("h4", tag("bdi", set_phrase(score.against).removesuffix(" together"))),
+        tag("h4", set_name(score.against)),
         table(
-            f"Categories of {set_phrase(score.against)}",
+            f"Categories of {set_words(score.against)}",
             (
                 "Category",
                 ("Tested", "number"),
@@ -117,7 +118,7 @@ def _unknown(score: GroupScore) -> str:
 def _row(score: GroupScore, group: Group, ratio: Ratio | None) -> tuple[object, ...]:
     ends = "–" if ratio is None or ratio.few else _ends(ratio)
     return (
-        tag("bdi", label(group.values)),
+        group_name(group.values),
         (f"{group.samples:,}", "number"),
         (favourable(score, group), "number"),
         (rate_text(score, group.rate), "number"),

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from themis.display_result_words import failure_text, inconclusive
-from themis.display_words import count, percent, set_phrase, sure, visible
+from themis.display_words import count, percent, sure, visible
 from themis.reports.markup import Html, cut, shell, tag
 from themis.reports.room import Room
+from themis.reports.words import set_words
 from themis.results import CausalScore, GroupScore, Noise, Result, Score
 from themis.search_facts import how_it_ended
 
@@ -46,7 +47,7 @@ def _unstable(result: Result) -> Iterator[Caution]:
         if placebo is not None and placebo.high >= score.low > 0:
             yield Caution(
                 "noise",
-                f"{set_phrase(score.against)}: noise alone would give a causal score of "
+                f"{set_words(score.against)}: noise alone would give a causal score of "
                 f"{percent(placebo.score)} (between {percent(placebo.low)} and "
                 f"{percent(placebo.high)}), and this one is not certainly above that",
             )
@@ -119,7 +120,7 @@ def _rows(result: Result) -> Iterator[Caution]:
 
 
 def _name(score: Score) -> str:
-    return f"{score.measure} score of {set_phrase(score.against)}"
+    return f"{score.measure} score of {set_words(score.against)}"
 
 
 def _listed(names: Iterable[str], shown: int = 6) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from themis.display_search_words import protection
-from themis.display_words import count, extremes, headline, impact, label, set_phrase
-from themis.reports.markup import Html, folded, join, sentence, table, tag
+from themis.display_words import count, extremes, impact
+from themis.reports.markup import Html, folded, join, table, tag
 from themis.reports.ratios import (
     PLACES,
     Ratio,
@@ -18,6 +18,7 @@ from themis.reports.ratios import (
 from themis.reports.room import Room
 from themis.reports.scores import details
 from themis.reports.svg import Axis, Interval, Mark, picture, scale
+from themis.reports.words import group_name, score_sentence, set_name, set_words
 from themis.results import Group, GroupScore, Result
 
 KINDS = {"below": "grave", "above": "calm", "unclear": "open", "few": "few"}
@@ -52,7 +53,7 @@ def groups_section(result: Result, room: Room) -> Html:
 def _one(score: GroupScore, axis: Axis, room: Room) -> Html:
     return tag(
         "div",
-        tag("h3", tag("bdi", set_phrase(score.against))),
+        tag("h3", set_name(score.against)),
         tag("p", _sentence(score), *_about(score)),
         _chart(score, axis, room),
         *_all_groups(score, room),
@@ -62,7 +63,7 @@ def _one(score: GroupScore, axis: Axis, room: Room) -> Html:
 
 def _sentence(score: GroupScore) -> str:
     ratio = impact(score)
-    return sentence(headline(score)) + ("." if ratio is None else f"; {ratio}.")
+    return score_sentence(score) + ("." if ratio is None else f"; {ratio}.")
 
 
 def _about(score: GroupScore) -> Iterator[Html]:
@@ -78,7 +79,7 @@ def _chart(score: GroupScore, axis: Axis, room: Room) -> Html:
     known = _by_group(score)
     means = score.statistic == "mean"
     return table(
-        f"Groups of {set_phrase(score.against)}",
+        f"Groups of {set_words(score.against)}",
         (
             "Group",
             (scale(axis) if not means else "", "pic"),
@@ -105,7 +106,7 @@ def _row(
     kind = "few" if group.few else "calm" if ratio is None else KINDS[ratio.place]
     drawn = Interval(group.low, group.high, group.rate, f"{rate}, {ends}", kind)
     row = [
-        join([tag("bdi", label(group.values)), tag("small", _people(group))]),
+        join([group_name(group.values), tag("small", _people(group))]),
         (picture(drawn, axis, marks), "pic"),
         (rate, "number"),
         (ends, "number"),
@@ -142,11 +143,11 @@ def _all_groups(score: GroupScore, room: Room) -> Iterator[Html]:
     yield folded(
         f"The {count(len(listed), 'group')} that were not drawn",
         table(
-            f"Further groups of {set_phrase(score.against)}",
+            f"Further groups of {set_words(score.against)}",
             ("Group", ("Rate", "number"), ("Interval", "number")),
             (
                 (
-                    tag("bdi", label(group.values)),
+                    group_name(group.values),
                     (rate_text(score, group.rate), "number"),
                     (rate_interval(score, group), "number"),
                 )

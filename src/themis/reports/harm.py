@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from themis.characteristics import Value
 from themis.display_search_words import harms
-from themis.display_words import count, label, percent, set_phrase
-from themis.reports.markup import Html, table, tag
+from themis.display_words import count, percent
+from themis.reports.markup import Html, cut, table, tag
 from themis.reports.people import causal_scores, left_out
 from themis.reports.room import Room
+from themis.reports.words import LONGEST_SENTENCE, group_name, set_name, set_words
 from themis.results import CausalScore, Harm, Result
 
 CHANGES_KEPT = 20  # a result keeps at most so many directions of harm; fewer means: all of them
 SHADES = (0.01, 0.05, 0.1, 0.25, 0.5)  # from which share on a cell of the matrix is darker
+
+Key = tuple[tuple[str, Value], ...]
 
 
 def harm_section(result: Result, room: Room) -> Html:
@@ -39,7 +43,7 @@ def harm_section(result: Result, room: Room) -> Html:
 def _harm_of(score: CausalScore, room: Room) -> Html:
     places = _assignments(score.direction)
     contexts = count(score.direction[0].contexts, "person", "people")
-    worst = next(harms(score, most=1))
+    worst = cut(next(harms(score, most=1)), LONGEST_SENTENCE)
     picture_or_list = (
         _matrix(score, places) if len(places) <= room.matrix else _changes(score, room)
     )
@@ -48,7 +52,7 @@ def _harm_of(score: CausalScore, room: Room) -> Html:
         rate = f" Flip rate {percent(score.flip_rate)}: so often one change changes the decision."
     return tag(
         "div",
-        tag("h3", tag("bdi", set_phrase(score.against))),
+        tag("h3", set_name(score.against)),
         tag("p", worst, ".", rate),
         picture_or_list,
         tag("p", f"Counted on {contexts} who were tried with every value.", class_="faint"),
@@ -56,30 +60,36 @@ def _harm_of(score: CausalScore, room: Room) -> Html:
     )
 
 
-def _assignments(direction: Sequence[Harm]) -> list[str]:
-    """The assignments that the changes lead from and to, in order of appearance."""
+def _assignments(direction: Sequence[Harm]) -> dict[Key, Html]:
+    """The assignments that the changes lead from and to, with their names, as they appear."""
     ends = (each for harm in direction for each in (harm.change_from, harm.change_to))
-    return list(dict.fromkeys(map(label, ends)))
+    return {_key(each): group_name(each) for each in ends}
 
 
-def _matrix(score: CausalScore, places: Sequence[str]) -> Html:
-    lost: dict[tuple[str, str], float] = {}
+def _key(values: Mapping[str, Value]) -> Key:
+    """An assignment by its values: names are cut, so that two may look the same."""
+    return tuple(values.items())
+
+
+def _matrix(score: CausalScore, names: Mapping[Key, Html]) -> Html:
+    lost: dict[tuple[Key, Key], float] = {}
     for harm in score.direction:
-        one, other = label(harm.change_from), label(harm.change_to)
+        one, other = _key(harm.change_from), _key(harm.change_to)
         lost[one, other], lost[other, one] = harm.lost, harm.gained
     unknown = None if len(score.direction) >= CHANGES_KEPT else 0.0
     rows = (
-        [tag("bdi", one), *(_harm_cell(one, other, lost, unknown) for other in places)]
-        for one in places
+        [name, *(_harm_cell(one, other, lost, unknown) for other in names)]
+        for one, name in names.items()
     )
-    heads = ["from ↓ to →", *(tag("bdi", each) for each in places)]
-    caption = f"Who loses when {set_phrase(score.against)} changes"
-    return tag("div", table(caption, heads, rows, kind="matrix", hidden_caption=True),
-               class_="wide")  # fmt: skip
+    caption = f"Who loses when {set_words(score.against)} changes"
+    shown = table(
+        caption, ["from ↓ to →", *names.values()], rows, kind="matrix", hidden_caption=True
+    )
+    return tag("div", shown, class_="wide")
 
 
 def _harm_cell(
-    one: str, other: str, lost: Mapping[tuple[str, str], float], unknown: float | None
+    one: Key, other: Key, lost: Mapping[tuple[Key, Key], float], unknown: float | None
 ) -> tuple[str, str]:
     if one == other:
         return "–", "same"
@@ -96,12 +106,12 @@ def _changes(score: CausalScore, room: Room) -> Html:
     return tag(
         "div",
         table(
-            f"Changes of {set_phrase(score.against)} that do most harm",
+            f"Changes of {set_words(score.against)} that do most harm",
             ("From", "To", ("lose it", "number"), ("gain it", "number")),
             (
                 (
-                    tag("bdi", label(each.change_from)),
-                    tag("bdi", label(each.change_to)),
+                    group_name(each.change_from),
+                    group_name(each.change_to),
                     (percent(each.lost), "number"),
                     (percent(each.gained), "number"),
                 )

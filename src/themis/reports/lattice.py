@@ -11,14 +11,14 @@ from themis.display_search_words import (
     protected_first,
     search_headline,
     set_counts,
-    set_text,
 )
 from themis.display_words import count, size
 from themis.reports.lattice_drawing import draw_lattice
-from themis.reports.markup import Html, cut, sentence, table, tag
+from themis.reports.markup import Html, cut, table, tag
 from themis.reports.room import Room
 from themis.reports.set_levels import KINDS, Kind, Levels, Node, choose_sets, kind_of, totals
 from themis.reports.svg import stack
+from themis.reports.words import sentence, set_name
 from themis.results import Result, SearchResult
 
 SIZES = 24  # rows of the table of sizes
@@ -72,7 +72,7 @@ def _chips(levels: Levels, prefix: str) -> Html:
 
 
 def _link(node: Node, target: str) -> Html:
-    name = tag("a", tag("bdi", set_text(node.names)), tag("span", f": {node.kind}",
+    name = tag("a", set_name(node.names), tag("span", f": {node.kind}",
                class_="unseen"), href=f"#{target}")  # fmt: skip
     return tag("li", name, class_=f"set {node.kind}")
 
@@ -82,7 +82,7 @@ def _reasons(levels: Levels, prefix: str, room: Room) -> Html:
     items = [
         tag(
             "li",
-            tag("b", tag("bdi", set_text(node.names))),
+            tag("b", set_name(node.names)),
             tag("span", node.kind, class_=f"chip {node.kind}"),
             tag("span", cut(node.why, room.sentence)),
             id=f"{prefix}-{number}-{place}",

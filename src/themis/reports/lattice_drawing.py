@@ -8,6 +8,7 @@ from themis.display_search_words import set_text
 from themis.display_words import visible
 from themis.reports.markup import Html, cut, empty, tag
 from themis.reports.set_levels import Levels, Node
+from themis.reports.words import LONGEST_NAME
 
 WIDTH = 760
 ROW = 86
@@ -73,7 +74,7 @@ def _edges(
 
 def _dot(node: Node, place: Point, target: str) -> Html:
     x, y = place
-    label = f"{set_text(node.names)}: {node.kind}"
+    label = f"{cut(set_text(node.names), LONGEST_NAME)}: {node.kind}"
     return tag(
         "a",
         tag("title", label),

@@ -51,12 +51,6 @@ def cut(shown: str, longest: int = LONGEST) -> str:
     return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
 
 
-def sentence(words: str) -> str:
-    """Words of ours that start a line, with a capital; names of the user stay as they are."""
-    ours = words.startswith(("the ", "all groups ", "nothing ", "no set "))
-    return f"{words[:1].upper()}{words[1:]}" if ours else words
-
-
 def table(
     caption: Any,
     heads: Sequence[Any],
@@ -111,9 +105,9 @@ def _cell(name: str, content: Any, **attributes: Any) -> Html:
     return tag(name, content, **attributes)
 
 
-def folded(summary: Any, *content: Any) -> Html:
+def folded(summary: Any, *content: Any, kind: str | None = None) -> Html:
     """Something that opens on a click, and is open on paper."""
-    return tag("details", tag("summary", summary), *content)
+    return tag("details", tag("summary", summary), *content, class_=kind)
 
 
 def shell(lines: Iterable[str]) -> Html:

@@ -7,12 +7,12 @@ from datetime import datetime
 from typing import Any
 
 from themis.display_check_words import checks_guarantee
-from themis.display_search_words import set_text
 from themis.display_words import count, duration, method, percent, size, sure, visible
 from themis.reports.again import command_again
 from themis.reports.cautions import noise_text
 from themis.reports.markup import Html, cut, folded, join, shell, table, tag, value
 from themis.reports.room import Room
+from themis.reports.words import set_name
 from themis.results import Result, Score
 
 Fact = tuple[str, Any]
@@ -148,7 +148,7 @@ def _per_score(result: Result, room: Room) -> Iterator[Html]:
 
 def _method_row(score: Score) -> tuple[Any, ...]:
     return (
-        tag("bdi", set_text(score.against)),
+        set_name(score.against),
         score.measure,
         method(score),
         (percent(score.confidence), "number"),

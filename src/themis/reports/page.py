@@ -13,13 +13,14 @@ from themis.reports.document import document
 from themis.reports.groups import groups_section
 from themis.reports.harm import harm_section
 from themis.reports.lattice import lattice_section
-from themis.reports.markup import Html, cut, sentence, tag
+from themis.reports.markup import Html, cut, tag
 from themis.reports.method import again_section, method_section, started
 from themis.reports.pairs import pairs_section
 from themis.reports.regions import regions_section
 from themis.reports.room import Room, fitting
 from themis.reports.scores import scores_section
 from themis.reports.verdict import checks_table, chip, statement
+from themis.reports.words import sentence
 from themis.results import Result
 
 LONGEST_VERDICT = 600

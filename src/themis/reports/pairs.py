@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from themis.display_words import headline, other_changes_first, set_phrase, visible
+from themis.display_words import other_changes_first, visible
 from themis.reports.markup import Html, cut, folded, shell, tag, value
 from themis.reports.people import causal_scores, left_out
 from themis.reports.room import Room
+from themis.reports.words import score_sentence, set_name, set_words
 from themis.results import CausalScore, Result, Witness
 
 FEW = 3  # scores, of which more pairs are shown
@@ -45,8 +46,8 @@ def _people_of(score: CausalScore, result: Result, room: Room) -> Html:
     hidden = len(ranked) - len(cards)
     return tag(
         "div",
-        tag("h3", tag("bdi", set_phrase(score.against))),
-        tag("p", headline(score), "."),
+        tag("h3", set_name(score.against)),
+        tag("p", score_sentence(score), "."),
         tag("div", *cards, class_="cards"),
         *left_out(hidden, "pair"),
         class_="block",
@@ -56,15 +57,18 @@ def _people_of(score: CausalScore, result: Result, room: Room) -> Html:
 def _card(pair: Witness, score: CausalScore, result: Result, room: Room) -> Html:
     first, second = pair.inputs
     changed = pair.differs_in
-    rows = [_changed_row(name, first, second, room) for name in changed]
+    rows = [_changed_row(name, first, second, room) for name in changed[: 3 * room.common]]
     common = [name for name in first if name not in changed]
     rows += [_common_row(name, first, room) for name in common[: room.common]]
+    more = len(changed) - 3 * room.common
+    if more > 0:
+        rows.append(_more_row(f"and {more:,} more in which they differ"))
     hidden = len(common) - room.common
     if hidden > 0:
-        rows.append(tag("tr", tag("td", f"and {hidden:,} more in which they agree", colspan=3)))
+        rows.append(_more_row(f"and {hidden:,} more in which they agree"))
     outcome = [tag("td", tag("b", value(each, room.letters))) for each in pair.outputs]
     rows.append(tag("tr", tag("th", "decision", scope="row"), *outcome, class_="outcome"))
-    phrase = set_phrase(score.against).removesuffix(" together")
+    phrase = set_words(score.against).removesuffix(" together")
     head = (tag("th", text, scope="col") for text in ("", "One person", "The other"))
     return tag(
         "div",
@@ -86,6 +90,10 @@ def _changed_row(
     return tag("tr", tag("th", value(name, room.letters), scope="row"), *cells, class_="changed")
 
 
+def _more_row(words: str) -> Html:
+    return tag("tr", tag("td", words, colspan=3))
+
+
 def _common_row(name: str, person: Mapping[str, Any], room: Room) -> Html:
     both = tag("td", value(person[name], room.letters), colspan=2)
     return tag("tr", tag("th", value(name, room.letters), scope="row"), both, class_="both")
@@ -98,4 +106,5 @@ def _reproduce(pair: Witness, result: Result) -> Html:
         return folded("Reproduce both in a shell", shell(lines))
     inputs = [cut(json.dumps(each, ensure_ascii=False), LINE) for each in pair.inputs]
     kind = result.subject.get("kind", "")
-    return folded(f"The two inputs, to give to the {visible(kind)} subject", shell(inputs))
+    about = f"The two inputs, to give to the {visible(kind)} subject"
+    return folded(about, shell(inputs), kind="inputs")

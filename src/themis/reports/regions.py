@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from themis.display_words import count, percent, set_phrase, visible
+from themis.display_words import count, percent, visible
 from themis.reports.markup import Html, cut, join, table, tag
 from themis.reports.people import causal_scores, left_out
 from themis.reports.room import Room
 from themis.reports.svg import Axis, Interval, picture
+from themis.reports.words import set_name, set_words
 from themis.results import CausalScore, Region, Result
 
 
@@ -35,9 +36,9 @@ def regions_section(result: Result, room: Room) -> Html:
 def _regions_of(score: CausalScore, room: Room) -> Html:
     return tag(
         "div",
-        tag("h3", tag("bdi", set_phrase(score.against))),
+        tag("h3", set_name(score.against)),
         table(
-            f"Where {set_phrase(score.against)} decides",
+            f"Where {set_words(score.against)} decides",
             (
                 "People with",
                 ("Share of all flips", "pic"),

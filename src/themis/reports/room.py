@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 LIMIT_BYTES = 300_000  # of a whole file; mail and browsers take it without a thought
 
@@ -31,39 +31,39 @@ class Room:
     sentence: int = 600  # letters of a sentence that the subject had a word in
 
 
-ROOMS = (
+_MIDDLE = replace(
     Room(),
-    Room(
-        scores=40,
-        checks=40,
-        groups=12,
-        more_groups=50,
-        categories=120,
-        sets=60,
-        people=5,
-        pairs=2,
-        inputs=40,
-    ),
-    Room(
-        scores=20,
-        searches=2,
-        checks=20,
-        groups=8,
-        more_groups=0,
-        categories=24,
-        sets=30,
-        people=3,
-        pairs=1,
-        common=8,
-        changes=6,
-        matrix=4,
-        regions=3,
-        inputs=20,
-        cautions=10,
-        letters=60,
-        sentence=300,
-    ),
+    scores=40,
+    checks=40,
+    groups=12,
+    more_groups=50,
+    categories=120,
+    sets=60,
+    people=5,
+    pairs=2,
+    inputs=40,
 )
+_SMALL = replace(
+    _MIDDLE,
+    scores=20,
+    searches=2,
+    checks=20,
+    groups=8,
+    more_groups=0,
+    categories=24,
+    sets=30,
+    people=3,
+    pairs=1,
+    common=8,
+    changes=6,
+    matrix=4,
+    regions=3,
+    inputs=20,
+    cautions=10,
+    letters=60,
+    sentence=300,
+)
+ROOMS = (Room(), _MIDDLE, _SMALL, replace(_SMALL, scores=8, categories=12, sets=12, inputs=10))
 
 
 def fitting(render: Callable[[Room], str]) -> str:

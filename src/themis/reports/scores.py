@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from themis.display_result_words import by_set, hidden_changes
-from themis.display_search_words import amount, protection, set_text
+from themis.display_search_words import amount, protection
 from themis.display_words import method, percent, set_phrase
 from themis.reports.markup import Html, join, table, tag
 from themis.reports.room import Room
 from themis.reports.svg import Axis, Interval, Mark, picture, scale
+from themis.reports.words import set_name
 from themis.results import CausalScore, GroupScore, Result, Score
 
 MEANINGS = {
@@ -72,7 +73,7 @@ def _row(score: Score, axis: Axis, limits: Sequence[Mark]) -> tuple[object, ...]
         None if placebo is None else (placebo.low, placebo.high),
     )
     return (
-        join([tag("b", tag("bdi", set_text(score.against))), about(score)]),
+        join([tag("b", set_name(score.against)), about(score)]),
         (picture(drawn, axis, limits), "pic"),
         (point(score), "number"),
         (interval(score), "number"),
@@ -166,5 +167,5 @@ def _remarks(scores: Sequence[Score]) -> Iterator[Html]:
     for each in by_set(scores).values():
         remark = hidden_changes(each)
         if remark is not None:
-            name = tag("b", tag("bdi", set_text(each[0].against)))
+            name = tag("b", set_name(each[0].against))
             yield tag("p", name, ": ", remark, ".", class_="remark")

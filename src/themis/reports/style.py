@@ -73,6 +73,7 @@ p{margin:0 0 .75rem;max-width:44rem}
 small{display:block;font-size:.78rem;line-height:1.4;font-weight:400}
 section{margin:3.25rem 0 0;scroll-margin-top:1rem}
 .block{margin:1.75rem 0 0}
+.block+h3{margin-top:2.25rem}
 .unseen{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);
  white-space:nowrap}
 .skip{position:absolute;left:-100vw}
@@ -102,7 +103,7 @@ nav a:hover{text-decoration:underline}
 .clear{max-width:none;border-left:5px solid var(--calm);background:var(--calm-sheet);
  padding:.6rem 1rem; border-radius:4px;margin-top:1.75rem;font-size:.925rem}
 .remark{border-left:3px solid var(--grave);padding-left:.9rem;margin-top:1rem}
-table{border-collapse:collapse;width:100%;font-size:.9rem}
+table{border-collapse:collapse;width:100%;font-size:.9rem;margin:0 0 .6rem}
 caption{text-align:left;font-size:.875rem;color:var(--soft);padding:.5rem 0}
 th,td{text-align:left;vertical-align:top;padding:.5rem .9rem .5rem 0;
  border-bottom:1px solid var(--line);font-weight:400}
@@ -187,7 +188,7 @@ svg text{fill:var(--soft);font-size:11px}
 .card th,.card td{padding:.3rem .6rem .3rem 0}
 .card tbody th,.card .both td{color:var(--soft)}
 .card td,.card thead th{text-align:center}
-.card thead th:first-child{width:38%}
+.card thead th:first-child{width:40%}
 .card .changed th{color:var(--ink);font-weight:650}
 .card .outcome th,.card .outcome td{border-bottom:0;padding-top:.6rem}
 .card .outcome th{color:var(--ink);font-weight:650}
@@ -250,7 +251,10 @@ footer p{border-top:1px solid var(--line);padding-top:.8rem;max-width:none}
  nav,.skip,.hint{display:none}
  section{margin-top:1.6rem}
  h1{font-size:17pt}
- h2,h3,h4,summary{break-after:avoid}
+ h2,h3,h4,summary,caption,thead,.block>p:not(:last-child){break-after:avoid}
+ tbody tr:first-child{break-before:avoid}
+ .scale text:nth-child(2),.scale text:nth-child(5),details.inputs{display:none}
+ .card{font-size:9pt}
  tr,.card,.cautions,.facts div,.sign,svg{break-inside:avoid}
  thead{display:table-header-group}
  details::details-content{content-visibility:visible;display:block;height:auto}

@@ -8,11 +8,12 @@ from typing import Literal
 from themis.display_check_words import check_interval, checks_guarantee, checks_headline
 from themis.display_search_words import protected_first, search_headline, set_text
 from themis.display_words import count, headline, percent
-from themis.reports.markup import Html, join, table, tag, value
+from themis.reports.markup import Html, cut, join, table, tag, value
 from themis.reports.room import Room
 from themis.results import CheckResult, Result, Score
 
 State = Literal["grave", "calm", "open"]
+LONGEST = 600  # letters of what stands behind a verdict
 NAMED = 6  # found sets in the verdict
 STATES: dict[str, State] = {"violated": "grave", "holds": "calm", "not enough evidence": "open"}
 
@@ -48,7 +49,7 @@ def _of_searches(result: Result) -> Statement:
     found = list(dict.fromkeys(n for each in result.searches for n in ordered(each).found))
     if found:
         more = f" and {count(len(found) - NAMED, 'more set')}" if len(found) > NAMED else ""
-        names = "; ".join(set_text(each) for each in found[:NAMED])
+        names = cut("; ".join(map(set_text, found[:NAMED])), LONGEST)
         return Statement("grave", "found", sentence, f"{names}{more}.")
     if not all(each.conclusive for each in result.searches):
         return Statement("open", "not finished", sentence)
