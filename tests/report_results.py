@@ -186,6 +186,7 @@ def all_facts() -> Result:
     )  # fmt: skip
 
 
+@cache
 def hostile() -> Result:
     """Names, values, outputs and messages that try to break out of the page."""
     scores: list[CausalScore | GroupScore] = []
@@ -227,6 +228,7 @@ def hostile() -> Result:
     )  # fmt: skip
 
 
+@cache
 def wide_search(characteristics: int = 20, size: int = 4) -> Result:
     """A search over many characteristics with thousands of tested sets."""
     drawn = random.Random(7)
@@ -269,13 +271,14 @@ def wide_search(characteristics: int = 20, size: int = 4) -> Result:
                   schema={"inputs": inputs, "constraints": {}})  # fmt: skip
 
 
-def many_groups(number: int = 3_000) -> Result:
+@cache
+def many_groups(number: int = 1_500) -> Result:
     """Group scores of a set with very many assignments."""
     groups = tuple(
         Group({"age": n % 90, "postcode": f"postcode {n}"}, n / number, n / number, n / number, 50)
         for n in range(number)
     )
-    scores = [group(against=("age", "postcode", f"z{n}"), groups=groups) for n in range(6)]
+    scores = [group(against=("age", "postcode", f"z{n}"), groups=groups) for n in range(4)]
     return result(*scores)
 
 
