@@ -1,4 +1,4 @@
-"""Does the report hold up in a real browser: nothing runs, nothing leaves, everything is readable?"""
+"""Does the report hold up in a real browser? Nothing runs, nothing leaves, all is readable."""
 
 from __future__ import annotations
 

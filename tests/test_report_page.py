@@ -321,12 +321,12 @@ def test_counts_by_size_add_up_to_all_sets() -> None:
 
 
 def test_even_a_monster_fits() -> None:
-    names = [f"{n} {'x' * 300}" for n in range(150)]
+    names = [f"{n} {'x' * 300}" for n in range(100)]
     people = (dict.fromkeys(names, "y" * 3000), dict.fromkeys(names, "z" * 3000))
     pairs = (Witness(people, ("o" * 9_000, "p" * 9_000), ("q" * 9_000,) * 2),) * 3
-    groups = tuple(Group(dict.fromkeys(names, n), 0.5, 0.4, 0.6, 9) for n in range(30))
-    scores = [samples.causal(against=tuple(names), witnesses=pairs, notes=("n" * 9_000,))] * 40
-    scores += [samples.group(against=tuple(names), groups=groups)] * 40
+    groups = tuple(Group(dict.fromkeys(names, n), 0.5, 0.4, 0.6, 9) for n in range(15))
+    scores = [samples.causal(against=tuple(names), witnesses=pairs, notes=("n" * 9_000,))] * 12
+    scores += [samples.group(against=tuple(names), groups=groups)] * 12
     inputs = {name: ["v" * 3_000, "w" * 3_000] for name in names}
     monster = samples.result(*scores, notes=[f"{n}{'m' * 9_000}" for n in range(50)],
                              schema={"inputs": inputs, "constraints": inputs})  # fmt: skip
