@@ -56,8 +56,8 @@ LAYERS: dict[str, str] = {
         reports reports.markup reports.words reports.room reports.style reports.document
         reports.digest reports.svg reports.ratios reports.again reports.verdict reports.cautions
         reports.scores reports.groups reports.set_levels reports.lattice_drawing
-        reports.lattice reports.people reports.pairs reports.harm reports.regions reports.method reports.page
-        reports.annex_tables reports.annex_log reports.annex
+        reports.lattice reports.people reports.pairs reports.harm reports.regions reports.method
+        reports.page reports.annex_tables reports.annex_log reports.annex
     """,
     "command": """
         cli_options cli_errors cli_plan display_plan display_demo cli_run cli_session cli_cache
