@@ -83,6 +83,31 @@ def small_search() -> Result:
     return saved(audit.search_all(0.2, ("causal", "group"), ["race", "sex", "children", "city"]))
 
 
+def _bank(person: Any) -> dict[str, Any]:
+    hotels = ["Ibis", "Mercure", "Ritz"]
+    turned = person["race"] == "green" and person["income"] >= 75
+    return {
+        "granted": "yes" if person["income"] >= 30 else "no",
+        "limit": 40 * person["income"] + (500 if person["race"] == "green" else 0),
+        "offers": hotels[::-1] if turned else hotels,
+    }
+
+
+@cache
+def outputs() -> Result:
+    """Scores of a program that answers with several things, one of them a number."""
+    audit = themis.Audit(
+        _bank,
+        themis.Schema(race=["green", "purple"], income=themis.Integers(0, 99)),
+        outputs=[
+            themis.Output(name="granted", at="/granted", favourable=("yes",)),
+            themis.Output(name="limit", at="/limit", min=0, max=5000, distance="relational"),
+            themis.Output(name="offers", at="/offers", distance="ranking"),
+        ],
+    )
+    return saved(audit.score([["race"]]))
+
+
 def checked(result: Result) -> Result:
     """A result with a verdict of each kind."""
     first = result.scores[0]
@@ -174,7 +199,7 @@ def all_facts() -> Result:
               impact_ratio=None, impact_ratio_low=None, impact_ratio_high=None,
               groups=(Group({"age": "18 to 29"}, 0.4, 0.35, 0.45, 90),
                       Group({"age": "30 to 77"}, 0.6, 0.55, 0.65, 90))),
-        causal(against=("race", "age"), stopped="budget", stopping="paper", distance="more than 5",
+        causal(against=("race", "age"), stopped="budget", stopping="paper", distance="threshold 5",
                lower_bound=True, high=1.0),
         noise=Noise(300, 7, 0.023, 0.01, 0.05, 0.99),
         data={"file": "people.csv", "rows": 1000, "used": 950, "dropped": 50},
@@ -285,6 +310,7 @@ def many_groups(number: int = 1_500) -> Result:
 SAMPLES = {
     "demo": demo,
     "small search": small_search,
+    "outputs": outputs,
     "check": lambda: checked(demo()),
     "everything": all_facts,
     "hostile": hostile,

@@ -36,7 +36,8 @@ def hidden_changes(scores: Sequence[Score]) -> str | None:
     """What only both scores of a set show: equal rates that hide changed decisions."""
     causal = [each for each in scores if isinstance(each, CausalScore)]
     group = [each for each in scores if isinstance(each, GroupScore)]
-    return masked(causal[0], group[0]) if causal and group else None
+    pairs = ((one, other) for one in causal for other in group if one.output == other.output)
+    return next(filter(None, (masked(one, other) for one, other in pairs)), None)
 
 
 def by_set(scores: Sequence[Score]) -> dict[tuple[str, ...], list[Score]]:

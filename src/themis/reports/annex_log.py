@@ -14,7 +14,7 @@ from themis.reports.markup import Html, cut, shell, table, tag, value
 from themis.reports.method import facts, facts_list, inputs_table
 from themis.reports.room import Room
 from themis.reports.scores import MEANINGS, about, interval, point
-from themis.reports.words import score_sentence, sentence, set_name
+from themis.reports.words import score_name, score_sentence, sentence
 from themis.results import Result
 
 PURPOSE = (
@@ -96,7 +96,7 @@ def _impacts(result: Result, room: Room) -> Iterator[Html]:
             ("Set", ("Score", "number"), ("Interval", "number"), ("Confidence", "number")),
             (
                 (
-                    tag("div", tag("b", set_name(each.against)), about(each)),
+                    tag("div", tag("b", score_name(each)), about(each)),
                     (point(each), "number"),
                     (interval(each), "number"),
                     (percent(each.confidence), "number"),

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, combinations
 
 from themis.display_search_words import protection
-from themis.display_words import count, impact
+from themis.display_words import count, impact, rate_text
 from themis.reports.groups import ratio_cell
 from themis.reports.markup import Html, shell, table, tag
-from themis.reports.ratios import Ratio, rate_interval, rate_text, ratios
+from themis.reports.ratios import Ratio, rate_interval, ratios
 from themis.reports.room import Room
 from themis.reports.scores import details
-from themis.reports.words import group_name, set_name, set_words
+from themis.reports.words import group_name, score_name, set_words
 from themis.results import Group, GroupScore, Result
 
 SYNTHETIC = (
@@ -76,7 +76,7 @@ def _one(score: GroupScore, room: Room) -> Html:
     remark = " · ".join(filter(None, [impact(score), *details(score)]))
     return tag(
         "div",
-        tag("h4", set_name(score.against)),
+        tag("h4", score_name(score)),
         table(
             f"Categories of {set_words(score.against)}",
             (

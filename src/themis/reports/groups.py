@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from themis.display_search_words import protection
-from themis.display_words import count, extremes, impact
+from themis.display_words import count, extremes, impact, rate_text
 from themis.reports.markup import Html, folded, join, table, tag
 from themis.reports.ratios import (
     PLACES,
     Ratio,
     four_fifths_line,
     rate_interval,
-    rate_text,
     ratios,
 )
 from themis.reports.room import Room
 from themis.reports.scores import details
 from themis.reports.svg import Axis, Interval, Mark, picture, scale
-from themis.reports.words import group_name, score_sentence, set_name, set_words
+from themis.reports.words import group_name, score_name, score_sentence, set_words
 from themis.results import Group, GroupScore, Result
 
 KINDS = {"below": "grave", "above": "calm", "unclear": "open", "few": "few"}
@@ -53,7 +52,7 @@ def groups_section(result: Result, room: Room) -> Html:
 def _one(score: GroupScore, axis: Axis, room: Room) -> Html:
     return tag(
         "div",
-        tag("h3", set_name(score.against)),
+        tag("h3", score_name(score)),
         tag("p", _sentence(score), *_about(score)),
         _chart(score, axis, room),
         *_all_groups(score, room),

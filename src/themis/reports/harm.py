@@ -10,7 +10,7 @@ from themis.display_words import count, percent
 from themis.reports.markup import Html, cut, table, tag
 from themis.reports.people import causal_scores, left_out
 from themis.reports.room import Room
-from themis.reports.words import LONGEST_SENTENCE, group_name, set_name, set_words
+from themis.reports.words import LONGEST_SENTENCE, group_name, score_name, set_words
 from themis.results import CausalScore, Harm, Result
 
 CHANGES_KEPT = 20  # a result keeps at most so many directions of harm; fewer means: all of them
@@ -52,7 +52,7 @@ def _harm_of(score: CausalScore, room: Room) -> Html:
         rate = f" Flip rate {percent(score.flip_rate)}: so often one change changes the decision."
     return tag(
         "div",
-        tag("h3", set_name(score.against)),
+        tag("h3", score_name(score)),
         tag("p", worst, ".", rate),
         picture_or_list,
         tag("p", f"Counted on {contexts} who were tried with every value.", class_="faint"),

@@ -12,7 +12,7 @@ from themis.reports.again import command_again
 from themis.reports.cautions import noise_text
 from themis.reports.markup import Html, cut, folded, join, shell, table, tag, value
 from themis.reports.room import Room
-from themis.reports.words import set_name
+from themis.reports.words import score_name
 from themis.results import Result, Score
 
 Fact = tuple[str, Any]
@@ -148,7 +148,7 @@ def _per_score(result: Result, room: Room) -> Iterator[Html]:
 
 def _method_row(score: Score) -> tuple[Any, ...]:
     return (
-        set_name(score.against),
+        score_name(score),
         score.measure,
         method(score),
         (percent(score.confidence), "number"),

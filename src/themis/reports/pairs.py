@@ -11,7 +11,7 @@ from themis.display_words import other_changes_first, visible
 from themis.reports.markup import Html, cut, folded, shell, tag, value
 from themis.reports.people import causal_scores, left_out
 from themis.reports.room import Room
-from themis.reports.words import score_sentence, set_name, set_words
+from themis.reports.words import score_name, score_sentence, set_words
 from themis.results import CausalScore, Result, Witness
 
 FEW = 3  # scores, of which more pairs are shown
@@ -30,8 +30,8 @@ def pairs_section(result: Result, room: Room) -> Html:
         tag("h2", "People", id="people-title"),
         tag(
             "p",
-            "Each card shows two people who are alike in everything but the set, and get another "
-            "decision. The favoured one stands first.",
+            "Each card shows two people who are alike in everything but the set, and are decided "
+            "on otherwise. The favoured one stands first.",
         ),
         *(_people_of(each, result, replace(room, pairs=pairs)) for each in shown),
         *left_out(len(scores) - len(shown), "set"),
@@ -46,7 +46,7 @@ def _people_of(score: CausalScore, result: Result, room: Room) -> Html:
     hidden = len(ranked) - len(cards)
     return tag(
         "div",
-        tag("h3", set_name(score.against)),
+        tag("h3", score_name(score)),
         tag("p", score_sentence(score), "."),
         tag("div", *cards, class_="cards"),
         *left_out(hidden, "pair"),
@@ -67,7 +67,14 @@ def _card(pair: Witness, score: CausalScore, result: Result, room: Room) -> Html
     if hidden > 0:
         rows.append(_more_row(f"and {hidden:,} more in which they agree"))
     outcome = [tag("td", tag("b", value(each, room.letters))) for each in pair.outputs]
-    rows.append(tag("tr", tag("th", "decision", scope="row"), *outcome, class_="outcome"))
+    rows.append(
+        tag(
+            "tr",
+            tag("th", value(score.output or "decision"), scope="row"),
+            *outcome,
+            class_="outcome",
+        )
+    )
     phrase = set_words(score.against).removesuffix(" together")
     head = (tag("th", text, scope="col") for text in ("", "One person", "The other"))
     return tag(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from themis.display_words import percent
+from themis.display_words import rate_text
 from themis.results import FOUR_FIFTHS, Group, GroupScore
 
 Place = Literal["below", "above", "unclear", "few"]
@@ -63,14 +63,6 @@ def four_fifths_line(score: GroupScore) -> float | None:
     """The rate that is four fifths of the highest."""
     best = max((group.rate for group in score.groups if not group.few), default=0.0)
     return FOUR_FIFTHS * best if ratios(score) is not None and best else None
-
-
-def rate_text(score: GroupScore, share: float) -> str:
-    """A rate in per cent; a mean in its own unit."""
-    if score.statistic != "mean" or score.scale is None:
-        return percent(share) if score.statistic == "rate" else f"{share:.4g}"
-    start, end = score.scale
-    return f"{start + share * (end - start):.4g}"
 
 
 def rate_interval(score: GroupScore, group: Group) -> str:

@@ -9,7 +9,7 @@ from themis.reports.markup import Html, cut, join, table, tag
 from themis.reports.people import causal_scores, left_out
 from themis.reports.room import Room
 from themis.reports.svg import Axis, Interval, picture
-from themis.reports.words import set_name, set_words
+from themis.reports.words import score_name, set_words
 from themis.results import CausalScore, Region, Result
 
 
@@ -36,7 +36,7 @@ def regions_section(result: Result, room: Room) -> Html:
 def _regions_of(score: CausalScore, room: Room) -> Html:
     return tag(
         "div",
-        tag("h3", set_name(score.against)),
+        tag("h3", score_name(score)),
         table(
             f"Where {set_words(score.against)} decides",
             (

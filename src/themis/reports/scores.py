@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from themis.display_result_words import by_set, hidden_changes
 from themis.display_search_words import amount, protection
-from themis.display_words import method, percent, set_phrase
-from themis.reports.markup import Html, join, table, tag
+from themis.display_words import apart_text, method, percent, visible
+from themis.reports.markup import Html, cut, join, table, tag
 from themis.reports.room import Room
 from themis.reports.svg import Axis, Interval, Mark, picture, scale
-from themis.reports.words import set_name
+from themis.reports.words import score_name, set_name
 from themis.results import CausalScore, GroupScore, Result, Score
 
 MEANINGS = {
@@ -73,7 +73,7 @@ def _row(score: Score, axis: Axis, limits: Sequence[Mark]) -> tuple[object, ...]
         None if placebo is None else (placebo.low, placebo.high),
     )
     return (
-        join([tag("b", set_name(score.against)), about(score)]),
+        join([tag("b", score_name(score)), about(score)]),
         (picture(drawn, axis, limits), "pic"),
         (point(score), "number"),
         (interval(score), "number"),
@@ -89,7 +89,7 @@ def state(score: Score) -> str:
 
 def point(score: Score) -> str:
     """The score for reading; of a lower bound, the bound."""
-    return f"≥ {percent(score.low)}" if score.lower_bound else percent(score.score)
+    return f"≥ {_amount(score, score.low)}" if score.lower_bound else _amount(score, score.score)
 
 
 def interval(score: Score) -> str:
@@ -97,8 +97,15 @@ def interval(score: Score) -> str:
     if score.low == score.high:
         return "exact"
     if score.lower_bound:
-        return f"at least {percent(score.low)}"
-    return f"{percent(score.low)} – {percent(score.high)}"
+        return f"at least {_amount(score, score.low)}"
+    return f"{_amount(score, score.low)} – {_amount(score, score.high)}"
+
+
+def _amount(score: Score, share: float) -> str:
+    """A share of people or points between groups, in per cent; between means, in their unit."""
+    if isinstance(score, GroupScore) and score.statistic == "mean":
+        return apart_text(score, share)
+    return percent(share)
 
 
 def about(score: Score) -> Html:
@@ -108,15 +115,13 @@ def about(score: Score) -> Html:
 
 
 def details(score: Score) -> Iterator[str]:
-    """Of which output and of whom a score is, where that needs saying."""
-    if score.output is not None:
-        yield f"output {set_phrase([score.output])}"
+    """How outputs differ and of whom a score is, where that needs saying."""
     if isinstance(score, GroupScore) and score.statistic == "mean":
         yield "difference of means"
     if score.distance != "exact":
-        yield f"another output: {score.distance}"
+        yield f"distance: {cut(visible(score.distance))}"
     if score.scale is not None:
-        yield f"0 stands for {score.scale[0]:g}, 1 for {score.scale[1]:g}"
+        yield f"on a scale from {score.scale[0]:,.10g} to {score.scale[1]:,.10g}"
     if score.population != "inputs":
         people = {"profile": "people drawn by the profile", "rows": "people of the given rows"}
         yield people[score.population]

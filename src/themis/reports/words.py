@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from themis.display_search_words import set_text
-from themis.display_words import headline, label, set_phrase
-from themis.reports.markup import Html, cut, tag
+from themis.display_words import headline, label, set_phrase, visible
+from themis.reports.markup import Html, cut, join, tag
 from themis.results import Score
 
 LONGEST_NAME = 240  # a set may be made of hundreds of characteristics
@@ -17,6 +17,14 @@ LONGEST_SENTENCE = 700
 def set_name(against: Iterable[str]) -> Html:
     """A set in a table or a heading: `race, sex`."""
     return tag("bdi", cut(set_text(against), LONGEST_NAME))
+
+
+def score_name(score: Score) -> Html:
+    """The set of a score, and which output it is about where there are several."""
+    name = set_name(score.against)
+    if score.output is None:
+        return name
+    return join([name, ": ", tag("bdi", cut(visible(score.output), LONGEST_NAME))])
 
 
 def set_words(against: Sequence[str]) -> str:
