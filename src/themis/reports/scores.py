@@ -149,7 +149,7 @@ def _limits(result: Result, score: Score) -> list[Mark]:
 def _legend(result: Result, scores: Sequence[Score]) -> Html:
     items = [_key("grave", "certainly above 0")] if _any(scores, "grave") else []
     if _any(scores, "calm"):
-        items.append(_key("calm", "may be 0"))
+        items.append(_key("calm", "not certainly above 0"))
     if _any(scores, "open"):
         items.append(_key("open", "less certain than asked"))
     marks = sorted({m.name for each in scores for m in _limits(result, each)})

@@ -251,7 +251,7 @@ footer p{border-top:1px solid var(--line);padding-top:.8rem;max-width:none}
  nav,.skip,.hint{display:none}
  section{margin-top:1.6rem}
  h1{font-size:17pt}
- h2,h3,h4,summary,caption,thead,.block>p:not(:last-child){break-after:avoid}
+ h2,h3,h4,summary,caption,thead,.block>p:not(:last-child),section>p:nth-child(2){break-after:avoid}
  tbody tr:first-child{break-before:avoid}
  .scale text:nth-child(2),.scale text:nth-child(5),details.inputs{display:none}
  .card{font-size:9pt}
