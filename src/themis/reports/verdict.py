@@ -15,7 +15,8 @@ from themis.results import CheckResult, Result, Score
 State = Literal["grave", "calm", "open"]
 LONGEST = 600  # letters of what stands behind a verdict
 NAMED = 6  # found sets in the verdict
-STATES: dict[str, State] = {"violated": "grave", "holds": "calm", "not enough evidence": "open"}
+STATES: dict[str, State] = {"violated": "grave", "holds": "calm"}  # others are open
+GRAVITY: tuple[State, ...] = ("calm", "open", "grave")
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,13 @@ def statement(result: Result) -> Statement:
 
 def _of_checks(result: Result) -> Statement:
     verdicts = [each.verdict for each in result.checks]
-    worst = next(each for each in ("violated", "not enough evidence", "holds") if each in verdicts)
-    return Statement(STATES[worst], worst, checks_headline(result.checks), checks_guarantee(result))
+    worst = max(verdicts, key=lambda each: GRAVITY.index(_state(each)))
+    return Statement(_state(worst), worst, checks_headline(result.checks), checks_guarantee(result))
+
+
+def _state(verdict: str) -> State:
+    """How a verdict is shown; one that neither holds nor is violated is open."""
+    return STATES.get(verdict, "open")
 
 
 def _of_searches(result: Result) -> Statement:
@@ -109,7 +115,7 @@ def _check_row(check: CheckResult, room: Room) -> tuple[object, ...]:
     score = "–" if check.score is None else percent(check.score)
     return (
         name,
-        chip(STATES[check.verdict], check.verdict),
+        chip(_state(check.verdict), check.verdict),
         (score, "number"),
         (
             check_interval(check),
