@@ -25,7 +25,7 @@ LAYERS: dict[str, str] = {
     # name: modules in order, without the leading "themis."
     "foundation": "_version errors events settings",
     "schema": "ranges characteristics _expressions _columns constraints schema",
-    "population": "inputs blocks populations streams",
+    "population": "inputs blocks populations streams rows",
     "statistics": "intervals estimation group_rules decisions lattice",
     "subjects": """
         outputs outcomes answer_labels worker subjects subjects.base subjects.functions
