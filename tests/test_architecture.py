@@ -25,7 +25,7 @@ LAYERS: dict[str, str] = {
     # name: modules in order, without the leading "themis."
     "foundation": "_version errors events settings",
     "schema": "ranges characteristics _expressions _columns constraints schema",
-    "population": "inputs blocks populations streams rows",
+    "population": "inputs blocks populations streams rows row_values",
     "statistics": "intervals estimation group_rules decisions lattice",
     "subjects": """
         outputs outcomes answer_labels worker subjects subjects.base subjects.functions
@@ -39,18 +39,22 @@ LAYERS: dict[str, str] = {
     """,
     "engine": """
         cache_lock cache_file cache cache_contents failures recall runner readings tables sampling
+        known
     """,
     "results": "results saved_results",
-    "scores": "harm witnesses causal group exact paper scores repeats",
+    "scores": """
+        harm witnesses causal group row_codes within people_runs generated apparent exact paper
+        scores repeats
+    """,
     "search": "flips search search_estimates exact_search paper_search searcher search_facts",
     "file": """
         xml_elements settings_xml toml_lines file_format file_complaints config starter
     """,
-    "audit": "checks remarks views audit checker themis demo",
+    "audit": "checks remarks views row_audit audit checker themis demo",
     "display": """
         display_parts display_words display_result_words display_scores display display_cache
-        display_search_words display_search display_check_words display_checks html progress
-        progress_search
+        display_search_words display_search display_check_words display_checks display_apparent
+        html progress progress_search
     """,
     "reports": """
         reports reports.markup reports.words reports.room reports.style reports.document
@@ -61,7 +65,7 @@ LAYERS: dict[str, str] = {
     """,
     "command": """
         cli_options cli_errors cli_plan display_plan display_demo cli_run cli_session cli_cache
-        cli_init cli_search cli_check cli __main__
+        cli_init cli_search cli_apparent cli_check cli __main__
     """,
 }
 
@@ -85,6 +89,7 @@ ONLY = {
     "display_result_words": "results display_words",
     "display_check_words": "results display_words display_search_words",
     "display": "results display_parts display_words display_result_words display_scores",
+    "display_apparent": "results display_parts display_words display_scores display",
     "display_cache": "cache_contents display_parts display_words",
     "display_search_words": "results search_facts display_words",
     "html": "results display_words display_search_words",

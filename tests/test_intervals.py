@@ -24,6 +24,7 @@ from themis.intervals import (
     mixture_bounds_without_replacement,
     mixture_interval,
     normal_quantile,
+    weighted_margin,
 )
 
 
@@ -296,3 +297,15 @@ def test_hypergeometric_inclusion_tests_the_nearest_numbers_outside(size: int) -
         assert not (ours & ~(above & below)).any()
         assert (ours == (above & below)).mean() > 0.9
     assert hypergeometric_inclusion(np.arange(size + 1), size, size, error, gamma).all()
+
+
+def test_weighted_margin_holds_for_any_chances_and_a_smaller_one_would_be_noticed() -> None:
+    rng = np.random.default_rng(7)
+    weights = rng.pareto(2.0, 60) + 0.1
+    shares = weights / weights.sum()
+    margin = weighted_margin(weights, 0.9)
+    for chances in (np.full(60, 0.5), rng.random(60)):
+        outcomes = rng.random((4_000, 60)) < chances
+        errors = np.abs(outcomes @ shares - chances @ shares)
+        assert (errors > margin).mean() <= 0.1
+    assert (errors > margin / 4).mean() > 0.1

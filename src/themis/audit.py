@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +26,9 @@ from themis.recall import Recall
 from themis.remarks import executor_of, slow_start, versions, with_commands
 from themis.repeats import confirm
 from themis.results import CausalScore, GroupScore, Measure, Result, Score, SearchResult
+from themis.row_audit import CounterfactualChoice, RowRequest, fit_notes, row_scores, sets_of
+from themis.row_codes import People, Unknown, people_of
+from themis.rows import read_rows, rows_of
 from themis.runner import FIXED_BATCHES, Budget, Runner
 from themis.sampling import Sampler
 from themis.schema import Schema
@@ -43,8 +46,10 @@ class Audit:
 
     `subject` is a function of a dictionary, `themis.batch(f)`, `themis.keywords(f)`, or an object
     with `predict`. The settings given here are the defaults of every measurement. `cache` is a file
-    that keeps the decisions of subjects outside of this process for later runs. `close`, or a
-    `with` statement, ends the processes that a subject keeps alive.
+    that keeps the decisions of subjects outside of this process for later runs. With `profile`,
+    rows of people (a table, dictionaries or a path), inputs are drawn from them instead of from
+    all that the schema allows, by `profile_weights` (a column or numbers) if given. `close`, or
+    a `with` statement, ends the processes that a subject keeps alive.
 
     >>> schema = Schema(race=["green", "purple"], savings=range(0, 100))
     >>> def loan(person):
@@ -70,9 +75,12 @@ class Audit:
         max_assignments: int = 1_000,
         max_failures: float = 0.0,
         cache: CachePlace = None,
+        profile: Any = None,
+        profile_weights: str | Sequence[float] | None = None,
         listen: Listener = ignore,
     ) -> None:
         self.schema = schema
+        self._people = _profile(profile, schema, profile_weights)
         self.settings = Settings(
             confidence=confidence,
             error=error,
@@ -97,8 +105,23 @@ class Audit:
         )
         self._closer = weakref.finalize(self, Runner.close, self.runner)
         self.population = Population.of(schema)
+        if self._people is not None:
+            self.population = Population.of_people(schema, self._people.codes, self._people.weights)
         self.sampler = Sampler(self.population, self.runner, seed, listen)
-        self._views = Views(self.sampler, declared)
+        self._views = self._whole_views = Views(self.sampler, declared, self._people)
+        if self._people is not None:
+            self._whole_views = Views(self._views.whole, declared)
+        same: dict[str, Any] = {
+            **{name: getattr(self.settings, name) for name in self.settings.__dataclass_fields__},
+            "favourable": self._favourable,
+            "outputs": declared or None,
+            "max_failures": max_failures,
+            "cache": cache,
+            "listen": listen,
+        }
+        self._remake: Callable[[Schema], Audit] | None = None
+        if own is not subject:
+            self._remake = lambda wider: Audit(subject, wider, **same)
 
     @classmethod
     def from_file(
@@ -120,15 +143,6 @@ class Audit:
 
         config = read_config(Path(path))
         spec = config.subject
-        subject = subject_from_options(
-            spec.kind,
-            spec.options,
-            config.schema,
-            config.folder,
-            jobs=jobs,
-            trust_pickle=trust_pickle,
-            version=spec.version,
-        )
         if cache is None and spec.kind in FIXED_BATCHES:
             cache = default_path(config.folder)
         settings = config.settings
@@ -138,7 +152,32 @@ class Audit:
             "max_failures": spec.max_failures,
             **{name: getattr(settings, name) for name in settings.__dataclass_fields__},
         }
-        return cls(subject, config.schema, **{**options, **overrides}, cache=cache)
+
+        def make(schema: Schema, profile: People | None = None) -> Audit:
+            subject = subject_from_options(
+                spec.kind,
+                spec.options,
+                schema,
+                config.folder,
+                jobs=jobs,
+                trust_pickle=trust_pickle,
+                version=spec.version,
+            )
+            given = {"profile": profile, **options, **overrides}
+            audit = cls(subject, schema, **given, cache=cache)
+            audit._remake = make
+            return audit
+
+        if config.profile is None:
+            return make(config.schema)
+        people = people_of(
+            read_rows(config.folder / config.profile.data),
+            config.schema,
+            weights=config.profile.weights,
+            unknown=config.profile.unknown,
+            where="profile.data",
+        )
+        return make(people.schema, people)
 
     def close(self) -> None:
         """End the processes of the subject and let others use the cache; may be used again."""
@@ -159,6 +198,16 @@ class Audit:
     def first_output(self) -> str | None:
         """The name of the first declared output, which is meant where none is named."""
         return next((each.name for each in self._views.outputs), None)
+
+    @property
+    def all_inputs(self) -> Population:
+        """The inputs that the schema allows, whomever they are drawn from."""
+        return self._views.whole.population
+
+    @property
+    def profile_facts(self) -> Mapping[str, Any] | None:
+        """What was given as profile, and how much of it fits; None without one."""
+        return None if self._people is None else self._people.facts
 
     @property
     def cache_notice(self) -> str | None:
@@ -288,11 +337,80 @@ class Audit:
 
         return self._run("search", find_all)
 
+    def apparent(
+        self,
+        rows: Any = None,
+        against: str | Iterable[Any] | None = None,
+        *,
+        measures: Sequence[Measure] = ("causal", "group"),
+        output: str | None = None,
+        counterfactuals: CounterfactualChoice | None = None,
+        unknown: Unknown = "drop",
+        weights: str | Sequence[float] | None = None,
+        draw: bool = False,
+        only_data: bool = False,
+    ) -> Result:
+        """The scores of given people (Def. 3.8), beside those of all inputs unless `only_data`.
+
+        `rows` is a table of pandas, polars or Arrow, a list of dictionaries, a dictionary of
+        columns, or a path; `weights` a column of it, or a number for each row. Without rows
+        they are those of the audit's profile. Counterfactuals of the causal score are "generated"
+        (every admissible assignment), looked for "within" the rows, or "both"; `unknown` says
+        what to do with rows that do not fit the schema. With `draw` the rows are sampled from,
+        with intervals, where running them all is dearer.
+        """
+        if rows is None:
+            people = self._own_people()
+        else:
+            people = people_of(rows_of(rows), self.schema, weights=weights, unknown=unknown)
+        sets = sets_of(self.schema, against)
+        request = RowRequest(sets, measures, output, counterfactuals, draw, only_data)
+        if people.schema != self.schema:
+            with self._widened(people.schema) as wider:
+                return wider._apparent(people, request)
+        return self._apparent(people, request)
+
+    def _own_people(self) -> People:
+        if self._people is None:
+            problem = "there are no rows to measure"
+            remedy = "name a file or a table of people, or give a profile"
+            raise RequestError([Mistake("no-rows", "rows", problem, remedy)])
+        return self._people
+
+    def _apparent(self, people: People, request: RowRequest) -> Result:
+        def measure_all(scores: list[Score], _: list[SearchResult]) -> None:
+            wanted = row_scores(request, people, self.sampler, self._whole_views, self.settings)
+            for score, sampler in wanted:
+                scores.append(with_commands(score, self.runner.subject))
+                if score.stopped == "interrupted":
+                    raise KeyboardInterrupt
+                scores[-1] = confirm(scores[-1], sampler, self.settings)
+
+        return self._run("apparent", measure_all, data=people.facts)
+
+    def _widened(self, schema: Schema) -> Audit:
+        """The same audit with a wider schema; this one is closed."""
+        if self._remake is None:
+            problem = "a ready-made subject can't take a wider schema"
+            remedy = "give the function or model itself, or widen the schema"
+            raise RequestError([Mistake("extend", "unknown", problem, remedy)])
+        self.close()
+        audit = self._remake(schema)
+        audit.settings = self.settings
+        audit.sampler.keep_on_interrupt = self.sampler.keep_on_interrupt
+        return audit
+
     def _among(self, among: Iterable[str] | None) -> tuple[int, ...]:
         names = self.schema.names if among is None else among
         return self.schema.columns_of(names, where="--among")
 
-    def _run(self, command: str, work: Callable[[list[Score], list[SearchResult]], None]) -> Result:
+    def _run(
+        self,
+        command: str,
+        work: Callable[[list[Score], list[SearchResult]], None],
+        *,
+        data: Mapping[str, Any] | None = None,
+    ) -> Result:
         """Do the work of a command within the budget, and make what it learned a result."""
         started, clock = datetime.now(UTC), time.monotonic()
         self.runner.start(self._budget(self.settings))
@@ -321,6 +439,8 @@ class Audit:
         result = self._result(
             command, tuple(scores), tuple(searches), timing, interrupted=interrupted
         )
+        data = self.profile_facts if data is None else data
+        result = replace(result, data=data, notes=(*fit_notes(data), *result.notes))
         if problem is not None or self.runner.fails_too_often:
             raise SubjectError(self.runner.failure_message(), result=result)
         return result
@@ -393,3 +513,9 @@ class Audit:
 
     def __repr__(self) -> str:
         return f"Audit({self.runner.subject.kind}, against any of {set_name(self.schema.names)})"
+
+
+def _profile(given: Any, schema: Schema, weights: str | Sequence[float] | None) -> People | None:
+    if given is None or isinstance(given, People):
+        return given
+    return people_of(rows_of(given), schema, weights=weights, where="profile")

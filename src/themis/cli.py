@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from themis._version import __version__
+from themis.cli_apparent import apparent
 from themis.cli_cache import cache_app
 from themis.cli_check import check
 from themis.cli_errors import INTERRUPTED, ends_properly, say
@@ -181,6 +182,7 @@ def score(
 
 
 app.command()(search)
+app.command()(apparent)
 app.command()(check)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from themis.audit import Audit
 from themis.characteristics import Value
 from themis.estimation import ProportionRule
+from themis.row_audit import fit_notes
 from themis.schema import Schema
 from themis.scores import EXACT_LIMIT
 
@@ -52,11 +53,12 @@ class Plan:
     confidence: float
     error: float
     failure: str | None  # why some trial has no decision
+    profile: Mapping[str, Any] | None = None  # whom inputs are drawn from, where not from all
 
 
 def make_plan(audit: Audit) -> Plan:
     """Run a few inputs of an audit's subject and work out what its scores will cost."""
-    schema, population = audit.schema, audit.population
+    schema, population = audit.schema, audit.all_inputs
     trials = tuple(_try(audit))
     share, is_exact = _share(schema, population.size)
     failed = any(trial.output is None for trial in trials)
@@ -65,13 +67,18 @@ def make_plan(audit: Audit) -> Plan:
         valid_size=population.size,
         valid_share=share,
         share_is_exact=is_exact,
-        warnings=(*population.warnings, *_warnings(audit, trials)),
+        warnings=(
+            *population.warnings,
+            *fit_notes(audit.profile_facts),
+            *_warnings(audit, trials),
+        ),
         trials=trials,
         seconds_per_execution=audit.runner.seconds_per_execution or 0.0,
         estimates=tuple(_estimate(audit, name) for name in schema.protected),
         confidence=audit.settings.confidence,
         error=audit.settings.error,
         failure=audit.runner.failure_message() if failed else None,
+        profile=audit.profile_facts,
     )
 
 
@@ -120,6 +127,12 @@ def _estimate(audit: Audit, name: str) -> Estimate:
     levels = min(assignments.count, settings.max_assignments)
     rule = ProportionRule(settings.confidence, settings.error)
     most = rule.max_samples * levels
+    if audit.population.profile:
+        people = audit.population.size or 0
+        exact = people <= rule.max_samples and settings.stopping == "certified"
+        if exact and assignments.count <= levels and not assignments.binned:
+            return Estimate(name, people * levels, people * levels, exact=True)
+        return Estimate(name, rule.first_look * levels, most, exact=False)
     size = audit.population.size
     if size is not None and size <= min(most, EXACT_LIMIT) and settings.stopping == "certified":
         return Estimate(name, size, size, exact=True)

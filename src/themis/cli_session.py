@@ -71,7 +71,7 @@ class Session:
     def _show(self, result: Result) -> None:
         if self.reporting.as_json:
             write(json.dumps(result.to_dict(), indent=2) + "\n")
-        elif result.searches or result.checks:
+        elif result.searches or result.checks or result.scores:
             write(self.render(result))
 
 

@@ -57,6 +57,15 @@ class Check:
 
 
 @dataclass(frozen=True)
+class ProfileSpec:
+    """What `[profile]` says: a file of people, as it is written."""
+
+    data: str
+    weights: str | None
+    unknown: Literal["drop", "error", "extend"]
+
+
+@dataclass(frozen=True)
 class Config:
     """A configuration file without mistakes."""
 
@@ -67,6 +76,7 @@ class Config:
     settings: Settings
     checks: tuple[Check, ...]
     outputs: tuple[Output, ...] = ()
+    profile: ProfileSpec | None = None
 
 
 def find_config(start: Path) -> Path:
@@ -152,7 +162,8 @@ class _Reader:
             raise ConfigError(sorted(self._found.mistakes, key=lambda each: each.line or 0))
         checks = tuple(self._checks(schema))
         folder, subject = path.resolve().parent, self._subject()
-        return Config(path, folder, subject, schema, settings, checks, outputs)
+        profile = self._profile()
+        return Config(path, folder, subject, schema, settings, checks, outputs, profile)
 
     def _table(self, name: str) -> Mapping[str, Any]:
         table = self._data.get(name, {})
@@ -267,6 +278,12 @@ class _Reader:
             version=given.get("version", ""),
             max_failures=float(given.get("max_failures", 0)),
         )
+
+    def _profile(self) -> ProfileSpec | None:
+        given = self._table("profile")
+        if not given:
+            return None
+        return ProfileSpec(given["data"], given.get("weights"), given.get("unknown", "drop"))
 
     def _checks(self, schema: Schema) -> Iterator[Check]:
         for number, given in enumerate(self._data.get("checks", [])):

@@ -74,6 +74,9 @@ def _domain(plan: Plan) -> Table:
         share = f"{constraints} {leave} {about}{percent(plan.valid_share)}"
         table.add_row(short("valid inputs", DIM), short(valid))
         table.add_row(short("", DIM), short(share))
+    if plan.profile is not None:
+        text = f"{visible(plan.profile['file'])}: {count(plan.profile['used'], 'row')}"
+        table.add_row(short("drawn from", DIM), short(text))
     return table
 
 

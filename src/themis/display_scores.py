@@ -186,6 +186,8 @@ def _rates(score: GroupScore, everything: bool) -> Table:
 
 
 def _ends(score: GroupScore, group: results.Group) -> Any:
+    if group.few:
+        return short("too few", MARK)
     if group.low == group.high:
         return ""
     return short(f"{rate_text(score, group.low)} – {rate_text(score, group.high)}", DIM)

@@ -9,6 +9,9 @@ from typing import Any
 from themis.results import CausalScore, Group, GroupScore, Score, Witness
 
 EXACT = "exact: every input was run"
+EXACT_ROWS = "exact: every row was run"
+EXACT_PROFILE = "exact: everybody in the profile was run"
+FEW_NAMED = 3  # groups named that are too small to judge
 LONGEST = 32  # characters of a name or value within a sentence
 
 
@@ -119,6 +122,8 @@ def _causal_headline(score: CausalScore) -> str:
     changes = "changes" if len(score.against) == 1 else "change"
     if not score.samples:
         return f"nothing is known about {phrase}: no input was run"
+    if score.counterfactuals == "within":
+        return _within_headline(score, phrase, changes)
     if score.lower_bound:
         return (
             f"{phrase} {changes} {_effect(score, f'at least {percent(score.low)}')} "
@@ -127,6 +132,17 @@ def _causal_headline(score: CausalScore) -> str:
     if score.score == 0:
         return _no_change(score, phrase, changes)
     return f"{phrase} {changes} {_effect(score, percent(score.score))} ({_how(score)})"
+
+
+def _within_headline(score: CausalScore, phrase: str, changes: str) -> str:
+    if score.distance.partition(" ")[0] not in ("exact", "threshold"):
+        share = percent(score.score)
+        return f"among the rows {phrase} {changes} {_effect(score, share)} ({_how(score)})"
+    another = output_name(score).removeprefix("the ")
+    counterpart = f"a counterpart among the rows that differs only in {phrase} and gets another"
+    if score.score == 0:
+        return f"no row has {counterpart} {another} ({_how(score)})"
+    return f"{percent(score.score)} of the rows have {counterpart} {another} ({_how(score)})"
 
 
 def output_name(score: Score) -> str:
@@ -141,9 +157,9 @@ def _effect(score: Score, share: str) -> str:
     name = output_name(score)
     kind, _, tolerance = score.distance.partition(" ")
     if kind == "exact":
-        return f"{name} for {share} of people"
+        return f"{name} for {share} of {_whom(score)}"
     if tolerance:
-        return f"{name} by more than {tolerance} for {share} of people"
+        return f"{name} by more than {tolerance} for {share} of {_whom(score)}"
     scale = "" if score.scale is None else f" of its scale from {_ends_of(score.scale)}"
     return f"{name} by {share}{scale} on average"
 
@@ -169,7 +185,8 @@ def apart_text(score: GroupScore, difference: float) -> str:
 
 def _no_change(score: CausalScore, phrase: str, changes: str) -> str:
     if score.method == "exact" and score.high == 0:
-        return f"{phrase} never {changes} {output_name(score)} ({EXACT})"
+        whom = "" if score.population == "inputs" else f" of {_whom(score)}"
+        return f"{phrase} never {changes} {output_name(score)}{whom} ({_exactly(score)})"
     return (
         f"{phrase} changed {output_name(score)} for none of the {_people(score.samples)} tried "
         f"(at most {percent(score.high)}, {_certainty(score)})"
@@ -177,12 +194,22 @@ def _no_change(score: CausalScore, phrase: str, changes: str) -> str:
 
 
 def _group_headline(score: GroupScore) -> str:
+    few = [label(group.values) for group in score.groups if group.few]
+    if not few:
+        return _group_spread(score)
+    rest = [f"{len(few) - FEW_NAMED:,} more"] if len(few) > FEW_NAMED else []
+    shown = "; ".join([*few[:FEW_NAMED], *rest])
+    return f"{_group_spread(score)}; too few people to judge: {shown}"
+
+
+def _group_spread(score: GroupScore) -> str:
     phrase = set_phrase(score.against).removesuffix(" together")
     if not score.samples or not score.groups:
         return f"nothing is known about the groups of {phrase}: too few inputs were run"
     if len(score.groups) == 1:
         return f"{phrase} has a single group, so that there is nothing to compare"
-    start, end = f"the groups of {phrase} are", f"apart in {_compared(score)}"
+    where = {"inputs": "", "profile": " in the profile", "rows": " in the rows"}[score.population]
+    start, end = f"the groups of {phrase}{where} are", f"apart in {_compared(score)}"
     if score.lower_bound:
         least = apart_text(score, score.low)
         return f"{start} at least {least} {end} ({sure(score.confidence)})"
@@ -192,7 +219,7 @@ def _group_headline(score: GroupScore) -> str:
             same = f"have the same {_compared(score)}"
         elif score.output is not None:
             same = f"get {_compared(score)} at the same rate"
-        return f"all groups of {phrase} {same} ({EXACT})"
+        return f"all groups of {phrase}{where} {same} ({_exactly(score)})"
     if score.method == "sampled" and score.low == 0:
         return f"{start} at most {apart_text(score, score.high)} {end} ({_certainty(score)})"
     return f"{start} {apart_text(score, score.score)} {end} ({_how(score)})"
@@ -209,7 +236,7 @@ def _compared(score: GroupScore) -> str:
 def _how(score: Score) -> str:
     """What stands behind a headline's number: its interval, or that there is none."""
     if score.method == "exact" and score.low == score.high:
-        return EXACT
+        return _exactly(score)
     if isinstance(score, GroupScore) and score.statistic == "mean":
         ends = f"between {apart_text(score, score.low)} and {apart_text(score, score.high)}"
     elif score.measure == "group":
@@ -219,7 +246,19 @@ def _how(score: Score) -> str:
     return f"{ends}, {_certainty(score)}"
 
 
+def _exactly(score: Score) -> str:
+    return {"inputs": EXACT, "profile": EXACT_PROFILE, "rows": EXACT_ROWS}[score.population]
+
+
+def _whom(score: Score) -> str:
+    """Of whom a share is."""
+    whom = {"inputs": "people", "profile": "the people in the profile"}
+    return whom.get(score.population, "the people in the rows")
+
+
 def _certainty(score: Score) -> str:
+    if score.method == "exact" and not score.conclusive:
+        return "because the run ended early"
     if score.method == "exact":
         return "because some executions failed"
     if score.stopping == "paper":
@@ -265,7 +304,8 @@ def method(score: Score) -> str:
     if score.cache_hits and not score.executions:
         cost = "all from the cache"
     if score.method == "exact":
-        return f"{EXACT} ({count(score.samples, 'input')}; {cost})"
+        noun = "input" if score.population == "inputs" else "row"
+        return f"{_exactly(score)} ({count(score.samples, noun)}; {cost})"
     each = " in each group" if score.measure == "group" and score.stopping != "paper" else ""
     kind = "lower bound" if score.lower_bound else "sampled"
     return f"{kind}: {_people(score.samples)}{each}, {cost}"

@@ -281,6 +281,16 @@ class Run(Table):
     )
 
 
+class Profile(Table):
+    """Whom inputs are drawn from: rows of people, instead of all that the inputs allow."""
+
+    data: Text = _required("A CSV, JSON lines or Parquet file with a row for each", "people.csv")
+    weights: Text = _optional("The column that says how often a row occurs", "count")
+    unknown: Literal["drop", "error", "extend"] = _optional(
+        "Rows that do not fit: leave them out, stop, or widen the inputs", default="drop"
+    )
+
+
 _ONE_SET: JsonDict = {"required": ["against"], "properties": {"search": {"const": False}}}
 _ALL_SETS: JsonDict = {
     "required": ["search"],
@@ -327,6 +337,9 @@ class File(Table):
         {"limit": {"at": "/limit", "min": 0, "max": 5000, "distance": "relational"}},
     )
     run: Run = _optional("How sure, how precise, how expensive", {"confidence": 0.99})
+    profile: Profile = _optional(
+        "Whom inputs are drawn from, if not from all", {"data": "people.csv"}
+    )
     checks: list[Check] = _optional(
         "What `themis check` enforces", [{"against": ["race"], "max_score": 0.05}]
     )

@@ -131,7 +131,8 @@ def _group_row(score: GroupScore, group: Group) -> Sequence[Any]:
         label(group.values),
         _Html(_bar(group.low, group.high)),
         rate_text(score, group.rate),
-        f"{rate_text(score, group.low)} – {rate_text(score, group.high)}",
+        f"{rate_text(score, group.low)} – {rate_text(score, group.high)}"
+        + "; too few people" * group.few,
     ]
 
 

@@ -8,6 +8,7 @@ test, which gets a guarantee only from the stopping rule in `themis.estimation` 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -30,6 +31,17 @@ _STIRLING_FROM = 32.0  # three terms of Stirling's series are exact to 2e-14 fro
 def normal_quantile(confidence: float) -> float:
     """The two-sided z* of the paper's margin of error: P(|Z| ≤ z*) = confidence."""
     return float(ndtri((1.0 + confidence) / 2.0))
+
+
+def weighted_margin(weights: ArrayLike, confidence: float) -> float:
+    """How far a weighted share of independent outcomes is from its mean, at most.
+
+    Guarantee: fixed n. Whatever the chances of the single outcomes are, the share lies within
+    this of its mean with the stated confidence (Hoeffding's inequality, both sides).
+    """
+    shares = np.asarray(weights, dtype=float)
+    shares = shares / shares.sum()
+    return math.sqrt(math.log(2.0 / (1.0 - confidence)) / 2.0 * float((shares**2).sum()))
 
 
 def mixture_interval(

@@ -1,4 +1,4 @@
-"""Populations: where inputs are drawn from, uniformly over the valid ones or by weight."""
+"""Populations: where inputs are drawn from, uniformly, by weight, or as people occur together."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ class Population:
     schema: Schema
     blocks: tuple[Block, ...]
     warnings: tuple[str, ...] = ()
+    profile: bool = False  # listed people: others exist as counterfactuals but are never drawn
 
     @classmethod
     def of(cls, schema: Schema) -> Population:
@@ -57,6 +58,15 @@ class Population:
             raise SchemaError(mistakes)
         return cls(schema, tuple(blocks), tuple(warnings))
 
+    @classmethod
+    def of_people(
+        cls, schema: Schema, codes: NDArray[Any], weights: NDArray[np.float64]
+    ) -> Population:
+        """An operational profile: these distinct inputs, each as likely as its weight says."""
+        even = bool((weights == weights[0]).all())
+        block = TableBlock(tuple(range(len(schema))), codes, None if even else weights)
+        return cls(schema, (block,), profile=True)
+
     @cached_property
     def size(self) -> int | None:
         """The number of inputs that occur, exact; None when it can't be counted."""
@@ -71,8 +81,11 @@ class Population:
     def is_independent(self, columns: Sequence[int]) -> bool:
         """Whether this set is independent of all other characteristics.
 
-        Where it is, every context admits every assignment equally (Theorem 4.3 holds).
+        Where it is, every context admits every assignment equally (Theorem 4.3 holds). In a
+        profile nothing is: who has which value may depend on everything else.
         """
+        if self.profile:
+            return False
         chosen = set(columns)
         return all(
             chosen.issuperset(block.columns) or chosen.isdisjoint(block.columns)
@@ -84,7 +97,8 @@ class Population:
         blocks = [block.restricted(ranges) for block in self.blocks]
         if any(block is None for block in blocks):
             return None
-        return Population(self.schema, tuple(block for block in blocks if block is not None))
+        own = tuple(block for block in blocks if block is not None)
+        return Population(self.schema, own, profile=self.profile)
 
     def combinations(self, indices: NDArray[np.int64]) -> NDArray[Any]:
         """The inputs with these numbers, as codes; only where `size` is known."""

@@ -30,7 +30,7 @@ class GivenRows:
     """A table of people by column; `lines` are the rows' places in their file, if it has lines."""
 
     columns: dict[str, Column]
-    name: str = "the rows"  # of the file, for messages
+    name: str = "the table"  # of the file, for messages
     lines: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:

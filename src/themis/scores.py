@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
+
+from themis.apparent import mark_few, measure_people
 from themis.causal import measure_causal
 from themis.estimation import ProportionRule
 from themis.exact import Domain, can_be_exact, exact_causal, exact_group, run_domain
 from themis.group import measure_group
 from themis.inputs import Assignments
+from themis.known import KnownOutputs
 from themis.outcomes import FAILED
 from themis.paper import paper_causal, paper_group, paper_variants
+from themis.people_runs import PeopleRun
+from themis.populations import Population
 from themis.readings import Reading
-from themis.results import Measure, Score
+from themis.results import GroupScore, Measure, Score
+from themis.row_codes import People
 from themis.sampling import Cost, Sampler
 from themis.settings import Settings
 from themis.tables import Variants, all_variants
@@ -31,20 +38,32 @@ class _Known:
 
 
 class Scorer:
-    """Measures sets, and remembers the whole domain once it was run."""
+    """Measures sets, and remembers the whole domain once it was run.
 
-    def __init__(self, sampler: Sampler) -> None:
+    With `people` the sampler draws from a profile, which they are.
+    """
+
+    def __init__(self, sampler: Sampler, people: People | None = None) -> None:
         self.sampler = sampler
+        self.whole = sampler  # draws from all inputs
         self._known = _Known()
+        self._run: PeopleRun | None = None
+        if people is not None:
+            whole = Population.of(people.schema)
+            self.whole = Sampler(whole, sampler.runner, sampler.seed, sampler.listen)
+            self._run = PeopleRun(sampler, people)
 
     def reading_as(self, reading: Reading) -> Scorer:
         """The same, of another output of the same executions."""
         other = Scorer(self.sampler.reading_as(reading))
-        other._known = self._known
+        other.whole = self.whole.reading_as(reading)
+        other._known, other._run = self._known, self._run
         return other
 
     def measure(self, columns: tuple[int, ...], measure: Measure, settings: Settings) -> Score:
         """The causal or group score of a set of columns."""
+        if self._run is not None:
+            return self._of_profile(self._run, columns, measure, settings)
         assignments = self.sampler.assignments(columns)
         if settings.stopping == "paper":
             procedure = paper_causal if measure == "causal" else paper_group
@@ -63,10 +82,45 @@ class Scorer:
             return measure_causal(self.sampler, variants, settings)
         return measure_group(self.sampler, variants, settings)
 
+    def _of_profile(
+        self, run: PeopleRun, columns: tuple[int, ...], measure: Measure, settings: Settings
+    ) -> Score:
+        """A score of the profile: exact where running all people is no dearer, else sampled."""
+        assignments = self.sampler.assignments(columns)
+        width = min(assignments.count, settings.max_assignments)
+        most = ProportionRule(settings.confidence, settings.error).max_samples
+        fits = assignments.count <= settings.max_assignments and not assignments.binned
+        people = len(run.people)
+        cost = people * width if measure == "causal" else people
+        limit = most * width if fits or measure == "group" else 0
+        if settings.stopping == "certified" and cost <= min(limit, self._executions_left(cost)):
+            score = measure_people(run, self.sampler.reading, columns, measure, settings)
+        elif settings.stopping == "paper":
+            procedure = paper_causal if measure == "causal" else paper_group
+            score = procedure(self.sampler, paper_variants(assignments), settings)
+        else:
+            variants = Variants.of(
+                assignments, limit=settings.max_assignments, base=self.sampler.base
+            )
+            sampled = measure_causal if measure == "causal" else measure_group
+            score = sampled(self.sampler, variants, settings)
+        if isinstance(score, GroupScore):
+            score = mark_few(score, run.people, columns)
+        return replace(score, population="profile")
+
+    def _executions_left(self, wanted: int) -> float:
+        return self.sampler.runner.executions_left if self._has_time_for(wanted) else 0.0
+
     def run_all(self) -> Domain | None:
-        """The whole domain, run once; None when the budget ends before."""
+        """The whole domain, run once; None when the budget ends before.
+
+        Of a profile: all inputs, most of which have no weight.
+        """
         if self._known.domain is None:
-            self._known.domain = run_domain(self.sampler)
+            domain = run_domain(self.whole)
+            if domain is not None and self._run is not None:
+                domain = _weighted(domain, self._run.people)
+            self._known.domain = domain
         return self._known.domain
 
     def _whole_domain(self, assignments: Assignments, settings: Settings) -> Domain | None:
@@ -95,3 +149,13 @@ class Scorer:
         if runner.seconds_per_execution is None:
             runner.run(self.sampler.base.rows(0, PROBES))
         return 2 * executions * (runner.seconds_per_execution or 0.0) < runner.seconds_left
+
+
+def _weighted(domain: Domain, people: People) -> Domain:
+    """The whole domain with the weights of a profile instead of its own."""
+    keys = KnownOutputs(people.schema).keys
+    of_all, of_people = keys(domain.codes), keys(people.codes)
+    order = np.argsort(of_all)
+    weights = np.zeros(len(of_all))
+    weights[order[np.searchsorted(of_all, of_people, sorter=order)]] = people.weights
+    return replace(domain, weights=weights / weights.sum())

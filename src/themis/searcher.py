@@ -72,12 +72,13 @@ class Searcher:
             before = self.sampler.runner.executions
             request = SearchRequest(measure, threshold, columns, size, 1 / len(measures))
             if settings.stopping == "paper":
-                results.append(paper_search(self.sampler, request, settings, prune=prune))
+                printed = paper_search(self.sampler, request, settings, prune=prune)
+                results.append(self._of_whom(printed))
                 continue
             search = self._make(request, settings, causal_border, listen)
             result = self._estimated(search, search.run(), settings)
             spent = self.sampler.runner.executions - before
-            results.append(replace(result, executions=spent))
+            results.append(self._of_whom(replace(result, executions=spent)))
             if result.stopped == "interrupted":
                 break
             if measure == "causal":
@@ -86,6 +87,13 @@ class Searcher:
         if all(each.stopped == "done" for each in answer):
             self._answers[key] = answer
         return answer
+
+    def _of_whom(self, result: SearchResult) -> SearchResult:
+        """The result with scores that say whether they are of a profile."""
+        if not self.sampler.population.profile:
+            return result
+        scores = tuple(replace(score, population="profile") for score in result.minimal_sets)
+        return replace(result, minimal_sets=scores)
 
     def plan(
         self, columns: tuple[int, ...], max_size: int | None, settings: Settings
@@ -119,10 +127,12 @@ class Searcher:
     ) -> Search:
         lattice = self._lattice(request.columns, request.max_size, request.measure, settings)
         sampler = self.sampler
-        known = causal_border if not sampler.population.schema.constraints else None
+        population = sampler.population
+        independent = all(population.is_independent((column,)) for column in request.columns)
+        known = causal_border if independent else None
         if sampler.reading.needs_tolerances:  # Theorem 4.3 is about outputs that differ or do not
             known = None
-        if is_cheaper(sampler, lattice, request.columns):
+        if is_cheaper(self.scorer.whole, lattice, request.columns):
             domain = self.scorer.run_all()
             if domain is not None:
                 exact = ExactDecider.of(sampler, domain, request)

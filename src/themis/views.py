@@ -12,6 +12,7 @@ from themis.outputs import Output, Statistic
 from themis.readings import Reading
 from themis.remarks import odd_outputs
 from themis.results import Measure
+from themis.row_codes import People
 from themis.sampling import Sampler
 from themis.scores import Scorer
 from themis.searcher import Searcher
@@ -37,10 +38,17 @@ class View:
 class Views:
     """The outputs of an audit; without declared ones, the decision is the only one."""
 
-    def __init__(self, sampler: Sampler, outputs: Sequence[Output]) -> None:
+    def __init__(
+        self, sampler: Sampler, outputs: Sequence[Output], people: People | None = None
+    ) -> None:
         self.outputs = outputs
-        self._scorer = Scorer(sampler)
+        self._scorer = Scorer(sampler, people)
         self._known: dict[tuple[int, Statistic], View] = {}
+
+    @property
+    def whole(self) -> Sampler:
+        """A run that draws from all inputs, also where this one draws from a profile."""
+        return self._scorer.whole
 
     def of(self, name: str | None, statistic: Statistic | None = None) -> View:
         """The output of this name; the first one if none is given."""

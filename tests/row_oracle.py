@@ -1,0 +1,164 @@
+"""Apparent scores by brute force, in plain Python: shares no code with the package.
+
+Rows are tuples of values with a weight each; a failed execution is the output FAILED. Every score
+is given as its least and largest possible value, which are equal where nothing failed.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from tests.oracle import Row, World
+
+FAILED = object()
+
+
+def levels_of(world: World, row: Row, names: set[str]) -> tuple[int, ...]:
+    """The level of each characteristic of the set: its value's place, or its bin's."""
+    return tuple(
+        next(i for i, level in enumerate(v.levels()) if value in level)
+        for v, value in zip(world.variables, row, strict=True)
+        if v.name in names
+    )
+
+
+def context_of(world: World, row: Row, names: set[str]) -> Row:
+    return tuple(x for v, x in zip(world.variables, row, strict=True) if v.name not in names)
+
+
+def group(world: World, rows: list[tuple[Row, float]], names: set[str]) -> tuple[float, float]:
+    """The spread of the groups' rates among the rows, at least and at most."""
+    low: dict[Any, float] = {}
+    high: dict[Any, float] = {}
+    total: dict[Any, float] = {}
+    for row, weight in rows:
+        key, output = levels_of(world, row, names), world.output(row)
+        good = output in world.favourable
+        total[key] = total.get(key, 0.0) + weight
+        low[key] = low.get(key, 0.0) + weight * good
+        high[key] = high.get(key, 0.0) + weight * (good or output is FAILED)
+    lows = [low[key] / total[key] for key in total]
+    highs = [high[key] / total[key] for key in total]
+    return max(0.0, max(lows) - min(highs)), max(highs) - min(lows)
+
+
+def causal_within(
+    world: World, rows: list[tuple[Row, float]], names: set[str]
+) -> tuple[float, float]:
+    """Definition 3.8 to the letter: another row that differs only in the set, another output."""
+    flips = unknown = 0.0
+    for row, weight in rows:
+        partners = [
+            other
+            for other, _ in rows
+            if context_of(world, other, names) == context_of(world, row, names)
+            and levels_of(world, other, names) != levels_of(world, row, names)
+        ]
+        own = world.output(row)
+        outputs = [world.output(other) for other in partners]
+        if own is not FAILED and any(o is not FAILED and o != own for o in outputs):
+            flips += weight
+        elif partners and (own is FAILED or FAILED in outputs):
+            unknown += weight
+    total = sum(weight for _, weight in rows)
+    return flips / total, (flips + unknown) / total
+
+
+def causal_generated(
+    world: World, rows: list[tuple[Row, float]], names: set[str]
+) -> tuple[float, float]:
+    """All admissible assignments of each row; only for sets without bins."""
+    flips = unknown = 0.0
+    for row, weight in rows:
+        options = [
+            [value for level in v.levels() for value in level] if v.name in names else [x]
+            for v, x in zip(world.variables, row, strict=True)
+        ]
+        outputs = [
+            world.output(variant)
+            for variant in itertools.product(*options)
+            if world.valid(world.row(variant))
+        ]
+        seen = {output for output in outputs if output is not FAILED}
+        if len(seen) > 1:
+            flips += weight
+        elif FAILED in outputs:
+            unknown += weight
+    total = sum(weight for _, weight in rows)
+    return flips / total, (flips + unknown) / total
+
+
+def causal_of_members(
+    world: World, rows: list[tuple[Row, float]], names: set[str]
+) -> tuple[float, float, float]:
+    """With bins: the least, the expected and the largest score over the members drawn."""
+    least = expected = largest = 0.0
+    for row, weight in rows:
+        chance = world._flip_chance(row, names)
+        expected += weight * chance
+        least += weight * (chance > 1 - 1e-9)
+        largest += weight * (chance > 1e-9)
+    total = sum(weight for _, weight in rows)
+    return least / total, expected / total, largest / total
+
+
+def distance(
+    world: World,
+    rows: list[tuple[Row, float]],
+    names: set[str],
+    number: Callable[[Row], Any],
+    *,
+    within: bool,
+) -> tuple[float, float]:
+    """The mean of the largest change of a number from 0 to 10, made up or among the rows."""
+    low = high = 0.0
+    for row, weight in rows:
+        if within:
+            others = [
+                other
+                for other, _ in rows
+                if context_of(world, other, names) == context_of(world, row, names)
+                and levels_of(world, other, names) != levels_of(world, row, names)
+            ]
+        else:
+            options = [
+                [value for level in v.levels() for value in level] if v.name in names else [x]
+                for v, x in zip(world.variables, row, strict=True)
+            ]
+            others = [
+                variant
+                for variant in itertools.product(*options)
+                if world.valid(world.row(variant))
+            ]
+        own = number(row)
+        outputs = [number(other) for other in others]
+        known = [each for each in outputs if each is not FAILED]
+        least = 0.0
+        if own is not FAILED:
+            least = max((abs(each - own) / 10 for each in known), default=0.0)
+        unclear = outputs and (own is FAILED or len(known) < len(outputs))
+        low += weight * least
+        high += weight * (1.0 if unclear else least)
+    total = sum(weight for _, weight in rows)
+    return low / total, high / total
+
+
+def means(
+    world: World,
+    rows: list[tuple[Row, float]],
+    names: set[str],
+    number: Callable[[Row], Any],
+) -> tuple[float, float]:
+    """The spread of the groups' means of a number from 0 to 10, at least and at most."""
+    ends: dict[Any, list[float]] = {}
+    for row, weight in rows:
+        sums = ends.setdefault(levels_of(world, row, names), [0.0, 0.0, 0.0])
+        output = number(row)
+        sums[0] += weight * (0.0 if output is FAILED else output / 10)
+        sums[1] += weight * (1.0 if output is FAILED else output / 10)
+        sums[2] += weight
+    lows = [low / total for low, _, total in ends.values()]
+    highs = [high / total for _, high, total in ends.values()]
+    return max(0.0, max(lows) - min(highs)), max(highs) - min(lows)
