@@ -350,6 +350,7 @@ def file_reference() -> str:
         _table("`[inputs]`: a range of numbers", file_format.RangeInput),
         _table("`[outputs.NAME]`", file_format.MeasuredOutput),
         _table("`[run]`", file_format.Run),
+        _table("`[profile]`", file_format.Profile),
         _table("`[[checks]]`", file_format.Check),
     ]
     return "\n".join(parts)
@@ -439,7 +440,8 @@ def page(name: str) -> str:
 
 def test_every_key_of_the_file_format_is_in_the_reference() -> None:
     text = page("the-file.md")
-    models = [file_format.File, file_format.Run, file_format.Check, *file_format.INPUTS.values()]
+    models = [file_format.File, file_format.Run, file_format.Profile, file_format.Check]
+    models += file_format.INPUTS.values()
     models += [file_format.SUBJECTS[kind] for kind in runnable_kinds()]
     names = {name for model in models for name in model.model_fields}
     assert not {name for name in names if f"`{name}`" not in text and f"`{name} " not in text}
@@ -459,7 +461,7 @@ def test_every_public_name_is_in_the_python_guide() -> None:
 
 
 OPAQUE = ("schema.inputs", "schema.constraints", "failures", "timing")  # keys are the user's
-USERS = ("values", "change_from", "change_to", "input", "inputs[]")
+USERS = ("values", "value", "change_from", "change_to", "input", "inputs[]", "extended")
 
 
 def paths_in(value: Any, path: str = "") -> Iterator[str]:
@@ -485,7 +487,11 @@ def documented_fields() -> set[str]:
     return set(re.findall(r"^\| `([\w\[\].]+)` \|", section, re.MULTILINE))
 
 
-OPTIONAL = {"timing.notes", "timing.repeats"}  # fields that a run may have
+OPTIONAL = {  # fields that a run may have
+    "timing.notes",
+    "timing.repeats",
+    "data.reasons[].examples[].line",
+}
 
 
 def real_fields() -> set[str]:
@@ -501,11 +507,14 @@ def real_fields() -> set[str]:
     shell = 'test "$2" = 7 && exit 3; test "$1" = green && echo 1 || echo 0'
     limit = Check(("race",), False, "causal", 0.05, "race", None)
     command = CommandSubject(small, ["sh", "-c", shell, "decide"])
+    rows = {"race": ["green", "purple", "green"], "savings": [6, 6, 9], "count": [1, 0, 1]}
     results = [
         themis.Audit(loan, schema, max_failures=0.1).score([["race"]]),
         themis.Audit(command, small, max_failures=0.5).score([["race"]]),
         themis.Audit(lambda person: person["savings"] > 6, small).search_all(0.1),
         run_checks(themis.Audit(loan, small, max_failures=0.5), [limit]),
+        themis.Audit(loan, small, max_failures=0.5).apparent(rows, "race", weights="count"),
+        themis.Audit(loan, small, max_failures=0.5).apparent(rows, "race", unknown="extend"),
     ]
     fields = [set(paths_in(json.loads(json.dumps(each.to_dict())))) for each in results]
     return set().union(*fields)
