@@ -23,7 +23,7 @@ SOURCE = Path(themis.__file__).parent
 
 LAYERS: dict[str, str] = {
     # name: modules in order, without the leading "themis."
-    "foundation": "_version errors events settings",
+    "foundation": "_version errors events settings row_files steps toml_text",
     "schema": "ranges characteristics _expressions _columns constraints schema",
     "population": "inputs blocks populations streams",
     "statistics": "intervals estimation group_rules decisions lattice",
@@ -44,7 +44,8 @@ LAYERS: dict[str, str] = {
     "scores": "harm witnesses causal group exact paper scores repeats",
     "search": "flips search search_estimates exact_search paper_search searcher search_facts",
     "file": """
-        xml_elements settings_xml toml_lines file_format file_complaints config starter
+        xml_elements settings_xml toml_lines file_format file_complaints config starter drafts
+        column_types from_data from_json_schema
     """,
     "audit": "checks remarks views audit checker themis demo",
     "display": """

@@ -136,6 +136,11 @@ def given_settings(
     return {name: value for name, value in options.items() if value is not None}
 
 
+def split_names(given: list[str] | None) -> list[str]:
+    """The names of an option that may come at once, between commas, or one by one."""
+    return [name.strip() for text in given or () for name in text.split(",") if name.strip()]
+
+
 def measures_of(choice: MeasureChoice) -> tuple[Measure, ...]:
     """The scores that a choice stands for."""
     if choice is MeasureChoice.CAUSAL:
