@@ -38,7 +38,8 @@ LAYERS: dict[str, str] = {
         subjects.loading
     """,
     "engine": """
-        cache_lock cache_file cache cache_contents failures recall runner readings tables sampling
+        cache_lock cache_file cache cache_contents failures recall runner suite_files suites
+        readings tables sampling
     """,
     "results": "results saved_results",
     "scores": "harm witnesses causal group exact paper scores repeats",

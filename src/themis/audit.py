@@ -33,6 +33,7 @@ from themis.searcher import SearchPlan
 from themis.settings import Settings, Stopping
 from themis.subjects.base import Subject
 from themis.subjects.loading import loaded_output, subject_from, subject_from_options
+from themis.suites import Suite
 from themis.views import View, Views
 
 CachePlace = str | Path | Literal[False] | None
@@ -43,8 +44,9 @@ class Audit:
 
     `subject` is a function of a dictionary, `themis.batch(f)`, `themis.keywords(f)`, or an object
     with `predict`. The settings given here are the defaults of every measurement. `cache` is a file
-    that keeps the decisions of subjects outside of this process for later runs. `close`, or a
-    `with` statement, ends the processes that a subject keeps alive.
+    that keeps the decisions of subjects outside of this process for later runs. `suite` is a file
+    that gets the tests that were made up, with their outputs. `close`, or a `with` statement, makes
+    it complete and ends the processes that a subject keeps alive.
 
     >>> schema = Schema(race=["green", "purple"], savings=range(0, 100))
     >>> def loan(person):
@@ -53,6 +55,8 @@ class Audit:
     >>> audit.causal("race").score
     0.1
     """
+
+    suite: Suite | None = None  # the file that gets the tests, if one was asked for
 
     def __init__(
         self,
@@ -70,6 +74,7 @@ class Audit:
         max_assignments: int = 1_000,
         max_failures: float = 0.0,
         cache: CachePlace = None,
+        suite: str | Path | None = None,
         listen: Listener = ignore,
     ) -> None:
         self.schema = schema
@@ -95,9 +100,13 @@ class Audit:
             max_failures=max_failures,
             recall=self._open_recall(own, cache, labels.layout),
         )
-        self._closer = weakref.finalize(self, Runner.close, self.runner)
         self.population = Population.of(schema)
         self.sampler = Sampler(self.population, self.runner, seed, listen)
+        if suite is not None:
+            runner = self.runner
+            self.suite = Suite(Path(suite), schema, runner.labels, runner.failures)
+            self.sampler.tables.suite = self.suite
+        self._closer = weakref.finalize(self, _close, self.runner, self.suite)
         self._views = Views(self.sampler, declared)
 
     @classmethod
@@ -141,8 +150,11 @@ class Audit:
         return cls(subject, config.schema, **{**options, **overrides}, cache=cache)
 
     def close(self) -> None:
-        """End the processes of the subject and let others use the cache; may be used again."""
-        self.runner.close()
+        """End the processes of the subject and let others use the cache; may be used again.
+
+        A suite is complete then, and gets nothing more.
+        """
+        _close(self.runner, self.suite)
 
     def __enter__(self) -> Audit:
         return self
@@ -393,3 +405,11 @@ class Audit:
 
     def __repr__(self) -> str:
         return f"Audit({self.runner.subject.kind}, against any of {set_name(self.schema.names)})"
+
+
+def _close(runner: Runner, suite: Suite | None) -> None:
+    try:
+        runner.close()
+    finally:
+        if suite is not None:
+            suite.close()

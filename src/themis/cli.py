@@ -29,6 +29,7 @@ from themis.cli_options import (
     Quiet,
     Seed,
     Stopping,
+    SuitePath,
     TrustPickle,
     Verbose,
     find,
@@ -163,6 +164,7 @@ def score(
     cache: CacheFile = None,
     no_cache: NoCache = False,
     trust_pickle: TrustPickle = False,
+    suite: SuitePath = None,
     as_json: AsJson = False,
     output: Output = None,
     quiet: Quiet = False,
@@ -173,7 +175,9 @@ def score(
     from themis import cli_run
     from themis.audit import Audit
 
-    overrides = given_settings(confidence, error, seed, stopping, max_executions, max_seconds)
+    overrides = given_settings(
+        confidence, error, seed, stopping, max_executions, max_seconds, suite
+    )
 
     def make_audit(listen: Listener) -> Audit:
         with cli_run.naming_options(overrides):
