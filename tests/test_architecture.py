@@ -41,18 +41,18 @@ LAYERS: dict[str, str] = {
         cache_lock cache_file cache cache_contents failures recall runner suite_files suites
         readings tables sampling
     """,
-    "results": "results saved_results",
+    "results": "results saved_results replay_results saved_tests",
     "scores": "harm witnesses causal group exact paper scores repeats",
     "search": "flips search search_estimates exact_search paper_search searcher search_facts",
     "file": """
         xml_elements settings_xml toml_lines file_format file_complaints config starter drafts
         column_types from_data from_json_schema
     """,
-    "audit": "checks remarks views audit checker themis demo",
+    "audit": "checks remarks views replay audit checker themis demo",
     "display": """
         display_parts display_words display_result_words display_scores display display_cache
         display_search_words display_search display_check_words display_checks html progress
-        progress_search
+        progress_search display_replay
     """,
     "reports": """
         reports reports.markup reports.words reports.room reports.style reports.document
@@ -63,7 +63,7 @@ LAYERS: dict[str, str] = {
     """,
     "command": """
         cli_options cli_errors cli_plan display_plan display_demo cli_run cli_session cli_cache
-        cli_init cli_search cli_check cli __main__
+        cli_init cli_search cli_check cli_replay cli __main__
     """,
 }
 
@@ -110,6 +110,9 @@ PUBLIC = [
     "Output",
     "Progress",
     "Reals",
+    "Replay",
+    "ReplayedSet",
+    "ReplayedTest",
     "RequestError",
     "Result",
     "Schema",

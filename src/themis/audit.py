@@ -25,9 +25,12 @@ from themis.populations import Population
 from themis.recall import Recall
 from themis.remarks import executor_of, slow_start, versions, with_commands
 from themis.repeats import confirm
+from themis.replay import replay_tests
+from themis.replay_results import Replay
 from themis.results import CausalScore, GroupScore, Measure, Result, Score, SearchResult
 from themis.runner import FIXED_BATCHES, Budget, Runner
 from themis.sampling import Sampler
+from themis.saved_tests import read_tests
 from themis.schema import Schema
 from themis.searcher import SearchPlan
 from themis.settings import Settings, Stopping
@@ -299,6 +302,22 @@ class Audit:
                 raise KeyboardInterrupt
 
         return self._run("search", find_all)
+
+    def replay(
+        self,
+        source: Result | str | Path,
+        *,
+        listen: Callable[[int, int], None] | None = None,
+    ) -> Replay:
+        """What became of saved tests: those of a suite, or the witnesses of a result.
+
+        `source` is a result or the path of either. Every input is run afresh. `listen` gets the
+        number of inputs run so far and of all.
+        """
+        saved = read_tests(source, self.schema, self._views.outputs)
+        self.runner.start(self._budget(self.settings))
+        keep = self.sampler.keep_on_interrupt
+        return replay_tests(self.runner, saved, listen=listen, keep_on_interrupt=keep)
 
     def _among(self, among: Iterable[str] | None) -> tuple[int, ...]:
         names = self.schema.names if among is None else among

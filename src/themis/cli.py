@@ -37,6 +37,7 @@ from themis.cli_options import (
     measures_of,
     split_names,
 )
+from themis.cli_replay import replay
 from themis.cli_search import search
 
 if TYPE_CHECKING:
@@ -201,6 +202,7 @@ def score(
 
 app.command()(search)
 app.command()(check)
+app.command()(replay)
 
 
 @app.command()
