@@ -6,14 +6,13 @@ import json
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
 from themis.cli_errors import ends_properly, say
 from themis.cli_options import (
     AsJson,
-    CacheFile,
     ConfigArgument,
     Jobs,
     MaxExecutions,
@@ -57,7 +56,12 @@ def replay(
     max_executions: MaxExecutions = None,
     max_seconds: MaxSeconds = None,
     jobs: Jobs = None,
-    cache: CacheFile = None,
+    cache: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            "--cache", metavar="FILE", help="Use and keep decisions here; else everything is run."
+        ),
+    ] = None,
     trust_pickle: TrustPickle = False,
     as_json: AsJson = False,
     output: Output = None,
@@ -65,7 +69,7 @@ def replay(
     verbose: Verbose = False,
     no_progress: NoProgress = False,
 ) -> int:
-    """Run saved tests again: which still discriminate, which are fixed, which are new."""
+    """Run saved tests again: which still discriminate?"""
     from themis.audit import Audit
     from themis.cli_run import (
         Interruption,
