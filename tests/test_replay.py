@@ -95,7 +95,7 @@ def test_tests_that_discriminated_are_still_there_fixed_or_new(suffix: str, tmp_
     assert broken.count("still", "fixed") == unchanged.count("still")
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     case=cases(most=3),
     suffix=st.sampled_from([".csv", ".jsonl", ".parquet"]),

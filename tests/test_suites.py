@@ -112,7 +112,7 @@ def test_rows_of_a_test_differ_in_nothing_but_the_set(suffix: str, tmp_path: Pat
             assert len(set(inputs)) == len(inputs), "no input stands in a test twice"
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(case=cases(most=3), search=st.booleans(), paper=st.booleans())
 def test_every_output_is_what_the_subject_says_and_every_execution_is_there(
     tmp_path_factory: pytest.TempPathFactory, case: Case, search: bool, paper: bool
@@ -131,15 +131,13 @@ def test_every_output_is_what_the_subject_says_and_every_execution_is_there(
             audit.search(0.3, max_size=2)
         else:
             audit.score([case.names])
-        repeats = audit.runner.repeats
     rows = read(path)
     for row in rows:
         values = {name: row[name] for name in case.schema.names}
         assert row["output"] == case.decide(values)
         assert row["favourable"] == (row["output"] in case.world.favourable)
     present = {tuple(row[name] for name in case.schema.names) for row in rows}
-    missing = set(asked) - present
-    assert not missing or search or repeats
+    assert not set(asked) - present
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
@@ -233,14 +231,14 @@ def test_the_same_seed_gives_the_same_file_however_rows_are_cut(
     suffix: str, tmp_path: Path
 ) -> None:
     contents = []
-    for name, block in (("a", None), ("b", 7), ("c", 100)):
+    for name, block in (("a", None), ("b", 7)):
         path = tmp_path / f"{name}{suffix}"
         with themis.Audit(themis.batch(loans), SCHEMA, seed=5, error=0.1, suite=path) as audit:
             audit.sampler.block_rows = block
             audit.score([["race"], ["age"]])
             audit.search(0.2, among=["race", "sex", "age"])
         contents.append(read(path))
-    assert contents[0] == contents[1] == contents[2]
+    assert contents[0] == contents[1]
     assert (tmp_path / f"a{suffix}").read_bytes() == (tmp_path / f"b{suffix}").read_bytes() or (
         suffix == ".parquet"
     )
@@ -322,7 +320,7 @@ def test_names_that_clash_get_a_prefix(tmp_path: Path) -> None:
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     values=st.lists(texts.filter(lambda text: text.strip() == text), min_size=2, unique=True),
     name=texts.filter(lambda text: text.strip() and not set(text) & set(",`")),

@@ -207,6 +207,7 @@ class FlipBook:
         answers = self.sampler.runner.run(codes)
         if self.sampler.tables.suite is not None:
             self.answers = np.concatenate([self.answers, answers])
+            self.sampler.tables.suite.add_singles((), codes, answers)
         cells = self.sampler.reading.cells(answers)
         self.outputs = np.concatenate([self.outputs, cells])
         good = self.sampler.reading.labels.is_favourable(cells)
