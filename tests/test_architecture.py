@@ -23,7 +23,7 @@ SOURCE = Path(themis.__file__).parent
 
 LAYERS: dict[str, str] = {
     # name: modules in order, without the leading "themis."
-    "foundation": "_version errors events settings",
+    "foundation": "_version errors events settings row_files steps toml_text",
     "schema": "ranges characteristics _expressions _columns constraints schema",
     "population": "inputs blocks populations streams rows row_values",
     "statistics": "intervals estimation group_rules decisions lattice",
@@ -38,23 +38,24 @@ LAYERS: dict[str, str] = {
         subjects.loading
     """,
     "engine": """
-        cache_lock cache_file cache cache_contents failures recall runner readings tables sampling
-        known
+        cache_lock cache_file cache cache_contents failures recall runner suite_files suites
+        readings tables sampling known
     """,
-    "results": "results saved_results",
+    "results": "results saved_results replay_results saved_tests",
     "scores": """
         harm witnesses causal group row_codes within people_runs generated apparent exact paper
         scores repeats
     """,
     "search": "flips search search_estimates exact_search paper_search searcher search_facts",
     "file": """
-        xml_elements settings_xml toml_lines file_format file_complaints config starter
+        xml_elements settings_xml toml_lines file_format file_complaints config starter drafts
+        column_types from_data from_json_schema
     """,
-    "audit": "checks remarks views row_audit audit checker themis demo",
+    "audit": "checks remarks views row_audit replay audit checker themis demo",
     "display": """
         display_parts display_words display_result_words display_scores display display_cache
         display_search_words display_search display_check_words display_checks display_apparent
-        html progress progress_search
+        html progress progress_search display_replay
     """,
     "reports": """
         reports reports.markup reports.words reports.room reports.style reports.document
@@ -65,7 +66,7 @@ LAYERS: dict[str, str] = {
     """,
     "command": """
         cli_options cli_errors cli_plan display_plan display_demo cli_run cli_session cli_cache
-        cli_init cli_search cli_apparent cli_check cli __main__
+        cli_init cli_search cli_apparent cli_check cli_replay cli __main__
     """,
 }
 
@@ -113,6 +114,9 @@ PUBLIC = [
     "Output",
     "Progress",
     "Reals",
+    "Replay",
+    "ReplayedSet",
+    "ReplayedTest",
     "RequestError",
     "Result",
     "Schema",

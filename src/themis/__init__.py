@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from themis.events import Progress, SearchProgress
     from themis.outputs import Output
+    from themis.replay_results import Replay, ReplayedSet, ReplayedTest
     from themis.results import (
         CausalScore,
         Group,
@@ -53,6 +54,9 @@ __all__ = [
     "Output",
     "Progress",
     "Reals",
+    "Replay",
+    "ReplayedSet",
+    "ReplayedTest",
     "RequestError",
     "Result",
     "Schema",
@@ -83,6 +87,7 @@ _HOMES = {
     ),
     "themis.events": ("Progress", "SearchProgress"),
     "themis.outputs": ("Output",),
+    "themis.replay_results": ("Replay", "ReplayedSet", "ReplayedTest"),
     "themis.results": (
         "CausalScore",
         "Group",

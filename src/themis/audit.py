@@ -25,17 +25,21 @@ from themis.populations import Population
 from themis.recall import Recall
 from themis.remarks import executor_of, slow_start, versions, with_commands
 from themis.repeats import confirm
+from themis.replay import replay_tests
+from themis.replay_results import Replay
 from themis.results import CausalScore, GroupScore, Measure, Result, Score, SearchResult
 from themis.row_audit import CounterfactualChoice, RowRequest, fit_notes, row_scores, sets_of
 from themis.row_codes import People, Unknown, people_of
 from themis.rows import read_rows, rows_of
 from themis.runner import FIXED_BATCHES, Budget, Runner
 from themis.sampling import Sampler
+from themis.saved_tests import read_tests
 from themis.schema import Schema
 from themis.searcher import SearchPlan
 from themis.settings import Settings, Stopping
 from themis.subjects.base import Subject
 from themis.subjects.loading import loaded_output, subject_from, subject_from_options
+from themis.suites import Suite
 from themis.views import View, Views
 
 CachePlace = str | Path | Literal[False] | None
@@ -48,8 +52,9 @@ class Audit:
     with `predict`. The settings given here are the defaults of every measurement. `cache` is a file
     that keeps the decisions of subjects outside of this process for later runs. With `profile`,
     rows of people (a table, dictionaries or a path), inputs are drawn from them instead of from
-    all that the schema allows, by `profile_weights` (a column or numbers) if given. `close`, or
-    a `with` statement, ends the processes that a subject keeps alive.
+    all that the schema allows, by `profile_weights` (a column or numbers) if given. `suite` is a
+    file that gets the tests that were made up, with their outputs. `close`, or a `with` statement,
+    makes it complete and ends the processes that a subject keeps alive.
 
     >>> schema = Schema(race=["green", "purple"], savings=range(0, 100))
     >>> def loan(person):
@@ -58,6 +63,8 @@ class Audit:
     >>> audit.causal("race").score
     0.1
     """
+
+    suite: Suite | None = None  # the file that gets the tests, if one was asked for
 
     def __init__(
         self,
@@ -77,6 +84,7 @@ class Audit:
         cache: CachePlace = None,
         profile: Any = None,
         profile_weights: str | Sequence[float] | None = None,
+        suite: str | Path | None = None,
         listen: Listener = ignore,
     ) -> None:
         self.schema = schema
@@ -103,11 +111,15 @@ class Audit:
             max_failures=max_failures,
             recall=self._open_recall(own, cache, labels.layout),
         )
-        self._closer = weakref.finalize(self, Runner.close, self.runner)
         self.population = Population.of(schema)
         if self._people is not None:
             self.population = Population.of_people(schema, self._people.codes, self._people.weights)
         self.sampler = Sampler(self.population, self.runner, seed, listen)
+        if suite is not None:
+            runner = self.runner
+            self.suite = Suite(Path(suite), schema, runner.labels, runner.failures)
+            self.sampler.tables.suite = self.suite
+        self._closer = weakref.finalize(self, _close, self.runner, self.suite)
         self._views = self._whole_views = Views(self.sampler, declared, self._people)
         if self._people is not None:
             self._whole_views = Views(self._views.whole, declared)
@@ -180,8 +192,11 @@ class Audit:
         return make(people.schema, people)
 
     def close(self) -> None:
-        """End the processes of the subject and let others use the cache; may be used again."""
-        self.runner.close()
+        """End the processes of the subject and let others use the cache; may be used again.
+
+        A suite is complete then, and gets nothing more.
+        """
+        _close(self.runner, self.suite)
 
     def __enter__(self) -> Audit:
         return self
@@ -400,6 +415,22 @@ class Audit:
         audit.sampler.keep_on_interrupt = self.sampler.keep_on_interrupt
         return audit
 
+    def replay(
+        self,
+        source: Result | str | Path,
+        *,
+        listen: Callable[[int, int], None] | None = None,
+    ) -> Replay:
+        """What became of saved tests: those of a suite, or the witnesses of a result.
+
+        `source` is a result or the path of either. Every input is run afresh. `listen` gets the
+        number of inputs run so far and of all.
+        """
+        saved = read_tests(source, self.schema, self._views.outputs)
+        self.runner.start(self._budget(self.settings))
+        keep = self.sampler.keep_on_interrupt
+        return replay_tests(self.runner, saved, listen=listen, keep_on_interrupt=keep)
+
     def _among(self, among: Iterable[str] | None) -> tuple[int, ...]:
         names = self.schema.names if among is None else among
         return self.schema.columns_of(names, where="--among")
@@ -519,3 +550,11 @@ def _profile(given: Any, schema: Schema, weights: str | Sequence[float] | None) 
     if given is None or isinstance(given, People):
         return given
     return people_of(rows_of(given), schema, weights=weights, where="profile")
+
+
+def _close(runner: Runner, suite: Suite | None) -> None:
+    try:
+        runner.close()
+    finally:
+        if suite is not None:
+            suite.close()

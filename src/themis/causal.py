@@ -280,7 +280,10 @@ def _finite_rows(
     def from_shuffled(start: int, stop: int, until_flip: bool) -> tuple[Rows, Cells]:
         rows = Rows(inputs.take(order[start:stop]), {})
         cells = sampler.tables.empty(len(rows), variants.width)
-        sampler.tables.complete(variants, rows, cells, sampler.reading, until_flip=until_flip)
+        try:
+            sampler.tables.complete(variants, rows, cells, sampler.reading, until_flip=until_flip)
+        finally:
+            sampler.tables.note("shuffled", variants, rows, start, cells)
         return rows, sampler.reading.cells(cells)
 
     return from_shuffled, contexts

@@ -30,12 +30,15 @@ from themis.cli_options import (
     Quiet,
     Seed,
     Stopping,
+    SuitePath,
     TrustPickle,
     Verbose,
     find,
     given_settings,
     measures_of,
+    split_names,
 )
+from themis.cli_replay import replay
 from themis.cli_search import search
 
 if TYPE_CHECKING:
@@ -82,8 +85,21 @@ def themis(
 @ends_properly
 def init(
     source: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option("--from", metavar="FILE", help="XML settings of Themis 1.0 or 2.0."),
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="Rows of data (CSV, JSON lines, Parquet), a JSON Schema or OpenAPI description, "
+            "or XML settings of Themis 1.0 or 2.0.",
+        ),
+    ] = None,
+    protected: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--protected", metavar="race,sex", help="Columns to mark as protected."),
+    ] = None,
+    target: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--target", metavar="COLUMN", help="The column with what was decided."),
     ] = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write it.")
@@ -94,9 +110,10 @@ def init(
     from themis.cli_init import write_converted, write_starter
 
     if source is None:
-        write_starter(output, force=force)
+        write_starter(output, protected=protected, target=target, force=force)
     else:
-        write_converted(source, output, force=force)
+        names = split_names(protected)
+        write_converted(source, output, protected=names, target=target, force=force)
     plain = output == Path("themis.toml")
     print(f"next: themis validate{'' if plain else f' {output}'}")
     return 0
@@ -149,6 +166,7 @@ def score(
     cache: CacheFile = None,
     no_cache: NoCache = False,
     trust_pickle: TrustPickle = False,
+    suite: SuitePath = None,
     as_json: AsJson = False,
     output: Output = None,
     quiet: Quiet = False,
@@ -159,7 +177,9 @@ def score(
     from themis import cli_run
     from themis.audit import Audit
 
-    overrides = given_settings(confidence, error, seed, stopping, max_executions, max_seconds)
+    overrides = given_settings(
+        confidence, error, seed, stopping, max_executions, max_seconds, suite
+    )
 
     def make_audit(listen: Listener) -> Audit:
         with cli_run.naming_options(overrides):
@@ -184,6 +204,7 @@ def score(
 app.command()(search)
 app.command()(apparent)
 app.command()(check)
+app.command()(replay)
 
 
 @app.command()

@@ -21,6 +21,7 @@ from themis.cli_options import (
     Quiet,
     Seed,
     Stopping,
+    SuitePath,
     TrustPickle,
     Verbose,
     find,
@@ -52,6 +53,7 @@ def check(
     cache: CacheFile = None,
     no_cache: NoCache = False,
     trust_pickle: TrustPickle = False,
+    suite: SuitePath = None,
     as_json: AsJson = False,
     output: Output = None,
     quiet: Quiet = False,
@@ -67,7 +69,9 @@ def check(
 
     path = find(config)
     checks = _read_checks(path)
-    overrides = given_settings(confidence, error, seed, stopping, max_executions, max_seconds)
+    overrides = given_settings(
+        confidence, error, seed, stopping, max_executions, max_seconds, suite
+    )
 
     def make_audit(listen: Listener) -> Audit:
         with naming_options(overrides):

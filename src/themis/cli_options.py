@@ -102,6 +102,14 @@ Output = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option("--output", "-o", metavar="FILE", help="Save the result as JSON."),
 ]
+SuitePath = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option(
+        "--suite",
+        metavar="FILE",
+        help="Write the tests with their outputs: .csv, .jsonl or .parquet.",
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="One sentence per score.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show everything that was found.")]
 NoProgress = Annotated[bool, typer.Option("--no-progress", help="No live line.")]
@@ -123,6 +131,7 @@ def given_settings(
     stopping: StoppingChoice | None,
     max_executions: int | None,
     max_seconds: float | None,
+    suite: Path | None = None,
 ) -> dict[str, Any]:
     """The settings that the command line gives, which override those of the file."""
     options = {
@@ -132,8 +141,14 @@ def given_settings(
         "stopping": None if stopping is None else stopping.value,
         "max_executions": max_executions,
         "max_seconds": max_seconds,
+        "suite": suite,
     }
     return {name: value for name, value in options.items() if value is not None}
+
+
+def split_names(given: list[str] | None) -> list[str]:
+    """The names of an option that may come at once, between commas, or one by one."""
+    return [name.strip() for text in given or () for name in text.split(",") if name.strip()]
 
 
 def measures_of(choice: MeasureChoice) -> tuple[Measure, ...]:

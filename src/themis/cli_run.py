@@ -112,6 +112,7 @@ def measure(
             reporting.show(learned)
 
     code = tell(result, problem, reporting, show=show, exit_code=_score_exit_code, stores=stores)
+    tell_suite(audit, reporting)
     if unstored is not None:
         raise unstored
     return code
@@ -125,6 +126,13 @@ def close(audit: Audit | None) -> RequestError | None:
     except RequestError as error:
         return error
     return None
+
+
+def tell_suite(audit: Audit | None, reporting: Reporting) -> None:
+    """Say where the tests are, if they were to be kept."""
+    suite = None if audit is None else audit.suite
+    if suite is not None and not reporting.as_json and not reporting.quiet:
+        say(f"{suite.tests:,} tests, {suite.rows:,} rows in {suite.path}")
 
 
 def tell(

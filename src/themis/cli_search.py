@@ -24,6 +24,7 @@ from themis.cli_options import (
     Quiet,
     Seed,
     Stopping,
+    SuitePath,
     TrustPickle,
     Verbose,
     find,
@@ -78,6 +79,7 @@ def search(
     cache: CacheFile = None,
     no_cache: NoCache = False,
     trust_pickle: TrustPickle = False,
+    suite: SuitePath = None,
     as_json: AsJson = False,
     output: Output = None,
     quiet: Quiet = False,
@@ -90,7 +92,9 @@ def search(
     from themis.cli_session import Session, is_live
     from themis.display_search import render_search, render_search_headlines
 
-    overrides = given_settings(confidence, error, seed, stopping, max_executions, max_seconds)
+    overrides = given_settings(
+        confidence, error, seed, stopping, max_executions, max_seconds, suite
+    )
     reporting = Reporting(as_json, output, quiet, verbose, not no_progress)
     names = _parse(among)
 

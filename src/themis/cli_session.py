@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from themis.audit import Audit
 from themis.cli_errors import say
-from themis.cli_run import Interruption, Reporting, close, hosting_subject, tell, write
+from themis.cli_run import Interruption, Reporting, close, hosting_subject, tell, tell_suite, write
 from themis.errors import SubjectError
 from themis.events import Listener, Progress, SearchListener, SearchProgress
 from themis.progress_search import SearchProgressLine
@@ -64,6 +64,7 @@ class Session:
             exit_code=self.exit_code,
             stores=stores,
         )
+        tell_suite(audit, self.reporting)
         if unstored is not None:
             raise unstored
         return code

@@ -43,14 +43,19 @@ def run_domain(sampler: Sampler) -> Domain | None:
     assert population.size is not None
     codes, cells, weights = [], [], []
     position = 0
-    for first, last in sampler.blocks(0, population.size, 1):
-        for start in range(first, last, CHUNK):
-            indices = np.arange(start, min(start + CHUNK, last))
-            part = population.combinations(indices)
-            codes.append(part)
-            cells.append(sampler.runner.run(part))
-            weights.append(population.probabilities(indices))
-        position = last
+    try:
+        for first, last in sampler.blocks(0, population.size, 1):
+            for start in range(first, last, CHUNK):
+                indices = np.arange(start, min(start + CHUNK, last))
+                part = population.combinations(indices)
+                codes.append(part)
+                cells.append(sampler.runner.run(part))
+                weights.append(population.probabilities(indices))
+            position = last
+    finally:
+        if position < population.size and sampler.tables.suite is not None:
+            for part, outputs in zip(codes, cells, strict=False):
+                sampler.tables.suite.add_singles((), part, outputs)
     if position < population.size:
         return None
     return Domain(np.concatenate(codes), np.concatenate(cells), np.concatenate(weights))

@@ -17,6 +17,8 @@ from themis.outcomes import FAILED, INVALID, Cells, Failure, Labels
 from themis.schema import Schema
 from themis.subjects.base import Answers
 
+KINDS_LIMIT = 100_000  # failed inputs whose kinds are kept
+
 
 class TooManyFailuresError(SubjectError):
     """The subject fails so often that the run was given up."""
@@ -28,6 +30,7 @@ class FailureLog:
 
     counts: Counter[str] = field(default_factory=Counter)
     examples: dict[str, tuple[dict[str, Value], str]] = field(default_factory=dict)
+    kinds: dict[bytes, str] | None = None  # by input, where somebody wants to know them all
 
     @property
     def total(self) -> int:
@@ -48,10 +51,16 @@ class FailureLog:
             failure = answers.failures.get(place)
             failure = failure or Failure(INVALID, explain(answers.outputs[place]))
             self.counts[failure.kind] += 1
+            if self.kinds is not None and len(self.kinds) < KINDS_LIMIT:
+                self.kinds[_key(input_at(place))] = failure.kind
             if failure.kind not in self.examples:
                 row = schema.decode_row(input_at(place))
                 self.examples[failure.kind] = (row, failure.message)
         return bool(failed)
+
+    def kind_of(self, codes: NDArray[Any]) -> str | None:
+        """Why an input failed, if that is known."""
+        return None if self.kinds is None else self.kinds.get(_key(codes))
 
     def message(self, executions: int) -> str:
         """What failed, how often among so many executions, with an example."""
@@ -75,6 +84,10 @@ class FailureLog:
             }
             for kind, count in sorted(self.counts.items())
         }
+
+
+def _key(codes: NDArray[Any]) -> bytes:
+    return np.ascontiguousarray(codes, dtype=np.int64).tobytes()
 
 
 def number_answers(labels: Labels | AnswerLabels, answers: Answers) -> Cells:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from themis.inputs import Assignments
 from themis.lattice import members, subsets
-from themis.outcomes import FAILED, Cells
+from themis.outcomes import FAILED, NOT_RUN, Cells
 from themis.readings import CONSTANT, FLIP, UNKNOWN
 from themis.sampling import Sampler
 from themis.streams import VARIANTS
@@ -79,6 +79,7 @@ class FlipBook:
         self.columns = columns
         self.cap = cap
         self.outputs: Cells = np.empty(0, sampler.runner.labels.dtype)  # of the base inputs
+        self.answers: Cells = self.outputs  # the same with all outputs, where a suite gets them
         self._cells: dict[int, _Cell] = {}
         self._counts: dict[int, int] = {}
         levels = {c: sampler.population.schema.characteristics[c].levels for c in columns}
@@ -203,7 +204,11 @@ class FlipBook:
         codes = self.sampler.base.rows(start, stop)
         if stop - start > self.sampler.runner.executions_left:
             raise BudgetEndedError
-        cells = self.sampler.reading.cells(self.sampler.runner.run(codes))
+        answers = self.sampler.runner.run(codes)
+        if self.sampler.tables.suite is not None:
+            self.answers = np.concatenate([self.answers, answers])
+            self.sampler.tables.suite.add_singles((), codes, answers)
+        cells = self.sampler.reading.cells(answers)
         self.outputs = np.concatenate([self.outputs, cells])
         good = self.sampler.reading.labels.is_favourable(cells)
         schema = self.sampler.population.schema
@@ -295,10 +300,7 @@ class FlipBook:
         if len(codes) > runner.executions_left or runner.out_of_time:
             raise BudgetEndedError
         reading = self.sampler.reading
-        cells = np.concatenate([
-            reading.cells(runner.run(codes[first : first + runner.batch_size]))
-            for first in range(0, len(codes), runner.batch_size)
-        ])  # fmt: skip
+        cells = reading.cells(self._run(cell, places, rows.codes, row, codes))
         base = self.outputs[places[row]]
         failed = cells == FAILED
         cell.failed[places[row[failed]]] = True
@@ -314,6 +316,26 @@ class FlipBook:
         np.add.at(cell.hits, (sides, chosen[column[first_flip]]), 1)
         for position, changed in enumerate(cell.variants.assignments.columns):
             self._learn(changed, cell.variants.levels[chosen[column], position], good)
+
+    def _run(
+        self, cell: _Cell, places: Places, base: NDArray[Any], row: Places, codes: NDArray[Any]
+    ) -> Cells:
+        """The answers of variants, batch by batch; the suite gets them however that ends."""
+        runner, suite = self.sampler.runner, self.sampler.tables.suite
+        cells = np.full(len(codes), NOT_RUN, dtype=runner.labels.dtype)
+        first = 0
+        try:
+            while first < len(codes):
+                part = slice(first, first + runner.batch_size)
+                cells[part] = runner.run(codes[part])
+                first = part.stop
+        finally:
+            if suite is not None:
+                columns = cell.variants.assignments.columns
+                own = self.answers[places]
+                stream = f"search {self.sampler.reading.place}"
+                suite.add_variants(stream, columns, places, base, own, row, codes, cells)
+        return cells
 
 
 def _waves(end: int) -> Iterator[tuple[int, int]]:

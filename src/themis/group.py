@@ -91,7 +91,7 @@ def _apart(sampler: Sampler, variants: Variants) -> tuple[Source, list[dict[str,
     def own(first: int, last: int, active: NDArray[np.bool_]) -> Cells:
         chosen = np.flatnonzero(active)
         codes = np.concatenate([streams[group].rows(first, last) for group in chosen])
-        cells = sampler.reading.cells(sampler.runner.run(codes))
+        cells = sampler.run_singles(variants.assignments, codes)
         return cells.reshape(len(chosen), last - first).T
 
     return own, labels

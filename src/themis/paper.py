@@ -89,13 +89,16 @@ def algorithm_2_rows(
     mark_impossible(sampler.runner.schema, variants, rows, cells)
     each = np.arange(len(rows))
     own = variants.assignments.index_of(rows.codes)
-    tables.run_cells(variants, rows, cells, each, own)
-    for place in range(variants.width):
-        states = reading.row_states(reading.cells(cells), own, rows.tolerances)
-        alive = each[(states != FLIP) & (cells[:, place] == NOT_RUN)]
-        for first in range(0, len(alive), CELLS):
-            part = alive[first : first + CELLS]
-            tables.run_cells(variants, rows, cells, part, np.full(len(part), place))
+    try:
+        tables.run_cells(variants, rows, cells, each, own)
+        for place in range(variants.width):
+            states = reading.row_states(reading.cells(cells), own, rows.tolerances)
+            alive = each[(states != FLIP) & (cells[:, place] == NOT_RUN)]
+            for first in range(0, len(alive), CELLS):
+                part = alive[first : first + CELLS]
+                tables.run_cells(variants, rows, cells, part, np.full(len(part), place))
+    finally:
+        tables.note("paper", variants, rows, start, cells)
     return rows, reading.cells(cells)
 
 
@@ -150,7 +153,7 @@ def _paper_rate(
     while True:
         target = samples + rule.safe_steps(count, samples)
         for first, last in sampler.blocks(samples, target, 1):
-            cells = sampler.reading.cells(sampler.runner.run(stream.rows(first, last)))
+            cells = sampler.run_singles(variants.assignments, stream.rows(first, last))
             count += int(favourable_ends(sampler, cells, first, last)[0].sum())
             samples = last
         finished = samples == target

@@ -91,4 +91,5 @@ def _fresh(sampler: Sampler, columns: tuple[int, ...]) -> Sampler:
     own = Sampler(sampler.population, sampler.runner, sampler.seed, sampler.listen)
     own.base = BaseInputs(sampler.population, sampler.seed, branch=(PAPER_BRANCH, *columns))
     own.tables = Tables(own.base, own.runner)
+    own.tables.suite = sampler.tables.suite
     return own

@@ -6,9 +6,13 @@ import copy
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
+
+from numpy.typing import NDArray
 
 from themis.events import Listener, Progress, ignore
 from themis.inputs import Assignments
+from themis.outcomes import Cells
 from themis.populations import Population
 from themis.readings import Reading
 from themis.runner import Runner
@@ -68,6 +72,13 @@ class Sampler:
                 return
             yield start, start + rows
             start += rows
+
+    def run_singles(self, assignments: Assignments, codes: NDArray[Any]) -> Cells:
+        """Run inputs that are compared by groups and not one with another."""
+        answers = self.runner.run(codes)
+        if self.tables.suite is not None:
+            self.tables.suite.add_singles(assignments.columns, codes, answers)
+        return self.reading.cells(answers)
 
     def _rows(self, start: int, width: int) -> int:
         if self.block_rows is not None:

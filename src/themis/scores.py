@@ -77,6 +77,8 @@ class Scorer:
         if domain is not None and not (assignments.binned and (domain.cells == FAILED).any()):
             complete = all_variants(assignments)
             exact = exact_causal if measure == "causal" else exact_group
+            if self.sampler.tables.suite is not None:
+                self.sampler.tables.suite.add_domain(columns, domain.codes, domain.cells)
             return exact(self.sampler, domain, complete, settings, cost)
         if measure == "causal":
             return measure_causal(self.sampler, variants, settings)

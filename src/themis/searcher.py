@@ -135,6 +135,8 @@ class Searcher:
         if is_cheaper(self.scorer.whole, lattice, request.columns):
             domain = self.scorer.run_all()
             if domain is not None:
+                if sampler.tables.suite is not None:
+                    sampler.tables.suite.add_domain((), domain.codes, domain.cells)
                 exact = ExactDecider.of(sampler, domain, request)
                 return Search(sampler, request, settings, exact, lattice, "exact", None, listen)
         decider: Decider = GroupDecider(sampler, request, settings)

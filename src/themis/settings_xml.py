@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from themis.errors import ConfigError, Mistake, suggest
+from themis.toml_text import spell_key, spell_value
 from themis.xml_elements import Element, parse_xml
 
 MEASURES = {"causalDiscrimination": "causal", "groupDiscrimination": "group"}
@@ -74,7 +75,7 @@ class _Settings:
 
     def subject(self) -> Iterator[str]:
         command = _words(self._text(self._root, "command", "name the program"), self._found)
-        yield _HEAD.format(source=json.dumps(self._found.source), command=_toml(command))
+        yield _HEAD.format(source=json.dumps(self._found.source), command=spell_value(command))
         yield from _comments(self._root, {"command", "seed", "inputs", "tests"})
 
     def inputs(self) -> Iterator[str]:
@@ -102,12 +103,12 @@ class _Settings:
                 self._found.add(element, f"{name!r} has no <value>", "list its values")
             for value in sorted({each for each in values if values.count(each) > 1}):
                 self._found.add(element, f"{name!r} has {value!r} twice", "remove one")
-            yield f"{_key(name)} = {_toml(values)}"
+            yield f"{spell_key(name)} = {spell_value(values)}"
         elif kind == "continuousInt":
             low, high = (self._bound(element, end) for end in ("lowerbound", "upperbound"))
             if low > high:
                 self._found.add(element, f"{name!r} goes from {low} to {high}", "swap the bounds")
-            yield f"{_key(name)} = {{ min = {low}, max = {high} }}"
+            yield f"{spell_key(name)} = {{ min = {low}, max = {high} }}"
         elif kind:
             self._found.add(element, f"there is no type {kind!r}", suggest(kind, TYPES))
         yield from _comments(element, {"name", "type", "values", "bounds"})
@@ -213,7 +214,7 @@ def _searched(test: Element) -> list[str]:
 def _check_lines(keys: Mapping[str, Any], limit: float | None) -> Iterator[str]:
     yield "[[checks]]"
     for key, value in keys.items():
-        yield f"{key} = {_toml(value)}"
+        yield f"{key} = {spell_value(value)}"
     why = "" if limit is not None else "  # no threshold was given: choose your own"
     yield f"max_score = {DEFAULT_LIMIT if limit is None else limit!r}{why}\n"
 
@@ -224,13 +225,3 @@ def _comments(element: Element, known: set[str]) -> Iterator[str]:
         if child.name not in known:
             for line in child.source().splitlines():
                 yield f"# {''.join(each for each in line if each.isprintable())}"
-
-
-def _key(name: str) -> str:
-    plain = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
-    return name if plain else _toml(name)
-
-
-def _toml(value: Any) -> str:
-    """A value in TOML, which writes strings, lists and truth values as JSON does."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -20,6 +20,7 @@ from themis.readings import FLIP, Reading, Tolerances
 from themis.runner import Runner, RunnerBatch
 from themis.schema import Schema
 from themis.streams import VARIANTS, BaseInputs
+from themis.suites import Suite
 
 COLUMN_ROWS = 2_048  # from here on a column is a batch of its own
 STORE_LIMIT = 2**25  # bytes of outputs kept for other sets and later questions
@@ -148,6 +149,7 @@ class Tables:
     def __init__(self, base: BaseInputs, runner: Runner) -> None:
         self.base = base
         self.runner = runner
+        self.suite: Suite | None = None
         self._stored: dict[tuple[int, ...], _Stored] = {}
 
     @property
@@ -184,7 +186,10 @@ class Tables:
         cells = self.empty(len(rows), variants.width)
         if variants.complete and not self.runner.remembers:
             self._recall(variants, rows, start, cells)
-        self.complete(variants, rows, cells, reading, active=active, until_flip=until_flip)
+        try:
+            self.complete(variants, rows, cells, reading, active=active, until_flip=until_flip)
+        finally:
+            self.note("base", variants, rows, start, cells)
         if variants.complete and not self.runner.remembers:
             self._store(variants, start, cells)
         return rows, reading.cells(cells)
@@ -192,6 +197,16 @@ class Tables:
     def empty(self, rows: int, width: int) -> Cells:
         """A table in which nothing was run."""
         return np.full((rows, width), NOT_RUN, dtype=self.runner.labels.dtype, order="F")
+
+    def note(self, stream: str, variants: Variants, rows: Rows, start: int, cells: Cells) -> None:
+        """Write what is known of these rows into the suite, if one is wanted."""
+        if self.suite is not None:
+            columns = variants.assignments.columns
+
+            def inputs(row: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[Any]:
+                return rows.inputs(variants, row, column)
+
+            self.suite.add_table(stream, columns, start, rows.codes, cells, inputs)
 
     def complete(
         self,
