@@ -25,7 +25,7 @@ LAYERS: dict[str, str] = {
     # name: modules in order, without the leading "themis."
     "foundation": "_version errors events settings",
     "schema": "ranges characteristics _expressions _columns constraints schema",
-    "population": "inputs blocks populations streams",
+    "population": "inputs blocks populations reference streams",
     "statistics": "intervals estimation group_rules decisions lattice",
     "subjects": """
         outputs outcomes answer_labels worker subjects subjects.base subjects.functions
@@ -38,10 +38,14 @@ LAYERS: dict[str, str] = {
         subjects.loading
     """,
     "engine": """
-        cache_lock cache_file cache cache_contents failures recall runner readings tables sampling
+        cache_lock cache_file cache cache_contents failures recall runner readings tables trials
+        sampling
     """,
     "results": "results saved_results",
-    "scores": "harm witnesses causal group exact paper scores repeats",
+    "scores": """
+        harm witnesses shrinking conditions suggestions regions explanations causal group exact
+        paper scores repeats
+    """,
     "search": "flips search search_estimates exact_search paper_search searcher search_facts",
     "file": """
         xml_elements settings_xml toml_lines file_format file_complaints config starter

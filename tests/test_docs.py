@@ -485,7 +485,7 @@ def documented_fields() -> set[str]:
     return set(re.findall(r"^\| `([\w\[\].]+)` \|", section, re.MULTILINE))
 
 
-OPTIONAL = {"timing.notes", "timing.repeats"}  # fields that a run may have
+OPTIONAL = {"timing.notes", "timing.repeats", "timing.explaining"}  # that a run may have
 
 
 def real_fields() -> set[str]:

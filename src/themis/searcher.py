@@ -69,15 +69,14 @@ class Searcher:
         results: list[SearchResult] = []
         causal_border: Border | None = None
         for measure in measures:
-            before = self.sampler.runner.executions
+            before = self._spent()
             request = SearchRequest(measure, threshold, columns, size, 1 / len(measures))
             if settings.stopping == "paper":
                 results.append(paper_search(self.sampler, request, settings, prune=prune))
                 continue
             search = self._make(request, settings, causal_border, listen)
             result = self._estimated(search, search.run(), settings)
-            spent = self.sampler.runner.executions - before
-            results.append(replace(result, executions=spent))
+            results.append(replace(result, executions=self._spent() - before))
             if result.stopped == "interrupted":
                 break
             if measure == "causal":
@@ -86,6 +85,10 @@ class Searcher:
         if all(each.stopped == "done" for each in answer):
             self._answers[key] = answer
         return answer
+
+    def _spent(self) -> int:
+        """The executions so far, less those that only explain."""
+        return self.sampler.runner.executions - self.sampler.runner.explaining
 
     def plan(
         self, columns: tuple[int, ...], max_size: int | None, settings: Settings

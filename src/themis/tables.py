@@ -185,7 +185,7 @@ class Tables:
         if variants.complete and not self.runner.remembers:
             self._recall(variants, rows, start, cells)
         self.complete(variants, rows, cells, reading, active=active, until_flip=until_flip)
-        if variants.complete and not self.runner.remembers:
+        if variants.complete and not (self.runner.remembers or self.runner.explains):
             self._store(variants, start, cells)
         return rows, reading.cells(cells)
 
