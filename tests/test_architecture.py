@@ -102,6 +102,7 @@ PUBLIC = [
     "Output",
     "Progress",
     "Reals",
+    "Region",
     "RequestError",
     "Result",
     "Schema",

@@ -176,6 +176,34 @@ def test_a_pair_that_loses_the_favourable_decision_still_does_when_shrunk() -> N
     assert pair[0].tolist() == [0, 90, 24]  # not 49 points, where neither is accepted
 
 
+@pytest.mark.parametrize("distance", ["relational", "threshold"])
+def test_outputs_that_differ_by_degrees_never_come_nearer(distance: str) -> None:
+    tolerance = {"tolerance": 150} if distance == "threshold" else {}
+    limit = themis.Output(min=0, max=1_000, distance=distance, **tolerance)
+
+    def offer(person: dict[str, Any]) -> int:
+        gap = 300 if person["hours"] > 70 else 100
+        return int(500 + person["age"] - gap * (person["race"] == "purple"))
+
+    audit = themis.Audit(offer, SCHEMA, outputs=limit, seed=1)
+    codes = np.array([[[0, 1, 5, hours, 2, 3, 9], [1, 1, 5, hours, 2, 3, 9]] for hours in (10, 95)])
+    outputs = audit.runner.run(codes.reshape(4, -1)).reshape(2, 2)
+    shrunk = shrunk_one_by_one(audit, (0,), Pairs(codes, outputs))
+    hours = {"relational": [50, 71], "threshold": [10, 71]}  # 100 is no difference by threshold
+    assert shrunk.codes[:, 0, 3].tolist() == hours[distance]
+    assert (shrunk.codes[1, :, [1, 2, 4, 5]] == [[0, 0], [51, 51], [0, 0], [0, 0]]).all()
+
+
+def test_outputs_that_are_near_enough_make_no_witness_of_a_whole_domain() -> None:
+    schema = themis.Schema(a=range(2), b=range(4))
+    output = themis.Output(min=0, max=20, distance="threshold", tolerance=2)
+    audit = themis.Audit(
+        lambda p: p["b"] + p["a"] * (5 if p["b"] == 3 else 1), schema, outputs=output
+    )
+    (witness,) = audit.causal("a").witnesses
+    assert witness.inputs == ({"a": 1, "b": 3}, {"a": 0, "b": 3})
+
+
 # What it costs ----------------------------------------------------------------------------
 def test_a_domain_that_was_run_whole_is_explained_for_nothing() -> None:
     schema = themis.Schema(race=["green", "purple"], savings=range(100), sex=["f", "m"])
@@ -270,6 +298,7 @@ def test_an_interrupt_while_explaining_keeps_the_score(monkeypatch: pytest.Monke
     audit = themis.Audit(loan, SCHEMA, seed=1)
     with pytest.raises(KeyboardInterrupt):
         audit.causal("race")
+    audit = themis.Audit(loan, SCHEMA, seed=1)
     audit.sampler.keep_on_interrupt = True
     result = audit.score([["race"], ["sex"]], ["causal"])
     assert result.stopped == "interrupted"

@@ -22,7 +22,7 @@ from themis.regions import MOST_UNKNOWN, SeenRows, known_regions, sampled_region
 from themis.results import CausalScore, Group, GroupScore, Region
 from themis.sampling import Cost, Sampler
 from themis.settings import Settings
-from themis.tables import Rows, Variants
+from themis.tables import Rows, Variants, own_columns
 from themis.witnesses import FlipPool
 
 CHUNK = 2**18
@@ -87,6 +87,8 @@ def exact_causal(
         unknown = int((states == UNKNOWN).sum())
         if reading.graded:
             low, high = _expected_distance(domain, assignments, reading, cells)
+            own = own_columns(variants, rows)
+            states = reading.row_states(cells, own, np.zeros(len(cells)))  # at least a little
         else:
             low = float(weights[states == FLIP].sum())
             high = low + float(weights[states == UNKNOWN].sum())
