@@ -176,6 +176,20 @@ def test_a_pair_that_loses_the_favourable_decision_still_does_when_shrunk() -> N
     assert pair[0].tolist() == [0, 90, 24]  # not 49 points, where neither is accepted
 
 
+def test_whoever_is_favoured_stays_so() -> None:
+    schema = themis.Schema(sex=["f", "m"], age=themis.Integers(18, 77), other=range(1_000))
+
+    def decide(person: dict[str, Any]) -> bool:  # young women lose, older ones win
+        return (person["sex"] == "f") == (person["age"] >= 48)
+
+    witnesses = themis.Audit(decide, schema, seed=1).causal("sex").witnesses
+    first, second = witnesses[:2]
+    assert [each.inputs[0] for each in (first, second)] == [
+        {"sex": "m", "age": 47, "other": 499},
+        {"sex": "f", "age": 48, "other": 499},
+    ]
+
+
 @pytest.mark.parametrize("distance", ["relational", "threshold"])
 def test_outputs_that_differ_by_degrees_never_come_nearer(distance: str) -> None:
     tolerance = {"tolerance": 150} if distance == "threshold" else {}

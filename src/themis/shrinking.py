@@ -116,13 +116,15 @@ class _Shrinker:
         return self.sampler.reading.cells(cells).reshape(-1, 2)
 
     def _flip(self, before: NDArray[Any], now: NDArray[Any]) -> NDArray[np.bool_]:
-        """Which pairs differ as much as before, and in the favourable output if they did."""
+        """Which pairs differ as much as before, and favour the same of the two if they did."""
         reading = self.sampler.reading
         apart = reading.distances(now[:, 0], now[:, 1])
         enough = (apart > 0) & (apart >= reading.distances(before[:, 0], before[:, 1]))
-        ranks = reading.ranks()
-        alike = [ranks[both[:, 0]] == ranks[both[:, 1]] for both in (before, np.maximum(now, 0))]
-        return np.asarray(enough & (alike[0] | ~alike[1]))
+        ranks = reading.ranks().astype(float)
+        was, favours = (
+            np.sign(ranks[both[:, 0]] - ranks[both[:, 1]]) for both in (before, np.maximum(now, 0))
+        )
+        return np.asarray(enough & ((was == 0) | (was == favours)))
 
     def _occur(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
         """Which inputs are valid and made of values that occur."""
