@@ -25,7 +25,7 @@ LAYERS: dict[str, str] = {
     # name: modules in order, without the leading "themis."
     "foundation": "_version errors events settings row_files steps toml_text",
     "schema": "ranges characteristics _expressions _columns constraints schema",
-    "population": "inputs blocks populations streams rows row_values",
+    "population": "inputs blocks populations reference streams rows row_values",
     "statistics": "intervals estimation group_rules decisions lattice",
     "subjects": """
         outputs outcomes answer_labels worker subjects subjects.base subjects.functions
@@ -39,12 +39,12 @@ LAYERS: dict[str, str] = {
     """,
     "engine": """
         cache_lock cache_file cache cache_contents failures recall runner suite_files suites
-        readings tables sampling known
+        readings tables trials sampling known
     """,
     "results": "results saved_results replay_results saved_tests",
     "scores": """
-        harm witnesses causal group row_codes within people_runs generated apparent exact paper
-        scores repeats
+        harm witnesses shrinking conditions suggestions regions explanations causal group row_codes
+        within people_runs generated apparent exact paper scores repeats
     """,
     "search": "flips search search_estimates exact_search paper_search searcher search_facts",
     "file": """
@@ -114,6 +114,7 @@ PUBLIC = [
     "Output",
     "Progress",
     "Reals",
+    "Region",
     "Replay",
     "ReplayedSet",
     "ReplayedTest",

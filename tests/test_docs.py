@@ -490,6 +490,7 @@ def documented_fields() -> set[str]:
 OPTIONAL = {  # fields that a run may have
     "timing.notes",
     "timing.repeats",
+    "timing.explaining",
     "data.reasons[].examples[].line",
 }
 

@@ -464,6 +464,8 @@ class Audit:
         }
         if self.runner.repeats:
             timing["repeats"] = self.runner.repeats
+        if self.runner.explaining:
+            timing["explaining"] = self.runner.explaining
         remarks = [*self._cache_notes, *([] if interrupted else slow_start(self.runner))]
         if remarks:
             timing["notes"] = remarks

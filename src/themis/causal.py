@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.estimation import Interval, ProportionRule, anytime_interval
+from themis.explanations import explained
 from themis.harm import WIDTH_LIMIT, HarmTally
 from themis.intervals import normal_quantile
 from themis.outcomes import Cells
 from themis.readings import CONSTANT, FLIP, UNKNOWN
-from themis.results import CausalScore
+from themis.regions import SeenRows, known_regions, sampled_regions
+from themis.results import CausalScore, Region
 from themis.sampling import Cost, Sampler, ended_early
 from themis.settings import Settings
 from themis.streams import PERMUTATION_LIMIT, ShuffledInputs
@@ -51,7 +53,10 @@ def measure_causal(sampler: Sampler, variants: Variants, settings: Settings) -> 
         if not sampler.keep_on_interrupt:
             raise
         stopped = "interrupted"
-    return rows.score(rule, settings, stopped, cost, contexts)
+    score = rows.score(rule, settings, stopped, cost, contexts)
+    return explained(
+        score, rows.pool, sampler, lambda: rows.regions(source, settings.confidence, contexts)
+    )
 
 
 class _CausalRows:
@@ -66,6 +71,7 @@ class _CausalRows:
         self.first_look = first_look
         self.count = self.flips = self.unknown = 0
         self.pool = FlipPool(sampler.runner.schema, sampler.reading)
+        self.seen = SeenRows()
         fits = variants.complete and HarmTally.fits(variants.assignments, sampler.reading)
         self.tally = HarmTally(variants.assignments, sampler.reading) if fits else None
 
@@ -89,16 +95,41 @@ class _CausalRows:
                 return
 
     def _take(self, rows: Rows, cells: Cells, *, whole: bool) -> None:
-        reading = self.sampler.reading
-        own = own_columns(self.variants, rows) if reading.graded else None
-        states = reading.row_states(cells, own, rows.tolerances)
-        if not self.variants.complete:
-            states[states == CONSTANT] = UNKNOWN  # an assignment that was not tried may flip it
+        states = self._states(rows, cells)
+        self.seen.add(rows.codes, states)
         self.flips += int((states == FLIP).sum())
         self.unknown += int((states == UNKNOWN).sum())
         self.pool.add_table(self.variants, rows, cells, states)
         if whole and self.tally is not None and self.count < TALLIED_ROWS:
             self.tally.add(cells)
+
+    def _states(self, rows: Rows, cells: Cells) -> NDArray[np.int8]:
+        reading = self.sampler.reading
+        own = own_columns(self.variants, rows) if reading.graded else None
+        states = reading.row_states(cells, own, rows.tolerances)
+        if not self.variants.complete:
+            states[states == CONSTANT] = UNKNOWN  # an assignment that was not tried may flip it
+        return states
+
+    def regions(
+        self, source: Source, confidence: float, contexts: int | None
+    ) -> tuple[Region, ...]:
+        """Where the flips live, as far as the rows show it."""
+        schema, columns = self.sampler.runner.schema, self.variants.assignments.columns
+        if self.seen.count == contexts and not self.unknown:
+            codes, flips = self.seen.table()
+            weights, order = np.ones(len(flips)), np.arange(len(flips))
+            return known_regions(codes, flips, weights, schema, columns, confidence, order=order)
+
+        def run(start: int, stop: int) -> tuple[NDArray[Any], NDArray[np.int8]]:
+            rows, cells = source(start, stop, True)
+            return rows.codes, self._states(rows, cells)
+
+        limit = sys.maxsize if contexts is None else contexts
+        self.seen.look_further(self.sampler.runner, run, width=self.variants.width, limit=limit)
+        fresh = None if contexts is not None else self.sampler.unseen(self.seen.count)
+        finite = contexts is not None
+        return sampled_regions(self.seen, schema, columns, confidence, fresh=fresh, finite=finite)
 
     def is_known(self, rule: ProportionRule, settings: Settings) -> bool:
         """Whether the score is known to ± error at this look."""

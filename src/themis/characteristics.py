@@ -50,6 +50,11 @@ class Characteristic(ABC):
         """Whether all values are truth values."""
         return False
 
+    @property
+    def ordered(self) -> bool:
+        """Whether a larger code is a larger number: "at least" and "between" mean something."""
+        return self.numeric
+
     @abstractmethod
     def decode(self, codes: Codes) -> NDArray[Any]:
         """The values of these codes, as one array."""
@@ -201,6 +206,10 @@ class Values(Characteristic):
     @cached_property
     def numeric(self) -> bool:
         return all(is_number(value) for value in self.values)
+
+    @cached_property
+    def ordered(self) -> bool:
+        return self.numeric and bool((np.diff(self._table) > 0).all())
 
     @cached_property
     def boolean(self) -> bool:

@@ -33,6 +33,7 @@ from themis.display_words import (
     output_name,
     percent,
     rate_text,
+    region_sentence,
     set_phrase,
     visible,
 )
@@ -65,7 +66,8 @@ def _causal_details(score: CausalScore) -> Group:
     shown = f"≥ {score.low:.3f}" if score.lower_bound else f"{score.score:.3f}"
     bar = IntervalBar(score.low, score.high, end, "red" if score.low > 0 else "green")
     axis.add_row(f"causal score {shown}", " 0 %", bar, f"{100 * end:.0f} %")
-    return Group(axis, Sentence(method(score), DIM), *_harm(score))
+    where = (Sentence(region_sentence(region)) for region in score.regions)
+    return Group(axis, Sentence(method(score), DIM), *_harm(score), *where)
 
 
 def _harm(score: CausalScore) -> Iterator[RenderableType]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from themis.results import CausalScore, Group, GroupScore, Score, Witness
+from themis.results import CausalScore, Group, GroupScore, Region, Score, Witness
 
 EXACT = "exact: every input was run"
 EXACT_ROWS = "exact: every row was run"
@@ -280,6 +280,28 @@ def masked(causal: CausalScore, group: GroupScore) -> str | None:
         f"the groups' rates hide this: they are at most {points(group.high)} apart, yet {name} "
         f"decides for at least {percent(causal.low)} of people. Losses and gains cancel out"
     )
+
+
+def region_sentence(region: Region) -> str:
+    """Where many of the changed decisions are: how many, among how few people."""
+    place = " and ".join(visible(each) for each in region.conditions)
+    return (
+        f"where {place}: {percent(region.coverage)} of the changes{_between(region)} "
+        f"among {percent(region.share)} of people, {_times(region.lift)} their share"
+    )
+
+
+def _between(region: Region) -> str:
+    low, high = region.coverage_low, region.coverage_high
+    if low == high:
+        return ""
+    if high == 1:
+        return f" (at least {percent(low)})"
+    return f" (between {percent(low)} and {percent(high)})"
+
+
+def _times(lift: float) -> str:
+    return f"{lift:.1f} times" if lift < 10 else f"{lift:,.0f} times"
 
 
 def impact(score: GroupScore) -> str | None:

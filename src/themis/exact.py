@@ -12,15 +12,17 @@ from numpy.typing import NDArray
 from themis.answer_labels import NumberPart
 from themis.causal import causal_score, context_keys
 from themis.estimation import Interval
+from themis.explanations import explained
 from themis.group import group_score
 from themis.harm import HarmTally
 from themis.inputs import Assignments
 from themis.outcomes import FAILED, NO_COUNTERFACTUAL, NOT_RUN, Cells
 from themis.readings import FLIP, UNKNOWN, Reading, row_states
-from themis.results import CausalScore, Group, GroupScore
+from themis.regions import MOST_UNKNOWN, SeenRows, known_regions, sampled_regions
+from themis.results import CausalScore, Group, GroupScore, Region
 from themis.sampling import Cost, Sampler
 from themis.settings import Settings
-from themis.tables import Rows, Variants
+from themis.tables import Rows, Variants, own_columns
 from themis.witnesses import FlipPool
 
 CHUNK = 2**18
@@ -83,13 +85,15 @@ def exact_causal(
     if assignments.binned:
         low = high = _binned_score(domain, assignments, reading)
         unknown = 0
-        _read_rows(sampler, variants, pool, tally)
+        seen = _read_rows(sampler, variants, pool, tally)
     else:
         rows, cells, weights = _dense(domain, assignments, reading)
         states = row_states(cells)
         unknown = int((states == UNKNOWN).sum())
         if reading.graded:
             low, high = _expected_distance(domain, assignments, reading, cells)
+            own = own_columns(variants, rows)
+            states = reading.row_states(cells, own, np.zeros(len(cells)))  # at least a little
         else:
             low = float(weights[states == FLIP].sum())
             high = low + float(weights[states == UNKNOWN].sum())
@@ -97,8 +101,26 @@ def exact_causal(
         pool.add_table(variants, rows.take(shuffled), cells[shuffled], states[shuffled])
         if tally is not None:
             tally.add(cells, weights)
+
+    def regions() -> tuple[Region, ...]:
+        schema, columns = assignments.schema, assignments.columns
+        if assignments.binned:
+            return sampled_regions(seen, schema, columns, settings.confidence)
+        known = np.flatnonzero(states != UNKNOWN)
+        if reading.graded or unknown > MOST_UNKNOWN * (states == FLIP).sum():
+            return ()  # of degrees, none that counts everyone who is affected alike is the answer
+        return known_regions(
+            rows.take(known).codes,
+            states[known] == FLIP,
+            weights[known],
+            schema,
+            columns,
+            settings.confidence,
+            order=np.random.default_rng(sampler.seed).permutation(len(known)),
+        )
+
     low, high = round(low, 12), round(high, 12)  # weights that add up to 1 but for rounding
-    return causal_score(
+    score = causal_score(
         Interval(low, low, high),
         against=assignments.names,
         settings=settings,
@@ -111,6 +133,7 @@ def exact_causal(
         unknown=unknown,
         **reading.details(),
     )
+    return explained(score, pool, sampler, regions, known=sampler.runner.remembers)
 
 
 def _expected_distance(
@@ -244,11 +267,15 @@ def _shown_labels(
 
 def _read_rows(
     sampler: Sampler, variants: Variants, pool: FlipPool, tally: HarmTally | None
-) -> None:
+) -> SeenRows:
     """People and harm of a binned set, from rows whose outputs are all known by now."""
+    seen = SeenRows()
     if not sampler.runner.remembers:
-        return
+        return seen
     rows, cells = sampler.tables.fill(variants, 0, FREE_ROWS, reading=sampler.reading)
-    pool.add_table(variants, rows, cells, row_states(cells))
+    states = row_states(cells)
+    seen.add(rows.codes, states)
+    pool.add_table(variants, rows, cells, states)
     if tally is not None:
         tally.add(cells)
+    return seen

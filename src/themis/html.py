@@ -22,6 +22,7 @@ from themis.display_words import (
     method,
     percent,
     rate_text,
+    region_sentence,
     visible,
 )
 from themis.results import CausalScore, Group, GroupScore, Result, Score, SearchResult, Witness
@@ -97,6 +98,8 @@ def _causal_parts(score: CausalScore) -> Iterator[str]:
             f"{label(harm.change_from)} → {label(harm.change_to)}: {percent(harm.lost)} lose the "
             f"favourable decision, {percent(harm.gained)} gain it"
         )
+    for region in score.regions:
+        yield _line(region_sentence(region))
     for witness in score.witnesses[:WITNESSES]:
         yield _witness(witness, score.output or "decision")
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaincc, betaln, gammaln, ndtri, xlog1py, xlogy
+from scipy.special import betaincc, betaincinv, betaln, gammaln, ndtri, xlog1py, xlogy
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -88,6 +88,14 @@ def mixture_bounds_without_replacement(
     likeliest = np.clip(np.floor((size + 1.0) * observed), least, most)
     low = _bisect_integers(excluded, likeliest, least - 1.0)
     return low / size, _bisect_integers(excluded, likeliest, most + 1.0) / size
+
+
+def clopper_pearson(successes: int, trials: int, alpha: float) -> tuple[float, float]:
+    """Ends (low, high) for a proportion after a fixed n: both hold with at least 1 − alpha."""
+    low = betaincinv(successes, trials - successes + 1, alpha / 2) if successes else 0.0
+    rest = trials - successes
+    high = betaincinv(successes + 1, rest, 1.0 - alpha / 2) if rest else 1.0
+    return float(low), float(high)
 
 
 def bet_fractions(error: float) -> tuple[float, ...]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from themis.answer_labels import AnswerLabels
 from themis.characteristics import Codes
 from themis.failures import FailureLog, TooManyFailuresError, number_answers
-from themis.outcomes import NOT_RUN, Cells, Labels
+from themis.outcomes import FAILED, NOT_RUN, Cells, Labels
 from themis.recall import Recall
 from themis.schema import Schema
 from themis.subjects.base import Answers, Batch, Subject
@@ -69,6 +70,8 @@ class Runner:
         self.asked = 0  # executions, and decisions that a cache file held instead
         self.cache_hits = 0
         self.repeats = 0  # executions that were made again on purpose, and are not counted above
+        self.explaining = 0  # those of the executions that explained a score
+        self.explains = False  # whether what is run now explains a score
         self.failures = FailureLog()
         self._seconds = 0.0
         size = getattr(subject, "batch_size", FIXED_BATCHES.get(subject.kind, BATCH))
@@ -130,6 +133,27 @@ class Runner:
         """Whether more executions failed than allowed."""
         return self.failures.total > self.max_failures * self.asked
 
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Within, executions explain a score instead of measuring it, and are counted as such.
+
+        A failure is then no failure of the measurement: it is neither logged nor remembered.
+        """
+        before = self.executions
+        self.explains = True
+        try:
+            yield
+        finally:
+            self.explains = False
+            self.explaining += self.executions - before
+
+    def known(self, codes: NDArray[Any]) -> Cells:
+        """The label numbers of inputs that are remembered, NOT_RUN for all others."""
+        if not self.remembers:
+            return np.full(len(codes), NOT_RUN, dtype=self.labels.dtype)
+        cells: Cells = self._memory[self.keys(codes)]
+        return cells
+
     def load(self, codes: NDArray[Any]) -> RunnerBatch:
         """A batch of inputs whose columns can be overwritten between runs."""
         if self.remembers:
@@ -187,6 +211,8 @@ class Runner:
         return answers
 
     def _log(self, cells: Cells, answers: Answers, input_at: Callable[[int], NDArray[Any]]) -> None:
+        if self.explains:
+            return
         any_failed = self.failures.add(cells, answers, self.schema, input_at, self.labels.explain)
         if any_failed and self.fails_too_often and self.failures.total >= EARLY_FAILURES:
             raise TooManyFailuresError(self.failure_message())
@@ -293,5 +319,7 @@ class _RememberedBatch:
             new = missing[np.sort(first_of_each)]
             memory[self._keys[new]] = runner.perform(self._codes[new])
             cells[missing] = memory[self._keys[missing]]
+            if runner.explains:
+                memory[self._keys[new[memory[self._keys[new]] == FAILED]]] = NOT_RUN
         runner.cache_hits += len(cells) - (len(new) if len(missing) else 0)
         return cells

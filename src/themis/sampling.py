@@ -19,6 +19,7 @@ from themis.runner import Runner
 from themis.settings import Settings
 from themis.streams import CHUNK, BaseInputs
 from themis.tables import Tables
+from themis.trials import Trials
 
 CELLS = 2**19  # outputs held at once: memory stays flat
 
@@ -42,11 +43,13 @@ class Sampler:
     block_rows: int | None = None  # a fixed size for blocks, instead of one that fits the subject
     base: BaseInputs = field(init=False)
     tables: Tables = field(init=False)
+    trials: Trials = field(init=False)
 
     def __post_init__(self) -> None:
         self.base = BaseInputs(self.population, self.seed)
         self.tables = Tables(self.base, self.runner)
         self.reading = Reading(self.runner.labels)
+        self.trials = Trials(self.runner)
 
     def reading_as(self, reading: Reading) -> Sampler:
         """The same run, seen through another output."""
@@ -57,6 +60,16 @@ class Sampler:
     def assignments(self, columns: tuple[int, ...]) -> Assignments:
         """The assignments of a set of columns."""
         return Assignments(self.population.schema, columns)
+
+    def unseen(self, start: int) -> NDArray[Any] | None:
+        """Base inputs from a row on that were drawn with those before it; None if there are few.
+
+        Nothing is run on them: they tell how many people there are of a kind.
+        """
+        drawn_apart = any(block.size is None for block in self.population.blocks)
+        if drawn_apart or start > CHUNK // 2:
+            return None
+        return self.base.rows(start, CHUNK)
 
     def blocks(self, start: int, stop: int, width: int) -> Iterator[tuple[int, int]]:
         """Cut rows start..stop into blocks; ends early when the budget does.

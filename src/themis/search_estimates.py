@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from themis.causal import causal_score
 from themis.estimation import ProportionRule, anytime_interval
+from themis.explanations import explained
 from themis.flips import BudgetEndedError, FlipBook
 from themis.harm import WIDTH_LIMIT, HarmTally
 from themis.inputs import Assignments
 from themis.lattice import members
 from themis.readings import FLIP, UNKNOWN
+from themis.regions import SeenRows, sampled_regions
 from themis.results import CausalScore
 from themis.sampling import Cost, Sampler
 from themis.settings import Settings
@@ -31,10 +33,12 @@ def estimate_found(
     assignments = Assignments(sampler.population.schema, columns)
     rule = ProportionRule(settings.confidence, settings.error)
     flips = unknown = count = 0
+    seen = SeenRows()
     stopped = "budget"
     try:
         for target in rule.looks():
             states = book.states(mask, count, target)
+            seen.add(sampler.base.rows(count, target), states)
             flips += int((states == FLIP).sum())
             unknown += int((states == UNKNOWN).sum())
             count = target
@@ -60,11 +64,18 @@ def estimate_found(
     first, second, outputs = book.pairs(mask, POOL)
     if len(first):
         pool.add_pairs(first, second, outputs)
-    return causal_score(
+    score = causal_score(
         interval, against=assignments.names, settings=settings, stopped=stopped, cost=cost,
         samples=count, unknown=unknown, lower_bound=unknown > 0 and not book.is_exhaustive(mask),
         pool=pool, tally=tally, notes=(), **sampler.reading.details(),
     )  # fmt: skip
+    schema, fresh = sampler.population.schema, sampler.unseen(count)
+    return explained(
+        score,
+        pool,
+        sampler,
+        lambda: sampled_regions(seen, schema, columns, settings.confidence, fresh=fresh),
+    )
 
 
 def _tally(sampler: Sampler, assignments: Assignments, most: int) -> HarmTally | None:

@@ -69,7 +69,7 @@ class Searcher:
         results: list[SearchResult] = []
         causal_border: Border | None = None
         for measure in measures:
-            before = self.sampler.runner.executions
+            before = self._spent()
             request = SearchRequest(measure, threshold, columns, size, 1 / len(measures))
             if settings.stopping == "paper":
                 printed = paper_search(self.sampler, request, settings, prune=prune)
@@ -77,8 +77,8 @@ class Searcher:
                 continue
             search = self._make(request, settings, causal_border, listen)
             result = self._estimated(search, search.run(), settings)
-            spent = self.sampler.runner.executions - before
-            results.append(self._of_whom(replace(result, executions=spent)))
+            found = replace(result, executions=self._spent() - before)
+            results.append(self._of_whom(found))
             if result.stopped == "interrupted":
                 break
             if measure == "causal":
@@ -94,6 +94,10 @@ class Searcher:
             return result
         scores = tuple(replace(score, population="profile") for score in result.minimal_sets)
         return replace(result, minimal_sets=scores)
+
+    def _spent(self) -> int:
+        """The executions so far, less those that only explain."""
+        return self.sampler.runner.executions - self.sampler.runner.explaining
 
     def plan(
         self, columns: tuple[int, ...], max_size: int | None, settings: Settings

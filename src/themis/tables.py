@@ -190,7 +190,7 @@ class Tables:
             self.complete(variants, rows, cells, reading, active=active, until_flip=until_flip)
         finally:
             self.note("base", variants, rows, start, cells)
-        if variants.complete and not self.runner.remembers:
+        if variants.complete and not (self.runner.remembers or self.runner.explains):
             self._store(variants, start, cells)
         return rows, reading.cells(cells)
 

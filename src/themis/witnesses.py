@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +17,24 @@ from themis.tables import Rows, Variants, own_columns
 
 POOL = 512  # flips looked at; the chosen witnesses are the most different of them
 SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs of inputs and the numbers of their two outputs."""
+
+    codes: NDArray[Any]  # pairs × 2 × characteristics
+    outputs: NDArray[Any]  # pairs × 2
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __iter__(self) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+        return zip(self.codes, self.outputs, strict=True)
+
+    def take(self, places: slice | NDArray[np.int64] | Sequence[int]) -> Pairs:
+        """Only these pairs."""
+        return Pairs(self.codes[places], self.outputs[places])
 
 
 @dataclass
@@ -53,26 +72,28 @@ class FlipPool:
         self._count += len(first)
 
     def choose(self, count: int = SHOWN) -> tuple[Witness, ...]:
-        """The most different pairs: other changes first, then other people."""
+        """The most different pairs as witnesses: other changes first, then other people."""
+        return self.witnesses(self.most_different(count))
+
+    def most_different(self, count: int) -> Pairs:
+        """So many pairs, each as far as possible from those before it."""
         if not self._count:
-            return ()
+            none = np.empty((0, 2, len(self.schema)), self.schema.dtype)
+            return Pairs(none, np.empty((0, 2), np.int8))
         first, second = np.concatenate(self._first), np.concatenate(self._second)
-        outputs = np.concatenate(self._outputs)
-        labels = self.reading.labels.labels
-        good = self.reading.ranks()
+        chosen = _most_different(first, second, count)
+        codes = np.stack([first[chosen], second[chosen]], axis=1)
+        return Pairs(codes, np.concatenate(self._outputs)[chosen])
+
+    def witnesses(self, pairs: Pairs) -> tuple[Witness, ...]:
+        """The pairs in plain values, the favoured input first."""
+        labels, good = self.reading.labels.labels, self.reading.ranks()
         witnesses = []
-        for place in _most_different(first, second, count):
-            order = (0, 1) if good[outputs[place, 0]] >= good[outputs[place, 1]] else (1, 0)
-            pair = (first[place], second[place])
-            witnesses.append(
-                Witness(
-                    inputs=(
-                        self.schema.decode_row(pair[order[0]]),
-                        self.schema.decode_row(pair[order[1]]),
-                    ),
-                    outputs=(labels[outputs[place, order[0]]], labels[outputs[place, order[1]]]),
-                )
-            )
+        for codes, outputs in pairs:
+            order = (0, 1) if good[outputs[0]] >= good[outputs[1]] else (1, 0)
+            first, second = (self.schema.decode_row(codes[place]) for place in order)
+            shown = (labels[outputs[order[0]]], labels[outputs[order[1]]])
+            witnesses.append(Witness(inputs=(first, second), outputs=shown))
         return tuple(witnesses)
 
 
