@@ -200,7 +200,7 @@ class Tables:
 
     def note(self, stream: str, variants: Variants, rows: Rows, start: int, cells: Cells) -> None:
         """Write what is known of these rows into the suite, if one is wanted."""
-        if self.suite is not None:
+        if self.suite is not None and not self.runner.explains:
             columns = variants.assignments.columns
 
             def inputs(row: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[Any]:
