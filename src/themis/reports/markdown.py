@@ -18,7 +18,9 @@ from themis.display_words import headline, impact, percent, visible
 from themis.results import CausalScore, CheckResult, GroupScore, Result, Score, Witness
 from themis.search_facts import how_it_ended
 
-ROWS = 40  # of a table; a comment may have 65,536 characters
+LIMIT = 65_000  # characters; GitHub takes 65,536
+ROWS = 40  # of a table
+LONGEST = 80  # characters of one value
 WITNESSES = 2  # pairs of people for each score
 PEOPLE = 20  # characteristics of a person
 TELLING = 10  # scores whose people are shown
@@ -30,11 +32,21 @@ _LEADING = re.compile(r"^(?=(?:[-+=]|\d+[.)])(?:\s|$)).")  # would begin a list 
 
 
 def render_markdown(result: Result) -> str:
-    """The verdict, a table, the people it happens to, and what it cost."""
+    """The verdict, a table, the people it happens to, and what it cost; at most LIMIT characters."""
     parts = ["## Themis", *_verdict(result), *_tables(result), *_cautions(result)]
     parts += [each for score in _worst(result) for each in _people(score)]
-    parts.append(f"<sub>{escape(_certainty(result))} {escape(cost_text(result))}</sub>")
-    return "\n\n".join(parts) + "\n"
+    cost = f"<sub>{escape(_certainty(result))} {escape(cost_text(result))}</sub>"
+    return "\n\n".join([*_fitting(parts, LIMIT - len(cost) - 100), cost]) + "\n"
+
+
+def _fitting(parts: list[str], room: int) -> Iterator[str]:
+    """The parts that fit; that some don't is said."""
+    for place, part in enumerate(parts):
+        room -= len(part) + 2
+        if room < 0:
+            yield f"… {len(parts) - place:,} more parts are in the saved result"
+            return
+        yield part
 
 
 def escape(text: str) -> str:
@@ -146,14 +158,15 @@ def _pair(witness: Witness) -> str:
     ]
     hidden = len(names) - PEOPLE
     rows += [f"| + {hidden} more | = | = |"] if hidden > 0 else []
-    outputs = " | ".join(f"**{escape(visible(each))}**" for each in witness.outputs)
+    outputs = " | ".join(_bold(each, True) for each in witness.outputs)
     head = ["| | one | the other |", "| --- | --- | --- |"]
     return "\n".join([*head, *rows, f"| **decision** | {outputs} |"])
 
 
 def _bold(value: object, changed: bool) -> str:
-    text = escape(visible(value))
-    return f"**{text}**" if changed else text
+    text = visible(value)
+    shown = escape(text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…")
+    return f"**{shown}**" if changed else shown
 
 
 def _certainty(result: Result) -> str:

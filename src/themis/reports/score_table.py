@@ -68,9 +68,17 @@ def render_parquet(result: Result) -> bytes:
         raise RequestError([mistake]) from None
     kinds = {str: pa.string(), float: pa.float64(), int: pa.int64(), bool: pa.bool_()}
     schema = pa.schema([(name, kinds[kind]) for name, kind in COLUMNS.items()])
+    rows = [{name: _encodable(each) for name, each in row.items()} for row in score_rows(result)]
     sink = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(score_rows(result), schema), sink)
+    pq.write_table(pa.Table.from_pylist(rows, schema), sink)
     return sink.getvalue()
+
+
+def _encodable(value: Any) -> Any:
+    """The value; half of a character, which UTF-8 can't hold, is spelled out."""
+    if not isinstance(value, str):
+        return value
+    return value.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _row(score: Score, result: Result) -> dict[str, Any]:
