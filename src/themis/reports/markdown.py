@@ -32,7 +32,7 @@ _LEADING = re.compile(r"^(?=(?:[-+=]|\d+[.)])(?:\s|$)).")  # would begin a list 
 
 
 def render_markdown(result: Result) -> str:
-    """The verdict, a table, the people it happens to, and what it cost; at most LIMIT characters."""
+    """The verdict, a table, the people it happens to, and the cost; at most LIMIT characters."""
     parts = ["## Themis", *_verdict(result), *_tables(result), *_cautions(result)]
     parts += [each for score in _worst(result) for each in _people(score)]
     cost = f"<sub>{escape(_certainty(result))} {escape(cost_text(result))}</sub>"
