@@ -93,6 +93,16 @@ def test_only_exactly_this_finding_is_accepted(other: Acceptance) -> None:
     assert judged(0.1, accepting(other)).verdict == "violated"
 
 
+def test_acceptance_is_for_one_output_and_without_a_name_for_the_first() -> None:
+    accepted = Acceptances((acceptance(), acceptance("sex", output="limit")), TODAY, "decision")
+    assert judged(0.1, accepted, output="decision").verdict == "accepted"
+    assert judged(0.1, accepted, output="limit").verdict == "violated"
+    sex = replace(SCORE, against=("sex",), output="limit")
+    assert judge_score(check(0.1, "sex"), sex, 0.99, accepted).verdict == "accepted"
+    other = replace(sex, output="decision")
+    assert judge_score(check(0.1, "sex"), other, 0.99, accepted).verdict == "violated"
+
+
 def test_acceptance_counts_up_to_its_last_day() -> None:
     for until, verdict in ((TODAY, "accepted"), (date(2026, 6, 14), "violated")):
         answer = judged(0.1, accepting(acceptance(until=until)))
@@ -233,6 +243,7 @@ def test_acceptance_is_read_as_it_is_meant(project: Project) -> None:
         ({"against": '["race", "race"]'}, "14: accepted[1].against: 'race' stands there twice"),
         ({"max_score": "1.5"}, "17: accepted[1].max_score: must be at most 1, got 1.5"),
         ({"measure": '"causl"'}, "17: accepted[1].measure: must be 'causal' or 'group'"),
+        ({"output": '"limit"'}, "17: accepted[1].output: there is no output 'limit'; declare it"),
         ({"untill": "1"}, "17: accepted[1].untill: there is no such key; did you mean 'until'?"),
     ],
 )

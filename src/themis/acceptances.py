@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
-from themis.results import Accepted, CheckResult, Measure
+from themis.results import Accepted, CheckResult, Measure, Score, SearchResult
 
 Cover = Literal["yes", "no", "unclear"]
 
@@ -22,12 +22,14 @@ class Acceptance:
     until: date
     max_score: float | None = None  # None: whatever the score
     line: int | None = None
+    output: str | None = None  # which of several; None: the first
 
     @property
     def name(self) -> str:
         """The acceptance in words."""
         limit = "" if self.max_score is None else f" up to {self.max_score:g}"
-        return f"{self.measure} {','.join(self.against)}{limit}"
+        of = "" if self.output is None else f" of {self.output}"
+        return f"{self.measure} {','.join(self.against)}{of}{limit}"
 
     def covers(self, low: float | None, high: float | None) -> Cover:
         """Whether a score within these ends is accepted."""
@@ -48,21 +50,27 @@ class Acceptances:
 
     all: tuple[Acceptance, ...] = ()
     today: date = date.min
+    first_output: str | None = None  # the one that is meant where none is named
 
-    def counting(self, measure: Measure, against: tuple[str, ...] | None) -> Acceptance | None:
-        """The acceptance of exactly this set, if it still counts."""
-        found = self._of(measure, against)
+    def counting(self, part: Score | SearchResult, against: tuple[str, ...]) -> Acceptance | None:
+        """The acceptance of exactly this set, as a score or a search sees it, if it counts."""
+        found = self._of(part, against)
         return found if found is not None and found.until >= self.today else None
 
-    def ended(self, measure: Measure, sets: Iterable[tuple[str, ...]]) -> Iterator[Acceptance]:
-        """The acceptances of these sets that counted once."""
-        for against in sets:
-            found = self._of(measure, against)
+    def ended(self, scores: Iterable[Score]) -> Iterator[Acceptance]:
+        """The acceptances of these findings that counted once."""
+        for score in scores:
+            found = self._of(score, score.against)
             if found is not None and found.until < self.today:
                 yield found
 
-    def _of(self, measure: Measure, against: tuple[str, ...] | None) -> Acceptance | None:
-        matching = (e for e in self.all if e.measure == measure and e.against == against)
+    def matches(self, acceptance: Acceptance, part: Score | SearchResult | CheckResult) -> bool:
+        """Whether both are about the same measure of the same output."""
+        outputs = {each or self.first_output for each in (acceptance.output, part.output)}
+        return acceptance.measure == part.measure and len(outputs) == 1
+
+    def _of(self, part: Score | SearchResult, against: tuple[str, ...]) -> Acceptance | None:
+        matching = (e for e in self.all if e.against == against and self.matches(e, part))
         return next(matching, None)
 
 
@@ -75,7 +83,7 @@ def acceptance_remarks(checks: Iterable[CheckResult], accepted: Acceptances) -> 
         about = [
             answer
             for answer in answers
-            if answer.measure == each.measure and (answer.search or answer.against == each.against)
+            if accepted.matches(each, answer) and (answer.search or answer.against == each.against)
         ]
         found = [answer for answer in about if not _surely_not_found(answer, each.against)]
         if not about:

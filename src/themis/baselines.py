@@ -53,20 +53,30 @@ def _state(before: Bounds | None, after: Bounds | None) -> tuple[State, str]:
 def _findings(check: CheckResult, result: Result) -> Iterator[Quantity]:
     """The sets on which a verdict rests: of a search, those that are not accepted."""
     if check.against is not None:
-        yield Quantity(check.measure, tuple(sorted(check.against)))
+        yield _quantity(check, check.against, result)
         return
     accepted = {each.against for each in check.accepted}
     for names in check.sets:
-        quantity = Quantity(check.measure, tuple(sorted(names)))
+        quantity = _quantity(check, names, result)
         bounds = known(result, quantity)
         surely = bounds is not None and bounds.low > check.max_score
         if names not in accepted and (surely or check.verdict != "violated"):
             yield quantity
 
 
+def _quantity(check: CheckResult, names: tuple[str, ...], result: Result) -> Quantity:
+    """The score of a set as a check means it."""
+    for score in result.scores:
+        own = (score.measure, score.against, score.output)
+        if own == (check.measure, names, check.output):
+            return Quantity.of(score)
+    return Quantity(check.measure, tuple(sorted(names)), check.output)
+
+
 def _is_settled(check: CheckResult, result: Result) -> bool:
     """Whether all that could be learned for a check was: no budget ended, no set is open."""
     if result.stopped != "done":
         return False
-    searches = [each for each in result.searches if each.measure == check.measure]
+    own = (check.measure, check.output)
+    searches = [each for each in result.searches if (each.measure, each.output) == own]
     return not check.search or all(each.conclusive for each in searches)

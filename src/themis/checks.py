@@ -9,7 +9,7 @@ from pathlib import Path
 from themis.acceptances import Acceptances, Cover
 from themis.config import Check
 from themis.errors import Mistake
-from themis.results import CheckResult, Measure, Score, SearchResult, Verdict
+from themis.results import CheckResult, Score, SearchResult, Verdict
 from themis.search_facts import how_it_ended, largest_missed
 
 NOTHING_ACCEPTED = Acceptances()
@@ -60,16 +60,17 @@ def judge_score(
         verdict = "violated"
     elif score.samples and score.high <= check.max_score:
         verdict = "holds"
-    acceptance = accepted.counting(check.measure, check.against) if score.samples else None
+    acceptance = accepted.counting(score, score.against) if score.samples else None
     cover = acceptance.covers(score.low, score.high) if acceptance and verdict != "holds" else None
     if cover is not None and cover != "no":
         verdict = "accepted" if cover == "yes" else "not enough evidence"
     reason = _why_open(score) if verdict == "not enough evidence" else ""
     if verdict == "violated":
-        reason = _why_not_accepted(accepted, check.measure, [score])
+        reason = _why_not_accepted(accepted, [score])
     return CheckResult(
         name=check.name,
         measure=check.measure,
+        output=score.output,
         against=check.against,
         search=False,
         max_score=check.max_score,
@@ -93,7 +94,7 @@ def judge_search(
     accepted do not count; when there are no others, neither does the search hold nor fail.
     """
     scores = {each.against: each for each in search.minimal_sets if each.samples}
-    covers = {names: _cover(accepted, check.measure, names, scores) for names in search.found}
+    covers = {names: _cover(accepted, search, names, scores) for names in search.found}
     left = [names for names in search.found if covers[names] != "yes"]
     above = [
         scores[names]
@@ -106,7 +107,7 @@ def judge_search(
     reason = ""
     if above:
         verdict = "violated"
-        reason = _why_not_accepted(accepted, check.measure, above)
+        reason = _why_not_accepted(accepted, above)
     elif not left and search.conclusive:
         verdict = "accepted" if search.found else "holds"
     else:
@@ -115,6 +116,7 @@ def judge_search(
     return CheckResult(
         name=check.name,
         measure=check.measure,
+        output=search.output,
         against=None,
         search=True,
         max_score=check.max_score,
@@ -129,7 +131,7 @@ def judge_search(
             each.told()
             for names in search.found
             if covers[names] == "yes"
-            if (each := accepted.counting(check.measure, names)) is not None
+            if (each := accepted.counting(search, names)) is not None
         ),
     )
 
@@ -139,6 +141,7 @@ def not_judged(check: Check, reason: str, confidence: float) -> CheckResult:
     return CheckResult(
         name=check.name,
         measure=check.measure,
+        output=check.output,
         against=check.against,
         search=check.search,
         max_score=check.max_score,
@@ -158,26 +161,26 @@ def can_be_narrowed(outcome: Score | SearchResult) -> bool:
 
 def _cover(
     accepted: Acceptances,
-    measure: Measure,
+    search: SearchResult,
     names: tuple[str, ...],
     scores: Mapping[tuple[str, ...], Score],
 ) -> Cover | None:
     """Whether a found set is accepted; None without an acceptance that counts."""
-    acceptance, score = accepted.counting(measure, names), scores.get(names)
+    acceptance, score = accepted.counting(search, names), scores.get(names)
     if acceptance is None:
         return None
     return acceptance.covers(*((None, None) if score is None else (score.low, score.high)))
 
 
-def _why_not_accepted(accepted: Acceptances, measure: Measure, above: Iterable[Score]) -> str:
+def _why_not_accepted(accepted: Acceptances, above: Sequence[Score]) -> str:
     """Why findings with an acceptance count all the same; empty where none has one."""
-    sets = [each.against for each in above]
     parts = [
         f"{','.join(each.against)} is accepted only up to {each.max_score:g}"
-        for names in sets
-        if (each := accepted.counting(measure, names)) is not None and each.max_score is not None
+        for score in above
+        if (each := accepted.counting(score, score.against)) is not None
+        if each.max_score is not None
     ]
-    ended = accepted.ended(measure, sets)
+    ended = accepted.ended(above)
     parts += [f"{','.join(e.against)} was accepted until {e.until.isoformat()}" for e in ended]
     return "; ".join(parts)
 

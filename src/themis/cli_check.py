@@ -83,7 +83,8 @@ def check(
 
     path = find(config)
     rules = _read_rules(path)
-    accepted = Acceptances(rules.accepted, date.today())
+    first = next((each.name for each in rules.outputs), None)
+    accepted = Acceptances(rules.accepted, date.today(), first)
     before = None if baseline is None else _read_baseline(baseline)
     overrides = given_settings(
         confidence, error, seed, stopping, max_executions, max_seconds, suite

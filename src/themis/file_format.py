@@ -322,6 +322,7 @@ class Accepted(Table):
     max_score: float = _optional("Accepted only up to here; else any score is", 0.12, ge=0, le=1)
     reason: Text = _required("Why it is accepted", "ticket 4711, mended in the next release")
     until: date = _required("The last day on which this counts", date(2027, 3, 31))
+    output: str = _optional("Which of the declared outputs", "limit")
 
 
 AnySubject: TypeAlias = Annotated[

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from themis.results import GroupScore, Measure, Result, Score, SearchResult
 from themis.search_facts import largest_missed, least_listed
@@ -34,6 +34,13 @@ class Quantity:
             score.statistic if isinstance(score, GroupScore) else "rate",
         )
 
+    @classmethod
+    def of_set(cls, search: SearchResult, names: Iterable[str]) -> Quantity:
+        """The score of a set that a search is about."""
+        statistic = search.statistic if search.measure == "group" else "rate"
+        details = {"distance": search.distance, "statistic": statistic}
+        return cls(search.measure, tuple(sorted(names)), search.output, **details)
+
     @property
     def name(self) -> str:
         """The quantity in words: `causal race,sex`."""
@@ -47,7 +54,8 @@ class Quantity:
 
     def contains(self, other: Quantity) -> bool:
         """Whether the other is the same score of a smaller set."""
-        return self.measure == other.measure and set(self.against) > set(other.against)
+        same = replace(self, against=other.against) == other
+        return same and set(self.against) > set(other.against)
 
 
 @dataclass(frozen=True)
@@ -77,9 +85,7 @@ def found_sets(result: Result) -> tuple[Quantity, ...]:
     """The minimal sets that the searches of a result found."""
     return tuple(
         dict.fromkeys(
-            Quantity(search.measure, tuple(sorted(names)))
-            for search in result.searches
-            for names in search.found
+            Quantity.of_set(search, names) for search in result.searches for names in search.found
         )
     )
 
@@ -121,11 +127,10 @@ def _is_certified(score: Score) -> bool:
 def _from_searches(result: Result, quantity: Quantity) -> Iterator[Bounds]:
     """What follows from a search: a set with a found one in it is above, one in a set that is
     below is below (scores grow with the set, Theorems 4.1 and 4.2)."""
-    if quantity != Quantity(quantity.measure, quantity.against):
-        return
     names = set(quantity.against)
     for search in result.searches:
-        if search.measure != quantity.measure or search.stopping != "certified":
+        about_it = Quantity.of_set(search, quantity.against) == quantity
+        if not about_it or search.stopping != "certified":
             continue
         error, sampled = _error(result, search), search.method == "sampled"
         if any(names >= set(found) for found in search.found):

@@ -32,6 +32,7 @@ _OPTIONAL: dict[type, set[str]] = {
     Group: {"few"},
     CausalScore: set(UNLESS_USED),
     GroupScore: set(UNLESS_USED),
+    SearchResult: {"output", "distance", "statistic"},
     Result: {"searches", "checks", "noise", "data", "source"},
 }
 _PLAIN: dict[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}

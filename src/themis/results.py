@@ -245,6 +245,9 @@ class SearchResult:
     executions: int
     cache_hits: int
     notes: tuple[str, ...] = ()
+    output: str | None = None  # as of the scores of its sets
+    distance: str = "exact"
+    statistic: Literal["rate", "mean"] = "rate"
 
     @property
     def conclusive(self) -> bool:
@@ -283,6 +286,11 @@ class SearchResult:
             "executions": self.executions,
             "sets": [_plain(asdict(each)) for each in self.tested],
             "notes": list(self.notes),
+            **{
+                name: getattr(self, name)
+                for name in ("output", "distance", "statistic")
+                if getattr(self, name) != UNLESS_USED[name]
+            },
         }
 
     def _repr_html_(self) -> str:
@@ -317,6 +325,7 @@ class CheckResult:
     high: float | None = None
     sets: tuple[tuple[str, ...], ...] = ()  # what a search found
     reason: str = ""
+    output: str | None = None  # the output's name, where a subject has several
     accepted: tuple[Accepted, ...] = ()  # what was let pass
     baseline: Literal["new", "known"] | None = None  # beside an earlier result, if there is one
 

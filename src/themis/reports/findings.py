@@ -8,9 +8,9 @@ from typing import Literal
 
 from themis.display_check_words import acceptance_words, check_interval
 from themis.display_result_words import failure_text, inconclusive
-from themis.display_search_words import amount, example, harms, scores_by_set, search_headline
+from themis.display_search_words import amount, example, harms, search_headline
 from themis.display_words import headline, percent, set_phrase, visible
-from themis.results import Accepted, CheckResult, Measure, Result, Score
+from themis.results import Accepted, CheckResult, Measure, Result, Score, SearchResult
 
 Kind = Literal["violation", "accepted", "found", "measured", "open", "failure"]
 
@@ -59,9 +59,9 @@ def findings(result: Result) -> Iterator[Finding]:
             yield from _of_check(check, result, _check_line(result, number))
         return
     for search in result.searches:
-        scores = scores_by_set(result)
+        scores = narrowest(result, search)
         for names in search.found:
-            score = scores.get((search.measure, names))
+            score = scores.get(names)
             above = f"above {amount(search.threshold, search.measure)}"
             title = f"{search.measure} score of {set_phrase(names)} is {above}"
             yield Finding("found", title, _text(score, title), search.measure, names, score)
@@ -69,6 +69,13 @@ def findings(result: Result) -> Iterator[Finding]:
             yield Finding("open", "the search is not finished", search_headline(search))
     if not result.searches:
         yield from _of_scores(result)
+
+
+def narrowest(result: Result, part: SearchResult | CheckResult) -> dict[tuple[str, ...], Score]:
+    """The scores that a search or a check is about, by their sets; of several, the most precise."""
+    own = (part.measure, part.output)
+    about = [s for s in result.scores if s.samples and (s.measure, s.output) == own]
+    return {score.against: score for score in sorted(about, key=lambda s: s.low - s.high)}
 
 
 def place(result: Result, finding: Finding) -> Place:
@@ -85,12 +92,12 @@ def _check_line(result: Result, number: int) -> int | None:
 
 
 def _of_check(check: CheckResult, result: Result, line: int | None) -> Iterator[Finding]:
-    scores = scores_by_set(result)
+    scores = narrowest(result, check)
     accepted = {each.against: each for each in check.accepted}
     name = visible(check.name)
     if check.verdict == "violated":
         for names in _above(check, scores):
-            score = scores.get((check.measure, names))
+            score = scores.get(names)
             limit = f"The limit is {amount(check.max_score, check.measure)}."
             text = f"{_text(score, f'{name}: {check_interval(check)}')} {limit} {_why(check)}"
             yield Finding(
@@ -104,7 +111,7 @@ def _of_check(check: CheckResult, result: Result, line: int | None) -> Iterator[
                 line,
             )
     for sentence, (names, one) in zip(acceptance_words(check), accepted.items(), strict=True):
-        score = scores.get((check.measure, names))
+        score = scores.get(names)
         text = f"{sentence} {_text(score, '')}".strip()
         yield Finding(
             "accepted", f"{name}: accepted", text, check.measure, names, score, check, line, one
@@ -116,17 +123,15 @@ def _of_check(check: CheckResult, result: Result, line: int | None) -> Iterator[
         yield Finding("open", title, text, check.measure, against, None, check, line)
 
 
-def _above(
-    check: CheckResult, scores: dict[tuple[str, tuple[str, ...]], Score]
-) -> list[tuple[str, ...]]:
+def _above(check: CheckResult, scores: dict[tuple[str, ...], Score]) -> list[tuple[str, ...]]:
     """The sets that violate a limit: surely above it, and not accepted."""
     if check.against is not None:
         return [check.against]
     passed = {each.against for each in check.accepted}
     known = [
-        (scores[check.measure, names].low, names)
+        (scores[names].low, names)
         for names in check.sets
-        if names not in passed and (check.measure, names) in scores
+        if names not in passed and names in scores
     ]
     return [names for low, names in sorted(known, reverse=True) if low > check.max_score]
 

@@ -13,8 +13,9 @@ from themis.display_check_words import (
     verdict_words,
 )
 from themis.display_result_words import cost_text, failure_text, inconclusive
-from themis.display_search_words import guarantee, harms, scores_by_set, search_headline, set_text
+from themis.display_search_words import guarantee, harms, search_headline, set_text
 from themis.display_words import headline, impact, percent, visible
+from themis.knowledge import Quantity
 from themis.results import CausalScore, CheckResult, GroupScore, Result, Score, Witness
 from themis.search_facts import how_it_ended
 
@@ -103,7 +104,8 @@ def _score_row(score: Score) -> tuple[str, ...]:
     how = score.method if score.conclusive else how_it_ended(score.stopped)
     bound = "at least " if score.lower_bound else ""
     shown = f"{bound}{percent(score.low if score.lower_bound else score.score)}"
-    return (set_text(score.against), score.measure, shown, interval, how)
+    what = score.measure if score.output is None else f"{score.measure} of {score.output}"
+    return (set_text(score.against), what, shown, interval, how)
 
 
 def _table(heads: Iterable[str], rows: list[tuple[str, ...]]) -> str:
@@ -129,8 +131,8 @@ def _cautions(result: Result) -> Iterator[str]:
 
 def _worst(result: Result) -> list[Score]:
     """The scores that are surely above 0, the largest first."""
-    known = [each for each in scores_by_set(result).values() if each.low > 0]
-    return sorted(known, key=lambda each: -each.low)[:TELLING]
+    known = {Quantity.of(each): each for each in result.scores if each.low > 0}
+    return sorted(known.values(), key=lambda each: -each.low)[:TELLING]
 
 
 def _people(score: Score) -> Iterator[str]:
