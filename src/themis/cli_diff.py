@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from themis.cli_errors import ends_properly
-from themis.cli_options import AsJson, Quiet, Verbose
+from themis.cli_options import AsJson, Verbose
 
 if TYPE_CHECKING:
     from themis.differences import Verdict
@@ -28,7 +28,7 @@ def diff(
         ),
     ] = 0.0,
     as_json: AsJson = False,
-    quiet: Quiet = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="One sentence.")] = False,
     verbose: Verbose = False,
 ) -> int:
     """Say what changed significantly; ends with 1 on new discrimination."""
