@@ -33,7 +33,7 @@ _OPTIONAL: dict[type, set[str]] = {
     CausalScore: set(UNLESS_USED),
     GroupScore: set(UNLESS_USED),
     SearchResult: {"output", "distance", "statistic"},
-    Result: {"searches", "checks", "noise", "data", "source"},
+    Result: {"searches", "checks", *(e.name for e in fields(Result) if e.default is None)},
 }
 _PLAIN: dict[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
