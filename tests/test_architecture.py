@@ -223,7 +223,7 @@ def test_ignorant_modules_stay_ignorant(module: str, allowed: str) -> None:
 
 def test_reports_are_made_of_results_and_words_alone() -> None:
     words = """
-        _version characteristics results search_facts display_words display_result_words
+        _version errors characteristics results search_facts display_words display_result_words
         display_search_words display_check_words
     """
     known = {*words.split(), *LAYERS["reports"].split()}

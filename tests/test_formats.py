@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import date
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -369,6 +368,15 @@ def test_failed_run_is_no_success(results: dict[str, Result]) -> None:
         assert log["invocations"][0]["executionSuccessful"] is success
 
 
+# HTML -------------------------------------------------------------------------------------
+def test_page_shows_what_is_accepted_and_why(results: dict[str, Result]) -> None:
+    page = str(FORMATS["html"].render(results["checks"]))
+    assert ">accepted<" in page
+    assert "race is accepted until 2099-01-01: ticket | 12" in page
+    known = str(FORMATS["html"].render(results["baseline"]))
+    assert ">violated, not new<" in known
+
+
 # GitHub -----------------------------------------------------------------------------------
 COMMAND = re.compile(r"::(error|warning|notice)(?: ([^:]*))?::(.*)")
 
@@ -579,11 +587,8 @@ def test_parquet_without_pyarrow_says_what_to_install(
 
 
 # The command ------------------------------------------------------------------------------
-OWN = [name for name in FORMATS if find_spec(FORMATS[name].home.partition(":")[0])]
-
-
 def test_every_format_renders_every_result(results: dict[str, Result]) -> None:
-    for name in OWN:
+    for name in FORMATS:
         for result in results.values():
             rendered = FORMATS[name].render(result_from_dict(plain(result)))
             assert isinstance(rendered, bytes if name == "parquet" else str)

@@ -15,7 +15,6 @@ from themis.display_check_words import (
 from themis.display_result_words import cost_text, failure_text, inconclusive
 from themis.display_search_words import guarantee, harms, search_headline, set_text
 from themis.display_words import headline, impact, percent, visible
-from themis.knowledge import Quantity
 from themis.results import CausalScore, CheckResult, GroupScore, Result, Score, Witness
 from themis.search_facts import how_it_ended
 
@@ -131,7 +130,7 @@ def _cautions(result: Result) -> Iterator[str]:
 
 def _worst(result: Result) -> list[Score]:
     """The scores that are surely above 0, the largest first."""
-    known = {Quantity.of(each): each for each in result.scores if each.low > 0}
+    known = {(each.measure, headline(each)): each for each in result.scores if each.low > 0}
     return sorted(known.values(), key=lambda each: -each.low)[:TELLING]
 
 
