@@ -153,6 +153,13 @@ def test_scores_of_other_outputs_are_not_compared() -> None:
     assert any("causal race (limit) was measured after and not before" in e for e in found.open)
 
 
+def test_people_and_all_inputs_are_not_compared_with_each_other() -> None:
+    everybody, people = between(0, 0.1), between(0.5, 0.6, population="rows")
+    found = compare(result(everybody), result(everybody, people))
+    assert [each.change for each in found.scores] == ["no significant change"]
+    assert found.open == ("causal race (rows) was measured after and not before",)
+
+
 def test_what_was_not_measured_again_is_open() -> None:
     both = result(between(0, 0.1), between(0, 0.1, "sex"))
     found = compare(both, result(between(0, 0.1)))

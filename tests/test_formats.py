@@ -112,6 +112,8 @@ def make_results() -> Iterator[tuple[str, Result]]:
     with pytest.raises(SubjectError) as caught:
         themis.Audit(lambda person: 1 / 0, SCHEMA).score([["race"]])
     yield "failed", caught.value.result
+    rows = {"race": ["green", "purple"], "sex": ["f", "m"], "age": [20, 50], "savings": [45, 52]}
+    yield "apparent", themis.Audit(loan, SCHEMA, error=0.2).apparent(rows, "race")
     small = themis.Schema(race=["green", "purple"], savings=range(5, 9))
     command = CommandSubject(small, ["sh", "-c", 'test "$1" = green && echo 1 || echo 0', "sh"])
     yield "command", themis.Audit(command, small).score([["race"]])

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 # Options that change how a result is told or how fast it comes, and nothing in it.
 _WITHOUT_EFFECT = frozenset(
-    {"as_json", "output", "quiet", "verbose", "no_progress", "jobs", "cache", "no_cache"}
+    {"as_json", "output", "quiet", "verbose", "no_progress", "jobs", "cache", "no_cache", "suite"}
 )
 
 
