@@ -41,7 +41,9 @@ LAYERS: dict[str, str] = {
         cache_lock cache_file cache cache_contents failures recall runner suite_files suites
         readings tables trials sampling known
     """,
-    "results": "results saved_results replay_results saved_tests",
+    "results": """
+        results saved_results result_schema acceptances replay_results saved_tests
+    """,
     "scores": """
         harm witnesses shrinking conditions suggestions regions explanations causal group row_codes
         within people_runs generated apparent exact paper scores repeats
@@ -51,22 +53,28 @@ LAYERS: dict[str, str] = {
         xml_elements settings_xml toml_lines file_format file_complaints config starter drafts
         column_types from_data from_json_schema
     """,
-    "audit": "checks remarks views row_audit replay audit checker themis demo",
+    "audit": """
+        checks knowledge result_contrasts differences baselines remarks views row_audit replay
+        audit checker themis demo
+    """,
     "display": """
         display_parts display_words display_result_words display_scores display display_cache
         display_search_words display_search display_check_words display_checks display_apparent
-        html progress progress_search display_replay
+        html progress progress_search display_replay display_differences
     """,
     "reports": """
         reports reports.markup reports.words reports.room reports.style reports.document
         reports.digest reports.svg reports.ratios reports.again reports.verdict reports.cautions
         reports.scores reports.groups reports.set_levels reports.lattice_drawing
         reports.lattice reports.people reports.pairs reports.harm reports.regions reports.method
-        reports.page reports.annex_tables reports.annex_log reports.annex
+        reports.page reports.annex_tables reports.annex_log reports.annex reports.findings
+        reports.markdown reports.junit reports.sarif reports.github reports.score_table
+        reports.formats
     """,
     "command": """
         cli_options cli_errors cli_plan display_plan display_demo cli_run cli_session cli_cache
-        cli_init cli_search cli_apparent cli_check cli_replay cli __main__
+        cli_source cli_init cli_search cli_apparent cli_check cli_replay cli_diff cli_report cli
+        __main__
     """,
 }
 
@@ -83,7 +91,12 @@ ONLY = {
     "lattice": "",
     "results": "_version characteristics html",
     "search_facts": "results decisions",
-    "checks": "config errors results search_facts",
+    "acceptances": "results",
+    "knowledge": "results search_facts",
+    "result_contrasts": "results",
+    "differences": "_version knowledge result_contrasts results search_facts",
+    "baselines": "differences knowledge result_contrasts results",
+    "checks": "acceptances config errors results search_facts",
     "display_parts": "",
     "display_words": "results",
     "display_scores": "results display_parts display_words",
@@ -210,7 +223,7 @@ def test_ignorant_modules_stay_ignorant(module: str, allowed: str) -> None:
 
 def test_reports_are_made_of_results_and_words_alone() -> None:
     words = """
-        _version characteristics results search_facts display_words display_result_words
+        _version errors characteristics results search_facts display_words display_result_words
         display_search_words display_check_words
     """
     known = {*words.split(), *LAYERS["reports"].split()}

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from themis.config import Config, find_config, format_schema, read_config
 from themis.errors import ConfigError
 from themis.file_complaints import find_complaints
-from themis.file_format import SUBJECTS, Check, File, RangeInput, Run, ValuesInput
+from themis.file_format import SUBJECTS, Accepted, Check, File, RangeInput, Run, ValuesInput
 from themis.outcomes import DEFAULT_FAVOURABLE
 from themis.schema import Integers, Reals, Schema, Values
 from themis.toml_lines import KeyPath, key_lines, parse_toml
@@ -629,7 +629,15 @@ names = st.sampled_from(
         {"zzz"}.union(
             *(
                 model.model_fields
-                for model in (File, Run, Check, ValuesInput, RangeInput, *SUBJECTS.values())
+                for model in (
+                    File,
+                    Run,
+                    Check,
+                    Accepted,
+                    ValuesInput,
+                    RangeInput,
+                    *SUBJECTS.values(),
+                )
             )
         )
     )

@@ -36,6 +36,7 @@ import tempfile
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -47,10 +48,13 @@ from typer.testing import CliRunner
 
 import themis
 from themis import file_format
+from themis.acceptances import Acceptance, Acceptances
 from themis.checker import run_checks
 from themis.cli import app
 from themis.config import Check, read_config
 from themis.errors import ThemisError
+from themis.reports.formats import FORMATS
+from themis.reports.score_table import COLUMNS
 from themis.subjects.command import CommandSubject
 from themis.subjects.http import HttpSubject
 from themis.subjects.loading import subject_from_options
@@ -352,6 +356,7 @@ def file_reference() -> str:
         _table("`[run]`", file_format.Run),
         _table("`[profile]`", file_format.Profile),
         _table("`[[checks]]`", file_format.Check),
+        _table("`[[accepted]]`", file_format.Accepted),
     ]
     return "\n".join(parts)
 
@@ -386,6 +391,8 @@ def _code(value: Any) -> str:
     if isinstance(value, dict):
         inner = ", ".join(f"{key} = {json.dumps(each)}" for key, each in value.items())
         return f"`{{ {inner} }}`"
+    if isinstance(value, date):
+        return f"`{value.isoformat()}`"
     if isinstance(value, list) and value and isinstance(value[0], dict):
         return f"`[{', '.join(_code(each).strip('`') for each in value)}]`"
     return f"`{json.dumps(value, ensure_ascii=False)}`"
@@ -408,8 +415,24 @@ def _is_refused(kind: str) -> bool:
     return False
 
 
+def formats_table() -> str:
+    """The formats of `themis report`."""
+    lines = ["| format | file | what it is |", "|---|---|---|"]
+    for name, each in FORMATS.items():
+        file = f"`result{each.suffix}`" if each.suffix else "standard output"
+        lines.append(f"| `{name}` | {file} | {each.about} |")
+    return "\n".join(lines) + "\n"
+
+
+def score_columns() -> str:
+    """The columns of the scores as a table."""
+    return f"Columns: {', '.join(f'`{name}`' for name in COLUMNS)}.\n"
+
+
 GENERATED: dict[str, Callable[[], str]] = {
     "file-reference": file_reference,
+    "formats": formats_table,
+    "score-columns": score_columns,
     "layers": layers_table,
 }
 
@@ -441,7 +464,7 @@ def page(name: str) -> str:
 def test_every_key_of_the_file_format_is_in_the_reference() -> None:
     text = page("the-file.md")
     models = [file_format.File, file_format.Run, file_format.Profile, file_format.Check]
-    models += file_format.INPUTS.values()
+    models += [file_format.Accepted, *file_format.INPUTS.values()]
     models += [file_format.SUBJECTS[kind] for kind in runnable_kinds()]
     names = {name for model in models for name in model.model_fields}
     assert not {name for name in names if f"`{name}`" not in text and f"`{name} " not in text}
@@ -492,6 +515,8 @@ OPTIONAL = {  # fields that a run may have
     "timing.repeats",
     "timing.explaining",
     "data.reasons[].examples[].line",
+    *("source", "source.file", "source.lines", "source.checks", "source.command"),
+    *("search.output", "search.distance", "search.statistic"),
 }
 
 
@@ -507,13 +532,16 @@ def real_fields() -> set[str]:
     small = themis.Schema(race=["green", "purple"], savings=range(5, 9))
     shell = 'test "$2" = 7 && exit 3; test "$1" = green && echo 1 || echo 0'
     limit = Check(("race",), False, "causal", 0.05, "race", None)
+    passes = Acceptance(("race",), "causal", "ticket 12", date.max)
     command = CommandSubject(small, ["sh", "-c", shell, "decide"])
     rows = {"race": ["green", "purple", "green"], "savings": [6, 6, 9], "count": [1, 0, 1]}
     results = [
         themis.Audit(loan, schema, max_failures=0.1).score([["race"]]),
         themis.Audit(command, small, max_failures=0.5).score([["race"]]),
         themis.Audit(lambda person: person["savings"] > 6, small).search_all(0.1),
-        run_checks(themis.Audit(loan, small, max_failures=0.5), [limit]),
+        run_checks(
+            themis.Audit(loan, small, max_failures=0.5), [limit], accepted=Acceptances((passes,))
+        ),
         themis.Audit(loan, small, max_failures=0.5).apparent(rows, "race", weights="count"),
         themis.Audit(loan, small, max_failures=0.5).apparent(rows, "race", unknown="extend"),
     ]

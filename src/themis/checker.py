@@ -8,8 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from themis.acceptances import Acceptances, acceptance_remarks
 from themis.audit import Audit
 from themis.checks import (
+    NOTHING_ACCEPTED,
     Precision,
     can_be_narrowed,
     judge_score,
@@ -27,14 +29,18 @@ OUT_OF_BUDGET = "the budget ended"
 
 
 def run_checks(
-    audit: Audit, checks: Sequence[Check], *, listen: SearchListener | None = None
+    audit: Audit,
+    checks: Sequence[Check],
+    *,
+    accepted: Acceptances = NOTHING_ACCEPTED,
+    listen: SearchListener | None = None,
 ) -> Result:
     """The verdicts on all checks, with the scores and searches that they rest on.
 
     Each verdict by itself is right with the audit's confidence. Raises SubjectError, with what was
     learned, when the subject fails too often.
     """
-    run = _Run(audit, audit.settings, listen)
+    run = _Run(audit, audit.settings, listen, accepted)
     for check in checks:
         run.decide(check)
     if run.problem is not None:
@@ -71,6 +77,7 @@ class _Run:
     audit: Audit
     settings: Settings
     listen: SearchListener | None
+    accepted: Acceptances
     results: list[Result] = field(default_factory=list)
     kept: list[_Round] = field(default_factory=list)
     ended: str = ""  # why the remaining checks are not run
@@ -130,10 +137,14 @@ class _Run:
         confidence = self.settings.confidence
         if check.against is None and result.searches:
             search = result.searches[0]
-            return _Round(judge_search(check, search, confidence), search, result.scores)
+            return _Round(
+                judge_search(check, search, confidence, self.accepted), search, result.scores
+            )
         if check.against is not None and result.scores:
             score = result.scores[0]
-            return _Round(judge_score(check, score, confidence), score, result.scores)
+            return _Round(
+                judge_score(check, score, confidence, self.accepted), score, result.scores
+            )
         return _Round(not_judged(check, self.ended or OUT_OF_BUDGET, confidence))
 
     @contextmanager
@@ -161,12 +172,14 @@ class _Run:
         outcomes = [each.outcome for each in self.kept]
         seconds = round(sum(each.timing["seconds"] for each in self.results), 3)
         stopped = "budget" if self.out_of_budget else "done"
+        checks = tuple(each.answer for each in self.kept)
         return replace(
             last,
             command="check",
+            notes=(*last.notes, *acceptance_remarks(checks, self.accepted)),
             scores=tuple(score for each in self.kept for score in each.scores),
             searches=tuple(each for each in outcomes if isinstance(each, SearchResult)),
-            checks=tuple(each.answer for each in self.kept),
+            checks=checks,
             stopped="interrupted" if last.stopped == "interrupted" else stopped,
             timing={**last.timing, "started": first.timing["started"], "seconds": seconds},
         )

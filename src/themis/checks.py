@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from themis.acceptances import Acceptances, Cover
 from themis.config import Check
 from themis.errors import Mistake
 from themis.results import CheckResult, Score, SearchResult, Verdict
 from themis.search_facts import how_it_ended, largest_missed
 
+NOTHING_ACCEPTED = Acceptances()
 SHARES = (1 / 2, 1 / 4, 1 / 8, 1 / 8)  # of the error probability, for the first and later rounds
 
 
@@ -46,17 +48,29 @@ def find_mistakes(checks: Iterable[Check], file: Path) -> Iterator[Mistake]:
             )
 
 
-def judge_score(check: Check, score: Score, confidence: float) -> CheckResult:
-    """The verdict on a limit for one set: certain only when the whole interval is on one side."""
+def judge_score(
+    check: Check, score: Score, confidence: float, accepted: Acceptances = NOTHING_ACCEPTED
+) -> CheckResult:
+    """The verdict on a limit for one set: certain only when the whole interval is on one side.
+
+    What is not surely below the limit, but surely below what is accepted, is accepted.
+    """
     verdict: Verdict = "not enough evidence"
     if score.samples and score.low > check.max_score:
         verdict = "violated"
     elif score.samples and score.high <= check.max_score:
         verdict = "holds"
-    decided = verdict != "not enough evidence"
+    acceptance = accepted.counting(score, score.against) if score.samples else None
+    cover = acceptance.covers(score.low, score.high) if acceptance and verdict != "holds" else None
+    if cover is not None and cover != "no":
+        verdict = "accepted" if cover == "yes" else "not enough evidence"
+    reason = _why_open(score) if verdict == "not enough evidence" else ""
+    if verdict == "violated":
+        reason = _why_not_accepted(accepted, [score])
     return CheckResult(
         name=check.name,
         measure=check.measure,
+        output=score.output,
         against=check.against,
         search=False,
         max_score=check.max_score,
@@ -65,30 +79,44 @@ def judge_score(check: Check, score: Score, confidence: float) -> CheckResult:
         score=score.score if score.samples else None,
         low=score.low if score.samples else None,
         high=score.high if score.samples else None,
-        reason="" if decided else _why_open(score),
+        reason=reason,
+        accepted=(acceptance.told(),) if acceptance and verdict == "accepted" else (),
     )
 
 
-def judge_search(check: Check, search: SearchResult, confidence: float) -> CheckResult:
+def judge_search(
+    check: Check, search: SearchResult, confidence: float, accepted: Acceptances = NOTHING_ACCEPTED
+) -> CheckResult:
     """The verdict on a limit for every set.
 
     It is violated when the whole interval of some found set is above the limit. It holds when all
-    sets were decided and none was found: then none is above limit + error.
+    sets were decided and none was found: then none is above limit + error. Found sets that are
+    accepted do not count; when there are no others, neither does the search hold nor fail.
     """
-    measured = [each for each in search.minimal_sets if each.samples]
+    scores = {each.against: each for each in search.minimal_sets if each.samples}
+    covers = {names: _cover(accepted, search, names, scores) for names in search.found}
+    left = [names for names in search.found if covers[names] != "yes"]
+    above = [
+        scores[names]
+        for names in left
+        if names in scores and scores[names].low > check.max_score and covers[names] != "unclear"
+    ]
+    measured = above or [scores[each] for each in left or search.found if each in scores]
     worst = max(measured, key=lambda each: (each.low, each.score), default=None)
     verdict: Verdict = "not enough evidence"
     reason = ""
-    if worst is not None and worst.low > check.max_score:
+    if above:
         verdict = "violated"
-    elif not search.found and search.conclusive:
-        verdict = "holds"
+        reason = _why_not_accepted(accepted, above)
+    elif not left and search.conclusive:
+        verdict = "accepted" if search.found else "holds"
     else:
-        reason = _why_search_open(search, worst)
+        reason = _why_search_open(search, worst, left)
     missed = largest_missed(search) if verdict == "holds" else None
     return CheckResult(
         name=check.name,
         measure=check.measure,
+        output=search.output,
         against=None,
         search=True,
         max_score=check.max_score,
@@ -99,6 +127,12 @@ def judge_search(check: Check, search: SearchResult, confidence: float) -> Check
         high=missed if worst is None else worst.high,
         sets=search.found,
         reason=reason,
+        accepted=tuple(
+            each.told()
+            for names in search.found
+            if covers[names] == "yes"
+            if (each := accepted.counting(search, names)) is not None
+        ),
     )
 
 
@@ -107,6 +141,7 @@ def not_judged(check: Check, reason: str, confidence: float) -> CheckResult:
     return CheckResult(
         name=check.name,
         measure=check.measure,
+        output=check.output,
         against=check.against,
         search=check.search,
         max_score=check.max_score,
@@ -124,6 +159,32 @@ def can_be_narrowed(outcome: Score | SearchResult) -> bool:
     return outcome.conclusive and settled
 
 
+def _cover(
+    accepted: Acceptances,
+    search: SearchResult,
+    names: tuple[str, ...],
+    scores: Mapping[tuple[str, ...], Score],
+) -> Cover | None:
+    """Whether a found set is accepted; None without an acceptance that counts."""
+    acceptance, score = accepted.counting(search, names), scores.get(names)
+    if acceptance is None:
+        return None
+    return acceptance.covers(*((None, None) if score is None else (score.low, score.high)))
+
+
+def _why_not_accepted(accepted: Acceptances, above: Sequence[Score]) -> str:
+    """Why findings with an acceptance count all the same; empty where none has one."""
+    parts = [
+        f"{','.join(each.against)} is accepted only up to {each.max_score:g}"
+        for score in above
+        if (each := accepted.counting(score, score.against)) is not None
+        if each.max_score is not None
+    ]
+    ended = accepted.ended(above)
+    parts += [f"{','.join(e.against)} was accepted until {e.until.isoformat()}" for e in ended]
+    return "; ".join(parts)
+
+
 def _why_open(score: Score) -> str:
     if not score.conclusive:
         return how_it_ended(score.stopped)
@@ -134,10 +195,12 @@ def _why_open(score: Score) -> str:
     return f"the score is so near the limit that ± {100 * score.error:.3g} points do not tell"
 
 
-def _why_search_open(search: SearchResult, worst: Score | None) -> str:
+def _why_search_open(
+    search: SearchResult, worst: Score | None, left: Sequence[tuple[str, ...]]
+) -> str:
     if search.stopped != "done":
         return f"{how_it_ended(search.stopped)} with {search.sets_open:,} sets open"
-    if not search.found:
+    if not left:
         return f"{len(search.undecided):,} of {search.sets_total:,} sets could not be decided"
     if worst is not None and not worst.conclusive:
         return how_it_ended(worst.stopped)

@@ -12,6 +12,7 @@ from themis._version import __version__
 from themis.cli_apparent import apparent
 from themis.cli_cache import cache_app
 from themis.cli_check import check
+from themis.cli_diff import diff
 from themis.cli_errors import INTERRUPTED, ends_properly, say
 from themis.cli_options import (
     Against,
@@ -39,6 +40,7 @@ from themis.cli_options import (
     split_names,
 )
 from themis.cli_replay import replay
+from themis.cli_report import report
 from themis.cli_search import search
 
 if TYPE_CHECKING:
@@ -151,6 +153,7 @@ def validate(
 @app.command()
 @ends_properly
 def score(
+    context: typer.Context,
     config: ConfigArgument = None,
     against: Against = None,
     measure: Annotated[
@@ -176,7 +179,9 @@ def score(
     """Measure how much the subject discriminates."""
     from themis import cli_run
     from themis.audit import Audit
+    from themis.cli_source import source_of
 
+    path = find(config)
     overrides = given_settings(
         confidence, error, seed, stopping, max_executions, max_seconds, suite
     )
@@ -184,7 +189,7 @@ def score(
     def make_audit(listen: Listener) -> Audit:
         with cli_run.naming_options(overrides):
             return Audit.from_file(
-                find(config),
+                path,
                 jobs=jobs,
                 cache=False if no_cache else cache,
                 trust_pickle=trust_pickle,
@@ -196,7 +201,9 @@ def score(
         make_audit,
         lambda schema: cli_run.parse_sets(schema, against or ()),
         measures_of(measure),
-        cli_run.Reporting(as_json, output, quiet, verbose, not no_progress),
+        cli_run.Reporting(
+            as_json, output, quiet, verbose, not no_progress, source_of(path, context)
+        ),
         command="score",
     )
 
@@ -205,11 +212,14 @@ app.command()(search)
 app.command()(apparent)
 app.command()(check)
 app.command()(replay)
+app.command()(diff)
+app.command()(report)
 
 
 @app.command()
 @ends_properly
 def demo(
+    context: typer.Context,
     confidence: Confidence = None,
     error: Error = None,
     seed: Seed = None,
@@ -224,6 +234,7 @@ def demo(
 ) -> int:
     """Measure a built-in loan program."""
     from themis import cli_run, demo
+    from themis.cli_source import source_of
     from themis.display_demo import render_introduction, render_next_steps
 
     overrides = given_settings(confidence, error, seed, stopping, max_executions, max_seconds)
@@ -239,7 +250,9 @@ def demo(
         make_audit,
         lambda _: demo.SETS,
         measures_of(MeasureChoice.BOTH),
-        cli_run.Reporting(as_json, output, quiet, verbose, not no_progress),
+        cli_run.Reporting(
+            as_json, output, quiet, verbose, not no_progress, source_of(None, context)
+        ),
         command="demo",
     )
     if talks and code == 0:
@@ -249,11 +262,16 @@ def demo(
 
 @app.command()
 @ends_properly
-def schema() -> int:
-    """Print the JSON Schema of themis.toml, for editors."""
+def schema(
+    of_result: Annotated[
+        bool, typer.Option("--result", help="Of a saved result instead of the file.")
+    ] = False,
+) -> int:
+    """Print the JSON Schema of themis.toml, for editors, or of a result."""
     import json
 
     from themis.config import format_schema
+    from themis.result_schema import result_schema
 
-    print(json.dumps(format_schema(), indent=2))
+    print(json.dumps(result_schema() if of_result else format_schema(), indent=2))
     return 0

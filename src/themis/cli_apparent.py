@@ -62,6 +62,7 @@ class UnknownChoice(StrEnum):
 
 @ends_properly
 def apparent(
+    context: typer.Context,
     config: ConfigArgument = None,
     data: Annotated[
         Optional[Path],  # noqa: UP045
@@ -123,14 +124,16 @@ def apparent(
     from themis.audit import Audit
     from themis.cli_run import Reporting, naming_options, parse_sets
     from themis.cli_session import Session
+    from themis.cli_source import source_of
     from themis.display_apparent import render_apparent, render_apparent_headlines
 
+    path = find(config)
     overrides = given_settings(confidence, error, seed, stopping, max_executions, max_seconds)
 
     def make_audit(listen: Listener) -> Audit:
         with naming_options(overrides):
             return Audit.from_file(
-                find(config),
+                path,
                 jobs=jobs,
                 cache=False if no_cache else cache,
                 trust_pickle=trust_pickle,
@@ -156,7 +159,9 @@ def apparent(
             return render_apparent_headlines(result, file=sys.stdout)
         return render_apparent(result, file=sys.stdout, everything=verbose)
 
-    reporting = Reporting(as_json, output, quiet, verbose, not no_progress)
+    reporting = Reporting(
+        as_json, output, quiet, verbose, not no_progress, source_of(path, context)
+    )
     return Session(make_audit, work, render, _exit_code, reporting).run()
 
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
 
 from themis.cli_errors import ends_properly
 from themis.cli_options import (
@@ -29,10 +33,8 @@ from themis.cli_options import (
 )
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from themis.audit import Audit
-    from themis.config import Check
+    from themis.config import Config
     from themis.events import Listener, SearchListener
     from themis.results import Result
 
@@ -42,7 +44,16 @@ INCONCLUSIVE = 4
 
 @ends_properly
 def check(
+    context: typer.Context,
     config: ConfigArgument = None,
+    baseline: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            "--baseline",
+            metavar="FILE",
+            help="A saved result: fail only on what is significantly new beside it.",
+        ),
+    ] = None,
     confidence: Confidence = None,
     error: Error = None,
     seed: Seed = None,
@@ -61,14 +72,20 @@ def check(
     no_progress: NoProgress = False,
 ) -> int:
     """Run the [[checks]] of the file; ends with 1 if one is violated."""
+    from themis.acceptances import Acceptances
     from themis.audit import Audit
+    from themis.baselines import beside_baseline
     from themis.checker import run_checks
     from themis.cli_run import Reporting, naming_options
     from themis.cli_session import Session
+    from themis.cli_source import source_of
     from themis.display_checks import render_check_lines, render_checks
 
     path = find(config)
-    checks = _read_checks(path)
+    rules = _read_rules(path)
+    first = next((each.name for each in rules.outputs), None)
+    accepted = Acceptances(rules.accepted, date.today(), first)
+    before = None if baseline is None else _read_baseline(baseline)
     overrides = given_settings(
         confidence, error, seed, stopping, max_executions, max_seconds, suite
     )
@@ -85,37 +102,51 @@ def check(
             )
 
     def work(audit: Audit, listen: SearchListener) -> Result:
-        return run_checks(audit, checks, listen=listen)
+        result = run_checks(audit, rules.checks, accepted=accepted, listen=listen)
+        return result if before is None else beside_baseline(result, before)
 
     def render(result: Result) -> str:
         if quiet:
             return render_check_lines(result, file=sys.stdout)
         return render_checks(result, file=sys.stdout, everything=verbose)
 
-    reporting = Reporting(as_json, output, quiet, verbose, not no_progress)
+    source = {**source_of(path, context), "checks": [each.line for each in rules.checks]}
+    reporting = Reporting(as_json, output, quiet, verbose, not no_progress, source)
     return Session(make_audit, work, render, _exit_code, reporting).run()
 
 
-def _read_checks(path: Path) -> tuple[Check, ...]:
-    """The checks of a file; that there are none, or senseless ones, is a mistake."""
+def _read_rules(path: Path) -> Config:
+    """What a file says; that there are no checks, or senseless ones, is a mistake."""
     from themis.checks import find_mistakes
     from themis.config import read_config
     from themis.errors import ConfigError, Mistake
 
     config = read_config(path)
-    checks = config.checks
-    mistakes = list(find_mistakes(checks, path))
-    if not checks:
+    mistakes = list(find_mistakes(config.checks, path))
+    if not config.checks:
         name = next(iter(config.schema.protected or config.schema.names))
         remedy = f"add [[checks]] with, for example, against = [{name!r}] and max_score = 0.05"
         mistakes = [Mistake("no-checks", "checks", "there is nothing to check", remedy, str(path))]
     if mistakes:
         raise ConfigError(mistakes)
-    return checks
+    return config
+
+
+def _read_baseline(path: Path) -> Result:
+    from dataclasses import replace
+
+    from themis.errors import RequestError
+    from themis.saved_results import read_result
+
+    try:
+        return read_result(path)
+    except RequestError as error:
+        raise RequestError(
+            replace(each, where=f"--baseline {each.where}") for each in error.mistakes
+        ) from None
 
 
 def _exit_code(result: Result) -> int:
-    verdicts = {each.verdict for each in result.checks}
-    if "violated" in verdicts:
+    if any(each.fails for each in result.checks):
         return VIOLATED
-    return INCONCLUSIVE if "not enough evidence" in verdicts else 0
+    return INCONCLUSIVE if any(each.is_open for each in result.checks) else 0

@@ -8,7 +8,7 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,6 +38,7 @@ class Reporting:
     quiet: bool = False
     verbose: bool = False
     progress: bool = True
+    source: Mapping[str, Any] | None = None  # where the result comes from, to stand in it
 
     def check(self) -> None:
         """Find out before the run whether the result can be saved after it."""
@@ -146,6 +147,7 @@ def tell(
 ) -> int:
     """Save and show what was learned, say how the run ended, and give the exit code."""
     if result is not None:
+        result = result if reporting.source is None else replace(result, source=reporting.source)
         unsaved = reporting.save(result)
         show(result)
         if unsaved is not None:

@@ -45,6 +45,7 @@ WORTH_A_LINE = 10_000  # executions from which on a search is announced
 
 @ends_properly
 def search(
+    context: typer.Context,
     config: ConfigArgument = None,
     threshold: Annotated[
         float,
@@ -90,18 +91,21 @@ def search(
     from themis.audit import Audit
     from themis.cli_run import Reporting, naming_options
     from themis.cli_session import Session, is_live
+    from themis.cli_source import source_of
     from themis.display_search import render_search, render_search_headlines
 
+    path = find(config)
     overrides = given_settings(
         confidence, error, seed, stopping, max_executions, max_seconds, suite
     )
-    reporting = Reporting(as_json, output, quiet, verbose, not no_progress)
+    source = source_of(path, context)
+    reporting = Reporting(as_json, output, quiet, verbose, not no_progress, source)
     names = _parse(among)
 
     def make_audit(listen: Listener) -> Audit:
         with naming_options(overrides):
             return Audit.from_file(
-                find(config),
+                path,
                 jobs=jobs,
                 cache=False if no_cache else cache,
                 trust_pickle=trust_pickle,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from themis import file_format
+from themis.acceptances import Acceptance
 from themis.characteristics import Characteristic, Value
 from themis.constraints import parse_constraint
 from themis.errors import ConfigError, Mistake, MistakesError, RequestError, SchemaError, suggest
@@ -77,6 +78,7 @@ class Config:
     checks: tuple[Check, ...]
     outputs: tuple[Output, ...] = ()
     profile: ProfileSpec | None = None
+    accepted: tuple[Acceptance, ...] = ()
 
 
 def find_config(start: Path) -> Path:
@@ -156,14 +158,23 @@ class _Reader:
         schema = self._read_schema()
         settings = self._read_settings()
         outputs = tuple(self._outputs())
-        self._check_sets()
-        self._check_outputs()
+        for section in ("checks", "accepted"):
+            self._check_sets(section)
+            self._check_outputs(section)
+        self._check_repeated_acceptances()
         if self._found.mistakes or schema is None or settings is None:
             raise ConfigError(sorted(self._found.mistakes, key=lambda each: each.line or 0))
-        checks = tuple(self._checks(schema))
-        folder, subject = path.resolve().parent, self._subject()
-        profile = self._profile()
-        return Config(path, folder, subject, schema, settings, checks, outputs, profile)
+        return Config(
+            path,
+            path.resolve().parent,
+            self._subject(),
+            schema,
+            settings,
+            tuple(self._checks(schema)),
+            outputs,
+            self._profile(),
+            tuple(self._accepted(schema)),
+        )
 
     def _table(self, name: str) -> Mapping[str, Any]:
         table = self._data.get(name, {})
@@ -239,34 +250,52 @@ class _Reader:
             except RequestError as error:
                 self._found.add_all(("outputs", name), error)
 
-    def _check_outputs(self) -> None:
-        """Whether the checks name outputs that are declared."""
+    def _check_outputs(self, section: str) -> None:
+        """Whether the tables of a section name outputs that are declared."""
         known = list(self._table("outputs"))
-        checks = self._data.get("checks", [])
-        for number, check in enumerate(checks if isinstance(checks, list) else ()):
-            name = check.get("output") if isinstance(check, Mapping) else None
+        tables = self._data.get(section, [])
+        for number, table in enumerate(tables if isinstance(tables, list) else ()):
+            name = table.get("output") if isinstance(table, Mapping) else None
             if name is not None and name not in known:
                 remedy = suggest(name, known) if known else f"declare it as [outputs.{name}]"
                 mistake = Mistake("unknown-output", "", f"there is no output {name!r}", remedy)
-                self._found.add(("checks", number, "output"), mistake)
+                self._found.add((section, number, "output"), mistake)
 
-    def _check_sets(self) -> None:
-        """Whether the sets of the checks are made of characteristics, faulty ones included."""
-        checks = self._data.get("checks", [])
-        if not self._names or not isinstance(checks, list):
+    def _sets(self, section: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """The tables of a section whose set can be read, with their numbers."""
+        tables = self._data.get(section, [])
+        for number, table in enumerate(tables if isinstance(tables, list) else []):
+            faulty = self._found.has(section, number, "against")
+            if isinstance(table, Mapping) and "against" in table and not faulty:
+                yield number, table
+
+    def _check_sets(self, section: str) -> None:
+        """Whether the sets of a section are made of characteristics, faulty ones included."""
+        if not self._names:
             return
         schema = Schema({name: [0] for name in self._names})
-        for number, check in enumerate(checks):
-            path = ("checks", number, "against")
-            if not isinstance(check, Mapping) or "against" not in check or self._found.has(*path):
-                continue
-            for name in _repeated(check["against"]):
+        for number, table in self._sets(section):
+            path = (section, number, "against")
+            for name in _repeated(table["against"]):
                 problem = f"{name!r} stands there twice"
                 self._found.add(path, Mistake("duplicate-name", "", problem, "remove one"))
             try:
-                schema.columns_of(check["against"])
+                schema.columns_of(table["against"])
             except RequestError as error:
                 self._found.add_all(path, error)
+
+    def _check_repeated_acceptances(self) -> None:
+        """Whether a finding is accepted twice, which leaves open until when."""
+        first: dict[tuple[str, str, frozenset[str]], int] = {}
+        for number, table in self._sets("accepted"):
+            measure, output = (str(table.get(key)) for key in ("measure", "output"))
+            key = measure.replace("None", "causal"), output, frozenset(table["against"])
+            line = self._found.line(("accepted", number))
+            if key in first:
+                problem = f"this is accepted already, in line {first[key]}"
+                mistake = Mistake("duplicate-acceptance", "", problem, "remove one of them")
+                self._found.add(("accepted", number), mistake)
+            first.setdefault(key, line)
 
     def _subject(self) -> SubjectSpec:
         given = self._table("subject")
@@ -300,6 +329,18 @@ class _Reader:
                 ),
                 output=given.get("output"),
                 line=self._found.line(("checks", number)),
+            )
+
+    def _accepted(self, schema: Schema) -> Iterator[Acceptance]:
+        for number, given in enumerate(self._data.get("accepted", [])):
+            yield Acceptance(
+                against=tuple(name for name in schema.names if name in given["against"]),
+                measure=given.get("measure", "causal"),
+                reason=given["reason"],
+                until=given["until"],
+                max_score=given.get("max_score"),
+                output=given.get("output"),
+                line=self._found.line(("accepted", number)),
             )
 
 

@@ -2,27 +2,62 @@
 
 from __future__ import annotations
 
-from themis.display_search_words import amount
-from themis.display_words import count, percent
+from collections.abc import Iterator
+
+from themis.display_search_words import amount, set_text
+from themis.display_words import count, percent, visible
 from themis.results import CheckResult, Result
 
 
 def checks_headline(checks: tuple[CheckResult, ...]) -> str:
     """`1 of 3 checks is violated, 1 lacks evidence`."""
-    verdicts = [each.verdict for each in checks]
-    violated, open_ = verdicts.count("violated"), verdicts.count("not enough evidence")
-    total = count(len(checks), "check")
+    verdicts = [verdict_words(each) for each in checks]
     if len(checks) == 1:
-        return {"violated": "the check is violated", "holds": "the check holds"}.get(
-            verdicts[0], "the check lacks evidence"
+        return _ONE[verdicts[0]]
+    total = count(len(checks), "check")
+    parts: list[str] = []
+    for verdict, (one, many) in _SEVERAL.items():
+        number = verdicts.count(verdict)
+        if number and not (verdict == "holds" and parts):
+            of = "" if parts else f" of {total}"
+            parts.append(f"{number}{of} {one if number == 1 else many}")
+    return f"all {total} hold" if set(verdicts) == {"holds"} else ", ".join(parts)
+
+
+def verdict_words(check: CheckResult) -> str:
+    """The verdict; beside a baseline that knows it already, that is said as well."""
+    return f"{check.verdict}, not new" if check.baseline == "known" else check.verdict
+
+
+def acceptance_words(check: CheckResult) -> Iterator[str]:
+    """What was let pass by a check, until when, and why; one sentence for each set."""
+    for each in check.accepted:
+        limit = "" if each.max_score is None else f" up to {amount(each.max_score, check.measure)}"
+        yield (
+            f"{set_text(each.against)} is accepted{limit} until {each.until}: "
+            f"{visible(each.reason)}"
         )
-    parts = []
-    if violated:
-        parts.append(f"{violated} of {total} {'is' if violated == 1 else 'are'} violated")
-    if open_:
-        of = "" if violated else f" of {total}"
-        parts.append(f"{open_}{of} {'lacks' if open_ == 1 else 'lack'} evidence")
-    return ", ".join(parts) or f"all {total} hold"
+
+
+_ONE = {
+    "violated": "the check is violated",
+    "not enough evidence": "the check lacks evidence",
+    "violated, not new": "the check is violated, but not newly",
+    "not enough evidence, not new": "the check lacks evidence, but nothing is newly above",
+    "accepted": "what the check found is accepted",
+    "holds": "the check holds",
+}
+_SEVERAL = {  # in the order of a headline, which leaves out those that hold
+    "violated": ("is violated", "are violated"),
+    "not enough evidence": ("lacks evidence", "lack evidence"),
+    "violated, not new": ("is violated, but not newly", "are violated, but not newly"),
+    "not enough evidence, not new": (
+        "lacks evidence, but is not newly above",
+        "lack evidence, but are not newly above",
+    ),
+    "accepted": ("is accepted", "are accepted"),
+    "holds": ("holds", "hold"),
+}
 
 
 def check_interval(check: CheckResult) -> str:

@@ -11,14 +11,25 @@ from rich.table import Table
 from rich.text import Text
 
 from themis.display import render, render_headlines, show_result
-from themis.display_check_words import check_interval, checks_guarantee, checks_headline
+from themis.display_check_words import (
+    acceptance_words,
+    check_interval,
+    checks_guarantee,
+    checks_headline,
+    verdict_words,
+)
 from themis.display_parts import DIM, HEADLINE, WARNING, Sentence, indented, make_console, short
 from themis.display_search import show_people
 from themis.display_search_words import protection, scores_by_set, set_text
 from themis.display_words import count, percent, visible
 from themis.results import CheckResult, Result, Score
 
-STYLES = {"violated": "bold red", "holds": "green", "not enough evidence": "yellow"}
+STYLES = {
+    "violated": "bold red",
+    "holds": "green",
+    "accepted": "magenta",
+    "not enough evidence": "yellow",
+}
 SETS = 10  # found sets that are named
 
 
@@ -36,7 +47,7 @@ def render_checks(
 
 def render_check_lines(result: Result, *, file: IO[str] | None = None) -> str:
     """One line per check, and the failures."""
-    lines = [Sentence(f"{visible(each.name)}: {each.verdict}") for each in result.checks]
+    lines = [Sentence(f"{visible(each.name)}: {verdict_words(each)}") for each in result.checks]
     failures = render_headlines(replace(result, scores=()), file=file)
     return render(iter(lines), make_console(file)) + failures
 
@@ -48,17 +59,28 @@ def show_checks(result: Result, *, width: int, everything: bool) -> Iterator[Ren
     for each in result.checks:
         if each.verdict == "violated":
             yield ""
-            yield Sentence(f"{visible(each.name)}: violated", STYLES["violated"])
+            yield Sentence(f"{visible(each.name)}: {verdict_words(each)}", STYLES["violated"])
             yield from map(indented, _details(each, result, everything))
+    yield from _accepted(result.checks)
     unsure = [each for each in result.checks if each.verdict == "not enough evidence"]
     if unsure:
         yield ""
     for each in unsure:
         why = "; ".join(filter(None, [each.reason, _found(each, everything)]))
-        yield Sentence(f"{visible(each.name)}: not enough evidence: {why}", WARNING)
+        yield Sentence(f"{visible(each.name)}: {verdict_words(each)}: {why}", WARNING)
     yield ""
     yield Sentence(checks_guarantee(result), DIM)
     yield from show_result(replace(result, scores=()), width=width)
+
+
+def _accepted(checks: tuple[CheckResult, ...]) -> Iterator[RenderableType]:
+    """What was let pass, and why: never out of sight."""
+    for each in checks:
+        if each.accepted:
+            yield ""
+            name, style = visible(each.name), STYLES["accepted"]
+            yield Sentence(f"{name}: accepted" if each.verdict == "accepted" else name, style)
+            yield from (indented(Sentence(text)) for text in acceptance_words(each))
 
 
 def _table(checks: tuple[CheckResult, ...]) -> Table:
@@ -69,7 +91,7 @@ def _table(checks: tuple[CheckResult, ...]) -> Table:
     table.add_column(no_wrap=True)
     table.add_row(*(short(head, DIM) for head in ("check", "verdict", "score", "interval")))
     for each in checks:
-        verdict = Text(each.verdict, STYLES[each.verdict])
+        verdict = Text(verdict_words(each), STYLES[each.verdict])
         point = "–" if each.score is None else percent(each.score)
         table.add_row(Text(visible(each.name)), verdict, point, short(check_interval(each), DIM))
     return table
@@ -77,6 +99,8 @@ def _table(checks: tuple[CheckResult, ...]) -> Table:
 
 def _details(check: CheckResult, result: Result, everything: bool) -> Iterator[RenderableType]:
     """The sets above a limit and whom one of them hurts."""
+    if check.reason:
+        yield Sentence(visible(check.reason))
     if check.sets:
         yield Sentence(_found(check, everything))
     score = _telling(check, result)
@@ -98,7 +122,9 @@ def _found(check: CheckResult, everything: bool) -> str:
 def _telling(check: CheckResult, result: Result) -> Score | None:
     """The score above the limit that says most: of a protected set if there is one."""
     scores = scores_by_set(result)
-    sets = check.sets if check.against is None else (check.against,)
+    passed = [each.against for each in check.accepted]
+    sets = [each for each in check.sets if each not in passed]
+    sets = sets if check.against is None else [check.against]
     known = [scores[check.measure, each] for each in sets if (check.measure, each) in scores]
     above = [each for each in known if each.low > check.max_score]
     return min(above, key=lambda each: (protection(result, each.against), -each.low), default=None)

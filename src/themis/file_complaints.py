@@ -15,6 +15,7 @@ from themis.errors import Mistake, suggest
 from themis.file_format import (
     INPUTS,
     SUBJECTS,
+    Accepted,
     Characteristic,
     Check,
     File,
@@ -80,6 +81,8 @@ class _Fault:
                 return cls(error, Run, ("run",), tuple(inside))
             case ("checks", int(number), *inside) if inside:
                 return cls(error, Check, ("checks", number), tuple(inside))
+            case ("accepted", int(number), *inside) if inside:
+                return cls(error, Accepted, ("accepted", number), tuple(inside))
             case loc:
                 return cls(error, File, (), loc)
 
@@ -142,6 +145,7 @@ _BESIDE: dict[type[Table], str] = {
 _HEADERS = {
     **{name: f"[{name}]" for name in ("subject", "inputs", "constraints", "run")},
     "checks": "[[checks]]",
+    "accepted": "[[accepted]]",
 }
 _WORDS = {  # pydantic's type of error → code, rule, remedy unless an example is the best one
     "missing": ("missing-key", "is missing", ""),
@@ -151,6 +155,7 @@ _WORDS = {  # pydantic's type of error → code, rule, remedy unless an example 
     "float_type": ("wrong-type", "must be a number", ""),
     "finite_number": ("wrong-type", "must be a finite number", ""),
     "list_type": ("wrong-type", "must be a list", ""),
+    "date_type": ("wrong-type", "must be a date", "write it as 2027-03-31, without quotes"),
     **dict.fromkeys(
         ("dict_type", "model_type", "model_attributes_type"), ("wrong-type", "must be a table", "")
     ),
@@ -232,4 +237,4 @@ def _toml(value: Any) -> str:
         return "{ " + ", ".join(f"{key} = {_toml(each)}" for key, each in value.items()) + " }"
     if isinstance(value, list):
         return f"[{', '.join(map(_toml, value))}]"
-    return json.dumps(value)
+    return value.isoformat() if hasattr(value, "isoformat") else json.dumps(value)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from datetime import date
 from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from pydantic import (
@@ -311,6 +312,19 @@ class Check(Table):
     output: str = _optional("Which of the declared outputs", "limit")
 
 
+class Accepted(Table):
+    """A finding that `themis check` lets pass for a while, visibly."""
+
+    against: Annotated[list[str], Field(min_length=1)] = _required(
+        "The set of characteristics, exactly", ["race"]
+    )
+    measure: Literal["causal", "group"] = _optional("Which score", "causal", default="causal")
+    max_score: float = _optional("Accepted only up to here; else any score is", 0.12, ge=0, le=1)
+    reason: Text = _required("Why it is accepted", "ticket 4711, mended in the next release")
+    until: date = _required("The last day on which this counts", date(2027, 3, 31))
+    output: str = _optional("Which of the declared outputs", "limit")
+
+
 AnySubject: TypeAlias = Annotated[
     PythonSubject | ModelSubject | CommandSubject | WorkerSubject | HttpSubject,
     Field(discriminator="kind"),
@@ -342,6 +356,9 @@ class File(Table):
     )
     checks: list[Check] = _optional(
         "What `themis check` enforces", [{"against": ["race"], "max_score": 0.05}]
+    )
+    accepted: list[Accepted] = _optional(
+        "Findings that `themis check` lets pass, each with a reason and a last day"
     )
 
 

@@ -12,10 +12,10 @@ from themis.characteristics import Value
 FOUR_FIFTHS = 0.8  # the line below which an impact ratio is taken as evidence of adverse impact
 
 Measure = Literal["causal", "group"]
-Verdict = Literal["holds", "violated", "not enough evidence"]
+Verdict = Literal["holds", "violated", "accepted", "not enough evidence"]
 
 # Left out of the JSON result where they say nothing.
-_UNLESS_USED: dict[str, Any] = {
+UNLESS_USED: dict[str, Any] = {
     "output": None,
     "distance": "exact",
     "scale": None,
@@ -154,7 +154,7 @@ class Score:
         for group in data["groups"]:
             if not group["few"]:
                 del group["few"]
-        unused = {name: value for name, value in _UNLESS_USED.items() if data.get(name) == value}
+        unused = {name: value for name, value in UNLESS_USED.items() if data.get(name) == value}
         return {name: value for name, value in data.items() if name not in unused}
 
     def _repr_html_(self) -> str:
@@ -245,6 +245,9 @@ class SearchResult:
     executions: int
     cache_hits: int
     notes: tuple[str, ...] = ()
+    output: str | None = None  # as of the scores of its sets
+    distance: str = "exact"
+    statistic: Literal["rate", "mean"] = "rate"
 
     @property
     def conclusive(self) -> bool:
@@ -283,12 +286,27 @@ class SearchResult:
             "executions": self.executions,
             "sets": [_plain(asdict(each)) for each in self.tested],
             "notes": list(self.notes),
+            **{
+                name: getattr(self, name)
+                for name in ("output", "distance", "statistic")
+                if getattr(self, name) != UNLESS_USED[name]
+            },
         }
 
     def _repr_html_(self) -> str:
         from themis.html import search_html
 
         return search_html(self)
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A finding that was let pass, why, and for how long."""
+
+    against: tuple[str, ...]
+    reason: str
+    until: str  # the last day, as 2027-03-31
+    max_score: float | None = None  # up to which score; None: whatever it is
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -307,6 +325,19 @@ class CheckResult:
     high: float | None = None
     sets: tuple[tuple[str, ...], ...] = ()  # what a search found
     reason: str = ""
+    output: str | None = None  # the output's name, where a subject has several
+    accepted: tuple[Accepted, ...] = ()  # what was let pass
+    baseline: Literal["new", "known"] | None = None  # beside an earlier result, if there is one
+
+    @property
+    def fails(self) -> bool:
+        """Whether this is a reason to stop: a violation, unless a baseline knows it already."""
+        return self.verdict == "violated" and self.baseline != "known"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is neither decided nor, beside a baseline, surely nothing new."""
+        return self.verdict == "not enough evidence" and self.baseline != "known"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -62,7 +62,8 @@ def _score(data: Mapping[str, Any]) -> Score:
 
 def _search(data: Mapping[str, Any], scores: tuple[Score, ...]) -> SearchResult:
     found = [tuple(names) for names in data["minimal_sets"]]
-    by_set = {each.against: each for each in scores if each.measure == data["measure"]}
+    about = (data["measure"], data.get("output"))
+    by_set = {each.against: each for each in scores if (each.measure, each.output) == about}
     parts = {
         "cache_hits": 0,
         **data,

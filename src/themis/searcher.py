@@ -83,7 +83,10 @@ class Searcher:
                 break
             if measure == "causal":
                 causal_border = search.border
-        answer = tuple(results)
+        details = self.sampler.reading.details()
+        named = {name: details[name] for name in ("output", "distance") if name in details}
+        statistic = self.sampler.reading.statistic
+        answer = tuple(replace(each, **named, statistic=statistic) for each in results)
         if all(each.stopped == "done" for each in answer):
             self._answers[key] = answer
         return answer

@@ -75,7 +75,7 @@ def _chart(score: GroupScore, axis: Axis, room: Room) -> Html:
     shown, hidden = extremes(score.groups, room.groups // 2)
     line = four_fifths_line(score)
     marks = [] if line is None else [Mark(line, "four fifths")]
-    known = _by_group(score)
+    known = {} if line is None else _by_group(score)
     means = score.statistic == "mean"
     return table(
         f"Groups of {set_words(score.against)}",

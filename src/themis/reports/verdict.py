@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from themis.display_check_words import check_interval, checks_guarantee, checks_headline
+from themis.display_check_words import (
+    acceptance_words,
+    check_interval,
+    checks_guarantee,
+    checks_headline,
+    verdict_words,
+)
 from themis.display_search_words import protected_first, search_headline, set_text
 from themis.display_words import count, headline, percent
 from themis.reports.markup import Html, cut, join, table, tag, value
@@ -39,7 +45,7 @@ def statement(result: Result) -> Statement:
 
 
 def _of_checks(result: Result) -> Statement:
-    verdicts = [each.verdict for each in result.checks]
+    verdicts = [verdict_words(each) for each in result.checks]
     worst = max(verdicts, key=lambda each: GRAVITY.index(_state(each)))
     return Statement(_state(worst), worst, checks_headline(result.checks), checks_guarantee(result))
 
@@ -111,11 +117,11 @@ def checks_table(result: Result, room: Room) -> Html:
 
 
 def _check_row(check: CheckResult, room: Room) -> tuple[object, ...]:
-    name = join([value(check.name, room.letters), _reason(check)])
+    name = join([value(check.name, room.letters), _reason(check, room)])
     score = "–" if check.score is None else percent(check.score)
     return (
         name,
-        chip(_state(check.verdict), check.verdict),
+        chip(_state(verdict_words(check)), verdict_words(check)),
         (score, "number"),
         (
             check_interval(check),
@@ -124,8 +130,9 @@ def _check_row(check: CheckResult, room: Room) -> tuple[object, ...]:
     )
 
 
-def _reason(check: CheckResult) -> Html:
-    return tag("small", check.reason) if check.reason else Html()
+def _reason(check: CheckResult, room: Room) -> Html:
+    texts = [check.reason] * bool(check.reason) + list(acceptance_words(check))
+    return join(tag("small", cut(each, LONGEST)) for each in texts[: room.checks])
 
 
 def chip(state: str, word: str) -> Html:

@@ -1,0 +1,49 @@
+"""The command `themis diff`: what changed significantly between two saved results?"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from themis.cli_errors import ends_properly
+from themis.cli_options import AsJson, Verbose
+
+if TYPE_CHECKING:
+    from themis.differences import Verdict
+
+EXIT_CODES: dict[Verdict, int] = {"nothing new": 0, "new discrimination": 1, "inconclusive": 4}
+
+
+@ends_properly
+def diff(
+    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="An earlier saved result.")],
+    after: Annotated[Path, typer.Argument(metavar="AFTER", help="A later saved result.")],
+    tolerance: Annotated[
+        float,
+        typer.Option(
+            "--tolerance", metavar="0.01", min=0, max=1, help="Rises of at most this do not count."
+        ),
+    ] = 0.0,
+    as_json: AsJson = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="One sentence.")] = False,
+    verbose: Verbose = False,
+) -> int:
+    """Say what changed significantly; ends with 1 on new discrimination."""
+    import json
+
+    from themis.cli_run import write
+    from themis.differences import compare
+    from themis.display_differences import differences_headline, render_differences
+    from themis.saved_results import read_result
+
+    found = compare(read_result(before), read_result(after), tolerance=tolerance)
+    if as_json:
+        write(json.dumps(found.to_dict(), indent=2) + "\n")
+    elif quiet:
+        write(differences_headline(found) + "\n")
+    else:
+        write(render_differences(found, file=sys.stdout, everything=verbose))
+    return EXIT_CODES[found.verdict]
