@@ -55,7 +55,7 @@ max_score = 0.05
 # search = true             # all sets of characteristics
 # measure = "causal"
 # max_score = 0.10
-# output = "limit"          # where [outputs.limit] declares one: a number, a list, a further decision
+# output = "limit"          # where [outputs.limit] declares it
 """
 
 _SUBJECT = '''\
