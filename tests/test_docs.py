@@ -26,6 +26,7 @@ import io
 import itertools
 import json
 import os
+import random
 import re
 import runpy
 import shlex
@@ -513,6 +514,7 @@ def real_fields() -> set[str]:
         themis.Audit(command, small, max_failures=0.5).score([["race"]]),
         themis.Audit(lambda person: person["savings"] > 6, small).search_all(0.1),
         run_checks(themis.Audit(loan, small, max_failures=0.5), [limit]),
+        themis.Audit(lambda _: random.random() < 0.5, schema).score([["race"]]),
         themis.Audit(loan, small, max_failures=0.5).apparent(rows, "race", weights="count"),
         themis.Audit(loan, small, max_failures=0.5).apparent(rows, "race", unknown="extend"),
     ]

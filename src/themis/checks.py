@@ -8,7 +8,7 @@ from pathlib import Path
 
 from themis.config import Check
 from themis.errors import Mistake
-from themis.results import CheckResult, Score, SearchResult, Verdict
+from themis.results import CausalScore, CheckResult, Score, SearchResult, Verdict
 from themis.search_facts import how_it_ended, largest_missed
 
 SHARES = (1 / 2, 1 / 4, 1 / 8, 1 / 8)  # of the error probability, for the first and later rounds
@@ -49,9 +49,10 @@ def find_mistakes(checks: Iterable[Check], file: Path) -> Iterator[Mistake]:
 def judge_score(check: Check, score: Score, confidence: float) -> CheckResult:
     """The verdict on a limit for one set: certain only when the whole interval is on one side."""
     verdict: Verdict = "not enough evidence"
-    if score.samples and score.low > check.max_score:
+    certain = score.samples > 0 and (score.conclusive or not _is_noisy(score))
+    if certain and score.low > check.max_score:
         verdict = "violated"
-    elif score.samples and score.high <= check.max_score:
+    elif certain and score.high <= check.max_score:
         verdict = "holds"
     decided = verdict != "not enough evidence"
     return CheckResult(
@@ -79,7 +80,7 @@ def judge_search(check: Check, search: SearchResult, confidence: float) -> Check
     worst = max(measured, key=lambda each: (each.low, each.score), default=None)
     verdict: Verdict = "not enough evidence"
     reason = ""
-    if worst is not None and worst.low > check.max_score:
+    if worst is not None and worst.low > check.max_score and search.stopped != "noise":
         verdict = "violated"
     elif not search.found and search.conclusive:
         verdict = "holds"
@@ -126,7 +127,7 @@ def can_be_narrowed(outcome: Score | SearchResult) -> bool:
 
 def _why_open(score: Score) -> str:
     if not score.conclusive:
-        return how_it_ended(score.stopped)
+        return f"{how_it_ended(score.stopped)}{_noise(score)}"
     if score.lower_bound:
         return "there are too many combinations to try all, so only a lower bound is known"
     if score.unknown:
@@ -135,6 +136,8 @@ def _why_open(score: Score) -> str:
 
 
 def _why_search_open(search: SearchResult, worst: Score | None) -> str:
+    if search.stopped == "noise":
+        return f"{how_it_ended(search.stopped)}{_noise(worst)}"
     if search.stopped != "done":
         return f"{how_it_ended(search.stopped)} with {search.sets_open:,} sets open"
     if not search.found:
@@ -142,3 +145,18 @@ def _why_search_open(search: SearchResult, worst: Score | None) -> str:
     if worst is not None and not worst.conclusive:
         return how_it_ended(worst.stopped)
     return f"found sets are so near the limit that ± {100 * search.error:.3g} points do not tell"
+
+
+def _is_noisy(score: Score) -> bool:
+    return isinstance(score, CausalScore) and score.placebo is not None
+
+
+def _noise(score: Score | None) -> str:
+    """What noise alone gives, and what may help; nothing where there is none."""
+    placebo = score.placebo if isinstance(score, CausalScore) else None
+    if score is None or placebo is None or score.stopped != "noise":
+        return ""
+    return (
+        f": noise alone gives {100 * placebo.score:.1f} %, at most {100 * placebo.high:.1f} %; "
+        "more repeats may tell"
+    )

@@ -27,7 +27,9 @@ from themis.cli_options import (
     NoCache,
     NoProgress,
     Output,
+    Probe,
     Quiet,
+    Repeats,
     Seed,
     Stopping,
     SuitePath,
@@ -162,6 +164,8 @@ def score(
     stopping: Stopping = None,
     max_executions: MaxExecutions = None,
     max_seconds: MaxSeconds = None,
+    repeats: Repeats = None,
+    probe: Probe = None,
     jobs: Jobs = None,
     cache: CacheFile = None,
     no_cache: NoCache = False,
@@ -178,7 +182,15 @@ def score(
     from themis.audit import Audit
 
     overrides = given_settings(
-        confidence, error, seed, stopping, max_executions, max_seconds, suite
+        confidence,
+        error,
+        seed,
+        stopping,
+        max_executions,
+        max_seconds,
+        suite,
+        repeats=repeats,
+        probe=probe,
     )
 
     def make_audit(listen: Listener) -> Audit:

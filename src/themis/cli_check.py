@@ -18,7 +18,9 @@ from themis.cli_options import (
     NoCache,
     NoProgress,
     Output,
+    Probe,
     Quiet,
+    Repeats,
     Seed,
     Stopping,
     SuitePath,
@@ -49,6 +51,8 @@ def check(
     stopping: Stopping = None,
     max_executions: MaxExecutions = None,
     max_seconds: MaxSeconds = None,
+    repeats: Repeats = None,
+    probe: Probe = None,
     jobs: Jobs = None,
     cache: CacheFile = None,
     no_cache: NoCache = False,
@@ -70,7 +74,15 @@ def check(
     path = find(config)
     checks = _read_checks(path)
     overrides = given_settings(
-        confidence, error, seed, stopping, max_executions, max_seconds, suite
+        confidence,
+        error,
+        seed,
+        stopping,
+        max_executions,
+        max_seconds,
+        suite,
+        repeats=repeats,
+        probe=probe,
     )
 
     def make_audit(listen: Listener) -> Audit:

@@ -21,7 +21,9 @@ from themis.cli_options import (
     NoCache,
     NoProgress,
     Output,
+    Probe,
     Quiet,
+    Repeats,
     Seed,
     Stopping,
     SuitePath,
@@ -75,6 +77,8 @@ def search(
     stopping: Stopping = None,
     max_executions: MaxExecutions = None,
     max_seconds: MaxSeconds = None,
+    repeats: Repeats = None,
+    probe: Probe = None,
     jobs: Jobs = None,
     cache: CacheFile = None,
     no_cache: NoCache = False,
@@ -93,7 +97,15 @@ def search(
     from themis.display_search import render_search, render_search_headlines
 
     overrides = given_settings(
-        confidence, error, seed, stopping, max_executions, max_seconds, suite
+        confidence,
+        error,
+        seed,
+        stopping,
+        max_executions,
+        max_seconds,
+        suite,
+        repeats=repeats,
+        probe=probe,
     )
     reporting = Reporting(as_json, output, quiet, verbose, not no_progress)
     names = _parse(among)
