@@ -17,12 +17,15 @@ from typer.testing import CliRunner
 
 import themis
 from tests.test_repeats import noisy
+from themis.answer_labels import AnswerLabels, OutputColumns
 from themis.checker import run_checks
 from themis.cli import app
+from themis.combining import combine
 from themis.config import Check
 from themis.display import render_headlines, render_result
 from themis.display_search import render_search
 from themis.noise_bounds import exact_ends, placebo_at_most, rate_ends
+from themis.outcomes import FAILED
 from themis.probe import ENOUGH, PAIRS
 from themis.results import CausalScore, Result
 from themis.saved_results import result_from_dict
@@ -211,6 +214,88 @@ def test_noise_that_repeats_do_not_remove_is_still_found() -> None:
     assert result.noise.differing > 0
     assert result.scores[0].stopped == "noise"
     assert "although each is the majority of 5 runs" in flat(render_result(result))
+
+
+# Numbers and several outputs -----------------------------------------------------------------
+LIMIT = themis.Output(name="limit", at="limit", min=0, max=1_000, distance="relational")
+GRANTED = themis.Output(name="granted", at="granted")
+
+
+def credit(noise: float, *, gap: float = 0.0, seed: int = 0) -> Any:
+    """A decision without noise, and a limit that is off by so much, up or down."""
+    rng = np.random.default_rng(seed)
+
+    def decide(table: themis.InputTable) -> Any:
+        less = np.where(table["race"] == "green", 0.0, gap)
+        amount = 5.0 * table["income"] + 300 - less + noise * (2 * rng.random(len(table)) - 1)
+        return {"limit": amount, "granted": table["income"] >= 50 + less / 10}
+
+    return themis.batch(decide)
+
+
+def test_noise_of_one_output_does_not_touch_another() -> None:
+    audit = themis.Audit(credit(100, gap=100), SCHEMA, outputs=[LIMIT, GRANTED], error=0.02)
+    result = audit.score([["race"]], ["causal"])
+    limit_score, granted = result.scores
+    assert (limit_score.output, granted.output) == ("limit", "granted")
+    assert limit_score.stopped == "noise"
+    assert granted.conclusive
+    assert not granted.notes
+    assert isinstance(granted, CausalScore)
+    assert isinstance(limit_score, CausalScore)
+    assert granted.placebo is None
+    assert limit_score.placebo is not None  # two runs are 67 of 1,000 apart on average
+    assert limit_score.placebo.low <= 200 / 3 / 1_000 <= limit_score.placebo.high
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_fair_number_with_noise_is_never_taken_for_discrimination(seed: int) -> None:
+    audit = themis.Audit(credit(100, seed=seed), SCHEMA, outputs=LIMIT, error=0.01, seed=seed)
+    for name in ("race", "region"):
+        score = audit.causal(name)
+        assert score.score > 0.05
+        assert (score.low, score.stopped) == (0.0, "noise")
+
+
+def test_jitter_far_below_the_differences_is_no_noise() -> None:
+    audit = themis.Audit(credit(1e-6, gap=100), SCHEMA, outputs=LIMIT)
+    score = audit.causal("race")
+    assert score.conclusive
+    assert score.placebo is None
+    assert score.low <= 0.1 <= score.high
+    assert audit.noise is not None
+    assert audit.noise.differing == 0
+
+
+def test_repeated_numbers_are_their_mean() -> None:
+    rng = np.random.default_rng(1)
+    rows = rng.integers(0, 1_000, (4, 50)).astype(float)
+    labels = AnswerLabels([LIMIT, GRANTED])
+    seen = np.stack(
+        [labels.number(OutputColumns({"limit": row, "granted": row > 400}, 50)) for row in rows]
+    )
+    seen[0, 0] = seen[:2, 1] = FAILED
+    cells = combine(seen, labels)
+    limits = np.array(labels.parts[0].labels)[labels.part_cells(0, cells)]
+    granted = np.array(labels.parts[1].labels)[labels.part_cells(1, cells)]
+    assert cells[1] == FAILED  # half of its runs failed
+    assert limits[0] == pytest.approx(rows[1:, 0].mean())
+    assert limits[2:] == pytest.approx(rows.mean(axis=0)[2:])
+    for place in range(2, 50):
+        votes = (rows[:, place] > 400).tolist()
+        assert granted[place] == max(dict.fromkeys(votes), key=votes.count)
+
+
+def test_means_of_repeats_have_less_noise() -> None:
+    rates = []
+    for repeats in (1, 9):
+        subject = credit(100, gap=200)
+        audit = themis.Audit(subject, SCHEMA, outputs=LIMIT, repeats=repeats, probe=2_000)
+        result = audit.score([["race"]], ["causal"])
+        assert result.noise is not None
+        rates.append(result.noise.rate)
+        assert result.scores[0].low <= 0.2 <= result.scores[0].high
+    assert rates[1] < rates[0] / 2
 
 
 # Searches ------------------------------------------------------------------------------------
