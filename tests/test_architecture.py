@@ -26,7 +26,7 @@ LAYERS: dict[str, str] = {
     "foundation": "_version errors events settings row_files steps toml_text",
     "schema": "ranges characteristics _expressions _columns constraints schema",
     "population": "inputs blocks populations reference streams rows row_values",
-    "statistics": "intervals estimation group_rules decisions lattice",
+    "statistics": "intervals noise_bounds estimation group_rules decisions lattice",
     "subjects": """
         outputs outcomes answer_labels worker subjects subjects.base subjects.functions
         subjects.models
@@ -38,17 +38,19 @@ LAYERS: dict[str, str] = {
         subjects.loading
     """,
     "engine": """
-        cache_lock cache_file cache cache_contents failures recall runner suite_files suites
-        readings tables trials sampling known
+        cache_lock cache_file cache cache_contents failures recall combining runner suite_files
+        suites readings tables trials sampling known
     """,
     "results": """
         results saved_results result_schema acceptances replay_results saved_tests
     """,
     "scores": """
         harm witnesses shrinking conditions suggestions regions explanations causal group row_codes
-        within people_runs generated apparent exact paper scores repeats
+        within people_runs generated apparent exact paper scores probe
     """,
-    "search": "flips search search_estimates exact_search paper_search searcher search_facts",
+    "search": """
+        flips search search_estimates exact_search paper_search searcher search_facts search_noise
+    """,
     "file": """
         xml_elements settings_xml toml_lines file_format file_complaints config starter drafts
         column_types from_data from_json_schema
@@ -58,9 +60,9 @@ LAYERS: dict[str, str] = {
         audit checker themis demo
     """,
     "display": """
-        display_parts display_words display_result_words display_scores display display_cache
-        display_search_words display_search display_check_words display_checks display_apparent
-        html progress progress_search display_replay display_differences
+        display_parts display_words display_noise_words display_result_words display_scores display
+        display_cache display_search_words display_search display_check_words display_checks
+        display_apparent html progress progress_search display_replay display_differences
     """,
     "reports": """
         reports reports.markup reports.words reports.room reports.style reports.document
@@ -85,6 +87,7 @@ EXCEPTIONS = {
 # Modules that stay ignorant on purpose: all that they may import of the package.
 ONLY = {
     "intervals": "",
+    "noise_bounds": "",
     "estimation": "errors intervals",
     "group_rules": "errors intervals estimation",
     "decisions": "errors intervals",
@@ -99,14 +102,17 @@ ONLY = {
     "checks": "acceptances config errors results search_facts",
     "display_parts": "",
     "display_words": "results",
-    "display_scores": "results display_parts display_words",
+    "display_noise_words": "results display_words",
+    "display_scores": "results display_parts display_words display_noise_words",
     "display_result_words": "results display_words",
     "display_check_words": "results display_words display_search_words",
-    "display": "results display_parts display_words display_result_words display_scores",
+    "display": """
+        results display_parts display_words display_noise_words display_result_words display_scores
+    """,
     "display_apparent": "results display_parts display_words display_scores display",
     "display_cache": "cache_contents display_parts display_words",
     "display_search_words": "results search_facts display_words",
-    "html": "results display_words display_search_words",
+    "html": "results display_words display_noise_words display_search_words",
     "progress": "events display_parts display_words",
     "events": "",
     "errors": "",

@@ -233,7 +233,7 @@ def test_recalled_cells_are_those_of_a_run_without_a_cache(
 
 def test_key_of_an_input_is_made_of_names_and_values_in_order(cache: Cache) -> None:
     def keys(schema: themis.Schema, *codes: int) -> Any:
-        return InputRecords(cache, schema).find(1, np.array([codes])).keys
+        return InputRecords(cache, schema).find(1, np.array([codes]), 0).keys
 
     wide = themis.Schema(race=["blue", "green"], age=themis.Integers(0, 90, bins=[9]), rich=[True])
     assert keys(SCHEMA, 0, 7, 0) == keys(wide, 1, 7, 0)
@@ -248,7 +248,7 @@ def test_key_of_an_input_is_made_of_names_and_values_in_order(cache: Cache) -> N
 def test_key_of_a_batch_knows_what_codes_mean(cache: Cache) -> None:
     def key(schema: themis.Schema) -> Any:
         codes = np.array([[0, 7, 0], [1, 8, 1]])
-        return BatchRecords(cache, schema).find(1, codes).keys
+        return BatchRecords(cache, schema).find(1, codes, 0).keys
 
     race, age, rich = SCHEMA.characteristics
     binned = themis.Schema(race=race, age=themis.Integers(0, 50, bins=[9]), rich=rich)

@@ -26,6 +26,7 @@ import io
 import itertools
 import json
 import os
+import random
 import re
 import runpy
 import shlex
@@ -542,6 +543,8 @@ def real_fields() -> set[str]:
         run_checks(
             themis.Audit(loan, small, max_failures=0.5), [limit], accepted=Acceptances((passes,))
         ),
+        run_checks(themis.Audit(loan, small, max_failures=0.5), [limit]),
+        themis.Audit(lambda _: random.random() < 0.5, schema).score([["race"]]),
         themis.Audit(loan, small, max_failures=0.5).apparent(rows, "race", weights="count"),
         themis.Audit(loan, small, max_failures=0.5).apparent(rows, "race", unknown="extend"),
     ]

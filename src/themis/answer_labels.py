@@ -102,6 +102,10 @@ class AnswerLabels:
         """An answer that holds outputs as `labels` gives them."""
         return Stored([label] if len(self.parts) == 1 else label)
 
+    def join(self, numbers: list[Numbers]) -> Numbers:
+        """The numbers of whole answers from those of their outputs, in order."""
+        return self._combine(numbers)
+
     def part_cells(self, place: int, cells: NDArray[Any]) -> NDArray[Any]:
         """What one output is in these cells."""
         if len(self.parts) == 1:

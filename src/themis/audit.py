@@ -22,12 +22,12 @@ from themis.inputs import set_name
 from themis.outcomes import DEFAULT_FAVOURABLE, Labels
 from themis.outputs import Output, Statistic, as_outputs
 from themis.populations import Population
+from themis.probe import NoiseProbe
 from themis.recall import Recall
 from themis.remarks import executor_of, slow_start, versions, with_commands
-from themis.repeats import confirm
 from themis.replay import replay_tests
 from themis.replay_results import Replay
-from themis.results import CausalScore, GroupScore, Measure, Result, Score, SearchResult
+from themis.results import CausalScore, GroupScore, Measure, Noise, Result, Score, SearchResult
 from themis.row_audit import CounterfactualChoice, RowRequest, fit_notes, row_scores, sets_of
 from themis.row_codes import People, Unknown, people_of
 from themis.rows import read_rows, rows_of
@@ -35,8 +35,10 @@ from themis.runner import FIXED_BATCHES, Budget, Runner
 from themis.sampling import Sampler
 from themis.saved_tests import read_tests
 from themis.schema import Schema
+from themis.search import SEARCH_ASSIGNMENTS
+from themis.search_noise import weigh_search
 from themis.searcher import SearchPlan
-from themis.settings import Settings, Stopping
+from themis.settings import Settings, Stopping, check_repeats
 from themis.subjects.base import Subject
 from themis.subjects.loading import loaded_output, subject_from, subject_from_options
 from themis.suites import Suite
@@ -50,7 +52,8 @@ class Audit:
 
     `subject` is a function of a dictionary, `themis.batch(f)`, `themis.keywords(f)`, or an object
     with `predict`. The settings given here are the defaults of every measurement. `cache` is a file
-    that keeps the decisions of subjects outside of this process for later runs. With `profile`,
+    that keeps the decisions of subjects outside of this process for later runs. With `repeats` each
+    output is the majority, or the mean, of so many runs. With `profile`,
     rows of people (a table, dictionaries or a path), inputs are drawn from them instead of from
     all that the schema allows, by `profile_weights` (a column or numbers) if given. `suite` is a
     file that gets the tests that were made up, with their outputs. `close`, or a `with` statement,
@@ -81,6 +84,9 @@ class Audit:
         max_seconds: float | None = None,
         max_assignments: int = 1_000,
         max_failures: float = 0.0,
+        repeats: int = 1,
+        probe: int | None = None,
+        max_noise: float | None = None,
         cache: CachePlace = None,
         profile: Any = None,
         profile_weights: str | Sequence[float] | None = None,
@@ -97,7 +103,10 @@ class Audit:
             max_executions=max_executions,
             max_seconds=max_seconds,
             max_assignments=max_assignments,
+            probe=probe,
+            max_noise=max_noise,
         )
+        check_repeats(repeats)
         self._favourable = tuple(favourable)
         declared = as_outputs(outputs)
         labels = AnswerLabels(declared) if declared else Labels(self._favourable)
@@ -110,6 +119,7 @@ class Audit:
             labels,
             max_failures=max_failures,
             recall=self._open_recall(own, cache, labels.layout),
+            runs=repeats,
         )
         self.population = Population.of(schema)
         if self._people is not None:
@@ -128,12 +138,14 @@ class Audit:
             "favourable": self._favourable,
             "outputs": declared or None,
             "max_failures": max_failures,
+            "repeats": repeats,
             "cache": cache,
             "listen": listen,
         }
         self._remake: Callable[[Schema], Audit] | None = None
         if own is not subject:
             self._remake = lambda wider: Audit(subject, wider, **same)
+        self.probe = NoiseProbe(self.sampler, [each.name for each in declared])
 
     @classmethod
     def from_file(
@@ -162,6 +174,7 @@ class Audit:
             "favourable": spec.favourable,
             "outputs": [loaded_output(each, config.folder) for each in config.outputs],
             "max_failures": spec.max_failures,
+            "repeats": spec.repeats,
             **{name: getattr(settings, name) for name in settings.__dataclass_fields__},
         }
 
@@ -229,6 +242,11 @@ class Audit:
         """What the user should know about the cache, if anything."""
         return next(iter(self._cache_notes), None)
 
+    @property
+    def noise(self) -> Noise | None:
+        """How often inputs got another decision when they were run again, as known so far."""
+        return self.probe.noise(self.settings.confidence)
+
     def _open_recall(self, subject: Subject, cache: CachePlace, layout: str) -> Recall | None:
         if cache is None or cache is False:
             return None
@@ -286,7 +304,7 @@ class Audit:
                     scores.append(with_commands(score, self.runner.subject))
                     if score.stopped == "interrupted":
                         raise KeyboardInterrupt
-                    scores[-1] = confirm(scores[-1], view.sampler, self.settings)
+                    self.probe.confirm(score, self.settings)
 
         return self._run(command, measure_all)
 
@@ -314,6 +332,8 @@ class Audit:
         (result,) = self._views.searched(output, [measure]).searcher.search(
             [measure], threshold, columns, max_size, own, prune=prune, listen=listen
         )
+        self._look(result.minimal_sets, own)
+        result = weigh_search(result, self.probe, own)
         if self.runner.fails_too_often:
             raise SubjectError(self.runner.failure_message(), result=result)
         return result
@@ -349,6 +369,8 @@ class Audit:
             )
             if any(each.stopped == "interrupted" for each in searches):
                 raise KeyboardInterrupt
+            for score in scores:
+                self.probe.confirm(score, self.settings)
 
         return self._run("search", find_all)
 
@@ -395,11 +417,11 @@ class Audit:
     def _apparent(self, people: People, request: RowRequest) -> Result:
         def measure_all(scores: list[Score], _: list[SearchResult]) -> None:
             wanted = row_scores(request, people, self.sampler, self._whole_views, self.settings)
-            for score, sampler in wanted:
+            for score, _sampler in wanted:
                 scores.append(with_commands(score, self.runner.subject))
                 if score.stopped == "interrupted":
                     raise KeyboardInterrupt
-                scores[-1] = confirm(scores[-1], sampler, self.settings)
+                self.probe.confirm(score, self.settings)
 
         return self._run("apparent", measure_all, data=people.facts)
 
@@ -447,15 +469,20 @@ class Audit:
         self.runner.start(self._budget(self.settings))
         scores: list[Score] = []
         searches: list[SearchResult] = []
-        problem, interrupted = None, False
+        problem, interrupted, weighed = None, False, False
         try:
             work(scores, searches)
+            self._look((), self.settings)
+            self._weigh(scores, searches)
+            weighed = True
         except TooManyFailuresError as error:
             problem = error
         except KeyboardInterrupt:
             if not self.sampler.keep_on_interrupt:
                 raise
             interrupted = True
+        if not weighed:
+            self._weigh(scores, searches, may_run=False)
         timing: dict[str, Any] = {
             "started": started.isoformat(timespec="seconds"),
             "seconds": round(time.monotonic() - clock, 3),
@@ -485,11 +512,30 @@ class Audit:
         names = [name for part in against for name in part.split(",")]
         columns = self.schema.columns_of(names, where="against")
         self.runner.start(self._budget(own))
-        score = confirm(view.scorer.measure(columns, measure, own), view.sampler, own)
-        score = with_commands(score, self.runner.subject)
+        score = view.scorer.measure(columns, measure, own)
+        self._look([score], own)
+        score = with_commands(self.probe.weigh(score, own), self.runner.subject)
         if self.runner.fails_too_often:
             raise SubjectError(self.runner.failure_message(), result=score)
         return score
+
+    def _look(self, scores: Iterable[Score], settings: Settings) -> None:
+        """Look for noise: in the pairs of these scores, and among all inputs."""
+        for score in scores:
+            self.probe.confirm(score, settings)
+        self.probe.look(settings)
+
+    def _weigh(
+        self, scores: list[Score], searches: list[SearchResult], *, may_run: bool = True
+    ) -> None:
+        """Compare what was learned with what noise alone would give."""
+        most = SEARCH_ASSIGNMENTS if searches else None
+        scores[:] = [
+            self.probe.weigh(each, self.settings, most=most, may_run=may_run) for each in scores
+        ]
+        searches[:] = [
+            weigh_search(each, self.probe, self.settings, may_run=may_run) for each in searches
+        ]
 
     def _own(self, changes: dict[str, Any]) -> Settings:
         """The settings of one measurement: the audit's, with these changes."""
@@ -540,8 +586,13 @@ class Audit:
             cache_hits=runner.cache_hits,
             stopped=stopped,
             failures=runner.failures.to_dict(getattr(runner.subject, "reproduce", None)),
-            notes=(*self.population.warnings, *self._views.remarks(self._favourable)),
+            notes=(
+                *self.population.warnings,
+                *self._views.remarks(self._favourable),
+                *self.probe.remarks(),
+            ),
             timing=timing,
+            noise=self.noise,
         )
 
     def __repr__(self) -> str:

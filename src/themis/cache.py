@@ -93,16 +93,6 @@ class Cache:
         rows = [(subject, key, label) for key, label in labels]
         self._write("INSERT OR REPLACE INTO inputs VALUES (?, ?, ?)", rows)
 
-    def find_confirmed(self, subject: int, keys: Sequence[bytes]) -> set[bytes]:
-        """Those of these inputs that got the same decision when they were run again."""
-        return {key for (key,) in self._read_each("SELECT key FROM confirmed", subject, keys)}
-
-    def put_confirmed(self, subject: int, keys: Iterable[bytes]) -> None:
-        """Take note that these inputs got the same decision when they were run again."""
-        self._write(
-            "INSERT OR IGNORE INTO confirmed VALUES (?, ?)", [(subject, key) for key in keys]
-        )
-
     def find_batch(self, subject: int, key: bytes) -> bytes | None:
         """The packed labels of a batch, if it is known."""
         order = "SELECT labels FROM batches WHERE subject = ? AND key = ?"

@@ -24,7 +24,6 @@ _TABLES = (
     "PRIMARY KEY (subject, number)) WITHOUT ROWID",
     "CREATE TABLE inputs (subject INTEGER, key BLOB, label INTEGER NOT NULL, "
     "PRIMARY KEY (subject, key)) WITHOUT ROWID",
-    "CREATE TABLE confirmed (subject INTEGER, key BLOB, PRIMARY KEY (subject, key)) WITHOUT ROWID",
     "CREATE TABLE batches (subject INTEGER, key BLOB, decided INTEGER NOT NULL, "
     "labels BLOB NOT NULL, UNIQUE (subject, key))",
     f"PRAGMA application_id = {APPLICATION_ID}",

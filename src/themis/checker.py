@@ -23,6 +23,8 @@ from themis.config import Check
 from themis.errors import SubjectError
 from themis.events import SearchListener
 from themis.results import CheckResult, Result, Score, SearchResult
+from themis.search import SEARCH_ASSIGNMENTS
+from themis.search_noise import weigh_search
 from themis.settings import Settings
 
 OUT_OF_BUDGET = "the budget ended"
@@ -43,6 +45,7 @@ def run_checks(
     run = _Run(audit, audit.settings, listen, accepted)
     for check in checks:
         run.decide(check)
+    run.reconsider(checks)
     if run.problem is not None:
         raise SubjectError(str(run.problem), result=run.result())
     return run.result()
@@ -85,7 +88,7 @@ class _Run:
     out_of_budget: bool = False
 
     def __post_init__(self) -> None:
-        self._asked_before = self.audit.runner.asked
+        self._spent_before = self.audit.runner.spent
         self._deadline = time.monotonic() + (self.settings.max_seconds or 0.0)
 
     def decide(self, check: Check) -> None:
@@ -106,11 +109,28 @@ class _Run:
             best.answer = replace(best.answer, reason=latest.answer.reason)
         self.kept.append(best)
 
+    def reconsider(self, checks: Sequence[Check]) -> None:
+        """Judge again what was judged before noise was found."""
+        for place, (check, each) in enumerate(zip(checks, self.kept, strict=True)):
+            if not each.is_decided or not self.audit.probe.found:
+                continue
+            weigh, confidence = self.audit.probe.weigh, self.settings.confidence
+            if isinstance(each.outcome, SearchResult):
+                search = weigh_search(each.outcome, self.audit.probe, self.settings, may_run=False)
+                scores = tuple(
+                    weigh(score, self.settings, most=SEARCH_ASSIGNMENTS, may_run=False)
+                    for score in each.scores
+                )
+                self.kept[place] = _Round(judge_search(check, search, confidence), search, scores)
+            elif each.outcome is not None:
+                score = weigh(each.outcome, self.settings, may_run=False)
+                self.kept[place] = _Round(judge_score(check, score, confidence), score, (score,))
+
     def _left(self) -> dict[str, Any] | None:
         """What is left of the budget, as settings; None when nothing is."""
         left: dict[str, Any] = {}
         if self.settings.max_executions is not None:
-            used = self.audit.runner.asked - self._asked_before
+            used = self.audit.runner.spent - self._spent_before
             left["max_executions"] = self.settings.max_executions - used
         if self.settings.max_seconds is not None:
             left["max_seconds"] = self._deadline - time.monotonic()

@@ -9,7 +9,7 @@ from pathlib import Path
 from themis.acceptances import Acceptances, Cover
 from themis.config import Check
 from themis.errors import Mistake
-from themis.results import CheckResult, Score, SearchResult, Verdict
+from themis.results import CausalScore, CheckResult, Score, SearchResult, Verdict
 from themis.search_facts import how_it_ended, largest_missed
 
 NOTHING_ACCEPTED = Acceptances()
@@ -56,11 +56,12 @@ def judge_score(
     What is not surely below the limit, but surely below what is accepted, is accepted.
     """
     verdict: Verdict = "not enough evidence"
-    if score.samples and score.low > check.max_score:
+    certain = score.samples > 0 and (score.conclusive or not _is_noisy(score))
+    if certain and score.low > check.max_score:
         verdict = "violated"
-    elif score.samples and score.high <= check.max_score:
+    elif certain and score.high <= check.max_score:
         verdict = "holds"
-    acceptance = accepted.counting(score, score.against) if score.samples else None
+    acceptance = accepted.counting(score, score.against) if certain else None
     cover = acceptance.covers(score.low, score.high) if acceptance and verdict != "holds" else None
     if cover is not None and cover != "no":
         verdict = "accepted" if cover == "yes" else "not enough evidence"
@@ -105,7 +106,7 @@ def judge_search(
     worst = max(measured, key=lambda each: (each.low, each.score), default=None)
     verdict: Verdict = "not enough evidence"
     reason = ""
-    if above:
+    if above and search.stopped != "noise":
         verdict = "violated"
         reason = _why_not_accepted(accepted, above)
     elif not left and search.conclusive:
@@ -187,7 +188,7 @@ def _why_not_accepted(accepted: Acceptances, above: Sequence[Score]) -> str:
 
 def _why_open(score: Score) -> str:
     if not score.conclusive:
-        return how_it_ended(score.stopped)
+        return f"{how_it_ended(score.stopped)}{_noise(score)}"
     if score.lower_bound:
         return "there are too many combinations to try all, so only a lower bound is known"
     if score.unknown:
@@ -198,6 +199,8 @@ def _why_open(score: Score) -> str:
 def _why_search_open(
     search: SearchResult, worst: Score | None, left: Sequence[tuple[str, ...]]
 ) -> str:
+    if search.stopped == "noise":
+        return f"{how_it_ended(search.stopped)}{_noise(worst)}"
     if search.stopped != "done":
         return f"{how_it_ended(search.stopped)} with {search.sets_open:,} sets open"
     if not left:
@@ -205,3 +208,18 @@ def _why_search_open(
     if worst is not None and not worst.conclusive:
         return how_it_ended(worst.stopped)
     return f"found sets are so near the limit that ± {100 * search.error:.3g} points do not tell"
+
+
+def _is_noisy(score: Score) -> bool:
+    return isinstance(score, CausalScore) and score.placebo is not None
+
+
+def _noise(score: Score | None) -> str:
+    """What noise alone gives, and what may help; nothing where there is none."""
+    placebo = score.placebo if isinstance(score, CausalScore) else None
+    if score is None or placebo is None or score.stopped != "noise":
+        return ""
+    return (
+        f": noise alone gives {100 * placebo.score:.1f} %, at most {100 * placebo.high:.1f} %; "
+        "more repeats may tell"
+    )

@@ -28,7 +28,9 @@ from themis.cli_options import (
     NoCache,
     NoProgress,
     Output,
+    Probe,
     Quiet,
+    Repeats,
     Seed,
     Stopping,
     SuitePath,
@@ -165,6 +167,8 @@ def score(
     stopping: Stopping = None,
     max_executions: MaxExecutions = None,
     max_seconds: MaxSeconds = None,
+    repeats: Repeats = None,
+    probe: Probe = None,
     jobs: Jobs = None,
     cache: CacheFile = None,
     no_cache: NoCache = False,
@@ -183,7 +187,15 @@ def score(
 
     path = find(config)
     overrides = given_settings(
-        confidence, error, seed, stopping, max_executions, max_seconds, suite
+        confidence,
+        error,
+        seed,
+        stopping,
+        max_executions,
+        max_seconds,
+        suite,
+        repeats=repeats,
+        probe=probe,
     )
 
     def make_audit(listen: Listener) -> Audit:

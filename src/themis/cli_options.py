@@ -69,6 +69,18 @@ MaxSeconds = Annotated[
     Optional[float],  # noqa: UP045
     typer.Option("--max-seconds", metavar="S", help="Stop after so much time."),
 ]
+Repeats = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option("--repeats", metavar="N", help="Run each input so often, take the majority."),
+]
+Probe = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        "--probe",
+        metavar="N",
+        help="Run so many inputs again to look for noise. Default: some; 0: none.",
+    ),
+]
 Jobs = Annotated[
     Optional[int],  # noqa: UP045
     typer.Option(
@@ -132,6 +144,9 @@ def given_settings(
     max_executions: int | None,
     max_seconds: float | None,
     suite: Path | None = None,
+    *,
+    repeats: int | None = None,
+    probe: int | None = None,
 ) -> dict[str, Any]:
     """The settings that the command line gives, which override those of the file."""
     options = {
@@ -142,6 +157,8 @@ def given_settings(
         "max_executions": max_executions,
         "max_seconds": max_seconds,
         "suite": suite,
+        "repeats": repeats,
+        "probe": probe,
     }
     return {name: value for name, value in options.items() if value is not None}
 

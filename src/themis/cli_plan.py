@@ -127,13 +127,15 @@ def _estimate(audit: Audit, name: str) -> Estimate:
     levels = min(assignments.count, settings.max_assignments)
     rule = ProportionRule(settings.confidence, settings.error)
     most = rule.max_samples * levels
+    runs = audit.runner.runs
+    least_runs = runs // 2 + 1  # a majority may be certain before the last run
     if audit.population.profile:
         people = audit.population.size or 0
         exact = people <= rule.max_samples and settings.stopping == "certified"
         if exact and assignments.count <= levels and not assignments.binned:
-            return Estimate(name, people * levels, people * levels, exact=True)
-        return Estimate(name, rule.first_look * levels, most, exact=False)
+            return Estimate(name, least_runs * people * levels, runs * people * levels, exact=True)
+        return Estimate(name, least_runs * rule.first_look * levels, runs * most, exact=False)
     size = audit.population.size
     if size is not None and size <= min(most, EXACT_LIMIT) and settings.stopping == "certified":
-        return Estimate(name, size, size, exact=True)
-    return Estimate(name, rule.first_look * levels, most, exact=False)
+        return Estimate(name, least_runs * size, runs * size, exact=True)
+    return Estimate(name, least_runs * rule.first_look * levels, runs * most, exact=False)

@@ -21,7 +21,9 @@ from themis.cli_options import (
     NoCache,
     NoProgress,
     Output,
+    Probe,
     Quiet,
+    Repeats,
     Seed,
     Stopping,
     SuitePath,
@@ -76,6 +78,8 @@ def search(
     stopping: Stopping = None,
     max_executions: MaxExecutions = None,
     max_seconds: MaxSeconds = None,
+    repeats: Repeats = None,
+    probe: Probe = None,
     jobs: Jobs = None,
     cache: CacheFile = None,
     no_cache: NoCache = False,
@@ -96,7 +100,15 @@ def search(
 
     path = find(config)
     overrides = given_settings(
-        confidence, error, seed, stopping, max_executions, max_seconds, suite
+        confidence,
+        error,
+        seed,
+        stopping,
+        max_executions,
+        max_seconds,
+        suite,
+        repeats=repeats,
+        probe=probe,
     )
     source = source_of(path, context)
     reporting = Reporting(as_json, output, quiet, verbose, not no_progress, source)

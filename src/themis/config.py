@@ -42,6 +42,7 @@ class SubjectSpec:
     favourable: tuple[Value, ...]
     version: str
     max_failures: float
+    repeats: int = 1  # runs behind each output
 
 
 @dataclass(frozen=True)
@@ -306,6 +307,7 @@ class _Reader:
             favourable=tuple(given.get("favourable", DEFAULT_FAVOURABLE)),
             version=given.get("version", ""),
             max_failures=float(given.get("max_failures", 0)),
+            repeats=given.get("repeats", 1),
         )
 
     def _profile(self) -> ProfileSpec | None:

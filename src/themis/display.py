@@ -9,6 +9,7 @@ from rich.console import Console, RenderableType
 from rich.rule import Rule
 from rich.text import Text
 
+from themis.display_noise_words import noise_warning, probe_sentence
 from themis.display_parts import DIM, WARNING, Sentence, ShellLine, indented, make_console
 from themis.display_result_words import (
     by_set,
@@ -49,7 +50,7 @@ def render_headlines(result: Result, *, file: IO[str] | None = None) -> str:
     """One sentence per score, and the failures."""
     console = make_console(file)
     sentences: list[RenderableType] = [Sentence(headline(score)) for score in result.scores]
-    return render(iter([*sentences, *_failures(result.failures)]), console)
+    return render(iter([*sentences, *_failures(result.failures), *_noise(result)]), console)
 
 
 def show_result(
@@ -65,12 +66,21 @@ def show_result(
         yield from _remark(scores)
         yield ""
     yield from _failures(result.failures)
+    yield from _noise(result, everything=everything)
     for note in result.notes:
         yield Sentence(note, WARNING, first="warning: ")
     yield from _inconclusive(result.scores)
     for note in result.timing.get("notes", ()):
         yield Sentence(visible(note), DIM, first="note: ")
     yield Sentence(cost_text(result), DIM)
+
+
+def _noise(result: Result, *, everything: bool = False) -> Iterator[RenderableType]:
+    """How often the subject decides otherwise when it is run again, if it does."""
+    if result.noise is not None and result.noise.differing:
+        yield Sentence(noise_warning(result.noise), WARNING, first="warning: ")
+    elif result.noise is not None and everything:
+        yield Sentence(probe_sentence(result.noise), DIM)
 
 
 def _inconclusive(scores: tuple[Score, ...]) -> Iterator[RenderableType]:

@@ -70,7 +70,7 @@ def show_checks(result: Result, *, width: int, everything: bool) -> Iterator[Ren
         yield Sentence(f"{visible(each.name)}: {verdict_words(each)}: {why}", WARNING)
     yield ""
     yield Sentence(checks_guarantee(result), DIM)
-    yield from show_result(replace(result, scores=()), width=width)
+    yield from show_result(replace(result, scores=()), width=width, everything=everything)
 
 
 def _accepted(checks: tuple[CheckResult, ...]) -> Iterator[RenderableType]:

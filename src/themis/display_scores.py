@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from themis import results
+from themis.display_noise_words import placebo_sentence
 from themis.display_parts import (
     DIM,
     HEADLINE,
@@ -67,7 +68,8 @@ def _causal_details(score: CausalScore) -> Group:
     bar = IntervalBar(score.low, score.high, end, "red" if score.low > 0 else "green")
     axis.add_row(f"causal score {shown}", " 0 %", bar, f"{100 * end:.0f} %")
     where = (Sentence(region_sentence(region)) for region in score.regions)
-    return Group(axis, Sentence(method(score), DIM), *_harm(score), *where)
+    noise = [] if score.placebo is None else [Sentence(placebo_sentence(score.placebo), "yellow")]
+    return Group(axis, Sentence(method(score), DIM), *noise, *_harm(score), *where)
 
 
 def _harm(score: CausalScore) -> Iterator[RenderableType]:
@@ -105,7 +107,10 @@ def _people(score: CausalScore, width: int, everything: bool) -> Iterator[Render
     phrase = set_phrase(score.against).removesuffix(" together")
     yield ""
     another = output_name(score).removeprefix("the ")
-    yield indented(Sentence(f"People who differ only in {phrase}, and get another {another}:"))
+    get = f"get another {another}"
+    if score.placebo is not None:
+        get = f"got another {another}, maybe by noise"
+    yield indented(Sentence(f"People who differ only in {phrase}, and {get}:"))
     step = 1 if width < NARROW else 2
     for first in range(0, len(shown), step):
         if first:

@@ -78,7 +78,7 @@ def show_searches(
             yield Rule(Text(f"{search.measure} scores", "bold cyan"), align="left", style="cyan")
         yield from show_search(search, scores, width=width, everything=everything)
         yield ""
-    wide = sum(not score.conclusive for score in result.scores)
+    wide = sum(score.stopped in ("budget", "interrupted") for score in result.scores)
     if wide:
         yield Sentence(
             f"{wide} of {count(len(result.scores), 'score')}: the interval is wider than asked, "
@@ -86,7 +86,7 @@ def show_searches(
             WARNING,
             first="inconclusive: ",
         )
-    yield from show_result(replace(result, scores=()), width=width)
+    yield from show_result(replace(result, scores=()), width=width, everything=everything)
 
 
 def show_search(

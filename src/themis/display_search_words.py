@@ -46,6 +46,8 @@ def search_headline(search: SearchResult) -> str:
 
 
 def _so_far(search: SearchResult) -> str:
+    if search.stopped == "noise":
+        return f"; {how_it_ended(search.stopped)}"
     if search.stopped != "done":
         return f", so far: {how_it_ended(search.stopped)}"
     if search.undecided:
@@ -75,6 +77,11 @@ def guarantee(search: SearchResult) -> str:
     sure = f"With {100 * search.confidence:.10g} % confidence"
     if search.method == "exact":
         sure = "Every input was run:"
+    if search.stopped == "noise":
+        return (
+            f"{sure} every set listed is above {above}, all that noise may explain left out. "
+            "Nothing is certain about the other sets."
+        )
     if search.stopped != "done":
         return (
             f"{sure} every set listed is above {above}. Nothing is known about "

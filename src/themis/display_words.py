@@ -131,6 +131,9 @@ def _causal_headline(score: CausalScore) -> str:
         )
     if score.score == 0:
         return _no_change(score, phrase, changes)
+    if score.placebo is not None and score.low == 0:
+        effect = _effect(score, percent(score.score))
+        return f"{phrase} changed {effect}, which noise alone may explain ({_how(score)})"
     return f"{phrase} {changes} {_effect(score, percent(score.score))} ({_how(score)})"
 
 
@@ -260,7 +263,8 @@ def _certainty(score: Score) -> str:
     if score.method == "exact" and not score.conclusive:
         return "because the run ended early"
     if score.method == "exact":
-        return "because some executions failed"
+        noisy = isinstance(score, CausalScore) and score.placebo is not None
+        return "because of noise" if noisy else "because some executions failed"
     if score.stopping == "paper":
         return "claimed by the paper's rule, not certified"
     return sure(score.confidence)

@@ -119,6 +119,13 @@ class Subject(Table):
     max_failures: float = _optional(
         "The fraction of executions that may fail", 0.01, default=0, ge=0, le=1
     )
+    repeats: int = _optional(
+        "Run each input so often and take the majority, for subjects that do not always decide "
+        "the same",
+        5,
+        default=1,
+        ge=1,
+    )
 
 
 class PythonSubject(Subject):
@@ -279,6 +286,12 @@ class Run(Table):
     )
     max_assignments: Annotated[Any, WithJsonSchema({"type": "integer", "minimum": 2})] = _optional(
         "Sets with more assignments are only sampled, and give a lower bound", default=1_000
+    )
+    probe: Annotated[Any, WithJsonSchema({"type": "integer", "minimum": 0})] = _optional(
+        "Run so many inputs again to look for noise; 0 for none", 300
+    )
+    max_noise: Annotated[Any, WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1})] = (
+        _optional("A score that noise alone may explain by more is inconclusive", 0.02)
     )
 
 

@@ -205,6 +205,7 @@ class FlipBook:
         if stop - start > self.sampler.runner.executions_left:
             raise BudgetEndedError
         answers = self.sampler.runner.run(codes)
+        self.sampler.tables.keep_base(start, answers)
         if self.sampler.tables.suite is not None:
             self.answers = np.concatenate([self.answers, answers])
             self.sampler.tables.suite.add_singles((), codes, answers)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Any
 
+from themis.display_noise_words import noise_warning, placebo_sentence
 from themis.display_search_words import (
     example,
     guarantee,
@@ -41,7 +42,8 @@ def result_html(result: Result) -> str:
     """All scores of a result below each other."""
     parts = [search_html(search) for search in result.searches]
     parts += [score_html(score) for score in result.scores]
-    parts += [_line(f"warning: {note}") for note in (*_remarks(result), *result.notes)]
+    noise = [noise_warning(result.noise)] if result.noise and result.noise.differing else []
+    parts += [_line(f"warning: {note}") for note in (*_remarks(result), *noise, *result.notes)]
     for kind, failure in result.failures.items():
         parts.append(_line(f"failed: {kind}, {failure['count']:,} times; {failure['message']}"))
     cost = f"{result.executions:,} executions · seed {result.seed}"
@@ -93,6 +95,8 @@ class _Html(str):
 
 
 def _causal_parts(score: CausalScore) -> Iterator[str]:
+    if score.placebo is not None:
+        yield _line(placebo_sentence(score.placebo))
     for harm in score.direction[:CHANGES]:
         yield _line(
             f"{label(harm.change_from)} → {label(harm.change_to)}: {percent(harm.lost)} lose the "

@@ -2,6 +2,9 @@
 
 The labels of a cache have numbers of their own, given as they first appeared in it; those of a run
 are given as they appear in the run. So a run is the same, whatever the cache knew before.
+
+A subject may be run several times on one input. Each of these times has records of its own, so that
+asking for more of them finds those that were made before.
 """
 
 from __future__ import annotations
@@ -53,8 +56,8 @@ class Recalled:
 class Records(Protocol):
     """How decisions are laid down: one by one, or in batches."""
 
-    def find(self, subject: int, codes: NDArray[Any]) -> Found:
-        """What is known of these inputs."""
+    def find(self, subject: int, codes: NDArray[Any], time: int) -> Found:
+        """What is known of these inputs when they are run for the time-th time, from 0 on."""
 
     def put(self, subject: int, found: Found, numbers: Numbers) -> None:
         """Store these decisions under the keys of what was found."""
@@ -69,18 +72,21 @@ class Recall:
         # What is left to run of a batch may be nothing but the inputs on which a subject fails:
         # tell it that it has answered before.
         self._note_answered = getattr(subject, "note_answered", _do_nothing)
-        self._inputs = InputRecords(cache, subject.schema)
-        self._records: Records = self._inputs
-        if subject.kind not in BY_INPUT:
-            self._records = BatchRecords(cache, subject.schema)
+        kind = InputRecords if subject.kind in BY_INPUT else BatchRecords
+        self._records: Records = kind(cache, subject.schema)
         self._subject = cache.number_of(self._fingerprint, self._kind)
         self._labels: list[Value] = []
         self._places: dict[str, int] = {}
         self._refresh()
 
-    def settle(self, codes: NDArray[Any], run: Run, labels: Labels | AnswerLabels) -> Recalled:
-        """The cells of these inputs; only those without a known decision are run, then stored."""
-        found = self._find(codes)
+    def settle(
+        self, codes: NDArray[Any], run: Run, labels: Labels | AnswerLabels, *, time: int = 0
+    ) -> Recalled:
+        """The cells of these inputs; only those without a known decision are run, then stored.
+
+        What is known of the first time (0) says nothing about the second (1), and so on.
+        """
+        found = self._find(codes, time)
         missing = np.flatnonzero(found.numbers == UNKNOWN)
         if not len(missing):
             return Recalled(self._cells(found.numbers, labels), Answers([]))
@@ -90,29 +96,15 @@ class Recall:
             self._note_answered()
             answers = _merge(self._outputs(found.numbers, labels), missing, run(codes[missing]))
         cells = number_answers(labels, answers)
-        self._put(codes, found, cells, labels)
+        self._put(codes, time, found, cells, labels)
         return Recalled(cells, answers)
 
-    def confirmed(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
-        """Which of these inputs got the same decision when they were run again."""
-        if self._subject is None:
-            return np.zeros(len(codes), dtype=bool)
-        keys = self._inputs.keys(codes)
-        known = self.cache.find_confirmed(self._subject, keys)
-        return np.array([key in known for key in keys], dtype=bool)
-
-    def confirm(self, codes: NDArray[Any]) -> None:
-        """Take note that these inputs got the same decision when they were run again."""
-        if self._subject is not None and self.cache.may_write():
-            self.cache.put_confirmed(self._subject, self._inputs.keys(codes))
-            self.cache.commit()
-
-    def _find(self, codes: NDArray[Any]) -> Found:
+    def _find(self, codes: NDArray[Any], time: int) -> Found:
         if self._subject is None:
             self._refresh()
         if self._subject is None:
             return Found(np.full(len(codes), UNKNOWN, dtype=np.int32), None)
-        found = self._records.find(self._subject, codes)
+        found = self._records.find(self._subject, codes, time)
         known = found.numbers[found.numbers != UNKNOWN]
         if len(known) and int(known.max()) >= len(self._labels):
             self._refresh()  # another process has met new ones
@@ -133,7 +125,12 @@ class Recall:
         return [table[number] for number in numbers.tolist()]
 
     def _put(
-        self, codes: NDArray[Any], found: Found, cells: Cells, labels: Labels | AnswerLabels
+        self,
+        codes: NDArray[Any],
+        time: int,
+        found: Found,
+        cells: Cells,
+        labels: Labels | AnswerLabels,
     ) -> None:
         """Store the decisions among these cells, if this process may."""
         if not self.cache.may_write():
@@ -141,7 +138,7 @@ class Recall:
         if self._subject is None or found.keys is None:
             self._refresh()
             assert self._subject is not None
-            found = self._records.find(self._subject, codes)
+            found = self._records.find(self._subject, codes, time)
         numbers = self._table(labels)[cells]
         if (numbers != UNKNOWN).any():
             self._records.put(self._subject, found, numbers)
@@ -184,8 +181,8 @@ class InputRecords:
         self._columns = [Column(each, _write) for each in schema]
         self._names = [_write(name) for name in schema.names]
 
-    def find(self, subject: int, codes: NDArray[Any]) -> Found:
-        keys = self.keys(codes)
+    def find(self, subject: int, codes: NDArray[Any], time: int) -> Found:
+        keys = self._keys(codes, time)
         known = self._cache.find_inputs(subject, keys)
         numbers = np.array([known.get(key, UNKNOWN) for key in keys], dtype=np.int32)
         return Found(numbers, keys)
@@ -194,11 +191,12 @@ class InputRecords:
         new = np.flatnonzero((found.numbers == UNKNOWN) & (numbers != UNKNOWN)).tolist()
         self._cache.put_inputs(subject, [(found.keys[place], int(numbers[place])) for place in new])
 
-    def keys(self, codes: NDArray[Any]) -> list[bytes]:
+    def _keys(self, codes: NDArray[Any], time: int) -> list[bytes]:
         """The key of each input; the order of its values counts: a subject may go by places."""
         texts = [column.texts(codes[:, place]) for place, column in enumerate(self._columns)]
+        salt = _salt(time)
         return [
-            hashlib.blake2b(_pairs(self._names, row), digest_size=KEY_BYTES).digest()
+            hashlib.blake2b(_pairs(self._names, row), digest_size=KEY_BYTES, salt=salt).digest()
             for row in zip(*texts, strict=True)
         ]
 
@@ -211,8 +209,8 @@ class BatchRecords:
         self._dtypes = [np.min_scalar_type(each.size - 1) for each in schema]
         self._domain = b"\n".join(map(_describe, schema))
 
-    def find(self, subject: int, codes: NDArray[Any]) -> Found:
-        key = self._key(codes)
+    def find(self, subject: int, codes: NDArray[Any], time: int) -> Found:
+        key = self._key(codes, time)
         packed = self._cache.find_batch(subject, key)
         if packed is None:
             return Found(np.full(len(codes), UNKNOWN, dtype=np.int32), key)
@@ -223,8 +221,8 @@ class BatchRecords:
         decided = int((numbers != UNKNOWN).sum())
         self._cache.put_batch(subject, found.keys, decided, packed)
 
-    def _key(self, codes: NDArray[Any]) -> bytes:
-        digest = hashlib.blake2b(self._domain, digest_size=KEY_BYTES)
+    def _key(self, codes: NDArray[Any], time: int) -> bytes:
+        digest = hashlib.blake2b(self._domain, digest_size=KEY_BYTES, salt=_salt(time))
         for column, dtype in enumerate(self._dtypes):  # as small as can be: half the time is here
             digest.update(np.ascontiguousarray(codes[:, column], dtype=dtype).data)
         return digest.digest()
@@ -257,6 +255,11 @@ def _unpack(packed: bytes, count: int) -> Numbers:
 def _key(label: Any) -> str:
     """What tells labels apart: 1, 1.0, True and "1" are four of them."""
     return json.dumps(label)
+
+
+def _salt(time: int) -> bytes:
+    """What makes the keys of each time different; those of the first have none."""
+    return time.to_bytes(hashlib.blake2b.SALT_SIZE)
 
 
 def _do_nothing() -> None:

@@ -15,13 +15,15 @@ from numpy.typing import NDArray
 
 from themis.answer_labels import AnswerLabels
 from themis.characteristics import Codes
+from themis.combining import Places, run_combined
 from themis.failures import FailureLog, TooManyFailuresError, number_answers
 from themis.outcomes import FAILED, NOT_RUN, Cells, Labels
 from themis.recall import Recall
 from themis.schema import Schema
 from themis.subjects.base import Answers, Batch, Subject
 
-InputAt = Callable[[int], NDArray[Any]]  # the input at a place of a batch
+# The input at a place of a batch, or the inputs at several places.
+InputAt = Callable[[Any], NDArray[Any]]
 
 MEMORY_LIMIT = 2**24  # bytes: a domain whose answers fit into so many is remembered whole
 BATCH = 65_536  # inputs run together at most
@@ -50,7 +52,10 @@ class Budget:
 
 
 class Runner:
-    """Runs batches of inputs and gives back label numbers; counts executions and cache hits."""
+    """Runs batches of inputs and gives back label numbers; counts executions and cache hits.
+
+    With several `runs`, each output is what so many executions on the same input amount to.
+    """
 
     def __init__(
         self,
@@ -60,16 +65,19 @@ class Runner:
         budget: Budget | None = None,
         max_failures: float = 0.0,
         recall: Recall | None = None,
+        runs: int = 1,
     ) -> None:
         self.recall = recall
         self.subject = subject
         self.schema: Schema = subject.schema
         self.labels = labels
         self.max_failures = max_failures
+        self.runs = runs  # behind each output
         self.executions = 0
         self.asked = 0  # executions, and decisions that a cache file held instead
         self.cache_hits = 0
-        self.repeats = 0  # executions that were made again on purpose, and are not counted above
+        self.repeats = 0  # executions to look for noise, which are not counted above
+        self._asked_again = 0  # those, and what a cache file held instead
         self.explaining = 0  # those of the executions that explained a score
         self.explains = False  # whether what is run now explains a score
         self.failures = FailureLog()
@@ -86,17 +94,22 @@ class Runner:
     def start(self, budget: Budget) -> None:
         """Begin a measurement with a fresh budget; what is known stays known."""
         self._budget = budget
-        self._started_at = self.asked
+        self._started_at = self.spent
         self._deadline = time.monotonic() + (
             math.inf if budget.max_seconds is None else budget.max_seconds
         )
 
     @property
+    def spent(self) -> int:
+        """What counts for budgets: all that was asked of the subject, for whatever reason."""
+        return self.asked + self._asked_again
+
+    @property
     def executions_left(self) -> float:
-        """How many executions the budget still allows."""
+        """How many inputs the budget still allows to run; with several runs each, fewer."""
         if self._budget.max_executions is None:
             return math.inf
-        return self._budget.max_executions - (self.asked - self._started_at)
+        return (self._budget.max_executions - (self.spent - self._started_at)) // self.runs
 
     @property
     def seconds_left(self) -> float:
@@ -131,7 +144,7 @@ class Runner:
     @property
     def fails_too_often(self) -> bool:
         """Whether more executions failed than allowed."""
-        return self.failures.total > self.max_failures * self.asked
+        return self.failures.total > self.max_failures * self.spent
 
     @contextmanager
     def apart(self) -> Iterator[None]:
@@ -164,6 +177,13 @@ class Runner:
         """The label number of each input, FAILED where the subject gave no decision."""
         return self.load(codes).run()
 
+    def remembered(self, codes: NDArray[Any]) -> Cells:
+        """The outputs of these inputs, NOT_RUN where they are not remembered."""
+        if not self.remembers:
+            return np.full(len(codes), NOT_RUN, dtype=self.labels.dtype)
+        cells: Cells = self._memory[self.keys(codes)]
+        return cells
+
     def keys(self, codes: NDArray[Any]) -> NDArray[np.int64]:
         """Each input's place in the domain; only for domains that are remembered."""
         keys = np.zeros(len(codes), dtype=np.int64)
@@ -173,31 +193,65 @@ class Runner:
 
     def execute(self, batch: Batch, input_at: InputAt) -> Cells:
         """Run a loaded batch of the subject; `input_at` gives its inputs, for failure examples."""
-        answers = self._run(batch)
-        cells = number_answers(self.labels, answers)
-        self.asked += len(cells)
-        self._log(cells, answers, input_at)
-        return cells
 
-    def perform(self, codes: NDArray[Any]) -> Cells:
-        """Run these inputs, except those whose decisions a cache file holds."""
+        def run(_: int, places: Places | None) -> Cells:
+            part, at = batch, input_at
+            if places is not None:
+                codes = np.asfortranarray(input_at(places))
+                part, at = self.subject.load(codes), codes.__getitem__
+            answers = self._run(part)
+            cells = number_answers(self.labels, answers)
+            self.asked += len(cells)
+            self._log(cells, answers, at)
+            return cells
+
+        return run_combined(run, self.runs, self.labels)
+
+    def perform(self, codes: NDArray[Any], *, again: int = 0) -> Cells:
+        """Run these inputs, except those whose decisions a cache file holds.
+
+        `again` is how often they were run before: each time has decisions of its own.
+        """
         if not self.is_external:
             return self.execute(self.subject.load(codes), codes.__getitem__)
         size, starts = self.batch_size, range(0, len(codes), self.batch_size)
-        cells = [self._perform_part(codes[start : start + size]) for start in starts]
+        cells = [self._perform_part(codes[start : start + size], again) for start in starts]
         return np.concatenate(cells) if cells else np.empty(0, dtype=self.labels.dtype)
 
-    def repeat(self, codes: NDArray[Any]) -> Cells:
-        """Run these inputs afresh, whatever is known of them; nothing is kept of it."""
-        answers = self.subject.load(codes).run()
-        self.repeats += len(codes)
-        return number_answers(self.labels, answers)
+    def repeat(self, codes: NDArray[Any], *, again: int = 1) -> Cells:
+        """Run these inputs for the again-th time after the first; this counts as repeats.
 
-    def _perform_part(self, codes: NDArray[Any]) -> Cells:
+        The first time (0) is answered from what is known, where it is; the others are remembered
+        nowhere but in a cache file.
+        """
+        with self._counting_apart():
+            return self.perform(codes, again=again) if again else self.run(codes)
+
+    @contextmanager
+    def _counting_apart(self) -> Iterator[None]:
+        """Within, executions are counted as repeats."""
+        before = (self.executions, self.asked, self.cache_hits, self._seconds)
+        try:
+            yield
+        finally:
+            self.repeats += self.executions - before[0]
+            self._asked_again += self.asked - before[1]
+            self.executions, self.asked, self.cache_hits, self._seconds = before
+
+    def _perform_part(self, codes: NDArray[Any], again: int) -> Cells:
         if self.recall is None:
             return self.execute(self.subject.load(codes), codes.__getitem__)
+        recall = self.recall
+
+        def run(number: int, places: Places | None) -> Cells:
+            part = codes if places is None else codes[places]
+            return self._recall(recall, part, again * self.runs + number)
+
+        return run_combined(run, self.runs, self.labels)
+
+    def _recall(self, recall: Recall, codes: NDArray[Any], time: int) -> Cells:
         before, load = self.executions, self.subject.load
-        recalled = self.recall.settle(codes, lambda part: self._run(load(part)), self.labels)
+        recalled = recall.settle(codes, lambda part: self._run(load(part)), self.labels, time=time)
         self.asked += len(codes)
         self.cache_hits += len(codes) - (self.executions - before)
         self._log(recalled.cells, recalled.answers, codes.__getitem__)
@@ -210,7 +264,7 @@ class Runner:
         self.executions += len(answers.outputs)
         return answers
 
-    def _log(self, cells: Cells, answers: Answers, input_at: Callable[[int], NDArray[Any]]) -> None:
+    def _log(self, cells: Cells, answers: Answers, input_at: InputAt) -> None:
         if self.explains:
             return
         any_failed = self.failures.add(cells, answers, self.schema, input_at, self.labels.explain)
@@ -219,7 +273,7 @@ class Runner:
 
     def failure_message(self) -> str:
         """What failed, how often, with an example."""
-        return self.failures.message(self.asked)
+        return self.failures.message(self.spent)
 
     def close(self) -> None:
         """End what the subject keeps alive, and make durable what was stored; may be used again."""
@@ -267,11 +321,11 @@ class _PlainBatch:
     def run(self) -> Cells:
         return self._runner.execute(self._batch, self._input_at)
 
-    def _input_at(self, place: int) -> NDArray[Any]:
-        row: NDArray[Any] = self._codes[place].copy()
+    def _input_at(self, place: Any) -> NDArray[Any]:
+        rows: NDArray[Any] = self._codes[place].copy()
         for column, codes in self._changes.items():
-            row[column] = codes if isinstance(codes, int) else codes[place]
-        return row
+            rows[..., column] = codes if isinstance(codes, int) else codes[place]
+        return rows
 
 
 class _WholeBatch:

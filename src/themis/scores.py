@@ -150,7 +150,8 @@ class Scorer:
             return True
         if runner.seconds_per_execution is None:
             runner.run(self.sampler.base.rows(0, PROBES))
-        return 2 * executions * (runner.seconds_per_execution or 0.0) < runner.seconds_left
+        seconds = runner.runs * (runner.seconds_per_execution or 0.0)
+        return 2 * executions * seconds < runner.seconds_left
 
 
 def _weighted(domain: Domain, people: People) -> Domain:

@@ -11,6 +11,8 @@ from themis.errors import Mistake, RequestError
 
 Stopping = Literal["certified", "paper"]
 
+NOISE_LIMIT = 0.01
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
@@ -27,6 +29,13 @@ class Settings:
     max_executions: int | None = None
     max_seconds: float | None = None
     max_assignments: int = 1_000  # assignments tried per context before it counts as unknown
+    probe: int | None = None  # inputs run again to look for noise; None: as befits the run
+    max_noise: float | None = None  # of a score that noise may explain; None: NOISE_LIMIT, or error
+
+    @property
+    def noise_limit(self) -> float:
+        """A score that noise alone may explain by more than this is inconclusive."""
+        return min(NOISE_LIMIT, self.error) if self.max_noise is None else self.max_noise
 
     def __post_init__(self) -> None:
         mistakes = list(self._mistakes())
@@ -74,6 +83,27 @@ class Settings:
                 f"must be a whole number of at least 2, got {self.max_assignments!r}",
                 "leave it out for 1,000",
             )
+        if self.probe is not None and (not _is_whole(self.probe) or self.probe < 0):
+            yield _mistake(
+                "probe",
+                f"must be a whole number of at least 0, got {self.probe!r}",
+                "write 300 to run 300 inputs again, 0 for none",
+            )
+        if self.max_noise is not None and (
+            not _is_number(self.max_noise) or not 0 <= self.max_noise <= 1
+        ):
+            yield _mistake(
+                "max_noise",
+                f"must lie between 0 and 1, got {self.max_noise!r}",
+                "write 0.02 for 2 points of a score",
+            )
+
+
+def check_repeats(repeats: Any) -> None:
+    """Raise RequestError unless it is a number of runs."""
+    if not _is_whole(repeats) or repeats < 1:
+        problem = f"must be a whole number of at least 1, got {repeats!r}"
+        raise RequestError([_mistake("repeats", problem, "write 5 for the majority of five runs")])
 
 
 def _mistake(name: str, problem: str, remedy: str) -> Mistake:

@@ -16,6 +16,7 @@ call = "row"                # row: one dict · keywords: decide(sex=…, age=…
 favourable = [1]            # the outputs that count as the favourable decision
 # version = "2024-06"       # free text; results of another version are not used again
 # max_failures = 0.01       # the fraction of executions that may fail; 0 unless you say so
+# repeats = 5               # for a subject that flips coins: the majority of five runs
 
 # Every characteristic that the subject reads, in the order of its arguments.
 [inputs]
@@ -39,6 +40,8 @@ stopping = "certified"      # or "paper", the rule of the 2017 paper, for compar
 # max_executions = 1_000_000
 # max_seconds = 600
 # max_assignments = 1_000   # sets with more are only sampled, and give a lower bound
+# probe = 300               # inputs run again to look for noise; 0: none
+# max_noise = 0.02          # a score that noise alone may explain by more is inconclusive
 
 # What `themis check` enforces: it fails when a score is above its limit.
 [[checks]]

@@ -151,6 +151,7 @@ class Tables:
         self.runner = runner
         self.suite: Suite | None = None
         self._stored: dict[tuple[int, ...], _Stored] = {}
+        self._base: Cells = np.empty(0, dtype=runner.labels.dtype)
 
     @property
     def schema(self) -> Schema:
@@ -307,6 +308,25 @@ class Tables:
         cells[row_places, column_places] = self.runner.run(codes)
 
     # What is known already ---------------------------------------------------------------
+    def known_outputs(self, codes: NDArray[Any], start: int) -> Cells:
+        """The outputs of base inputs start, start + 1, … as far as they are held in memory."""
+        cells = self.runner.remembered(codes)
+        base = self._base[start : start + len(codes)]
+        _merge(cells[: len(base)], base)
+        for stored in self._stored.values():
+            known = stored.cells[start : min(start + len(codes), stored.count)]
+            if len(known):
+                own = stored.assignments.index_of(codes[: len(known)])
+                _merge(cells[: len(known)], known[np.arange(len(known)), own])
+        return cells
+
+    def keep_base(self, start: int, cells: Cells) -> None:
+        """Take note of the outputs of base inputs start, start + 1, …, unless there is a gap."""
+        if start <= len(self._base):
+            self._base = np.concatenate(
+                [self._base[:start], cells, self._base[start + len(cells) :]]
+            )
+
     def _recall(self, variants: Variants, rows: Rows, start: int, cells: Cells) -> None:
         before = int((cells != NOT_RUN).sum())
         for stored in self._stored.values():

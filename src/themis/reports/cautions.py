@@ -44,7 +44,7 @@ def _unstable(result: Result) -> Iterator[Caution]:
         yield Caution("noise", noise_text(result.noise))
     for score in result.scores:
         placebo = score.placebo if isinstance(score, CausalScore) else None
-        if placebo is not None and placebo.high >= score.low > 0:
+        if placebo is not None and score.low == 0 < score.score:  # the placebo is off it already
             yield Caution(
                 "noise",
                 f"{set_words(score.against)}: noise alone would give a causal score of "
