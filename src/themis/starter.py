@@ -58,7 +58,6 @@ max_score = 0.05
 # search = true             # all sets of characteristics
 # measure = "causal"
 # max_score = 0.10
-# output = "limit"          # where [outputs.limit] declares it
 """
 
 _SUBJECT = '''\
