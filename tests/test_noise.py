@@ -491,10 +491,10 @@ def test_commands_end_with_4_unless_repeats_help(
         assert done.exit_code == 4, (command, done.stdout)
         assert "warning: the subject does not always decide the same" in flat(done.stdout)
     assert "not enough evidence: the subject does not always decide the same" in flat(done.stdout)
-    done = CliRunner().invoke(app, ["check", "--repeats", "5"])
+    done = CliRunner().invoke(app, ["check", "--repeats", "9"])
     assert done.exit_code == with_repeats, done.stdout
     assert "does not always" not in flat(done.stdout)
-    assert CliRunner().invoke(app, ["score", "--repeats", "5"]).exit_code == 0
+    assert CliRunner().invoke(app, ["score", "--repeats", "9"]).exit_code == 0
 
 
 def test_settings_have_a_limit_of_their_own_for_noise() -> None:
