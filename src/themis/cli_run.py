@@ -18,6 +18,7 @@ from typing import Any
 from themis.audit import Audit
 from themis.cli_errors import INTERRUPTED, say
 from themis.display import render_headlines, render_result
+from themis.display_parts import in_encoding
 from themis.errors import Mistake, RequestError, SubjectError
 from themis.events import Listener, Progress
 from themis.progress import ProgressLine
@@ -272,7 +273,7 @@ def naming_options(overrides: dict[str, Any]) -> Iterator[None]:
 def write(text: str) -> None:
     """Print on stdout, whatever encoding it has; a closed pipe shows at once."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+    sys.stdout.write(in_encoding(text, encoding))
     sys.stdout.flush()
 
 

@@ -1,4 +1,4 @@
-"""How does a result look in a terminal? Set by set, then what to know before believing it."""
+"""How does a result look in a terminal? The verdict, what may void it, then set by set."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from rich.rule import Rule
 from rich.text import Text
 
 from themis.display_noise_words import noise_warning, probe_sentence
+from themis.display_overview import show_overview
 from themis.display_parts import DIM, WARNING, Sentence, ShellLine, indented, make_console
 from themis.display_result_words import (
     by_set,
@@ -22,7 +23,15 @@ from themis.display_scores import show_score
 from themis.display_words import headline, set_phrase, visible
 from themis.results import Result, Score
 
-__all__ = ["make_console", "render", "render_headlines", "render_result", "show_result"]
+__all__ = [
+    "make_console",
+    "render",
+    "render_headlines",
+    "render_result",
+    "show_cost",
+    "show_doubts",
+    "show_result",
+]
 
 
 def render(parts: Iterator[RenderableType], console: Console) -> str:
@@ -56,20 +65,39 @@ def render_headlines(result: Result, *, file: IO[str] | None = None) -> str:
 def show_result(
     result: Result, *, width: int, everything: bool = False
 ) -> Iterator[RenderableType]:
-    """The parts of a result from top to bottom."""
-    for against, scores in by_set(result.scores).items():
+    """The parts of a result: the verdict, what may void it, set by set what is behind it."""
+    sets = by_set(result.scores)
+    doubts = show_doubts(result, everything=everything)
+    if len(sets) > 1:
+        yield from show_overview(result.scores)
+        yield from doubts
+        yield ""
+    for against, scores in sets.items():
         yield Rule(Text(set_phrase(against), "bold cyan"), align="left", style="cyan")
         for place, score in enumerate(scores):
             if place:
                 yield ""
-            yield from show_score(score, width=width, everything=everything)
+            parts = show_score(score, width=width, everything=everything)
+            yield next(parts)  # of one set, the headline is the verdict
+            yield from doubts
+            yield from parts
         yield from _remark(scores)
         yield ""
+    yield from doubts
+    yield from show_cost(result)
+
+
+def show_doubts(result: Result, *, everything: bool = False) -> Iterator[RenderableType]:
+    """What may void the verdict: failures, noise, odd outputs, runs that ended early."""
     yield from _failures(result.failures)
     yield from _noise(result, everything=everything)
     for note in result.notes:
         yield Sentence(note, WARNING, first="warning: ")
     yield from _inconclusive(result.scores)
+
+
+def show_cost(result: Result) -> Iterator[RenderableType]:
+    """The last lines: what it took."""
     for note in result.timing.get("notes", ()):
         yield Sentence(visible(note), DIM, first="note: ")
     yield Sentence(cost_text(result), DIM)

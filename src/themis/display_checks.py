@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from themis.display import render, render_headlines, show_result
+from themis.display import render, render_headlines, show_cost, show_doubts
 from themis.display_check_words import (
     acceptance_words,
     check_interval,
@@ -18,8 +18,19 @@ from themis.display_check_words import (
     checks_headline,
     verdict_words,
 )
-from themis.display_parts import DIM, HEADLINE, WARNING, Sentence, indented, make_console, short
-from themis.display_search import show_people
+from themis.display_parts import (
+    DIM,
+    HEADLINE,
+    WARNING,
+    IntervalBar,
+    Sentence,
+    axis,
+    axis_end,
+    indented,
+    make_console,
+    short,
+)
+from themis.display_search import NARROW, show_people
 from themis.display_search_words import protection, scores_by_set, set_text
 from themis.display_words import count, percent, visible
 from themis.results import CheckResult, Result, Score
@@ -55,22 +66,23 @@ def render_check_lines(result: Result, *, file: IO[str] | None = None) -> str:
 def show_checks(result: Result, *, width: int, everything: bool) -> Iterator[RenderableType]:
     """The table of verdicts, then what is behind those that do not hold."""
     yield Sentence(checks_headline(result.checks), HEADLINE)
-    yield indented(_table(result.checks))
+    yield from show_doubts(replace(result, scores=()), everything=everything)
+    yield indented(_table(result.checks) if width >= NARROW else _narrow_table(result.checks))
     for each in result.checks:
         if each.verdict == "violated":
             yield ""
             yield Sentence(f"{visible(each.name)}: {verdict_words(each)}", STYLES["violated"])
-            yield from map(indented, _details(each, result, everything))
+            yield from map(indented, _details(each, result, width, everything))
     yield from _accepted(result.checks)
-    unsure = [each for each in result.checks if each.verdict == "not enough evidence"]
-    if unsure:
-        yield ""
-    for each in unsure:
-        why = "; ".join(filter(None, [each.reason, _found(each, everything)]))
-        yield Sentence(f"{visible(each.name)}: {verdict_words(each)}: {why}", WARNING)
+    for each in result.checks:
+        if each.verdict == "not enough evidence":
+            why = "; ".join(filter(None, [each.reason, _found(each, everything)]))
+            yield ""
+            yield Sentence(f"{visible(each.name)}: {verdict_words(each)}: {why}", WARNING)
+            yield from map(indented, _bar(each))
     yield ""
     yield Sentence(checks_guarantee(result), DIM)
-    yield from show_result(replace(result, scores=()), width=width, everything=everything)
+    yield from show_cost(result)
 
 
 def _accepted(checks: tuple[CheckResult, ...]) -> Iterator[RenderableType]:
@@ -81,6 +93,29 @@ def _accepted(checks: tuple[CheckResult, ...]) -> Iterator[RenderableType]:
             name, style = visible(each.name), STYLES["accepted"]
             yield Sentence(f"{name}: accepted" if each.verdict == "accepted" else name, style)
             yield from (indented(Sentence(text)) for text in acceptance_words(each))
+
+
+def _bar(check: CheckResult) -> Iterator[RenderableType]:
+    """The interval on an axis, with the limit across it."""
+    if check.low is None or check.high is None:
+        return
+    end = axis_end(max(check.high, check.max_score))
+    style = {"violated": "red", "holds": "green"}.get(check.verdict, "yellow")
+    yield axis("", IntervalBar(check.low, check.high, end, style, check.max_score))
+
+
+def _narrow_table(checks: tuple[CheckResult, ...]) -> Table:
+    """Two lines for each check: its name, then the rest."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(overflow="fold")
+    for each in checks:
+        point = "" if each.score is None else f"{percent(each.score)} "
+        ends = check_interval(each)
+        numbers = f"{point}({ends})" if point and ends else point or ends
+        table.add_row(Text(visible(each.name)))
+        verdict = (f"  {verdict_words(each)}", STYLES[each.verdict])
+        table.add_row(Text.assemble(verdict, (f"  {numbers}", DIM)))
+    return table
 
 
 def _table(checks: tuple[CheckResult, ...]) -> Table:
@@ -97,8 +132,11 @@ def _table(checks: tuple[CheckResult, ...]) -> Table:
     return table
 
 
-def _details(check: CheckResult, result: Result, everything: bool) -> Iterator[RenderableType]:
-    """The sets above a limit and whom one of them hurts."""
+def _details(
+    check: CheckResult, result: Result, width: int, everything: bool
+) -> Iterator[RenderableType]:
+    """The interval, the sets above a limit and whom one of them hurts."""
+    yield from _bar(check)
     if check.reason:
         yield Sentence(visible(check.reason))
     if check.sets:
@@ -107,7 +145,7 @@ def _details(check: CheckResult, result: Result, everything: bool) -> Iterator[R
     if score is not None:
         if check.search:
             yield Sentence(f"{set_text(score.against)}: {percent(score.score)}")
-        yield from show_people(score, everything=everything)
+        yield from show_people(score, width=width, everything=everything)
 
 
 def _found(check: CheckResult, everything: bool) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,8 +16,10 @@ from rich.text import Text
 
 WIDEST = 100  # longer lines are hard to read
 AXES = (0.05, 0.1, 0.25, 0.5, 1.0)  # where the axis of a score may end
-SURE, POSSIBLE, REST = "█", "▒", "·"
+SURE, POSSIBLE, REST, LIMIT = "█", "▒", "·", "┃"
 _GLUE = "\u00a0"  # textwrap does not break here
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=[%×]|(?:points|min|s|h|days)\b)| (?=sure\b)")
+_PLAIN = dict(zip("█▒·┃│─‹→–…≥≤±×", "#+.||-<>-.><~x", strict=True))  # one for one: columns stay
 
 HEADLINE = "bold"
 MARK = "bold yellow"
@@ -32,14 +35,32 @@ def make_console(file: IO[str] | None = None, *, width: int | None = None) -> Co
     return console
 
 
+def in_encoding(text: str, encoding: str) -> str:
+    """The text as this encoding can show it: bars and signs as the nearest plain ones, else `?`."""
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        fitting = (each if _fits(each, encoding) else _PLAIN.get(each, "?") for each in text)
+        return "".join(fitting)
+    return text
+
+
+def _fits(character: str, encoding: str) -> bool:
+    return character.encode(encoding, "ignore") != b""
+
+
 @dataclass(frozen=True)
 class IntervalBar:
-    """A bar from 0 to `end`: solid up to `low`, shaded up to `high`; fills the width it gets."""
+    """A bar from 0 to `end`: solid up to `low`, shaded up to `high`; fills the width it gets.
+
+    A limit is a line across it.
+    """
 
     low: float
     high: float
     end: float = 1.0
     style: str = ""
+    limit: float | None = None
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width = options.max_width
@@ -47,12 +68,16 @@ class IntervalBar:
         reach = max(round(width * min(self.high / self.end, 1.0)), solid)
         if reach == 0 and self.high > 0:
             reach = 1
-        yield Text.assemble(
+        bar = Text.assemble(
             (SURE * solid, self.style),
             (POSSIBLE * (reach - solid), self.style),
             (REST * (width - reach), DIM),
             no_wrap=True,
         )
+        if self.limit is not None and width:
+            place = min(round(width * min(self.limit / self.end, 1.0)), width - 1)
+            bar = Text.assemble(bar[:place], (LIMIT, HEADLINE), bar[place + 1 :], no_wrap=True)
+        yield bar
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         return Measurement(4, options.max_width)
@@ -61,6 +86,15 @@ class IntervalBar:
 def axis_end(high: float) -> float:
     """The nearest axis that has room for an interval."""
     return next(end for end in AXES if high <= end or end == 1.0)
+
+
+def axis(name: str, bar: IntervalBar) -> Table:
+    """A bar between the ends of its axis, behind what it is about."""
+    table = Table.grid(padding=(0, 1, 0, 0), expand=True)
+    for options in ({}, {}, {"ratio": 1}, {"justify": "right"}):
+        table.add_column(no_wrap=True, **options)
+    table.add_row(name, " 0 %", bar, f"{100 * bar.end:.0f} %")
+    return table
 
 
 @dataclass(frozen=True)
@@ -77,7 +111,8 @@ class Sentence:
         parts = [self.text]
         if self.break_before and len(self.text) > width:
             start, found, rest = self.text.partition(self.break_before)
-            parts = [start, (found + rest).lstrip()]
+            if len(start) <= width - len(self.first):  # else it would end in the midst of a line
+                parts = [start, (found + rest).lstrip()]
         first = self.first
         for part in filter(None, parts):
             for line in _wrapped(part, width - len(first)):
@@ -86,16 +121,16 @@ class Sentence:
 
 
 def _wrapped(text: str, width: int) -> Iterator[str]:
-    for unit in ("%", "points", "sure", "×", "min", "s)", "s,"):
-        text = text.replace(f" {unit}", f"{_GLUE}{unit}")
-    text = text.replace("< ", f"<{_GLUE}").replace("× ", f"×{_GLUE}")
+    text = _BEFORE_UNIT.sub(_GLUE, text)
+    for sign in ("<", "×", "·", "±", "seed"):
+        text = text.replace(f"{sign} ", f"{sign}{_GLUE}")
     for line in textwrap.wrap(text, max(width, 10), break_on_hyphens=False):
         yield line.replace(_GLUE, " ")
 
 
-def indented(part: RenderableType, columns: int = 2) -> Padding:
-    """A part that stands a little to the right."""
-    return Padding(part, (0, 0, 0, columns))
+def indented(part: RenderableType, columns: int = 2) -> RenderableType:
+    """A part that stands a little to the right; a command to be copied stays whole."""
+    return part if isinstance(part, ShellLine) else Padding(part, (0, 0, 0, columns))
 
 
 def short(text: str, style: str = "") -> Text:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from themis import results
 from themis.display_noise_words import placebo_sentence
@@ -17,12 +16,12 @@ from themis.display_parts import (
     MARK,
     IntervalBar,
     Sentence,
-    ShellLine,
+    axis,
     axis_end,
-    grid,
     indented,
     short,
 )
+from themis.display_people import show_witnesses
 from themis.display_words import (
     count,
     extremes,
@@ -30,21 +29,16 @@ from themis.display_words import (
     impact,
     label,
     method,
-    other_changes_first,
-    output_name,
     percent,
     rate_text,
     region_sentence,
+    seen,
     set_phrase,
-    visible,
 )
-from themis.results import CausalScore, GroupScore, Score, Witness
+from themis.results import CausalScore, GroupScore, Score
 
 CHANGES = 3  # directions of harm shown
-WITNESSES = 2  # pairs of people shown, unless all are asked for
-COMMON = 12  # characteristics shown in which the two people agree
 ENDS = 5  # groups shown from either end
-NARROW = 70  # below this width one pair of people stands beside the names, else two
 
 
 def show_score(score: Score, *, width: int, everything: bool = False) -> Iterator[RenderableType]:
@@ -52,7 +46,7 @@ def show_score(score: Score, *, width: int, everything: bool = False) -> Iterato
     yield Sentence(headline(score), HEADLINE, break_before=" (")
     if isinstance(score, CausalScore):
         yield indented(_causal_details(score))
-        yield from _people(score, width, everything)
+        yield from show_witnesses(score, width=width, everything=everything)
     elif isinstance(score, GroupScore):
         yield indented(_group_details(score, everything))
     for note in score.notes:
@@ -60,16 +54,13 @@ def show_score(score: Score, *, width: int, everything: bool = False) -> Iterato
 
 
 def _causal_details(score: CausalScore) -> Group:
-    end = axis_end(score.high)
-    axis = Table.grid(padding=(0, 1, 0, 0), expand=True)
-    for options in ({}, {}, {"ratio": 1}, {"justify": "right"}):
-        axis.add_column(no_wrap=True, **options)
     shown = f"≥ {score.low:.3f}" if score.lower_bound else f"{score.score:.3f}"
-    bar = IntervalBar(score.low, score.high, end, "red" if score.low > 0 else "green")
-    axis.add_row(f"causal score {shown}", " 0 %", bar, f"{100 * end:.0f} %")
+    style = "red" if score.low > 0 else "green"
+    bar = IntervalBar(score.low, score.high, axis_end(score.high), style)
     where = (Sentence(region_sentence(region)) for region in score.regions)
     noise = [] if score.placebo is None else [Sentence(placebo_sentence(score.placebo), "yellow")]
-    return Group(axis, Sentence(method(score), DIM), *noise, *_harm(score), *where)
+    drawn = axis(f"causal score {shown}", bar)
+    return Group(drawn, Sentence(method(score), DIM), *noise, *_harm(score), *where)
 
 
 def _harm(score: CausalScore) -> Iterator[RenderableType]:
@@ -98,77 +89,17 @@ def _counted_on(score: CausalScore) -> str:
     )
 
 
-def _people(score: CausalScore, width: int, everything: bool) -> Iterator[RenderableType]:
-    """The witnesses, two people side by side, one or two pairs in a table."""
-    ranked = other_changes_first(score.witnesses)
-    shown = ranked if everything else ranked[:WITNESSES]
-    if not shown:
-        return
-    phrase = set_phrase(score.against).removesuffix(" together")
-    yield ""
-    another = output_name(score).removeprefix("the ")
-    get = f"get another {another}"
-    if score.placebo is not None:
-        get = f"got another {another}, maybe by noise"
-    yield indented(Sentence(f"People who differ only in {phrase}, and {get}:"))
-    step = 1 if width < NARROW else 2
-    for first in range(0, len(shown), step):
-        if first:
-            yield ""
-        yield indented(_pairs(shown[first : first + step], score, width, everything))
-    hidden = len(score.witnesses) - len(shown)
-    if hidden:
-        yield indented(short(f"{hidden} more such pairs: -v shows them", DIM))
-    if everything and shown[0].reproduce:
-        yield indented(Sentence("The first pair, in a shell:"))
-        yield from (ShellLine(visible(line)) for line in shown[0].reproduce)
-
-
-def _pairs(pairs: Sequence[Witness], score: CausalScore, width: int, everything: bool) -> Table:
-    names = list(pairs[0].inputs[0])
-    changed = {name for pair in pairs for name in pair.differs_in}
-    common = [name for name in names if name not in changed]
-    hidden = set() if everything else set(common[COMMON:])
-    widest = max(8, (width - 24) // (2 * len(pairs)) - 3)
-    columns: list[dict[str, Any]] = [{"max_width": 18}]
-    for _ in pairs:
-        columns += [{"width": 1}, *({"max_width": widest, "min_width": 8} for _ in range(2))]
-    table = grid(*columns)
-    for name in (name for name in names if name not in hidden):
-        changed_here = name in changed
-        cells = [_two(pair, name) for pair in pairs]
-        table.add_row(short(visible(name), MARK if changed_here else DIM), *_joined(cells))
-    if hidden:
-        same = [[short("=", DIM), short("=", DIM)] for _ in pairs]
-        table.add_row(short(f"+ {len(hidden)} more", DIM), *_joined(same))
-    outputs = [[short(visible(each), HEADLINE) for each in pair.outputs] for pair in pairs]
-    table.add_row(short(score.output or "decision", HEADLINE), *_joined(outputs))
-    return table
-
-
-def _two(pair: Witness, name: str) -> list[Text]:
-    """One characteristic of two people; marked where they differ."""
-    first, second = (visible(each[name]) for each in pair.inputs)
-    if name in pair.differs_in:
-        return [short(first, MARK), short(f"‹ {second}", MARK)]
-    return [short(first, DIM), short(second, DIM)]
-
-
-def _joined(cells: Sequence[Sequence[Text]]) -> Iterator[Text]:
-    """The cells of all pairs, with a line before each pair."""
-    for pair in cells:
-        yield short("│", DIM)
-        yield from pair
-
-
 def _group_details(score: GroupScore, everything: bool) -> Group:
     parts: list[RenderableType] = []
     if score.groups:
-        parts.append(_rates(score, everything))
+        parts.append(rates_table(score, everything=everything))
     best, worst = score.most_favoured, score.least_favoured
     if best is not None and worst is not None and score.low > 0:
         text = f"most favoured: {label(best.values)}; least favoured: {label(worst.values)}"
         parts.append(Sentence(text))
+    moved = seen(score)
+    if moved is not None:
+        parts.append(Sentence(moved))
     ratio = impact(score)
     if ratio is not None and len(score.groups) > 1:
         parts.append(Sentence(ratio))
@@ -176,7 +107,8 @@ def _group_details(score: GroupScore, everything: bool) -> Group:
     return Group(*parts)
 
 
-def _rates(score: GroupScore, everything: bool) -> Table:
+def rates_table(score: GroupScore, *, everything: bool = False) -> Table:
+    """The groups by falling rate, each with its interval."""
     shown, hidden = extremes(score.groups, len(score.groups) if everything else ENDS)
     table = Table.grid(padding=(0, 2, 0, 0), expand=True)
     table.add_column(no_wrap=True, overflow="ellipsis", max_width=24)

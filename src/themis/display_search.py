@@ -11,7 +11,8 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from themis.display import render, render_headlines, show_result
+from themis.display import render, render_headlines, show_cost, show_doubts
+from themis.display_overview import interval_text, point
 from themis.display_parts import (
     DIM,
     HEADLINE,
@@ -24,9 +25,9 @@ from themis.display_parts import (
     make_console,
     short,
 )
+from themis.display_people import show_difference
 from themis.display_search_words import (
     Key,
-    example,
     guarantee,
     harms,
     protected_first,
@@ -72,12 +73,22 @@ def show_searches(
     result: Result, *, width: int, everything: bool = False
 ) -> Iterator[RenderableType]:
     """The parts of the searches, then what to know before believing them."""
-    scores = scores_by_set(result)
+    scores, doubts = scores_by_set(result), _doubts(result, everything)
     for search in map(protected_first(result), result.searches):
         if len(result.searches) > 1:
             yield Rule(Text(f"{search.measure} scores", "bold cyan"), align="left", style="cyan")
-        yield from show_search(search, scores, width=width, everything=everything)
+        parts = show_search(search, scores, width=width, everything=everything)
+        yield next(parts)  # the headline is the verdict
+        yield from doubts
+        yield from parts
         yield ""
+    yield from doubts
+    yield from show_cost(result)
+
+
+def _doubts(result: Result, everything: bool) -> Iterator[RenderableType]:
+    """What may void the verdict."""
+    yield from show_doubts(replace(result, scores=()), everything=everything)
     wide = sum(score.stopped in ("budget", "interrupted") for score in result.scores)
     if wide:
         yield Sentence(
@@ -86,7 +97,6 @@ def show_searches(
             WARNING,
             first="inconclusive: ",
         )
-    yield from show_result(replace(result, scores=()), width=width, everything=everything)
 
 
 def show_search(
@@ -96,7 +106,7 @@ def show_search(
     yield Sentence(search_headline(search), HEADLINE)
     if search.found:
         yield indented(_table(search, scores, width, everything))
-    for part in _people(search, scores, everything):
+    for part in _people(search, scores, width, everything):
         yield indented(part)
     yield from map(indented, _undecided(search, everything))
     if search.found or search.undecided:
@@ -125,7 +135,7 @@ def _table(
     table.add_column(no_wrap=True, justify="right")
     if with_cost:
         table.add_column(no_wrap=True, justify="right")
-    axis = short(f"0 to {100 * end:.0f} %", DIM)
+    axis = short(f"0 to {100 * end:.0f} %, ┃ {100 * search.threshold:.4g} %", DIM)
     heads = [short("minimal set", DIM), short("score", DIM), axis, short("interval", DIM)]
     table.add_row(*heads, *([short("executions", DIM)] if with_cost else []))
     decided = {each.against: each for each in search.tested}
@@ -136,34 +146,23 @@ def _table(
             about = "" if estimate is None else f"~ {percent(estimate)}"
             table.add_row(set_text(names), about, short("not measured", DIM))
             continue
-        bar = IntervalBar(score.low, score.high, end, "red")
-        cells: list[RenderableType] = [set_text(names), _point(score), bar, interval_text(score)]
+        bar = IntervalBar(score.low, score.high, end, "red", search.threshold)
+        cells: list[RenderableType] = [set_text(names), point(score), bar, interval_text(score)]
         table.add_row(*cells, *([f"{score.executions:,}"] if with_cost else []))
     if len(found) < len(search.found):
         table.add_row(short(f"… {len(search.found) - len(found):,} more: -v", DIM))
     return table
 
 
-def _point(score: Score) -> str:
-    return f"≥ {percent(score.low)}" if score.lower_bound else percent(score.score)
-
-
-def interval_text(score: Score) -> Text:
-    """The interval of a score, or that there is none."""
-    if score.low == score.high:
-        return short("exact", DIM)
-    return short(f"{percent(score.low)} – {percent(score.high)}", DIM)
-
-
 def _people(
-    search: SearchResult, scores: Mapping[Key, Score], everything: bool
+    search: SearchResult, scores: Mapping[Key, Score], width: int, everything: bool
 ) -> Iterator[RenderableType]:
     """Per set the direction of harm and two people."""
     measured = [scores[search.measure, each] for each in search.found
                 if (search.measure, each) in scores]  # fmt: skip
     shown = measured if everything else measured[:EXAMPLES]
     for score in shown:
-        parts = list(show_people(score, everything=everything))
+        parts = list(show_people(score, width=width, everything=everything))
         if parts:
             yield ""
             yield Text(set_phrase(score.against), "bold cyan")
@@ -173,14 +172,13 @@ def _people(
         yield Sentence(f"and {len(measured) - len(shown):,} more: -v shows whom they hurt", DIM)
 
 
-def show_people(score: Score, *, everything: bool = False) -> Iterator[RenderableType]:
+def show_people(score: Score, *, width: int, everything: bool = False) -> Iterator[RenderableType]:
     """Whom a set hurts: the direction, one pair of people, and how to see it in a shell."""
     for text in harms(score, most=3 if everything else 1):
         yield Sentence(text)
-    pair = example(score)
-    if pair is not None:
-        yield Sentence(pair, first="e.g. ")
     witness = telling_witness(score)
+    if witness is not None:
+        yield from show_difference(witness, width=width, output=score.output)
     if everything and witness is not None:
         yield from (ShellLine(visible(line)) for line in witness.reproduce)
 

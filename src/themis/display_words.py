@@ -212,23 +212,23 @@ def _group_spread(score: GroupScore) -> str:
     if len(score.groups) == 1:
         return f"{phrase} has a single group, so that there is nothing to compare"
     where = {"inputs": "", "profile": " in the profile", "rows": " in the rows"}[score.population]
-    start, end = f"the groups of {phrase}{where} are", f"apart in {_compared(score)}"
+    start, end = f"the groups of {phrase}{where} are", f"apart in {compared(score)}"
     if score.lower_bound:
         least = apart_text(score, score.low)
         return f"{start} at least {least} {end} ({sure(score.confidence)})"
     if score.method == "exact" and score.high == 0:
         same = "get the favourable decision at the same rate"
         if score.statistic == "mean":
-            same = f"have the same {_compared(score)}"
+            same = f"have the same {compared(score)}"
         elif score.output is not None:
-            same = f"get {_compared(score)} at the same rate"
+            same = f"get {compared(score)} at the same rate"
         return f"all groups of {phrase}{where} {same} ({_exactly(score)})"
     if score.method == "sampled" and score.low == 0:
         return f"{start} at most {apart_text(score, score.high)} {end} ({_certainty(score)})"
     return f"{start} {apart_text(score, score.score)} {end} ({_how(score)})"
 
 
-def _compared(score: GroupScore) -> str:
+def compared(score: GroupScore) -> str:
     if score.statistic == "mean":
         return f"mean {score.output or 'output'}"
     if score.output is None:
@@ -306,6 +306,24 @@ def _between(region: Region) -> str:
 
 def _times(lift: float) -> str:
     return f"{lift:.1f} times" if lift < 10 else f"{lift:,.0f} times"
+
+
+def seen(score: GroupScore) -> str | None:
+    """How far apart the rates were that were seen, where the score was moved away from that."""
+    spread = score.observed
+    if spread is None or score.method == "exact" or len(score.groups) < 2:
+        return None
+    if f"{spread:.3f}" == f"{score.score:.3f}":
+        return None
+    figures, error = f"{score.statistic}s", apart_text(score, score.error)
+    why = "into the interval"
+    if score.high - score.low <= 2 * score.error + 1e-9:
+        why = f"to within ± {error.replace('.0 ', ' ')} of both ends of the interval"
+    equal = f", and equal {figures} are possible" if score.low == 0 else ""
+    return (
+        f"the {figures} seen are {apart_text(score, spread)} apart{equal}; "
+        f"the score is moved {why}, to {score.score:.3f}"
+    )
 
 
 def impact(score: GroupScore) -> str | None:
