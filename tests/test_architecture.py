@@ -42,7 +42,7 @@ LAYERS: dict[str, str] = {
         suites readings tables trials sampling known
     """,
     "results": """
-        results saved_results result_schema acceptances replay_results saved_tests
+        shown results saved_results result_schema acceptances replay_results saved_tests
     """,
     "scores": """
         harm witnesses shrinking conditions suggestions regions explanations causal group row_codes
@@ -57,12 +57,13 @@ LAYERS: dict[str, str] = {
     """,
     "audit": """
         checks knowledge result_contrasts differences baselines remarks views row_audit replay
-        audit checker themis demo
+        audit checker demo
     """,
     "display": """
-        display_parts display_words display_noise_words display_result_words display_scores display
-        display_cache display_search_words display_search display_check_words display_checks
-        display_apparent html progress progress_search display_replay display_differences
+        display_parts display_words display_noise_words display_result_words display_people
+        display_scores display_overview display display_cache display_search_words display_search
+        display_check_words display_checks display_apparent display_limits html plots frames
+        assertions progress progress_search display_replay display_differences themis
     """,
     "reports": """
         reports reports.markup reports.words reports.room reports.style reports.document
@@ -76,12 +77,15 @@ LAYERS: dict[str, str] = {
     "command": """
         cli_options cli_errors cli_plan display_plan display_demo cli_run cli_session cli_cache
         cli_source cli_init cli_search cli_apparent cli_check cli_replay cli_diff cli_report cli
-        __main__
+        __main__ claims shared_audits pytest_plugin
     """,
 }
 
 EXCEPTIONS = {
-    ("results", "html"): "a result shows itself in a notebook; imported when it is shown",
+    ("shown", "html"): "a result shows itself in a notebook; imported when it is shown",
+    ("shown", "plots"): "a result draws itself; imported when it is drawn",
+    ("shown", "frames"): "a result becomes a data frame; imported when it does",
+    ("results", "assertions"): "a score says whether it is within a limit; imported when asked",
 }
 
 # Modules that stay ignorant on purpose: all that they may import of the package.
@@ -92,7 +96,8 @@ ONLY = {
     "group_rules": "errors intervals estimation",
     "decisions": "errors intervals",
     "lattice": "",
-    "results": "_version characteristics html",
+    "shown": "html plots frames",
+    "results": "_version characteristics shown assertions",
     "search_facts": "results decisions",
     "acceptances": "results",
     "knowledge": "results search_facts",
@@ -103,16 +108,21 @@ ONLY = {
     "display_parts": "",
     "display_words": "results",
     "display_noise_words": "results display_words",
-    "display_scores": "results display_parts display_words display_noise_words",
+    "display_people": "results display_parts display_words",
+    "display_scores": "results display_parts display_words display_noise_words display_people",
+    "display_overview": "results display_parts display_words",
     "display_result_words": "results display_words",
     "display_check_words": "results display_words display_search_words",
     "display": """
         results display_parts display_words display_noise_words display_result_words display_scores
+        display_overview
     """,
     "display_apparent": "results display_parts display_words display_scores display",
     "display_cache": "cache_contents display_parts display_words",
     "display_search_words": "results search_facts display_words",
     "html": "results display_words display_noise_words display_search_words",
+    "plots": "results display_words display_search_words",
+    "frames": "errors results",
     "progress": "events display_parts display_words",
     "events": "",
     "errors": "",
@@ -123,14 +133,19 @@ PUBLIC = [
     "Audit",
     "CausalScore",
     "ConfigError",
+    "DiscriminationError",
     "Group",
     "GroupScore",
     "Harm",
+    "InconclusiveError",
+    "InconclusiveWarning",
     "InputTable",
     "Integers",
+    "LimitError",
     "Mistake",
     "MistakesError",
     "Output",
+    "Plot",
     "Progress",
     "Reals",
     "Region",
@@ -151,6 +166,7 @@ PUBLIC = [
     "__version__",
     "batch",
     "keywords",
+    "to_frame",
 ]
 
 ORDER = [module for modules in LAYERS.values() for module in modules.split()]

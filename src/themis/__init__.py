@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from themis.characteristics import Integers, Reals, Values
     from themis.errors import (
         ConfigError,
+        DiscriminationError,
+        InconclusiveError,
+        InconclusiveWarning,
+        LimitError,
         Mistake,
         MistakesError,
         RequestError,
@@ -24,7 +28,9 @@ if TYPE_CHECKING:
         ThemisError,
     )
     from themis.events import Progress, SearchProgress
+    from themis.frames import to_frame
     from themis.outputs import Output
+    from themis.plots import Plot
     from themis.replay_results import Replay, ReplayedSet, ReplayedTest
     from themis.results import (
         CausalScore,
@@ -45,14 +51,19 @@ __all__ = [
     "Audit",
     "CausalScore",
     "ConfigError",
+    "DiscriminationError",
     "Group",
     "GroupScore",
     "Harm",
+    "InconclusiveError",
+    "InconclusiveWarning",
     "InputTable",
     "Integers",
+    "LimitError",
     "Mistake",
     "MistakesError",
     "Output",
+    "Plot",
     "Progress",
     "Reals",
     "Region",
@@ -73,6 +84,7 @@ __all__ = [
     "__version__",
     "batch",
     "keywords",
+    "to_frame",
 ]
 
 _HOMES = {
@@ -80,6 +92,10 @@ _HOMES = {
     "themis.characteristics": ("Integers", "Reals", "Values"),
     "themis.errors": (
         "ConfigError",
+        "DiscriminationError",
+        "InconclusiveError",
+        "InconclusiveWarning",
+        "LimitError",
         "Mistake",
         "MistakesError",
         "RequestError",
@@ -89,6 +105,8 @@ _HOMES = {
     ),
     "themis.events": ("Progress", "SearchProgress"),
     "themis.outputs": ("Output",),
+    "themis.frames": ("to_frame",),
+    "themis.plots": ("Plot",),
     "themis.replay_results": ("Replay", "ReplayedSet", "ReplayedTest"),
     "themis.results": (
         "CausalScore",

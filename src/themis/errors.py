@@ -68,6 +68,34 @@ class SubjectError(ThemisError):
         self.result = result
 
 
+class LimitError(ThemisError, AssertionError):
+    """A score is not certainly within its limit; `outcome` is what was measured, if anything."""
+
+    def __init__(self, message: str, *, outcome: Any = None) -> None:
+        super().__init__(message)
+        self.outcome = outcome
+
+
+class DiscriminationError(LimitError):
+    """A score is certainly above its limit."""
+
+    exit_code = 1
+    __module__ = "themis"  # where users find it, and short in the output of their tests
+
+
+class InconclusiveError(LimitError):
+    """Whether a score is above its limit could not be told."""
+
+    exit_code = 4
+    __module__ = "themis"
+
+
+class InconclusiveWarning(UserWarning):
+    """Whether a score is above its limit could not be told, and the test goes on all the same."""
+
+    __module__ = "themis"
+
+
 def suggest(name: str, valid: Sequence[str]) -> str:
     """The remedy for an unknown name: the nearest valid ones, or all of them."""
     near = difflib.get_close_matches(name, valid, n=1, cutoff=0.6)

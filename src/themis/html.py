@@ -24,6 +24,7 @@ from themis.display_words import (
     percent,
     rate_text,
     region_sentence,
+    seen,
     visible,
 )
 from themis.results import CausalScore, Group, GroupScore, Result, Score, SearchResult, Witness
@@ -36,6 +37,24 @@ BAR_PIXELS = 240
 
 _CELL = "padding:1px 10px 1px 0;text-align:left;border:none"
 _FAINT = "opacity:.6"
+_MARK = "background:#fc04"  # seen on light and on dark pages
+_SHORT = 24  # characters of a cell that is not worth breaking
+
+
+def html_of(thing: Any) -> str:
+    """What a notebook shows of a result, a search, a score, a group or a witness."""
+    if isinstance(thing, Result):
+        return result_html(thing)
+    if isinstance(thing, SearchResult):
+        return search_html(thing)
+    if isinstance(thing, Score):
+        return score_html(thing)
+    if isinstance(thing, Group):
+        ends = f"{percent(thing.low)} – {percent(thing.high)}"
+        bar = _Html(_bar(thing.low, thing.high))
+        return _box(_table([[label(thing.values), bar, percent(thing.rate), ends]]))
+    assert isinstance(thing, Witness)
+    return _box(_witness(thing, "decision"))
 
 
 def result_html(result: Result) -> str:
@@ -110,16 +129,16 @@ def _causal_parts(score: CausalScore) -> Iterator[str]:
 
 def _witness(witness: Witness, output: str) -> str:
     first, second = witness.inputs
-    rows: list[Sequence[Any]] = [
-        [
-            _Html(f"<b>{_text(visible(name))}</b>") if name in witness.differs_in else name,
-            first[name],
-            second[name],
-        ]
-        for name in first
-    ]
-    rows.append([_Html(f"<b>{_text(visible(output))}</b>"), *witness.outputs])
+    rows: list[Sequence[Any]] = []
+    for name in first:
+        cells = (name, first[name], second[name])
+        rows.append([_marked(each) for each in cells] if name in witness.differs_in else cells)
+    rows.append([_Html(f"<b>{_text(visible(each))}</b>") for each in (output, *witness.outputs)])
     return _table(rows)
+
+
+def _marked(value: Any) -> _Html:
+    return _Html(f'<b style="{_MARK}">{_text(visible(value))}</b>')
 
 
 def _group_parts(score: GroupScore) -> Iterator[str]:
@@ -128,9 +147,7 @@ def _group_parts(score: GroupScore) -> Iterator[str]:
     if hidden:
         rows.insert(ENDS, [f"… {hidden:,} more …"])
     yield _table(rows)
-    ratio = impact(score)
-    if ratio is not None:
-        yield _line(ratio)
+    yield from (_line(text) for text in (seen(score), impact(score)) if text is not None)
 
 
 def _group_row(score: GroupScore, group: Group) -> Sequence[Any]:
@@ -164,15 +181,15 @@ def _bar(low: float, high: float) -> str:
 
 
 def _table(rows: Iterable[Sequence[Any]]) -> str:
-    body = "".join(
-        "<tr>" + "".join(f'<td style="{_CELL}">{_cell(value)}</td>' for value in row) + "</tr>"
-        for row in rows
-    )
-    return f'<table style="border-collapse:collapse;margin:4px 0">{body}</table>'
+    body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows)
+    style = "border-collapse:collapse;margin:4px 0;color:inherit"
+    return f'<table style="{style}">{body}</table>'
 
 
 def _cell(value: Any) -> str:
-    return value if isinstance(value, _Html) else _text(visible(value))
+    text = value if isinstance(value, _Html) else _text(visible(value))
+    whole = ";white-space:nowrap" if len(visible(value)) <= _SHORT else ""
+    return f'<td style="{_CELL}{whole}">{text}</td>'
 
 
 def _line(text: str, style: str = "") -> str:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from themis._version import __version__
 from themis.characteristics import Value
+from themis.shown import Plotted, Shown
 
 FOUR_FIFTHS = 0.8  # the line below which an impact ratio is taken as evidence of adverse impact
 
@@ -28,7 +29,7 @@ UNLESS_USED: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Witness:
+class Witness(Shown):
     """Two inputs that differ only in the set, the favoured one first, and their outputs."""
 
     inputs: tuple[dict[str, Value], dict[str, Value]]
@@ -89,7 +90,7 @@ class Placebo:
 
 
 @dataclass(frozen=True)
-class Group:
+class Group(Shown):
     """One group's rate of favourable decisions; all groups' intervals hold together."""
 
     values: dict[str, Value]
@@ -101,7 +102,7 @@ class Group:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Score:
+class Score(Plotted):
     """A score with its interval: with the stated confidence, low ≤ truth ≤ high.
 
     `method` is "exact" when every input was run, else "sampled". With `lower_bound` only the
@@ -143,6 +144,23 @@ class Score:
             f"({self.method}, {self.executions:,} executions)"
         )
 
+    def assert_below(self, limit: float) -> None:
+        """Pass if the score is certainly at most the limit.
+
+        Raises DiscriminationError if it is certainly above, InconclusiveError if it may be.
+        """
+        __tracebackhide__ = True
+        from themis.assertions import assert_below
+
+        assert_below(self, limit)
+
+    def assert_conclusive(self) -> None:
+        """Raise InconclusiveError if the run was cut off, and the interval is wider than asked."""
+        __tracebackhide__ = True
+        from themis.assertions import assert_conclusive
+
+        assert_conclusive(self)
+
     def to_dict(self) -> dict[str, Any]:
         """The score as it stands in the JSON result."""
         data: dict[str, Any] = _plain(asdict(self))
@@ -156,11 +174,6 @@ class Score:
                 del group["few"]
         unused = {name: value for name, value in UNLESS_USED.items() if data.get(name) == value}
         return {name: value for name, value in data.items() if name not in unused}
-
-    def _repr_html_(self) -> str:
-        from themis.html import score_html
-
-        return score_html(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,6 +208,15 @@ class GroupScore(Score):
         return min(self.groups, key=lambda group: group.rate, default=None)
 
     @property
+    def observed(self) -> float | None:
+        """The spread of the rates that were seen; `score` is moved to within ± error of both ends.
+
+        Without any guarantee: it is 0 when two groups did equally well in what was tried.
+        """
+        best, worst = self.most_favoured, self.least_favoured
+        return None if best is None or worst is None else best.rate - worst.rate
+
+    @property
     def four_fifths(self) -> Literal["below", "above", "unclear"]:
         """Where the impact ratio certainly lies: below the four-fifths line, above, or unclear."""
         if self.impact_ratio_high is not None and self.impact_ratio_high < FOUR_FIFTHS:
@@ -218,7 +240,7 @@ class TestedSet:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchResult:
+class SearchResult(Plotted):
     """The minimal sets above a threshold (Def. 3.9).
 
     With the stated confidence, all at once: every found set has a score above threshold − error,
@@ -265,6 +287,16 @@ class SearchResult:
                 return f"pruned: it contains {','.join(found)}, which is above"
         return "not searched" if not names <= set(self.among) else "open: the budget ended before"
 
+    def assert_nothing_found(self) -> None:
+        """Pass if certainly no set is above the threshold (+ error, when inputs were sampled).
+
+        Raises DiscriminationError if one certainly is, InconclusiveError if one may be.
+        """
+        __tracebackhide__ = True
+        from themis.assertions import assert_nothing_found
+
+        assert_nothing_found(self)
+
     def to_dict(self) -> dict[str, Any]:
         """The search as it stands in the JSON result."""
         return {
@@ -292,11 +324,6 @@ class SearchResult:
                 if getattr(self, name) != UNLESS_USED[name]
             },
         }
-
-    def _repr_html_(self) -> str:
-        from themis.html import search_html
-
-        return search_html(self)
 
 
 @dataclass(frozen=True)
@@ -341,7 +368,7 @@ class CheckResult:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result:
+class Result(Plotted):
     """Everything that one command measured."""
 
     command: str
@@ -386,11 +413,6 @@ class Result:
             **searched,
             **checked,
         }
-
-    def _repr_html_(self) -> str:
-        from themis.html import result_html
-
-        return result_html(self)
 
 
 def _plain(value: Any) -> Any:
