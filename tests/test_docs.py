@@ -230,6 +230,7 @@ class Session:
         sys.dont_write_bytecode = True
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         os.environ |= {"COLUMNS": "80", "NO_COLOR": "1", "PATH": path}
+        os.environ["PYTEST_PLUGINS"] = "themis.pytest_plugin"  # the package may not be installed
         try:
             with contextlib.chdir(self.folder):
                 yield

@@ -537,6 +537,10 @@ class Audit:
             weigh_search(each, self.probe, self.settings, may_run=may_run) for each in searches
         ]
 
+    def settings_with(self, **changes: Any) -> Settings:
+        """The settings with these changes; raises RequestError for those that make no sense."""
+        return self._own(changes)
+
     def _own(self, changes: dict[str, Any]) -> Settings:
         """The settings of one measurement: the audit's, with these changes."""
         known = [name for name in self.settings.__dataclass_fields__ if name != "seed"]

@@ -36,13 +36,18 @@ def run_checks(
     *,
     accepted: Acceptances = NOTHING_ACCEPTED,
     listen: SearchListener | None = None,
+    among: Sequence[str] | None = None,
+    max_size: int | None = None,
 ) -> Result:
     """The verdicts on all checks, with the scores and searches that they rest on.
+
+    `among` and `max_size` restrict the sets that searches look at.
 
     Each verdict by itself is right with the audit's confidence. Raises SubjectError, with what was
     learned, when the subject fails too often.
     """
-    run = _Run(audit, audit.settings, listen, accepted)
+    scope = {"among": among, "max_size": max_size}
+    run = _Run(audit, audit.settings, listen, accepted, scope)
     for check in checks:
         run.decide(check)
     run.reconsider(checks)
@@ -81,6 +86,7 @@ class _Run:
     settings: Settings
     listen: SearchListener | None
     accepted: Acceptances
+    scope: dict[str, Any]  # which sets a search looks at
     results: list[Result] = field(default_factory=list)
     kept: list[_Round] = field(default_factory=list)
     ended: str = ""  # why the remaining checks are not run
@@ -183,7 +189,7 @@ class _Run:
                 [check.against], [check.measure], output=output, command="check"
             )
         return self.audit.search_all(
-            check.max_score, [check.measure], output=output, listen=self.listen
+            check.max_score, [check.measure], output=output, listen=self.listen, **self.scope
         )
 
     def result(self) -> Result:
