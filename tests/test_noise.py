@@ -501,3 +501,13 @@ def test_settings_have_a_limit_of_their_own_for_noise() -> None:
     assert Settings().noise_limit == 0.01
     assert Settings(error=0.002).noise_limit == 0.002
     assert Settings(max_noise=0.03).noise_limit == 0.03
+
+
+@pytest.mark.parametrize("size", [2, 3, 7])
+def test_the_probe_ends_where_every_input_was_run_again(size: int) -> None:
+    schema = themis.Schema(race=["green", "purple"], income=range(size))
+    for probe in (None, 1_000):
+        audit = themis.Audit(lambda person: person["income"] > 1, schema, probe=probe)
+        audit.search_all(0.1)
+        noise = audit.search_all(0.2).noise
+        assert noise is None or noise.inputs <= 2 * size

@@ -119,7 +119,10 @@ class NoiseProbe:
                 count = int(self._runner.executions_left // 2)
             if count < 1:
                 return
+            before = self._spent
             self._take(count)
+            if self._spent == before:  # all of them were met before: hardly another one is left
+                return
 
     def weigh(
         self, score: Score, settings: Settings, *, most: int | None = None, may_run: bool = True
