@@ -11,7 +11,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from themis.acceptances import Acceptance, Acceptances, acceptance_remarks
@@ -115,6 +115,7 @@ def test_nothing_run_is_not_accepted() -> None:
     assert answer.verdict == "not enough evidence"
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.floats(0, 1), min_size=2, max_size=2).map(sorted),
     st.floats(0, 1),

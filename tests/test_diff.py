@@ -100,6 +100,7 @@ def test_small_rise_is_tolerated_where_that_is_asked() -> None:
     assert compare(result(before), result(after), tolerance=0.01).verdict == "nothing new"
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.floats(0, 1), min_size=2, max_size=2).map(sorted),
     st.lists(st.floats(0, 1), min_size=2, max_size=2).map(sorted),
@@ -335,7 +336,7 @@ def test_changed_subject_is_called_changed() -> None:
     assert gone == new
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(st.floats(0, 0.9), st.floats(0, 0.9), st.integers(0, 9))
 def test_claims_about_real_runs_are_true(first: float, second: float, seed: int) -> None:
     before, after = (
@@ -531,6 +532,7 @@ def test_supersets_of_what_was_found_are_above_the_zone() -> None:
     assert known(result(searches=(searched(("race",)),)), Quantity("group", ("race",))) is None
 
 
+@settings(deadline=None)
 @given(st.floats(0, 1), st.booleans(), st.booleans())
 def test_touching_ends_are_a_rise_only_if_one_is_open(end: float, above: bool, below: bool) -> None:
     before, after = Bounds(0, end, 0, below_high=below), Bounds(end, 1, 0, above_low=above)

@@ -28,7 +28,7 @@ MARKS = {"holds": "✅", "violated": "❌", "accepted": "☑️", "not enough ev
 
 _SPECIAL = re.compile(r"[\\`*_\[\]<>|~&#]")
 _LINKING = re.compile(r"@(?=\w)|&#35;(?=\w)|:(?=[\w+-]+:)")  # people, issues, emoji
-_LEADING = re.compile(r"^(?=(?:[-+=]|\d+[.)])(?:\s|$)).")  # would begin a list or a heading
+_LEADING = re.compile(r"^(?:[-+=\s]|\d(?=\d*[.)]))")  # would begin a list, a rule or code
 
 
 def render_markdown(result: Result) -> str:
