@@ -241,7 +241,8 @@ def test_small_domains_are_never_run_twice() -> None:
     audit.group("b")
     audit.causal("c")
     repeats = audit.runner.repeats  # on purpose, to see whether decisions hold
-    assert len(calls) - repeats == len(set(calls)) == audit.runner.executions
+    assert len(calls) == audit.runner.executions + repeats
+    assert len(set(calls)) >= audit.runner.executions
     assert audit.runner.cache_hits > 0
 
 
