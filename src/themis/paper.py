@@ -89,14 +89,23 @@ def algorithm_2_rows(
     mark_impossible(sampler.runner.schema, variants, rows, cells)
     each = np.arange(len(rows))
     own = variants.assignments.index_of(rows.codes)
+    alive = np.ones(len(rows), dtype=bool)
     try:
         tables.run_cells(variants, rows, cells, each, own)
+        seen = reading.cells(cells[each, own])  # each row's output so far, unless it failed
         for place in range(variants.width):
-            states = reading.row_states(reading.cells(cells), own, rows.tolerances)
-            alive = each[(states != FLIP) & (cells[:, place] == NOT_RUN)]
-            for first in range(0, len(alive), CELLS):
-                part = alive[first : first + CELLS]
+            waiting = each[alive & (cells[:, place] == NOT_RUN)]
+            for first in range(0, len(waiting), CELLS):
+                part = waiting[first : first + CELLS]
                 tables.run_cells(variants, rows, cells, part, np.full(len(part), place))
+            pairs = np.stack([seen[waiting], reading.cells(cells[waiting, place])], axis=1)
+            limits = None if rows.tolerances is None else rows.tolerances[waiting]
+            states = reading.row_states(pairs, np.zeros(len(pairs), dtype=np.int64), limits)
+            alive[waiting] = states != FLIP
+            if not reading.graded:  # there, only the base input's own output is compared with
+                seen[waiting] = np.where(pairs[:, 0] < 0, pairs[:, 1], pairs[:, 0])
+            if not alive.any():
+                break
     finally:
         tables.note("paper", variants, rows, start, cells)
     return rows, reading.cells(cells)

@@ -2,12 +2,14 @@
 
     python -m studies.fse2017.instances
 
-trains those that are not in `build/` yet and writes, for each, the trained instance and two files
-for Themis that run it as a worker and as a command.
+trains them all and writes to `build/`, for each, the trained instance and two files with which
+`themis` runs it: `themis score studies/fse2017/build/F-census/worker.toml --against race`.
 """
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +24,7 @@ from .machines import Machine, Stored, load, save
 from .trees import aware_tree, conditional_tree, plain_tree
 
 BUILD = Path(__file__).parent / "build"
+ROOT = Path(__file__).parents[2]
 
 AWARE: dict[str, Callable[[People, str], Machine]] = {
     "A": fair_logistic_regression,
@@ -67,10 +70,17 @@ class Instance:
         return Stored(machine, self.source.names, self.source.sizes)
 
     def stored(self) -> Stored:
-        """The instance from its file; trained and written first if there is none."""
-        if not self.path.exists():
-            save(self.train(), self.path)
+        """The instance from its file, which `write` makes."""
         return load(self.path)
+
+    def write(self, folder: Path | None = None, people: People | None = None) -> Path:
+        """Train it and write it, with files for Themis; the folder is returned."""
+        folder = self.path.parent if folder is None else folder
+        stored = self.train(people)
+        save(stored, folder / self.path.name)
+        for kind in ("worker", "command"):
+            (folder / f"{kind}.toml").write_text(_settings(kind, stored, folder / self.path.name))
+        return folder
 
 
 def _all() -> Iterator[Instance]:
@@ -93,3 +103,31 @@ def subject(stored: Stored) -> Any:
         return stored.machine.decide([table[name] for name in stored.names])
 
     return themis.batch(decide)
+
+
+def _settings(kind: str, stored: Stored, path: Path) -> str:
+    """A file for Themis that runs a stored instance as a program."""
+    command = [sys.executable, "-m", f"{__package__}.serve", str(path.resolve())]
+    inputs = zip(stored.names, stored.sizes, strict=True)
+    lines = [
+        "version = 1",
+        "",
+        "[subject]",
+        f'kind = "{kind}"',
+        f"command = {json.dumps(command)}",
+        f"cwd = {json.dumps(str(ROOT))}",
+        *(['arguments = "positional"'] if kind == "command" else []),
+        "",
+        "[inputs]",
+        *(f"{name} = {{ min = 0, max = {size - 1} }}" for name, size in inputs),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    for instance in INSTANCES.values():
+        print(instance.write())
+
+
+if __name__ == "__main__":
+    main()
