@@ -20,8 +20,13 @@ Floats = NDArray[np.float64]
 
 def massaged_bayes(people: People, sensitive: str) -> Points:
     """System C: naive Bayes of labels that no longer depend on the group."""
+    return counting_bayes(people, massaged_labels(people, sensitive))
+
+
+def massaged_labels(people: People, sensitive: str) -> Bools:
+    """What system C is trained on; naive Bayes ranks the people."""
     ranks = counting_bayes(people, people.good).score(people.codes.T)
-    return counting_bayes(people, massaged(ranks, people.good, people.deprived(sensitive)))
+    return massaged(ranks, people.good, people.deprived(sensitive))
 
 
 def reweighed_bayes(people: People, sensitive: str) -> Points:

@@ -25,14 +25,16 @@ ORIGINALS = {
 MISSING = -1
 LEFT_OUT = "education-num"
 
-ADULT = (
-    "age workclass fnlwgt education education-num marital-status occupation relationship race sex "
-    "capital-gain capital-loss hours-per-week native-country income"
-).split()
-GERMAN = (
-    "status duration history purpose amount savings employment rate gender debtors residence "
-    "property age plans housing credits job dependants telephone foreign credit"
-).split()
+ADULT = [
+    "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation",
+    "relationship", "race", "sex", "capital-gain", "capital-loss", "hours-per-week",
+    "native-country", "income",
+]  # fmt: skip
+GERMAN = [
+    "status", "duration", "history", "purpose", "amount", "savings", "employment", "rate", "gender",
+    "debtors", "residence", "property", "age", "plans", "housing", "credits", "job", "dependants",
+    "telephone", "foreign", "credit",
+]  # fmt: skip
 
 # What the codes of german.data stand for, in the order of our codes.
 MEANINGS = {

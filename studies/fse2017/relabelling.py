@@ -1,7 +1,7 @@
 """How is discrimination taken out of training data? By other labels, weights, or another sample.
 
-Massaging and reweighing are those of Calders, Kamiran and Pechenizkiy (2009); their local forms, which
-leave what an explanatory characteristic explains, are those of Žliobaitė, Kamiran and Calders
+Massaging and reweighing are those of Calders, Kamiran and Pechenizkiy (2009); their local forms,
+which leave what an explanatory characteristic explains, are those of Žliobaitė, Kamiran and Calders
 (2011). Everywhere a rank says how much a person looks like one with the good outcome.
 """
 
@@ -71,26 +71,17 @@ def locally_resampled(ranks: Floats, good: Bools, deprived: Bools, explanatory: 
     for group, target in _local_targets(good, deprived, explanatory):
         more = round(target * group.sum()) - int(good[group].sum())
         # As many come in with one outcome as go out with the other, all next to the boundary.
-        if more > 0:
-            _add(counts, _lowest(ranks, group & good, more), more, 1)
-            _add(counts, _highest(ranks, group & ~good, more), more, -1)
-        if more < 0:
-            _add(counts, _highest(ranks, group & ~good, -more), -more, 1)
-            _add(counts, _lowest(ranks, group & good, -more), -more, -1)
+        # Nobody can come in twice of whom there is none, and then nobody goes.
+        worst_good = _lowest(ranks, group & good, abs(more))
+        best_others = _highest(ranks, group & ~good, abs(more))
+        twice, never = (worst_good, best_others) if more > 0 else (best_others, worst_good)
+        if len(twice):
+            np.add.at(counts, np.resize(twice, abs(more)), 1)
+            counts[never] -= 1
     return np.repeat(np.arange(len(good)), counts)
 
 
-def _add(counts: Ints, places: Ints, number: int, change: int) -> None:
-    """Change the counts of these people by `number` in all, in turns where they are fewer."""
-    if change > 0 and len(places):
-        np.add.at(counts, np.resize(places, number), 1)
-    else:
-        counts[places] -= 1
-
-
-def _local_targets(
-    good: Bools, deprived: Bools, explanatory: Ints
-) -> list[tuple[Bools, float]]:
+def _local_targets(good: Bools, deprived: Bools, explanatory: Ints) -> list[tuple[Bools, float]]:
     """Each group of each explanatory value where there are both, and the rate it should have."""
     targets = []
     for value in np.unique(explanatory):

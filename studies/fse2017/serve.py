@@ -1,7 +1,7 @@
 """A trained instance as a program.
 
-    python -m studies.fse2017.serve FILE               a worker: JSON lines in, JSON lines out
-    python -m studies.fse2017.serve FILE 3 1 0 …       a command: one input, prints 1 or 0
+python -m studies.fse2017.serve FILE               a worker: JSON lines in, JSON lines out
+python -m studies.fse2017.serve FILE 3 1 0 …       a command: one input, prints 1 or 0
 """
 
 from __future__ import annotations

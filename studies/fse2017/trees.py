@@ -35,11 +35,14 @@ def plain_tree(people: People) -> Tree:
 
 def conditional_tree(people: People, sensitive: str) -> Tree:
     """System D: a plain tree of labels without unexplained discrimination."""
+    return _fitted(people, conditional_labels(people, sensitive))
+
+
+def conditional_labels(people: People, sensitive: str) -> Bools:
+    """What system D is trained on: labels massaged within each explanatory value."""
     explanatory = people.codes[:, people.source.place(people.source.explanatory)]
     ranks = local_ranks(people, explanatory)
-    return _fitted(
-        people, locally_massaged(ranks, people.good, people.deprived(sensitive), explanatory)
-    )
+    return locally_massaged(ranks, people.good, people.deprived(sensitive), explanatory)
 
 
 def local_ranks(people: People, explanatory: Ints) -> Floats:
@@ -124,7 +127,10 @@ class _Grower:
     def grow(self) -> Tree:
         place = self.people.source.place(self.sensitive)
         sizes = self.people.source.sizes
-        self._labels = [(self.people.good.astype(int), 2), (self.people.codes[:, place], sizes[place])]
+        self._labels = [
+            (self.people.good.astype(int), 2),
+            (self.people.codes[:, place], sizes[place]),
+        ]
         self._smallest = SMALLEST_LEAF[self.people.source.name]
         self._nodes: list[list[Any]] = []
         self._add(np.arange(len(self.people)), 0)
