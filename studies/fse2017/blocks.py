@@ -28,6 +28,7 @@ class Points:
 class Table:
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
+    words: Sequence[int] = (0,)  # the columns that hold words; numbers stand to the right
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto
 table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums;
   font-size: 0.85rem; display: block; overflow-x: auto; }
 th, td { padding: 0.2rem 0.6rem; text-align: right; border-bottom: 1px solid #ddd; }
-th:first-child, td:first-child { text-align: left; }
+.words { text-align: left; }
 thead th { border-bottom: 2px solid #888; vertical-align: bottom; }
 tbody tr:nth-child(even) { background: #f6f6f6; }
 code { background: #f0f0f0; padding: 0 0.2em; }
@@ -67,8 +68,8 @@ def _markdown(block: Block) -> str:
             return text
         case Points(items):
             return "\n".join(f"* {item}" for item in items)
-        case Table(header, rows):
-            rule = ["---", *(["--:"] * (len(header) - 1))]
+        case Table(header, rows, words):
+            rule = ["---" if place in words else "--:" for place in range(len(header))]
             return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, rule, *rows))
         case Picture():
             return ""
@@ -93,15 +94,21 @@ def _html(block: Block) -> str:
             return f"<p>{_inline(text)}</p>"
         case Points(items):
             return "<ul>" + "".join(f"<li>{_inline(item)}</li>" for item in items) + "</ul>"
-        case Table(header, rows):
-            head = "".join(f'<th scope="col">{_inline(cell)}</th>' for cell in header)
-            body = "\n".join(
-                "<tr>" + "".join(f"<td>{_inline(cell)}</td>" for cell in row) + "</tr>"
-                for row in rows
-            )
+        case Table(header, rows, words):
+            head = _cells("th", header, words)
+            body = "\n".join(f"<tr>{_cells('td', row, words)}</tr>" for row in rows)
             return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
         case Picture(svg):
             return f"<figure>{svg}</figure>"
+
+
+def _cells(tag: str, cells: Sequence[str], words: Sequence[int]) -> str:
+    scope = ' scope="col"' if tag == "th" else ""
+    kinds = [' class="words"' if place in words else "" for place in range(len(cells))]
+    return "".join(
+        f"<{tag}{scope}{kind}>{_inline(cell)}</{tag}>"
+        for kind, cell in zip(kinds, cells, strict=True)
+    )
 
 
 def _inline(text: str) -> str:

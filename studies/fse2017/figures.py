@@ -20,7 +20,7 @@ LEAST_ROWS = 11  # the paper's rule never stops before
 def figure_1(measured: Numbers) -> Iterator[Block]:
     yield Heading("Figure 1: race and gender")
     yield Paragraph(
-        f"Scores in per cent with {CONFIDENCE:.0%} intervals, certified to ± "
+        f"Scores in per cent with {whole(CONFIDENCE)} intervals, certified to ± "
         f"{percent(measured['run']['score_error'])}. *Rule* is the paper's stopping rule at ± "
         f"{percent(ERROR)} on our instance."
     )
@@ -60,11 +60,11 @@ def _figure_1_row(row: Numbers) -> list[str]:
 def figure_2(measured: Numbers) -> Iterator[Block]:
     yield Heading("Figure 2: what contributes to sets above 75 %")
     yield Paragraph(
-        f"First all minimal sets with a causal score above {THRESHOLD:.0%} ({CONFIDENCE:.0%}, "
-        f"error {ERROR:g}, certified): all sets of at most two of all characteristics, and of at "
+        f"First all minimal sets with a causal score above {whole(THRESHOLD)} "
+        f"({whole(CONFIDENCE)}, error {ERROR:g}, certified): all sets of at most two of all characteristics, and of at "
         f"most {measured['run']['max_size']} of those searched for Figure 3. Then the sensitive "
         f"characteristics within them, one by one, in pairs and together, as far as they score at "
-        f"least {NOTEWORTHY:.0%} (± 1). The last column counts those of all 2ⁿ − 1 sets that "
+        f"least {whole(NOTEWORTHY)} (± 1). The last column counts those of all 2ⁿ − 1 sets that "
         f"contain a found set, and so need no test."
     )
     yield Table(
@@ -82,6 +82,7 @@ def figure_2(measured: Numbers) -> Iterator[Block]:
             ]
             for row in measured["figure_2"]
         ],
+        words=(0, 1, 2),
     )  # fmt: skip
     yield Paragraph("The sets that the paper lists, measured on our instances (causal, per cent):")
     theirs = {(name, frozenset(against)): value for name, against, value in FIGURE_2}
@@ -99,6 +100,7 @@ def figure_2(measured: Numbers) -> Iterator[Block]:
             for row in measured["figure_2"]
             for score in row["listed"]
         ],
+        words=(0, 1),
     )
 
 
@@ -106,9 +108,9 @@ def figure_3(measured: Numbers) -> Iterator[Block]:
     size = measured["run"]["max_size"]
     yield Heading("Figure 3: what pruning saves")
     yield Paragraph(
-        f"Executions to find all minimal sets above {THRESHOLD:.0%} at {CONFIDENCE:.0%} and error "
-        f"{ERROR:g}: the paper's Algorithm 3 without pruning, with it, and the certified search. "
-        f"The sets are those of at most {size} of six characteristics (census: "
+        f"Executions to find all minimal sets above {whole(THRESHOLD)} at {whole(CONFIDENCE)} and "
+        f"error {ERROR:g}: the paper's Algorithm 3 without pruning, with it, and the certified "
+        f"search. The sets are those of at most {size} of six characteristics (census: "
         f"{', '.join(SEARCHED['census'])}; credit: {', '.join(SEARCHED['credit'])}). That is the "
         f"cap under which the procedure as printed could be executed: it tries every assignment of "
         f"a set. The search that is certified guarantees its whole answer, the other two nothing."
@@ -179,6 +181,7 @@ def _all_subsets(measured: Numbers) -> Iterator[Block]:
         ["data", "measure", "sets", "least possible", "estimate from the cost per set",
          "paper: largest unpruned count"],
         list(_bounds(measured)),
+        words=(0, 1),
     )  # fmt: skip
 
 
@@ -250,6 +253,10 @@ def _sweep_of_the_paper() -> str:
         + ", ".join(f"{tests:,} tests at θ = {theta:g}" for theta, tests in points)
         for name, points in SWEEP.items()
     )
+
+
+def whole(share: float) -> str:
+    return f"{100 * share:.0f} %"
 
 
 def percent(share: float) -> str:

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import numpy as np
+
 import themis
 
 from . import loans
@@ -287,6 +289,9 @@ def _sensitive_parts(against: Sequence[str]) -> list[tuple[str, ...]]:
 
 def _implied(found: list[tuple[str, ...]], names: Sequence[str]) -> int:
     """How many of all sets of characteristics contain a found one."""
-    bits = {name: 1 << place for place, name in enumerate(names)}
-    masks = [sum(bits[name] for name in each) for each in found]
-    return sum(any(mask & m == m for m in masks) for mask in range(1, 1 << len(names)))
+    every = np.arange(1 << len(names))
+    implied = np.zeros(len(every), dtype=bool)
+    for each in found:
+        mask = sum(1 << names.index(name) for name in each)
+        implied |= (every & mask) == mask
+    return int(implied.sum())
