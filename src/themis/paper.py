@@ -116,22 +116,22 @@ def paper_group(sampler: Sampler, variants: Variants, settings: Settings) -> Gro
     cost = Cost(sampler.runner)
     rule = PaperRule(settings.confidence, settings.error)
     groups: list[Group] = []
+    least, most = 1.0, 0.0
     stopped = "error reached"
     for place in range(variants.width):
         group, finished = _paper_rate(sampler, variants, place, rule)
         if group is not None:
             groups.append(group)
+            least, most = min(least, group.rate), max(most, group.rate)
         if not finished:
             stopped = "budget"
             break
-        rates = [each.rate for each in groups]
-        spread = max(rates, default=0.0) - min(rates, default=0.0)
+        spread = max(0.0, most - least)
         ends = (max(0.0, spread - rule.error), min(1.0, spread + rule.error))
         sampler.tell(
             "group", variants.assignments, place + 1, variants.width, partial(_pair, *ends)
         )
-    rates = [each.rate for each in groups]
-    spread = max(rates, default=0.0) - min(rates, default=0.0)
+    spread = max(0.0, most - least)
     interval = Interval(spread, max(0.0, spread - rule.error), min(1.0, spread + rule.error))
     if stopped == "budget":
         interval = Interval(spread, 0.0, 1.0)

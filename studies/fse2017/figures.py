@@ -61,11 +61,10 @@ def figure_2(measured: Numbers) -> Iterator[Block]:
     yield Heading("Figure 2: what contributes to sets above 75 %")
     yield Paragraph(
         f"First all minimal sets with a causal score above {whole(THRESHOLD)} "
-        f"({whole(CONFIDENCE)}, error {ERROR:g}, certified): all sets of at most two of all characteristics, and of at "
-        f"most {measured['run']['max_size']} of those searched for Figure 3. Then the sensitive "
-        f"characteristics within them, one by one, in pairs and together, as far as they score at "
-        f"least {whole(NOTEWORTHY)} (± 1). The last column counts those of all 2ⁿ − 1 sets that "
-        f"contain a found set, and so need no test."
+        f"({whole(CONFIDENCE)}, error {ERROR:g}, certified): of at most two characteristics, and "
+        f"those searched for Figure 3. Then the sensitive characteristics within them, one by one, "
+        f"in pairs and together, as far as they score at least {whole(NOTEWORTHY)} (± 1). The last "
+        f"column counts those of all 2ⁿ − 1 sets that contain a found set, and so need no test."
     )
     yield Table(
         ["instance", "minimal sets above 75 %", "sensitive parts, causal score in %", "executions",
@@ -105,15 +104,16 @@ def figure_2(measured: Numbers) -> Iterator[Block]:
 
 
 def figure_3(measured: Numbers) -> Iterator[Block]:
-    size = measured["run"]["max_size"]
+    most = measured["run"]["max_size"]
+    size = "all subsets" if most is None else f"all subsets of at most {most}"
     yield Heading("Figure 3: what pruning saves")
     yield Paragraph(
         f"Executions to find all minimal sets above {whole(THRESHOLD)} at {whole(CONFIDENCE)} and "
         f"error {ERROR:g}: the paper's Algorithm 3 without pruning, with it, and the certified "
-        f"search. The sets are those of at most {size} of six characteristics (census: "
-        f"{', '.join(SEARCHED['census'])}; credit: {', '.join(SEARCHED['credit'])}). That is the "
-        f"cap under which the procedure as printed could be executed: it tries every assignment of "
-        f"a set. The search that is certified guarantees its whole answer, the other two nothing."
+        f"search. The sets are {size} of {', '.join(SEARCHED['census'])} (census) and of "
+        f"{', '.join(SEARCHED['credit'])} (credit). More could not be executed as printed, since "
+        f"the procedure tries every assignment of a set. The certified search guarantees its whole "
+        f"answer, the other two guarantee nothing."
     )
     for measure in ("group", "causal"):
         rows = [row for row in measured["figure_3"] if row["measure"] == measure]
