@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import numpy as np
@@ -116,7 +117,7 @@ def paper_group(sampler: Sampler, variants: Variants, settings: Settings) -> Gro
     cost = Cost(sampler.runner)
     rule = PaperRule(settings.confidence, settings.error)
     groups: list[Group] = []
-    least, most = 1.0, 0.0
+    least, most = math.inf, -math.inf
     stopped = "error reached"
     for place in range(variants.width):
         group, finished = _paper_rate(sampler, variants, place, rule)
