@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check lint bench docs clean
+.PHONY: demo test check lint bench paper paper-quick docs clean
 
 demo: $(STAMP)
 	$(BIN)/themis demo
@@ -21,6 +21,12 @@ check: lint test
 bench: $(STAMP)
 	set -e; for name in coverage speed subjects http_service "load --quick" "search --quick"; do \
 		set -- $$name; $(BIN)/python benchmarks/$$1.py $$2; done
+
+paper: $(STAMP)
+	$(BIN)/python -m studies.fse2017
+
+paper-quick: $(STAMP)
+	$(BIN)/python -m studies.fse2017 --quick
 
 docs: $(STAMP)
 	$(BIN)/mkdocs build --strict --site-dir site

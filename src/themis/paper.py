@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import numpy as np
@@ -89,14 +90,23 @@ def algorithm_2_rows(
     mark_impossible(sampler.runner.schema, variants, rows, cells)
     each = np.arange(len(rows))
     own = variants.assignments.index_of(rows.codes)
+    alive = np.ones(len(rows), dtype=bool)
     try:
         tables.run_cells(variants, rows, cells, each, own)
+        seen = reading.cells(cells[each, own])  # each row's output so far, unless it failed
         for place in range(variants.width):
-            states = reading.row_states(reading.cells(cells), own, rows.tolerances)
-            alive = each[(states != FLIP) & (cells[:, place] == NOT_RUN)]
-            for first in range(0, len(alive), CELLS):
-                part = alive[first : first + CELLS]
+            waiting = each[alive & (cells[:, place] == NOT_RUN)]
+            for first in range(0, len(waiting), CELLS):
+                part = waiting[first : first + CELLS]
                 tables.run_cells(variants, rows, cells, part, np.full(len(part), place))
+            pairs = np.stack([seen[waiting], reading.cells(cells[waiting, place])], axis=1)
+            limits = None if rows.tolerances is None else rows.tolerances[waiting]
+            states = reading.row_states(pairs, np.zeros(len(pairs), dtype=np.int64), limits)
+            alive[waiting] = states != FLIP
+            if not reading.graded:  # there, only the base input's own output is compared with
+                seen[waiting] = np.where(pairs[:, 0] < 0, pairs[:, 1], pairs[:, 0])
+            if not alive.any():
+                break
     finally:
         tables.note("paper", variants, rows, start, cells)
     return rows, reading.cells(cells)
@@ -107,22 +117,22 @@ def paper_group(sampler: Sampler, variants: Variants, settings: Settings) -> Gro
     cost = Cost(sampler.runner)
     rule = PaperRule(settings.confidence, settings.error)
     groups: list[Group] = []
+    least, most = math.inf, -math.inf
     stopped = "error reached"
     for place in range(variants.width):
         group, finished = _paper_rate(sampler, variants, place, rule)
         if group is not None:
             groups.append(group)
+            least, most = min(least, group.rate), max(most, group.rate)
         if not finished:
             stopped = "budget"
             break
-        rates = [each.rate for each in groups]
-        spread = max(rates, default=0.0) - min(rates, default=0.0)
+        spread = max(0.0, most - least)
         ends = (max(0.0, spread - rule.error), min(1.0, spread + rule.error))
         sampler.tell(
             "group", variants.assignments, place + 1, variants.width, partial(_pair, *ends)
         )
-    rates = [each.rate for each in groups]
-    spread = max(rates, default=0.0) - min(rates, default=0.0)
+    spread = max(0.0, most - least)
     interval = Interval(spread, max(0.0, spread - rule.error), min(1.0, spread + rule.error))
     if stopped == "budget":
         interval = Interval(spread, 0.0, 1.0)
