@@ -127,10 +127,12 @@ class _Run:
                     weigh(score, self.settings, most=SEARCH_ASSIGNMENTS, may_run=False)
                     for score in each.scores
                 )
-                self.kept[place] = _Round(judge_search(check, search, confidence), search, scores)
+                verdict = judge_search(check, search, confidence, self.accepted)
+                self.kept[place] = _Round(verdict, search, scores)
             elif each.outcome is not None:
                 score = weigh(each.outcome, self.settings, may_run=False)
-                self.kept[place] = _Round(judge_score(check, score, confidence), score, (score,))
+                verdict = judge_score(check, score, confidence, self.accepted)
+                self.kept[place] = _Round(verdict, score, (score,))
 
     def _left(self) -> dict[str, Any] | None:
         """What is left of the budget, as settings; None when nothing is."""
