@@ -127,8 +127,8 @@ class _CausalRows:
 
         limit = sys.maxsize if contexts is None else contexts
         self.seen.look_further(self.sampler.runner, run, width=self.variants.width, limit=limit)
-        fresh = None if contexts is not None else self.sampler.unseen(self.seen.count)
         finite = contexts is not None
+        fresh = None if finite else self.sampler.unseen(max(self.count, self.seen.count))
         return sampled_regions(self.seen, schema, columns, confidence, fresh=fresh, finite=finite)
 
     def is_known(self, rule: ProportionRule, settings: Settings) -> bool:

@@ -26,6 +26,8 @@ TABLE = 4_096  # up to this many values rows are counted by their codes
 
 Floats = NDArray[np.float64]
 
+_LEAST = 1e-300  # in place of 0, so that a ratio exists
+
 
 @dataclass(frozen=True)
 class Condition:
@@ -74,15 +76,32 @@ class Condition:
         )
 
 
-def evidence(flips: Any, inside: Any, share: Any) -> Any:
+def evidence(flips: float, inside: float, share: float) -> float:
     """F·KL(c ‖ s) of so many flips, a share `inside` of which lies where a `share` of rows does.
 
     0 where flips are not more frequent inside than outside.
     """
-    c, s = np.asarray(inside, dtype=float), np.clip(share, 1e-300, 1.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        outside = np.where(c < 1, xlogy(1 - c, (1 - c) / np.maximum(1 - s, 1e-300)), 0.0)
-    return np.where(c > s, flips * (xlogy(c, c / s) + outside), 0.0)
+    if inside <= share:
+        return 0.0
+    outside = (1 - inside) * math.log((1 - inside) / (1 - share)) if inside < 1 else 0.0
+    return flips * (inside * math.log(inside / share) + outside) if share > 0 else math.inf
+
+
+def _all_evidence(inside: Floats, share: Floats) -> Floats:
+    """The same of one flip, for many conditions at once."""
+    share = np.maximum(share, _LEAST)
+    rest = np.maximum(1.0 - inside, 0.0)
+    known = xlogy(inside, inside / share) + xlogy(rest, rest / np.maximum(1.0 - share, _LEAST))
+    return np.where(inside > share, known, 0.0)
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A condition, and the shares of all flips and of all rows that meet it (and those before)."""
+
+    condition: Condition
+    inside: float
+    share: float
 
 
 @dataclass(frozen=True)
@@ -105,52 +124,54 @@ class Column:
 
     def proposals(
         self, rows: NDArray[np.int64], flips: Floats, weights: Floats
-    ) -> Iterator[Condition]:
-        """Conditions that tell the flips among these rows best, by how flips and rows fall on it.
+    ) -> Iterator[Proposal]:
+        """Conditions that tell the flips among these rows best.
 
-        `flips` and `weights` hold what each row counts, each with a sum of at most 1.
+        `flips` and `weights` hold what each of these rows counts, each with a sum of at most 1.
         """
         size, places = len(self.values), self.places[rows]
-        inside = np.bincount(places, flips[rows], minlength=size).astype(float)
-        share = np.bincount(places, weights[rows], minlength=size).astype(float)
+        inside = np.bincount(places, flips, minlength=size).astype(float)
+        share = np.bincount(places, weights, minlength=size).astype(float)
         if self.characteristic.ordered:
             yield from self._ranges(inside, share)
         else:
             yield from self._lists(inside, share)
 
-    def _ranges(self, inside: Floats, share: Floats) -> Iterator[Condition]:
+    def _ranges(self, inside: Floats, share: Floats) -> Iterator[Proposal]:
         """The best "at least", the best "at most", and each with the best other end."""
-        size, last = len(inside), self.characteristic.size - 1
-        c, s = (np.concatenate([[0.0], np.cumsum(each)]) for each in (inside, share))
+        c, s = np.zeros(len(inside) + 1), np.zeros(len(share) + 1)
+        np.cumsum(inside, out=c[1:])
+        np.cumsum(share, out=s[1:])
         low = _best_place(c[-1] - c[:-1], s[-1] - s[:-1])
         high = _best_place(c[1:], s[1:])
-        yield self._range(low, size - 1, last)
-        yield self._range(0, high, last)
-        above = _best_place(c[low + 1 :] - c[low], s[low + 1 :] - s[low])
-        yield self._range(low, low + above, last)
+        above = low + _best_place(c[low + 1 :] - c[low], s[low + 1 :] - s[low])
         below = _best_place(c[high + 1] - c[: high + 1], s[high + 1] - s[: high + 1])
-        yield self._range(below, high, last)
+        for first, last in ((low, len(inside) - 1), (0, high), (low, above), (below, high)):
+            counted = float(c[last + 1] - c[first]), float(s[last + 1] - s[first])
+            yield Proposal(self._range(first, last), *counted)
 
-    def _range(self, first: int, stop: int, last: int) -> Condition:
+    def _range(self, first: int, last: int) -> Condition:
         """From one counted value to another; the outermost ones stand for the whole rest."""
         low = 0 if first == 0 else int(self.values[first])
-        high = last if stop == len(self.values) - 1 else int(self.values[stop])
+        end = last == len(self.values) - 1
+        high = self.characteristic.size - 1 if end else int(self.values[last])
         return Condition(self.number, low, high)
 
-    def _lists(self, inside: Floats, share: Floats) -> Iterator[Condition]:
+    def _lists(self, inside: Floats, share: Floats) -> Iterator[Proposal]:
         """The values with most flips for their share, one to six; or all but those with fewest."""
         occurs = np.flatnonzero(share > 0)
         order = occurs[np.argsort(-inside[occurs] / share[occurs], kind="stable")]
         c, s = np.cumsum(inside[order]), np.cumsum(share[order])
-        known = evidence(1, c, s)
+        known = _all_evidence(c, s)
         chosen = int(np.argmax(known[:LISTED])) + 1
-        yield Condition(self.number, values=self._codes(order[:chosen]))
-        left = len(order) - 1
-        if left > 0:
-            first = max(left - LISTED, 0)
-            kept = first + int(np.argmax(known[first:left])) + 1
-            if kept > chosen:
-                yield Condition(self.number, values=self._codes(order[kept:]), excluded=True)
+        listed = Condition(self.number, values=self._codes(order[:chosen]))
+        yield Proposal(listed, float(c[chosen - 1]), float(s[chosen - 1]))
+        last = len(order) - 1
+        first = max(last - LISTED, 0)
+        kept = first + int(np.argmax(known[first:last])) + 1 if last else 0
+        if kept > chosen:
+            others = Condition(self.number, values=self._codes(order[kept:]), excluded=True)
+            yield Proposal(others, float(c[kept - 1]), float(s[kept - 1]))
 
     def _codes(self, places: NDArray[Any]) -> tuple[int, ...]:
         return tuple(sorted(self.values[places].tolist()))
@@ -158,7 +179,7 @@ class Column:
 
 def _best_place(inside: Floats, share: Floats) -> int:
     """Where the evidence is largest; the middle one where no row tells several places apart."""
-    known = evidence(1, inside, share)
+    known = _all_evidence(inside, share)
     places = np.flatnonzero(known >= known.max() - 1e-12)
     return int(places[len(places) // 2])
 

@@ -26,6 +26,7 @@ from themis.suggestions import suggest_regions
 from themis.trials import LEFT_SHARE
 
 ROWS = 20_000  # kept of a run
+SUGGESTING = 2_000  # of them, at most
 FEWEST = 20  # flips, half of which suggest
 MORE_FLIPS = 3 * FEWEST  # wanted of a subject that takes whole batches
 MORE_TIMES = 4  # as many rows as were sampled, at most
@@ -101,7 +102,8 @@ def sampled_regions(
     if seen.flips < FEWEST:
         return ()
     codes, flips = seen.table()
-    first, second = slice(0, None, 2), slice(1, None, 2)
+    first = np.arange(0, len(codes), 2)[:SUGGESTING]
+    second = np.delete(np.arange(len(codes)), first)
     found = suggest_regions(codes[first], flips[first], None, schema, against)
     alpha = (1.0 - confidence) / max(len(found), 1)
     people = codes[second] if fresh is None or len(fresh) < len(codes) else fresh
@@ -136,7 +138,7 @@ def known_regions(
     random would hardly ever (1 − confidence) lie as close together in any such region. `order` is
     a random order of the contexts: of very many, the first ones suggest.
     """
-    part = order[:ROWS]
+    part = order[: 2 * SUGGESTING]
     found = suggest_regions(codes[part], flips[part], weights[part], schema, against)
     total, all_flips = float(weights.sum()), float(weights[flips].sum())
     regions, left, charge = [], np.ones(len(codes), dtype=bool), -math.log(1.0 - confidence)
@@ -144,7 +146,7 @@ def known_regions(
         inside = meets_all(each.conditions, codes)
         charge += each.charge
         own, rest = int((flips & left).sum()), inside & left
-        certain = evidence(own, (flips & rest).sum() / max(own, 1), rest.sum() / left.sum())
+        certain = evidence(own, int((flips & rest).sum()) / max(own, 1), rest.sum() / left.sum())
         coverage = float(weights[inside & flips].sum()) / all_flips
         share = float(weights[inside].sum()) / total
         left &= ~inside

@@ -21,10 +21,10 @@ from themis.sampling import Sampler
 from themis.schema import Schema
 from themis.witnesses import SHOWN, FlipPool, Pairs
 
+PAIRS = 6  # shrunk of those that are shown
 STEPS = 20  # of one pair: two executions each, at most
 DEAR_STEPS = 12  # of a pair of inputs for a subject outside of this process
 KNOWN_STEPS = 200  # of a pair whose domain was run whole: nothing is executed
-SPARES = 2  # times that others are tried for pairs that became equal
 
 Pair: TypeAlias = NDArray[Any]  # two inputs: 2 × characteristics
 Steps: TypeAlias = Generator[Pair, bool, Pair]  # yields pairs, is told which flip, returns the last
@@ -36,21 +36,20 @@ def plain_witnesses(
     """The pool's most different pairs as witnesses: the shrunk ones first, the plainest at the top.
 
     Each differs only in `columns` and is valid; each flips, as was seen by running it. A shrunk
-    pair is never farther from plain (`distance`) than the one it came from. Where shrinking makes
-    pairs equal, others are tried; the rest is shown as it was drawn. With `known` all outputs are
-    remembered, so that nothing limits the steps.
+    pair is never farther from plain (`distance`) than the one it came from. For pairs that become
+    equal as many others are tried, and the rest is shown as it was drawn. With `known` all outputs
+    are remembered, so that nothing limits the steps.
     """
     chosen = pool.most_different(SHOWN)
     if not len(chosen) or sampler.trials.out_of_time:
         return pool.witnesses(chosen)
     shrinker = _Shrinker.of(sampler, columns, known=known)
-    plain, taken = shrinker.shrink(chosen.take(slice(shrinker.pairs))), shrinker.pairs
-    for _ in range(SPARES):
-        lacking = min(shrinker.pairs, len(chosen)) - len(plain)
-        if not lacking or shrinker.ended:
-            break
-        more = pool.most_different(taken + 2 * lacking).take(slice(taken, None))
-        plain, taken = shrinker.told_once(plain, shrinker.shrink(more)), taken + 2 * lacking
+    plain = shrinker.shrink(chosen.take(slice(shrinker.pairs)))
+    lacking = min(shrinker.pairs, len(chosen)) - len(plain)
+    if lacking and not shrinker.ended:
+        others = pool.most_different(shrinker.pairs + lacking)
+        more = shrinker.shrink(others.take(slice(shrinker.pairs, None)))
+        plain = shrinker.told_once(plain, more)
     return pool.witnesses(_distinct(plain, chosen).take(slice(SHOWN)))
 
 
@@ -70,9 +69,9 @@ class _Shrinker:
     def of(cls, sampler: Sampler, columns: Sequence[int], *, known: bool) -> _Shrinker:
         left = sampler.trials.allowance
         steps = DEAR_STEPS if sampler.runner.is_external else STEPS
-        pairs = min(SHOWN, max(left // (2 * steps), 1))
+        pairs = min(PAIRS, max(left // (2 * steps), 1))
         if known:
-            steps, pairs = KNOWN_STEPS, SHOWN
+            steps, pairs = KNOWN_STEPS, PAIRS
         reference = reference_person(sampler.population)
         return cls(sampler, reference, tuple(columns), left, steps, pairs)
 
@@ -173,11 +172,10 @@ class _Working:
 
 def distance(pair: Pair, reference: NDArray[Any], schema: Schema) -> tuple[int, int, float]:
     """How far a pair is from plain: its differences, its unusual values, their distance."""
-    sizes = np.array([max(each.size - 1, 1) for each in schema], dtype=float)
-    ordered = np.array([each.ordered for each in schema])
-    away = np.abs(pair.astype(np.int64) - reference)
-    far = np.where(ordered, away / sizes, away > 0)
-    return int((pair[0] != pair[1]).sum()), int((away > 0).sum()), float(far.sum())
+    away = np.abs(pair.astype(np.int64) - reference).sum(axis=0).tolist()
+    far = (a / max(each.size - 1, 1) if each.ordered else float(a > 0) for a, each in zip(
+        away, schema, strict=True))  # fmt: skip
+    return int((pair[0] != pair[1]).sum()), int((pair != reference).sum()), sum(far)
 
 
 def _shrunk(
@@ -266,7 +264,8 @@ def _target(code: int, column: int, reference: NDArray[Any], schema: Schema) -> 
 
 def _changed(pair: Pair, sides: list[int], columns: list[int], values: Any) -> Pair:
     candidate = pair.copy()
-    candidate[np.ix_(sides, columns)] = values
+    for side in sides:
+        candidate[side, columns] = values
     return candidate
 
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.conditions import Column, Condition, Floats, evidence, meets_all
+from themis.conditions import Column, Condition, Floats, Proposal, evidence, meets_all
 from themis.schema import Schema
 
 FEWEST = 5  # flips that are not covered yet
 REGIONS = 3
 LONGEST = 3  # conditions of a region
-BEAM = 3  # ways to go on that are kept while a region grows
+BEAM = 2  # ways to go on that are kept while a region grows
 ENOUGH = 0.8  # of the flips: no further region is looked for
 LEAST_LIFT = 2.0  # flips are so many times as frequent within; a check asks for less
 
@@ -106,17 +106,16 @@ class _Rows:
     def _grown(self, start: Suggestion) -> Iterator[Suggestion]:
         """The suggestion with one more condition, on each other column."""
         rows = np.flatnonzero(meets_all(start.conditions, self.codes) & (self.weights > 0))
+        flips, weights = self.flips[rows], self.weights[rows]
         taken = {each.column for each in start.conditions}
         for column in self.columns:
             if column.number not in taken:
-                for condition in column.proposals(rows, self.flips, self.weights):
-                    chosen = rows[condition.holds(self.codes[rows])]
-                    yield self._valued((*start.conditions, condition), chosen)
+                for proposal in column.proposals(rows, flips, weights):
+                    yield self._valued((*start.conditions, proposal.condition), proposal)
 
-    def _valued(self, conditions: tuple[Condition, ...], rows: NDArray[np.int64]) -> Suggestion:
-        """The conditions with their worth: the evidence of these rows, less what they cost."""
+    def _valued(self, conditions: tuple[Condition, ...], found: Proposal) -> Suggestion:
+        """The conditions with their worth: the evidence for them, less what they cost."""
         kinds = math.log(LONGEST * math.comb(len(self.columns), len(conditions)))
         charge = kinds + sum(each.charge(self.schema) for each in conditions)
-        inside, share = float(self.flips[rows].sum()), float(self.weights[rows].sum())
-        worth = float(evidence(self.count, inside, share)) - charge
-        return Suggestion(conditions, charge, worth, inside / share if share else 1.0)
+        worth = evidence(self.count, found.inside, found.share) - charge
+        return Suggestion(conditions, charge, worth, found.inside / max(found.share, 1e-300))
