@@ -298,9 +298,9 @@ def test_certified_intervals_agree_with_a_plain_sample(name: str) -> None:
     )
     truth = plain_scores(stored, ("gender",), 60_000, seed=2)
     causal, group = audit.causal("gender"), audit.group("gender")
-    assert measuring._agrees(causal, truth.causal, truth.causal_margin)
-    assert measuring._agrees(group, truth.group, truth.group_margin)
-    assert not measuring._agrees(causal, truth.causal + 0.05, truth.causal_margin)
+    assert measuring.agrees(causal, truth.causal, truth.causal_margin)
+    assert measuring.agrees(group, truth.group, truth.group_margin)
+    assert not measuring.agrees(causal, truth.causal + 0.05, truth.causal_margin)
     assert group.low <= causal.high  # Theorem 4.3
 
 

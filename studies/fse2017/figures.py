@@ -113,7 +113,8 @@ def figure_3(measured: Numbers) -> Iterator[Block]:
         f"search. The sets are {size} of {', '.join(SEARCHED['census'])} (census) and of "
         f"{', '.join(SEARCHED['credit'])} (credit). More could not be executed as printed, since "
         f"the procedure tries every assignment of a set. The certified search guarantees its whole "
-        f"answer, the other two guarantee nothing."
+        f"answer, the other two guarantee nothing; it leaves undecided what it would have to "
+        f"compare more than 1,000 groups for."
     )
     for measure in ("group", "causal"):
         rows = [row for row in measured["figure_3"] if row["measure"] == measure]

@@ -33,7 +33,6 @@ SEARCHED = {  # of these all subsets are searched in every way
     "census": ("marital", "race", "gender", "gain"),
     "credit": ("status", "history", "savings", "employment", "gender"),
 }
-MAX_ASSIGNMENTS = 10_000  # more than any of those sets has
 Numbers = dict[str, Any]
 
 
@@ -169,8 +168,8 @@ def figure_1(name: str, effort: Effort) -> list[Numbers]:
                 },
                 "plain": asdict(plain),
                 "agree": {
-                    "group": _agrees(cells["group"], plain.group, plain.group_margin),
-                    "causal": _agrees(cells["causal"], plain.causal, plain.causal_margin),
+                    "group": agrees(cells["group"], plain.group, plain.group_margin),
+                    "causal": agrees(cells["causal"], plain.causal, plain.causal_margin),
                 },
             }
         )
@@ -228,12 +227,7 @@ def _searches(
     instance: Instance, measure: Any, threshold: float, effort: Effort, *, full: bool
 ) -> Numbers:
     among = SEARCHED[instance.data]
-    options = {
-        "among": among,
-        "max_size": effort.max_size,
-        "max_executions": effort.max_executions,
-        "max_assignments": MAX_ASSIGNMENTS,
-    }
+    options = {"among": among, "max_size": effort.max_size, "max_executions": effort.max_executions}
 
     def search(stopping: Any, prune: bool) -> Numbers:
         fresh = audit(instance, stopping=stopping)
@@ -282,7 +276,8 @@ def _score(score: Any) -> Numbers:
     return {"against": list(score.against), **{name: getattr(score, name) for name in kept}}
 
 
-def _agrees(score: Any, truth: float, margin: float) -> bool:
+def agrees(score: Any, truth: float, margin: float) -> bool:
+    """Whether a certified interval and a plain sample can both be right."""
     return bool(score.low - margin <= truth <= score.high + margin)
 
 
