@@ -60,9 +60,7 @@ class CausalDecider:
 
     def _way(self, mask: int, delta: float) -> _Decision:
         own = sum(1 << self.search.columns[place] for place in members(mask))
-        rule = ThresholdRule(
-            self.search.threshold, self.settings.error, delta, self._spot(own)
-        )
+        rule = ThresholdRule(self.search.threshold, self.settings.error, delta, self._spot(own))
         return _Decision(self.book, own, rule)
 
     def _spot(self, mask: int) -> Spot:
@@ -205,7 +203,7 @@ class _Decision:
         return False
 
     def _to_settle(self, counts: Counts) -> NDArray[np.int64]:
-        """The fewest inputs to settle that could decide "below"; none while that is out of reach."""
+        """The fewest inputs to settle that could decide "below"; none while that is too far."""
         rule, untried = self.rule, counts.untried
         hits, misses, unknown = counts.hits, counts.misses, counts.unknown
         open_places = np.flatnonzero(self.states == UNTRIED)

@@ -20,7 +20,11 @@ _WEIGHTS = np.log([0.4, 0.2, 0.4])  # of the three alternatives: near, half way,
 _LAST_TEST = 0.25  # the part of delta that the fixed test at the last sample gets
 _SPOT_PROOFS = 0.45  # the part of delta that spot proofs of "below" get, if there are any
 # When spot proofs are tried, in parts of `max_samples`: later where a proof is dear.
-_STAGES: dict[Spot, tuple[float, ...]] = {"none": (), "some": (1 / 8, 3 / 8, 1.0), "many": (1 / 8, 3 / 8, 1.0, 2.0)}
+_STAGES: dict[Spot, tuple[float, ...]] = {
+    "none": (),
+    "some": (1 / 8, 3 / 8, 1.0),
+    "many": (1 / 8, 3 / 8, 1.0, 2.0),
+}
 
 
 @dataclass(frozen=True)

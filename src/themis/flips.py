@@ -32,6 +32,7 @@ WIDEST = 6  # sets with more characteristics are only sampled
 LEARNED_LEVELS = 4_096  # of a characteristic with more, no level comes twice
 CELLS_AT_ONCE = 2**17  # inputs built at once: memory stays flat
 
+
 class BudgetEndedError(Exception):
     """The next executions are more than the budget allows."""
 
@@ -84,9 +85,7 @@ class FlipBook:
             result[result == UNTRIED] = UNKNOWN
         return result
 
-    def probe_again(
-        self, mask: int, states: NDArray[np.int8], budget: float
-    ) -> NDArray[np.int8]:
+    def probe_again(self, mask: int, states: NDArray[np.int8], budget: float) -> NDArray[np.int8]:
         """The states after more tries on the open inputs, for about this many executions.
 
         Tried are variants that flipped others or promise to, and some random ones.
@@ -368,7 +367,9 @@ class FlipBook:
             points += np.log(rate / (1 - rate))[cell.variants.levels[:, position]]
         return points if side else -points
 
-    def _try(self, cell: FlipCells, mask: int, places: Places, number: int, limit: int | None) -> None:
+    def _try(
+        self, cell: FlipCells, mask: int, places: Places, number: int, limit: int | None
+    ) -> None:
         """Try variants in one order, ever more at a time, until each input flips or is done."""
         order = cell.orders[number]
         end = len(order) if cell.complete else min(len(order), SAMPLE_TRIES)
