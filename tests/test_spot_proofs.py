@@ -43,7 +43,7 @@ def test_evidence_has_a_mean_of_at_most_one(found: float, settled: int) -> None:
 
 
 def test_proofs_of_inputs_that_are_not_drawn_at_random_would_be_noticed() -> None:
-    assert mean_evidence(12, 0.5, 3, fair=False) > 1.5
+    assert mean_evidence(20, 0.5, 8, fair=False) > 2
 
 
 def outcome(rng: np.random.Generator, test: SpotProofs, share: float, found: float) -> bool:

@@ -17,8 +17,9 @@ Decision = Literal["above", "below", "undecided"]
 Spot = Literal["none", "some", "many"]  # how often spot proofs are tried
 
 _WEIGHTS = np.log([0.4, 0.2, 0.4])  # of the three alternatives: near, half way, extreme
-_LAST_TEST = 0.25  # the part of delta that the fixed test at the last sample gets
-_SPOT_PROOFS = 0.45  # the part of delta that spot proofs of "below" get, if there are any
+_LAST_TEST = 0.5  # the part of delta that the fixed test at the last sample gets, …
+_SPOT_LAST_TEST = 0.25  # … and where there are spot proofs
+_SPOT_PROOFS = 0.45  # the part of delta that spot proofs of "below" get
 # When spot proofs are tried, in parts of `max_samples`: later where a proof is dear.
 _STAGES: dict[Spot, tuple[float, ...]] = {
     "none": (),
@@ -102,16 +103,16 @@ class ThresholdRule:
 
     @cached_property
     def _bar_above(self) -> float:
-        return -math.log((1 - _LAST_TEST) * self.delta)
+        return -math.log(self.delta - self._last_delta)
 
     @cached_property
     def _bar_below(self) -> float:
         spot = 0.0 if self.spot == "none" else _SPOT_PROOFS
-        return -math.log((1 - _LAST_TEST - spot) * self.delta)
+        return -math.log((1 - spot) * self.delta - self._last_delta)
 
     @property
     def _last_delta(self) -> float:
-        return _LAST_TEST * self.delta
+        return (_LAST_TEST if self.spot == "none" else _SPOT_LAST_TEST) * self.delta
 
     def _evidence_above(self, hits: int | Floats, misses: int | Floats) -> Floats:
         """The log of the evidence against d ≤ floor."""
