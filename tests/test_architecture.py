@@ -26,7 +26,7 @@ LAYERS: dict[str, str] = {
     "foundation": "_version errors events settings row_files steps toml_text",
     "schema": "ranges characteristics _expressions _columns constraints schema",
     "population": "inputs blocks populations reference streams rows row_values",
-    "statistics": "intervals noise_bounds estimation group_rules decisions lattice",
+    "statistics": "intervals noise_bounds estimation group_rules spot_proofs decisions lattice",
     "subjects": """
         outputs outcomes answer_labels worker subjects subjects.base subjects.functions
         subjects.models
@@ -49,7 +49,8 @@ LAYERS: dict[str, str] = {
         within people_runs generated apparent exact paper scores probe
     """,
     "search": """
-        flips search search_estimates exact_search paper_search searcher search_facts search_noise
+        flip_cells flips search causal_decider search_estimates exact_search paper_search searcher
+        search_facts search_noise
     """,
     "file": """
         xml_elements settings_xml toml_lines file_format file_complaints config starter drafts
@@ -94,7 +95,8 @@ ONLY = {
     "noise_bounds": "",
     "estimation": "errors intervals",
     "group_rules": "errors intervals estimation",
-    "decisions": "errors intervals",
+    "spot_proofs": "intervals",
+    "decisions": "errors intervals spot_proofs",
     "lattice": "",
     "shown": "html plots frames",
     "results": "_version characteristics shown assertions",

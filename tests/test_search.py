@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import themis
 from tests.worlds import Case, cases
-from themis import searcher
+from themis import causal_decider, searcher
 
 Rule = Callable[[dict[str, Any]], Any]
 
@@ -129,9 +129,14 @@ def test_sampled_searches_are_right_outside_the_zone(measure: Any, constrained: 
     assert len(wrong) <= 1, wrong  # each is wrong with probability 1 % at most
 
 
+@pytest.mark.parametrize(("spot_cost", "runs"), [(16, 500), (1, 120)], ids=["all", "spot proofs"])
 @pytest.mark.usefixtures("sampled")
-def test_whole_answers_are_wrong_at_most_as_often_as_stated() -> None:
-    """The family-wise error over 500 searches whose sets lie right at the edges of the zone."""
+def test_whole_answers_are_wrong_at_most_as_often_as_stated(
+    spot_cost: int, runs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The family-wise error of searches whose sets lie right at the edges of the zone."""
+    monkeypatch.setattr(causal_decider, "SPOT_COST", spot_cost)
+    monkeypatch.setattr(searcher, "estimate_found", lambda *_: None)  # only decisions matter here
     confidence, error, threshold, wrong = 0.8, 0.1875, 0.5625, 0
     space = themis.Schema({name: range(4) for name in "abcd"})
 
@@ -143,12 +148,12 @@ def test_whole_answers_are_wrong_at_most_as_often_as_stated() -> None:
     assert scores["a",] == threshold - error  # must not be reported
     assert scores["a", "d"] == threshold + error  # must not be missed
     pairs = {names: score for names, score in scores.items() if len(names) <= 2}
-    for seed in range(500):
+    for seed in range(runs):
         audit = themis.Audit(
             themis.batch(edge), space, seed=seed, confidence=confidence, error=error
         )
         wrong += not is_right(audit.search(threshold, max_size=2), pairs, error)
-    assert wrong / 500 <= 1 - confidence
+    assert wrong / runs <= 1 - confidence
 
 
 @pytest.mark.usefixtures("sampled")

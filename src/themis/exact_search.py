@@ -66,6 +66,9 @@ class ExactDecider:
         weights[place] = domain.weights
         return cls(request, cells, weights, sampler.reading, schema.names)
 
+    def takes_proofs(self, mask: int, delta: float) -> bool:
+        return False
+
     def decide(self, mask: int, delta: float) -> TestedSet:
         columns = tuple(self.request.columns[place] for place in members(mask))
         low, high = (

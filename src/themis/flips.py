@@ -7,64 +7,30 @@ disjoint, so nothing is executed twice, and a flip under a subset is a flip unde
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.flip_cells import UNTRIED, FlipCells, Places, waves
 from themis.inputs import Assignments
 from themis.lattice import members, subsets
 from themis.outcomes import FAILED, NOT_RUN, Cells
 from themis.readings import CONSTANT, FLIP, UNKNOWN
 from themis.sampling import Sampler
-from themis.streams import VARIANTS
+from themis.streams import PROOFS, VARIANTS
 from themis.tables import Rows, Variants
 
-UNTRIED = -2  # further: not all variants of the cell were run, and none flipped
-
-FIRST_TRIES = 4  # variants of the whole set tried at first; waves end at powers of two
+FIRST_TRIES = 4  # variants of the whole set tried at first
+LEARNING_ROWS = 2_048  # base inputs that are run before many tries, to know what to try
+RANDOM_SHARE = 0.3  # of more tries, so that more is learned than what is expected
 SAMPLE_TRIES = 128  # variants tried where all are too many: a flip can be found, not excluded
 WIDEST = 6  # sets with more characteristics are only sampled
 
 LEARNED_LEVELS = 4_096  # of a characteristic with more, no level comes twice
 CELLS_AT_ONCE = 2**17  # inputs built at once: memory stays flat
-
-Places = NDArray[np.int64]
-
-
-@dataclass
-class _Cell:
-    """What is known of the variants that change exactly one set of characteristics."""
-
-    variants: Variants
-    complete: bool
-    state: NDArray[np.int8] = field(default_factory=lambda: np.empty(0, np.int8))
-    tried: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
-    order: NDArray[np.int16] = field(default_factory=lambda: np.empty(0, np.int16))  # −1: none yet
-    failed: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, bool))
-    flip_place: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
-    flip_output: NDArray[Any] = field(default_factory=lambda: np.empty(0, np.int32))
-    orders: list[Places] = field(default_factory=list)  # an input keeps the order it began with
-    hits: NDArray[np.int64] = field(default_factory=lambda: np.empty((2, 0), np.int64))
-
-    def grow(self, count: int) -> None:
-        """Make room for this many base inputs."""
-        more = max(count - len(self.state), 0)
-        if not more:
-            return
-        more = max(more, len(self.state))
-        for name, value in (
-            ("state", UNTRIED),
-            ("tried", 0),
-            ("order", -1),
-            ("failed", 0),
-            ("flip_place", -1),
-            ("flip_output", 0),
-        ):
-            old = getattr(self, name)
-            setattr(self, name, np.concatenate([old, np.full(more, value, old.dtype)]))
 
 
 class BudgetEndedError(Exception):
@@ -80,8 +46,9 @@ class FlipBook:
         self.cap = cap
         self.outputs: Cells = np.empty(0, sampler.runner.labels.dtype)  # of the base inputs
         self.answers: Cells = self.outputs  # the same with all outputs, where a suite gets them
-        self._cells: dict[int, _Cell] = {}
+        self._cells: dict[int, FlipCells] = {}
         self._counts: dict[int, int] = {}
+        self._shuffles = 0
         levels = {c: sampler.population.schema.characteristics[c].levels for c in columns}
         known = {c: size for c, size in levels.items() if size <= LEARNED_LEVELS}
         self._favourable = {c: np.ones(size) for c, size in known.items()}
@@ -104,11 +71,35 @@ class FlipBook:
             if part in self._cells:
                 known = self._cells[part].state[start:stop] == FLIP
                 result[: len(known)][known & (result[: len(known)] == UNTRIED)] = FLIP
-        exhaustive = self._cell(mask).complete
-        self._advance(mask, result, start, stop, FIRST_TRIES if exhaustive else SAMPLE_TRIES)
-        if not exhaustive:
+        cell = self._cell(mask)
+        if cell.complete:
+            cell.grow(stop)
+            states = np.concatenate([np.full(start, CONSTANT, np.int8), result])
+            places = start + np.flatnonzero(result == UNTRIED)
+            places = places[~cell.probed[places]]
+            cell.probed[places] = True
+            self._try_promising(mask, states, places, FIRST_TRIES)
+            result = states[start:]
+        else:
+            self._advance(mask, result, start, stop, SAMPLE_TRIES)
             result[result == UNTRIED] = UNKNOWN
         return result
+
+    def probe_again(self, mask: int, states: NDArray[np.int8], budget: float) -> NDArray[np.int8]:
+        """The states after more tries on the open inputs, for about this many executions.
+
+        Tried are variants that flipped others or promise to, and some random ones.
+        """
+        states = states.copy()
+        open_places = np.flatnonzero(states == UNTRIED)
+        if not len(open_places):
+            return states
+        if budget >= LEARNING_ROWS / 2:
+            self._run_base(LEARNING_ROWS)
+        self._try_promising(mask, states, open_places, SAMPLE_TRIES, (1 - RANDOM_SHARE) * budget)
+        anything = self.shuffled(mask, np.arange(self._cell(mask).variants.width))
+        self._try_in_order(mask, states, open_places, anything, RANDOM_SHARE * budget)
+        return states
 
     def settle(
         self, mask: int, states: NDArray[np.int8], start: int, chosen: Places
@@ -129,6 +120,7 @@ class FlipBook:
         result[pending] = np.where(unknown[pending], UNKNOWN, CONSTANT)
         settled = states.copy()
         settled[chosen] = result[chosen]
+        self._learn_flips(mask, start + chosen[settled[chosen] == FLIP])
         return settled
 
     def pairs(self, mask: int, count: int) -> tuple[Any, Any, Any]:
@@ -158,6 +150,33 @@ class FlipBook:
         """Whether all variants of a set are tried, so that a row can be called constant."""
         return self._cell(mask).complete
 
+    def proof_cost(self, mask: int) -> int:
+        """The executions that prove that an input does not flip, if nothing is known of it."""
+        return self._count(mask) - 1
+
+    def proof_costs(self, mask: int, places: Places) -> Places:
+        """The same for each of these base inputs, less what was run in smaller sets."""
+        costs = np.full(len(places), self.proof_cost(mask), np.int64)
+        for part in self._parts(mask):
+            cell = self._cells.get(part)
+            if cell is not None and part != mask:
+                known = places < len(cell.state)
+                done = np.zeros(len(places), dtype=bool)
+                done[known] = cell.state[places[known]] != UNTRIED
+                costs -= done * self._exactly(part)
+        return costs
+
+    def _exactly(self, mask: int) -> int:
+        """How many assignments change all characteristics of a set."""
+        return math.prod(self._count(1 << place) - 1 for place in members(mask))
+
+    def shuffled(self, mask: int, places: Places) -> Places:
+        """These places in a random order that is independent of all that was seen so far."""
+        self._shuffles += 1  # so that no two orders share their numbers
+        columns = self._assignments(mask).columns
+        rng = self.sampler.base.generator(PROOFS, self._shuffles, *columns)
+        return rng.permutation(places)
+
     def names(self, mask: int) -> tuple[str, ...]:
         """The names of a set's characteristics."""
         return self._assignments(mask).names
@@ -178,7 +197,7 @@ class FlipBook:
         columns = tuple(self.columns[place] for place in members(mask))
         return Assignments(self.sampler.population.schema, columns)
 
-    def _cell(self, mask: int) -> _Cell:
+    def _cell(self, mask: int) -> FlipCells:
         if mask not in self._cells:
             assignments = self._assignments(mask)
             complete = assignments.count <= self.cap and mask.bit_count() <= WIDEST
@@ -186,9 +205,7 @@ class FlipBook:
             variants = Variants.of(assignments, limit=limit, base=self.sampler.base)
             if not complete:
                 variants = self._sampled(assignments)
-            cell = _Cell(variants, complete)
-            cell.hits = np.zeros((2, variants.width), np.int64)
-            self._cells[mask] = cell
+            self._cells[mask] = FlipCells(variants, complete)
         return self._cells[mask]
 
     def _sampled(self, assignments: Assignments) -> Variants:
@@ -230,6 +247,84 @@ class FlipBook:
         rows = self.sampler.tables.rows(assignments, first, last, self.sampler.reading)
         return rows.take(places - first)
 
+    def _try_promising(
+        self,
+        mask: int,
+        states: NDArray[np.int8],
+        places: Places,
+        count: int,
+        budget: float = math.inf,
+    ) -> None:
+        """Run the best variants of these open inputs, whatever cells they belong to."""
+        sides = self._sides(places)
+        for side in (0, 1):
+            own = places[sides == side]
+            if len(own):
+                order = self._best_order(self._cell(mask), side)[:count]
+                self._try_in_order(mask, states, own, order, budget * len(own) / len(places))
+
+    def _try_in_order(
+        self, mask: int, states: NDArray[np.int8], places: Places, order: Places, budget: float
+    ) -> None:
+        """Run one variant after the other for all open inputs that have not had it."""
+        for variant in order:
+            places = places[states[places] == UNTRIED]
+            if not len(places) or budget <= 0:
+                return
+            budget -= self._try_assignment(mask, int(variant), places, states)
+
+    def _try_assignment(
+        self, mask: int, variant: int, places: Places, states: NDArray[np.int8]
+    ) -> int:
+        """Run an assignment of a set for those of these inputs that have not had it: how many."""
+        cell = self._cells[mask]
+        rows = self._rows(mask, places)
+        differs = cell.variants.levels[variant] != rows.own_levels(cell.variants.assignments)
+        changed = differs @ (1 << np.array(members(mask), dtype=np.int64))
+        codes = rows.inputs(
+            cell.variants, np.arange(len(places)), np.full(len(places), variant, np.int64)
+        )
+        fresh = (changed > 0) & (states[places] == UNTRIED)
+        if self.sampler.runner.schema.constraints:
+            fresh &= self.sampler.runner.schema.valid(codes)
+        parts = np.unique(changed[fresh]).tolist()
+        variants = np.zeros(len(places), np.int64)
+        for part in parts:
+            own, here = self._cell(part), np.flatnonzero(fresh & (changed == part))
+            own.grow(int(places.max()) + 1)
+            variants[here] = own.variants.assignments.index_of(codes[here])
+            fresh[here] = ~own.was_run(places[here], variants[here])
+        if not fresh.any():
+            return 0
+        now = np.flatnonzero(fresh)
+        sets = [(self._assignments(part).columns, changed[now] == part) for part in parts]
+        outputs, flips = self._run(rows, places, now, codes[now], sets)
+        for part, (_, here) in zip(parts, sets, strict=True):
+            own = self._cells[part]
+            own.failed[places[now[here & (outputs == FAILED)]]] = True
+            own.note_apart(places[now[here]], variants[now[here]])
+            target = flips & here
+            own.note_flips(places[now[target]], variants[now[target]], outputs[target])
+        target = places[now[flips]]
+        states[target] = FLIP
+        np.add.at(cell.hits[:, variant], self._sides(target), 1)
+        return len(now)
+
+    def _learn_flips(self, mask: int, places: Places) -> None:
+        """Count, for inputs that were found to flip, the assignment of the set that did it."""
+        cell = self._cell(mask)
+        for part in self._parts(mask):
+            own = self._cells[part]
+            here = places[own.state[places] == FLIP]
+            if part == mask or not len(here):
+                continue
+            rows = self._rows(part, here)
+            codes = rows.inputs(
+                own.variants, np.arange(len(here)), own.flip_place[here].astype(np.int64)
+            )
+            variants = cell.variants.assignments.index_of(codes)
+            np.add.at(cell.hits, (self._sides(here), variants), 1)
+
     def _advance(
         self, mask: int, result: NDArray[np.int8], start: int, stop: int, limit: int | None
     ) -> None:
@@ -246,7 +341,7 @@ class FlipBook:
         flipped = cell.state[start:stop] == FLIP
         result[flipped & (result == UNTRIED)] = FLIP
 
-    def _begin(self, cell: _Cell, mask: int, places: Places) -> None:
+    def _begin(self, cell: FlipCells, mask: int, places: Places) -> None:
         """Give inputs that are new to the cell the best order that is known now."""
         new = places[cell.order[places] < 0]
         if not len(new):
@@ -258,22 +353,27 @@ class FlipBook:
                 cell.orders.append(self._best_order(cell, side))
                 cell.order[chosen] = len(cell.orders) - 1
 
-    def _best_order(self, cell: _Cell, side: int) -> Places:
+    def _best_order(self, cell: FlipCells, side: int) -> Places:
         """Variants that flipped others first, then those least like the decision at hand."""
+        return np.lexsort((self._unlike(cell, side), -cell.hits[side]))
+
+    def _unlike(self, cell: FlipCells, side: int) -> NDArray[np.float64]:
+        """How little each variant is like the decision at hand: low numbers first."""
         points = np.zeros(cell.variants.width)
         for position, column in enumerate(cell.variants.assignments.columns):
             if column not in self._total:
                 continue
             rate = self._favourable[column] / self._total[column]
             points += np.log(rate / (1 - rate))[cell.variants.levels[:, position]]
-        points = points if side else -points
-        return np.lexsort((points, -cell.hits[side]))
+        return points if side else -points
 
-    def _try(self, cell: _Cell, mask: int, places: Places, number: int, limit: int | None) -> None:
+    def _try(
+        self, cell: FlipCells, mask: int, places: Places, number: int, limit: int | None
+    ) -> None:
         """Try variants in one order, ever more at a time, until each input flips or is done."""
         order = cell.orders[number]
         end = len(order) if cell.complete else min(len(order), SAMPLE_TRIES)
-        for place, size in _waves(end if limit is None else min(limit, end)):
+        for place, size in waves(end if limit is None else min(limit, end)):
             now = places[(cell.state[places] == UNTRIED) & (cell.tried[places] == place)]
             rows = max(CELLS_AT_ONCE // size, 1)
             for first in range(0, len(now), rows):
@@ -284,7 +384,7 @@ class FlipBook:
         certain = ~cell.failed[over] & cell.complete
         cell.state[over] = np.where(certain, CONSTANT, UNKNOWN)
 
-    def _wave(self, cell: _Cell, mask: int, places: Places, chosen: Places) -> None:
+    def _wave(self, cell: FlipCells, mask: int, places: Places, chosen: Places) -> None:
         """Execute these variants of these inputs, and note the flips."""
         runner = self.sampler.runner
         rows = self._rows(mask, places)
@@ -292,37 +392,38 @@ class FlipBook:
         differs = cell.variants.levels[chosen][None] != own[:, None, :]
         allowed = differs.all(axis=2) if cell.complete else differs.any(axis=2)
         row, column = np.nonzero(allowed)
+        fresh = ~cell.is_apart(places[row], chosen[column])
+        row, column = row[fresh], column[fresh]
         codes = rows.inputs(cell.variants, row, chosen[column])
         if runner.schema.constraints:
             valid = runner.schema.valid(codes)
             row, column, codes = row[valid], column[valid], codes[valid]
         if not len(row):
             return
-        if len(codes) > runner.executions_left or runner.out_of_time:
-            raise BudgetEndedError
-        reading = self.sampler.reading
-        cells = reading.cells(self._run(cell, places, rows.codes, row, codes))
-        base = self.outputs[places[row]]
-        failed = cells == FAILED
-        cell.failed[places[row[failed]]] = True
-        tolerances = None if rows.tolerances is None else rows.tolerances[row]
-        flips = np.flatnonzero(reading.differs(base, cells, tolerances))
+        every = [(cell.variants.assignments.columns, np.ones(len(row), dtype=bool))]
+        outputs, differs = self._run(rows, places, row, codes, every)
+        cell.failed[places[row[outputs == FAILED]]] = True
+        flips = np.flatnonzero(differs)
         first_flip = flips[np.unique(row[flips], return_index=True)[1]]
-        target = places[row[first_flip]]
-        cell.state[target] = FLIP
-        cell.flip_place[target] = chosen[column[first_flip]]
-        cell.flip_output[target] = cells[first_flip]
-        good = reading.labels.is_favourable(cells)
-        sides = reading.labels.is_favourable(base[first_flip]).astype(int)
-        np.add.at(cell.hits, (sides, chosen[column[first_flip]]), 1)
-        for position, changed in enumerate(cell.variants.assignments.columns):
-            self._learn(changed, cell.variants.levels[chosen[column], position], good)
+        target, variants = places[row[first_flip]], chosen[column[first_flip]]
+        cell.note_flips(target, variants, outputs[first_flip])
+        np.add.at(cell.hits, (self._sides(target), variants), 1)
 
     def _run(
-        self, cell: _Cell, places: Places, base: NDArray[Any], row: Places, codes: NDArray[Any]
-    ) -> Cells:
-        """The answers of variants, batch by batch; the suite gets them however that ends."""
-        runner, suite = self.sampler.runner, self.sampler.tables.suite
+        self,
+        rows: Rows,
+        places: Places,
+        row: Places,
+        codes: NDArray[Any],
+        sets: Sequence[tuple[tuple[int, ...], NDArray[np.bool_]]],
+    ) -> tuple[Cells, NDArray[np.bool_]]:
+        """Execute variants of base inputs: their outputs, and which of them are flips.
+
+        `sets` tells which of them change exactly which columns, for a suite.
+        """
+        runner, reading = self.sampler.runner, self.sampler.reading
+        if len(codes) > runner.executions_left or runner.out_of_time:
+            raise BudgetEndedError
         cells = np.full(len(codes), NOT_RUN, dtype=runner.labels.dtype)
         first = 0
         try:
@@ -330,20 +431,30 @@ class FlipBook:
                 part = slice(first, first + runner.batch_size)
                 cells[part] = runner.run(codes[part])
                 first = part.stop
-        finally:
-            if suite is not None:
-                columns = cell.variants.assignments.columns
-                own = self.answers[places]
-                stream = f"search {self.sampler.reading.place}"
-                suite.add_variants(stream, columns, places, base, own, row, codes, cells)
-        return cells
+        finally:  # the suite gets the answers however that ends
+            self._write_down(rows, places, row, codes, cells, sets)
+        outputs = reading.cells(cells)
+        tolerances = None if rows.tolerances is None else rows.tolerances[row]
+        return outputs, reading.differs(self.outputs[places[row]], outputs, tolerances)
 
+    def _write_down(
+        self,
+        rows: Rows,
+        places: Places,
+        row: Places,
+        codes: NDArray[Any],
+        cells: Cells,
+        sets: Sequence[tuple[tuple[int, ...], NDArray[np.bool_]]],
+    ) -> None:
+        suite = self.sampler.tables.suite
+        if suite is None:
+            return
+        own, stream = self.answers[places], f"search {self.sampler.reading.place}"
+        for columns, which in sets:
+            suite.add_variants(
+                stream, columns, places, rows.codes, own, row[which], codes[which], cells[which]
+            )
 
-def _waves(end: int) -> Iterator[tuple[int, int]]:
-    """Where each wave of variants begins and how many it has: 1, 1, 2, 4, … up to `end`."""
-    place, size = 0, 1
-    while place < end:
-        step = min(size, end - place)
-        yield place, step
-        size = place + step
-        place += step
+    def _sides(self, places: Places) -> Places:
+        """The decisions on these base inputs: 1 for a favourable one."""
+        return self.sampler.reading.labels.is_favourable(self.outputs[places]).astype(np.int64)

@@ -78,6 +78,13 @@ class Lattice:
                     if not is_pruned(larger):
                         heapq.heappush(heap, (self.cost(larger), size + 1, larger))
 
+    def extensions(self, mask: int) -> list[int]:
+        """The sets with one characteristic more, cheap ones first."""
+        if mask.bit_count() >= self.max_size:
+            return []
+        larger = [mask | 1 << place for place in range(self.width) if not mask >> place & 1]
+        return sorted(larger, key=lambda each: (self.cost(each), each))
+
     def by_size(self) -> Iterator[int]:
         """The sets in the order of Algorithm 3: by size, then as the characteristics stand."""
         for size in range(1, self.max_size + 1):

@@ -9,17 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from themis.decisions import Decision, ThresholdRule
 from themis.events import SearchListener, SearchProgress
-from themis.flips import UNTRIED, BudgetEndedError, FlipBook
+from themis.flips import BudgetEndedError
 from themis.group import favourable_ends, group_source
 from themis.group_rules import GroupRule
 from themis.inputs import Assignments
 from themis.lattice import Border, Lattice, members
-from themis.readings import CONSTANT, FLIP, UNKNOWN
 from themis.results import Measure, SearchResult, TestedSet
 from themis.sampling import Cost, Sampler
 from themis.settings import Settings
@@ -46,6 +42,9 @@ class Decider(Protocol):
 
     def decide(self, mask: int, delta: float) -> TestedSet:
         """The decision on a set; raises BudgetEndedError when the budget is too small."""
+
+    def takes_proofs(self, mask: int, delta: float) -> bool:
+        """Whether a set seems to be below, and to show it seems to cost much."""
 
 
 @dataclass
@@ -79,14 +78,38 @@ class Search:
             self.ended = "interrupted"
         return self._result(cost)
 
+    def _visit_larger(self, mask: int) -> None:
+        """Decide larger sets that seem to be below, until one is: this one is implied then.
+
+        A set that is below must be tested unless a larger one is; below it nothing has to be.
+        """
+        for larger in self.lattice.extensions(mask):
+            if larger in self.tested or self.border.pruned_by(larger) is not None:
+                continue
+            if self.decider.takes_proofs(larger, self._delta(larger)):
+                self._visit(larger)
+                self._tell(larger)
+                if self.border.implied_by(mask) is not None:
+                    return
+
+    def _delta(self, mask: int) -> float:
+        alpha = (1.0 - self.settings.confidence) * self.request.error_share
+        return alpha * self.lattice.share(mask)
+
     def _visit(self, mask: int) -> None:
+        if mask in self.tested:
+            return
         reason = self._implied_below(mask)
         if reason is not None:
             self.tested[mask] = reason
             return
-        alpha = (1.0 - self.settings.confidence) * self.request.error_share
-        tested = self.decider.decide(mask, alpha * self.lattice.share(mask))
+        if self.decider.takes_proofs(mask, self._delta(mask)):
+            self._visit_larger(mask)
+            reason = self._implied_below(mask)
+        tested = reason or self.decider.decide(mask, self._delta(mask))
         self.tested[mask] = tested
+        if reason is not None:
+            return
         if tested.decision == "above":
             self.border.add_above(mask)
         elif tested.decision == "below":
@@ -164,75 +187,15 @@ class Search:
 
 
 @dataclass
-class CausalDecider:
-    """Decides causal scores on the flips of common base inputs."""
-
-    book: FlipBook
-    search: SearchRequest
-    settings: Settings
-
-    def decide(self, mask: int, delta: float) -> TestedSet:
-        rule = ThresholdRule(self.search.threshold, self.settings.error, delta)
-        own = sum(1 << self.search.columns[place] for place in members(mask))
-        states = np.empty(0, dtype=np.int8)
-        while True:
-            hits, misses, unknown, untried = _counts(states)
-            decision = rule.decide(hits, misses, unknown + untried)
-            if decision != "undecided" or (len(states) >= rule.max_samples and not untried):
-                break
-            chosen = _to_settle(rule, states)
-            if len(chosen):
-                states = self.book.settle(own, states, 0, chosen)
-                continue
-            used = len(states)
-            steps = rule.safe_steps(hits, misses + untried, unknown)
-            states = np.concatenate([states, self.book.probe(own, used, used + steps)])
-        reason = f"{hits} of {len(states)} inputs flip"
-        if untried:
-            reason = f"at least {reason}"
-        if unknown:
-            reason += f", {unknown} could not be settled"
-        names = self.book.names(own)
-        return TestedSet(names, decision, reason, len(states), hits / len(states))
-
-
-def _counts(states: NDArray[np.int8]) -> tuple[int, int, int, int]:
-    """How many inputs flip, are constant, stay unknown, and are not settled yet."""
-    flips, constant, unknown, untried = (
-        int((states == each).sum()) for each in (FLIP, CONSTANT, UNKNOWN, UNTRIED)
-    )
-    return flips, constant, unknown, untried
-
-
-def _to_settle(rule: ThresholdRule, states: NDArray[np.int8]) -> NDArray[np.int64]:
-    """The fewest inputs to settle that could decide "below"; none while that is out of reach.
-
-    An input that has not flipped in a few tries counts as "no flip" for "above", which is the
-    safe side; only "below" needs the proof that no variant flips it.
-    """
-    hits, misses, unknown, untried = _counts(states)
-    open_places = np.flatnonzero(states == UNTRIED)
-    if len(states) >= rule.max_samples:
-        return open_places
-    if not untried or rule.decide(hits, misses + untried, unknown) != "below":
-        return open_places[:0]
-    few, enough = 0, untried
-    while enough - few > 1:
-        middle = (few + enough) // 2
-        if rule.decide(hits, misses + middle, unknown + untried - middle) == "below":
-            enough = middle
-        else:
-            few = middle
-    return open_places[:enough]
-
-
-@dataclass
 class GroupDecider:
     """Decides group scores by betting on differences between groups on common contexts."""
 
     sampler: Sampler
     search: SearchRequest
     settings: Settings
+
+    def takes_proofs(self, mask: int, delta: float) -> bool:
+        return False
 
     def decide(self, mask: int, delta: float) -> TestedSet:
         columns = tuple(self.search.columns[place] for place in members(mask))

@@ -17,7 +17,9 @@ from themis.settings import Settings
 from themis.tables import Variants
 from themis.witnesses import POOL, FlipPool
 
-HARM_EXECUTIONS = 600  # spent on whole rows of a found set, for the direction of harm
+HARM_EXECUTIONS = 600  # at most, on whole rows of a found set, for the direction of harm
+HARM_SHARE = 0.1  # of what the run has executed so far, at most
+HARM_ROWS = 8  # at least
 
 
 def estimate_found(
@@ -83,7 +85,8 @@ def _tally(sampler: Sampler, assignments: Assignments, most: int) -> HarmTally |
         return None
     tally = HarmTally(assignments, sampler.reading)
     variants = Variants.of(assignments, limit=WIDTH_LIMIT, base=sampler.base)
-    rows = min(max(HARM_EXECUTIONS // assignments.count, 4), most)
+    allowed = min(HARM_SHARE * sampler.runner.asked, HARM_EXECUTIONS)
+    rows = min(max(int(allowed / assignments.count), HARM_ROWS), most)
     for first, last in sampler.blocks(0, rows, assignments.count):
         _, cells = sampler.tables.fill(variants, first, last, reading=sampler.reading)
         tally.add(cells)

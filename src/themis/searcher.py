@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from themis.causal_decider import CausalDecider
 from themis.errors import Mistake, RequestError
 from themis.events import SearchListener
 from themis.exact_search import ExactDecider, is_cheaper
@@ -17,7 +18,6 @@ from themis.sampling import Sampler
 from themis.scores import Scorer
 from themis.search import (
     SEARCH_ASSIGNMENTS,
-    CausalDecider,
     Decider,
     GroupDecider,
     Search,

@@ -17,9 +17,8 @@ BRANCH_CHUNK = 1_024  # the same for the stream of one group
 SLOW_CHUNK = 256  # the same where many proposals are rejected for one row
 PERMUTATION_LIMIT = 2**22  # domains up to this size can be drawn without replacement
 
-INPUTS, MEMBERS, ORDER, VARIANTS, TOLERANCES = range(
-    5
-)  # what a generator is for: no two share their numbers
+# What a generator is for: no two share their numbers.
+INPUTS, MEMBERS, ORDER, VARIANTS, TOLERANCES, PROOFS = range(6)
 
 
 class BaseInputs:
