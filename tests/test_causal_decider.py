@@ -6,60 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import themis
+from tests.simulated_flips import SimulatedBook, constant_first
 from themis import causal_decider
 from themis.causal_decider import CausalDecider
 from themis.flip_cells import UNTRIED
 from themis.lattice import subsets
-from themis.readings import CONSTANT, FLIP
 from themis.search import SearchRequest
 from themis.settings import Settings
 
 
-class Book:
-    """Base inputs that flip with some probability, and are found to with another."""
-
-    def __init__(self, seed: int, share: float, found: float, cost: int) -> None:
-        rng = np.random.default_rng(seed)
-        self.flips = rng.random(5_000) < share
-        self.easy = rng.random(5_000) < found
-        self.rng = rng
-        self.cost = cost
-        self.proofs = 0
-
-    def probe(self, mask: int, start: int, stop: int) -> NDArray[np.int8]:
-        found = self.flips[start:stop] & self.easy[start:stop]
-        return np.where(found, FLIP, UNTRIED).astype(np.int8)
-
-    def probe_again(self, mask: int, states: Any, budget: float) -> NDArray[np.int8]:
-        found = self.flips[: len(states)] & (self.rng.random(len(states)) < 0.3)
-        return np.where((states == UNTRIED) & found, FLIP, states).astype(np.int8)
-
-    def settle(self, mask: int, states: Any, start: int, chosen: Any) -> NDArray[np.int8]:
-        self.proofs += len(chosen)
-        settled = states.copy()
-        settled[chosen] = np.where(self.flips[chosen], FLIP, CONSTANT)
-        return settled
-
-    def shuffled(self, mask: int, places: Any) -> Any:
-        return self.rng.permutation(places)
-
-    def proof_cost(self, mask: int) -> int:
-        return self.cost
-
-    def proof_costs(self, mask: int, places: Any) -> Any:
-        return np.full(len(places), self.cost)
-
-    def is_exhaustive(self, mask: int) -> bool:
-        return True
-
-    def names(self, mask: int) -> tuple[str, ...]:
-        return ("race",)
-
-
-def decide(book: Book, delta: float, threshold: float = 0.75, error: float = 0.05) -> Any:
+def decide(book: SimulatedBook, delta: float, threshold: float = 0.75, error: float = 0.05) -> Any:
     request = SearchRequest("causal", threshold, (0,), 1)
     decider = CausalDecider(book, request, Settings(error=error))  # type: ignore[arg-type]
     return decider.decide(1, delta).decision
@@ -69,8 +27,8 @@ def decide(book: Book, delta: float, threshold: float = 0.75, error: float = 0.0
 def test_each_error_is_at_most_as_frequent_as_stated(found: float) -> None:
     """At both edges of the zone, where errors are most frequent."""
     runs, delta = 200, 0.3
-    low = [decide(Book(s, 0.5, found, 500), delta, 0.6, 0.1) for s in range(runs)]
-    high = [decide(Book(s, 0.7, found, 500), delta, 0.6, 0.1) for s in range(runs)]
+    low = [decide(SimulatedBook(s, 0.5, found, 500), delta, 0.6, 0.1) for s in range(runs)]
+    high = [decide(SimulatedBook(s, 0.7, found, 500), delta, 0.6, 0.1) for s in range(runs)]
     assert low.count("above") / runs <= delta
     assert high.count("below") / runs <= delta
     assert "undecided" not in low + high
@@ -78,28 +36,24 @@ def test_each_error_is_at_most_as_frequent_as_stated(found: float) -> None:
 
 def test_a_sample_of_the_easy_ones_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Settling those first that do not flip must break the guarantee, or this file is blind."""
-
-    def constant_first(self: Book, mask: int, places: Any) -> Any:
-        return places[np.argsort(self.flips[places], kind="stable")]
-
-    monkeypatch.setattr(Book, "shuffled", constant_first)
-    wrong = [decide(Book(s, 0.7, 0.5, 500), 0.05, 0.6, 0.1) for s in range(60)]
+    monkeypatch.setattr(SimulatedBook, "shuffled", constant_first)
+    wrong = [decide(SimulatedBook(s, 0.7, 0.5, 500), 0.05, 0.6, 0.1) for s in range(60)]
     assert wrong.count("below") > 12
 
 
 def test_dear_sets_near_the_threshold_need_a_fraction_of_the_proofs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    books = [Book(seed, 0.7, 0.97, 500) for seed in range(8)]
+    books = [SimulatedBook(seed, 0.7, 0.97, 500) for seed in range(8)]
     assert [decide(book, 1e-3) for book in books].count("below") >= 7
     monkeypatch.setattr(causal_decider, "SPOT_COST", 10**9)
-    plain = [Book(seed, 0.7, 0.97, 500) for seed in range(8)]
+    plain = [SimulatedBook(seed, 0.7, 0.97, 500) for seed in range(8)]
     assert [decide(book, 1e-3) for book in plain].count("below") >= 7
     assert 2 * sum(book.proofs for book in books) < sum(book.proofs for book in plain)
 
 
 def test_what_is_above_needs_no_proofs() -> None:
-    book = Book(1, 0.95, 1.0, 500)
+    book = SimulatedBook(1, 0.95, 1.0, 500)
     assert decide(book, 1e-3) == "above"
     assert not book.proofs
 

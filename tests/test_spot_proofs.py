@@ -32,7 +32,7 @@ def mean_evidence(rows: int, found: float, settled: int, *, fair: bool = True) -
                 if chance * part > 0:
                     sample = test.start(hits, opened)
                     sample.settle(count, drawn)
-                    total += chance * part * math.exp(sample.evidence)
+                    total += chance * part * math.exp(sample.evidence()[1].min())
     return total
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from themis.estimation import Interval, check_request, mixture_ends
-from themis.intervals import Flags, Floats, bet_fractions, difference_lower, difference_upper
+from themis.intervals import Flags, Floats, bet_fractions, difference_upper
 
 _FIRST_CONTEXTS = 30  # the first look
 _ROWS_AT_ONCE = 1 << 16  # float32 sums of so many ones are exact, and the copies stay small
@@ -79,18 +79,17 @@ class GroupState:
         assert low.shape == high.shape == (len(low), self.active.sum()), "a column per active group"
         for first in range(0, len(low), _ROWS_AT_ONCE):
             part = slice(first, first + _ROWS_AT_ONCE)
-            self._count(low[part].astype(np.float32), high[part].astype(np.float32))
+            certain = low[part].astype(np.float32)
+            self._count(certain, certain if high is low else high[part].astype(np.float32))
 
     def look(self) -> None:
         """Renew the ends, choose the champions of the next rows, and drop settled groups."""
         running = np.ix_(self.active, self.active)
         plus, minus = self._plus[running], self._minus[running]
-        ends = self._upper_ends(plus, minus, int(self.trials.max(initial=0)))
-        self._upper[running] = np.minimum(self._upper[running], ends)
+        upper, low = self._ends(plus, minus, int(self.trials.max(initial=0)))
+        self._upper[running] = np.minimum(self._upper[running], upper)
         np.fill_diagonal(self._upper, -1.0)
-        won, even, lost = self._bets
-        low = difference_lower(won, even, lost, self._evidence, fractions=self._fractions)
-        self.low = max(self.low, float(low))
+        self.low = max(self.low, low)
         self._choose_champions()
         self._drop_settled()
 
@@ -131,27 +130,36 @@ class GroupState:
         return 2.0 / (1.0 - self.rule.confidence)
 
     def _count(self, low: NDArray[np.float32], high: NDArray[np.float32]) -> None:
-        plus, minus = high.T @ (1.0 - low), (1.0 - high).T @ low
+        certain, both = low.sum(axis=0), high.T @ low
+        possible = certain if high is low else high.sum(axis=0)
+        plus, minus = possible[:, None] - both, certain[None, :] - both
         running = np.ix_(self.active, self.active)
         self._plus[running] += plus
         self._minus[running] += minus
         self.trials[self.active] += len(low)
-        self.favourable_low[self.active] += low.sum(axis=0).astype(np.int64)
-        self.favourable_high[self.active] += high.sum(axis=0).astype(np.int64)
+        self.favourable_low[self.active] += certain.astype(np.int64)
+        self.favourable_high[self.active] += possible.astype(np.int64)
         if self.champions is not None:
             # The certain difference of (best, worst) is minus the possible one of (worst, best).
             best, worst = (int(self.active[:group].sum()) for group in self.champions)
             won, lost = float(minus[worst, best]), float(plus[worst, best])
             self._bets += (won, len(low) - won - lost, lost)
 
-    def _upper_ends(self, plus: Floats, minus: Floats, rows: int) -> Floats:
-        """The upper end of each pair; of many groups most pairs have equal counts."""
+    def _ends(self, plus: Floats, minus: Floats, rows: int) -> tuple[Floats, float]:
+        """The upper end of each pair, and the lower end of the champions, solved for at once.
+
+        Of many groups most pairs have equal counts. A lower end is minus the upper end of what
+        was lost and won.
+        """
         keys = plus.astype(np.int64) * (rows + 1) + minus.astype(np.int64)
         distinct, places = np.unique(keys, return_inverse=True)
-        won, lost = distinct // (rows + 1), distinct % (rows + 1)
-        even = rows - won - lost
-        ends = difference_upper(won, even, lost, self._evidence, fractions=self._fractions)
-        return np.asarray(ends[places].reshape(plus.shape))
+        won, even, lost = self._bets
+        plus = np.append(distinct // (rows + 1), lost)
+        minus = np.append(distinct % (rows + 1), won)
+        zero = rows - plus - minus
+        zero[-1] = even
+        ends = difference_upper(plus, zero, minus, self._evidence, fractions=self._fractions)
+        return np.asarray(ends[:-1][places].reshape(keys.shape)), -float(ends[-1])
 
     def _choose_champions(self) -> None:
         certain = self.favourable_low[:, None] - self.favourable_high[None, :]

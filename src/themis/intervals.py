@@ -126,6 +126,10 @@ def difference_upper(
     (1−c)^plus · (1+λμ)^zero · (1+λ(1+μ))^minus, λ = c/(1−μ), of a gambler who bets on "the
     mean is below μ". With t = −ln(1−μ), ln E is convex and increasing, so that Newton's
     method stays to the right of the root: what is left of its error makes the end wider.
+
+    Minus the upper end with `plus` and `minus` exchanged is the lower end. It stays valid when D
+    comes from pairs that change, as long as each pair is chosen before its values are seen: then
+    it is a lower end for the largest of the pairs' means.
     """
     shape = np.broadcast_shapes(np.shape(plus), np.shape(zero), np.shape(minus))
     counts = [np.broadcast_to(np.asarray(part, float), shape) for part in (plus, zero, minus)]
@@ -135,22 +139,6 @@ def difference_upper(
     parts = up[:, bounded], level[:, bounded], down[:, bounded]
     ends[bounded] = _solve_bet(*parts, evidence, np.asarray(fractions)[:, None])
     return ends.reshape(shape)
-
-
-def difference_lower(
-    plus: ArrayLike,
-    zero: ArrayLike,
-    minus: ArrayLike,
-    evidence: float,
-    *,
-    fractions: Sequence[float] = BET_FRACTIONS,
-) -> Floats:
-    """The lower end for the mean of D ∈ {−1, 0, 1}: the mirror image of `difference_upper`.
-
-    It stays valid when D comes from pairs that change, as long as each pair is chosen before
-    its values are seen: then it is a lower end for the largest of the pairs' means.
-    """
-    return -difference_upper(minus, zero, plus, evidence, fractions=fractions)
 
 
 def binomial_inclusion(
@@ -262,7 +250,7 @@ def _solve_bet(
         slope = (share * (level * bet / once + down * 2.0 * bet / twice)).sum(axis=0) / total
         step = (top + np.log(total) - target) / slope
         t = t - step
-        if np.abs(step).max(initial=0.0) < 1e-11:
+        if np.abs(step).max(initial=0.0) < 1e-7:  # the next would be below 1e-13
             break
     return np.asarray(-np.expm1(-t))
 

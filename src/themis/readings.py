@@ -97,8 +97,13 @@ class Reading:
     def favourable_ends(
         self, cells: NDArray[Any], tolerances: Tolerances = None
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Certainly favourable, and possibly: one that failed or is missing could go either way."""
+        """Certainly favourable, and possibly: one that failed or is missing could go either way.
+
+        The two are one array where nothing failed.
+        """
         favourable = self.is_favourable(cells, tolerances)
+        if cells.size and cells.min() >= 0:
+            return favourable, favourable
         return favourable, favourable | (cells == FAILED) | (cells == NOT_RUN)
 
     def distances(self, own: NDArray[Any], others: NDArray[Any]) -> NDArray[np.float64]:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
 from themis.causal import causal_score
-from themis.estimation import ProportionRule, anytime_interval
+from themis.estimation import Interval, ProportionRule, anytime_interval
 from themis.explanations import explained
+from themis.flip_cells import UNTRIED
 from themis.flips import BudgetEndedError, FlipBook
 from themis.harm import WIDTH_LIMIT, HarmTally
 from themis.inputs import Assignments
@@ -14,12 +21,35 @@ from themis.regions import SeenRows, sampled_regions
 from themis.results import CausalScore
 from themis.sampling import Cost, Sampler
 from themis.settings import Settings
+from themis.spot_estimates import SpotRule, spot_estimate
 from themis.tables import Variants
+from themis.tried_inputs import TriedInputs
 from themis.witnesses import POOL, FlipPool
 
-HARM_EXECUTIONS = 600  # at most, on whole rows of a found set, for the direction of harm
+SPOT_COST = 256  # sets whose proofs take fewer executions prove every input
+HARM_EXECUTIONS = 300  # at most, on whole rows of a found set, for the direction of harm
 HARM_SHARE = 0.1  # of what the run has executed so far, at most
 HARM_ROWS = 8  # at least
+
+
+@dataclass
+class _Found:
+    """What is known of the flips under a found set."""
+
+    interval: Interval | None = None  # once it is as narrow as asked
+    seen: SeenRows = field(default_factory=SeenRows)
+    count: int = 0
+    flips: int = 0
+    unknown: int = 0  # inputs of which it can't be known whether they flip
+    opened: int = 0  # inputs that were tried, but not all their variants
+
+    def add(self, codes: NDArray[Any], states: NDArray[np.int8]) -> None:
+        """Count further inputs."""
+        self.count += len(states)
+        self.flips += int((states == FLIP).sum())
+        self.unknown += int((states == UNKNOWN).sum())
+        self.opened += int((states == UNTRIED).sum())
+        self.seen.add(codes, np.where(states == UNTRIED, UNKNOWN, states).astype(np.int8))
 
 
 def estimate_found(
@@ -33,35 +63,26 @@ def estimate_found(
     cost = Cost(sampler.runner)
     columns = tuple(book.columns[place] for place in members(mask))
     assignments = Assignments(sampler.population.schema, columns)
-    rule = ProportionRule(settings.confidence, settings.error)
-    flips = unknown = count = 0
-    seen = SeenRows()
+    found, tally = _Found(), None
     stopped = "budget"
+    dear = book.is_exhaustive(mask) and book.proof_cost(mask) >= SPOT_COST
     try:
-        for target in rule.looks():
-            states = book.states(mask, count, target)
-            seen.add(sampler.base.rows(count, target), states)
-            flips += int((states == FLIP).sum())
-            unknown += int((states == UNKNOWN).sum())
-            count = target
-            if not unknown and rule.done(flips, count):
-                stopped = "error reached"
-                break
-        tally = _tally(sampler, assignments, rule.first_look)
+        (_by_spot_proofs if dear else _by_all_proofs)(found, sampler, book, mask, settings)
+        stopped = "error reached"  # or as precisely as rows that can't be settled allow
+        tally = _tally(sampler, assignments, found.count)
     except BudgetEndedError:
-        tally = None
+        pass
     except KeyboardInterrupt:
         if not sampler.keep_on_interrupt:
             raise
-        tally, stopped = None, "interrupted"
+        stopped = "interrupted"
+    count, unknown = found.count, found.unknown
     if not count:
         return None
-    if unknown and count == rule.max_samples:
-        stopped = "error reached"  # as precisely as rows that can't be settled allow
-    if stopped == "error reached" and not unknown:
-        interval = rule.interval(flips, count)
-    else:
-        interval = anytime_interval(flips, flips + unknown, count, settings.confidence)
+    interval = found.interval
+    if interval is None:
+        most = found.flips + unknown + found.opened
+        interval = anytime_interval(found.flips, most, count, settings.confidence)
     pool = FlipPool(sampler.runner.schema, sampler.reading)
     first, second, outputs = book.pairs(mask, POOL)
     if len(first):
@@ -76,8 +97,33 @@ def estimate_found(
         score,
         pool,
         sampler,
-        lambda: sampled_regions(seen, schema, columns, settings.confidence, fresh=fresh),
+        lambda: sampled_regions(found.seen, schema, columns, settings.confidence, fresh=fresh),
     )
+
+
+def _by_all_proofs(
+    found: _Found, sampler: Sampler, book: FlipBook, mask: int, settings: Settings
+) -> None:
+    """Settle every input, until the share of those that flip is known well enough."""
+    rule = ProportionRule(settings.confidence, settings.error)
+    for target in rule.looks():
+        start = found.count
+        states = book.states(mask, start, target)
+        found.add(sampler.base.rows(start, target), states)
+        if not found.unknown and rule.done(found.flips, target):
+            found.interval = rule.interval(found.flips, target)
+            return
+
+
+def _by_spot_proofs(
+    found: _Found, sampler: Sampler, book: FlipBook, mask: int, settings: Settings
+) -> None:
+    """Try more inputs, and settle a random part of those that are open."""
+    inputs = TriedInputs(book, mask)
+    try:
+        found.interval = spot_estimate(inputs, SpotRule(settings.confidence, settings.error))
+    finally:
+        found.add(sampler.base.rows(0, len(inputs.states)), inputs.states)
 
 
 def _tally(sampler: Sampler, assignments: Assignments, most: int) -> HarmTally | None:

@@ -7,14 +7,19 @@ of the set. So only a random part of those that did not flip in a few tries is p
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, gammaln, xlogy
 
 from themis.intervals import Floats
+
+# Asked with the possible numbers of flips and the log of the evidence against each.
+Enough: TypeAlias = Callable[[NDArray[np.int64], Floats], bool]
 
 _DISTANCES = np.array([1.5, 3.0, 6.0])  # of the alternatives from the ceiling, in deviations
 _NO_FLIP = 0.7  # the weight of the alternative that none of the open inputs flips
@@ -50,7 +55,8 @@ class SpotProofs:
 
     def start(self, hits: int, opened: int) -> SpotSample:
         """The test with so many known flips (and unknown inputs) and so many open ones."""
-        return SpotSample(self, hits, opened)
+        log = self.of_rows[hits : hits + opened + 1]
+        return SpotSample(hits, log, lambda _, evidence: evidence.min(initial=np.inf) >= self.bar)
 
     def needed(self, hits: int, opened: int) -> int | None:
         """How many must be settled if none of them flips; None if even all are not enough."""
@@ -68,24 +74,29 @@ class SpotProofs:
 
 
 class SpotSample:
-    """What the settled open inputs say so far."""
+    """What settled open inputs say of the number of all flips, known and open ones.
 
-    def __init__(self, test: SpotProofs, hits: int, opened: int) -> None:
-        self.test = test
-        self.opened = opened  # still
-        self._left = np.arange(opened + 1)  # how many of them flip: all that is possible
-        self._log = test.of_rows[hits : hits + opened + 1].copy()  # evidence against each
+    `evidence` has, for each number of flips among the open inputs (0, 1, …), the log of what
+    speaks against it from the start; `enough` is asked with the possible numbers of all flips and
+    the evidence against each.
+    """
+
+    def __init__(self, hits: int, evidence: Floats, enough: Enough) -> None:
+        self.opened = len(evidence) - 1  # still
+        self._left = np.arange(len(evidence))  # how many of them flip: all that is possible
+        self._hits = hits  # known besides
+        self._log = evidence
+        self._enough = enough
         self._settled = self._flips = 0  # since inputs were last found by trying
-
-    @property
-    def evidence(self) -> float:
-        """The log of the evidence for "below"."""
-        return self._evidence(self._settled, self._flips)
 
     @property
     def done(self) -> bool:
         """Whether it is enough."""
-        return self.evidence >= self.test.bar
+        return self._is_enough(self._settled)
+
+    def evidence(self) -> tuple[NDArray[np.int64], Floats]:
+        """The possible numbers of all flips, and the log of the evidence against each."""
+        return self._with_sample(self._settled)
 
     def settle(self, count: int, flips: int) -> None:
         """Note that so many open inputs, drawn at random, were settled, and how many flip."""
@@ -94,32 +105,33 @@ class SpotSample:
 
     def found(self, flips: int) -> None:
         """Note that so many of the open inputs were found to flip, not by drawing them."""
-        self._log = self._with_sample(self._settled, self._flips)
-        self._left = self._left - self._flips - flips
+        totals, log = self._with_sample(self._settled)
+        self._hits += self._flips + flips
         self.opened -= self._settled + flips
-        possible = (self._left >= 0) & (self._left <= self.opened)
-        self._left, self._log = self._left[possible], self._log[possible]
+        left = totals - self._hits
+        possible = (left >= 0) & (left <= self.opened)
+        self._left, self._log = left[possible], log[possible]
         self._settled = self._flips = 0
 
     def needed(self) -> int | None:
         """How many more must be settled if none of them flips; None if even all are not enough."""
-        few, enough = 0, self.opened - self._settled
-        if self._evidence(self.opened, self._flips) < self.test.bar:
+        few, enough = -1, self.opened - self._settled
+        if not self._is_enough(self.opened):
             return None
         while enough - few > 1:
             middle = (few + enough) // 2
-            if self._evidence(self._settled + middle, self._flips) >= self.test.bar:
+            if self._is_enough(self._settled + middle):
                 enough = middle
             else:
                 few = middle
         return enough
 
-    def _evidence(self, settled: int, flips: int) -> float:
-        return float(self._with_sample(settled, flips).min(initial=np.inf))
+    def _is_enough(self, settled: int) -> bool:
+        """Whether it would be, with so many settled and no further flips among them."""
+        return self._enough(*self._with_sample(settled))
 
-    def _with_sample(self, settled: int, flips: int) -> Floats:
-        """The evidence against each number of flips, with a sample of those that are open."""
-        constant = settled - flips
+    def _with_sample(self, settled: int) -> tuple[NDArray[np.int64], Floats]:
+        flips, constant = self._flips, settled - self._flips
         first, second = _PRIOR
         spread = float(betaln(first + flips, second + constant) - betaln(first, second))
         chances = [math.log(1 - _NO_FLIP) + spread, *[math.log(_NO_FLIP)] * (not flips)]
@@ -128,9 +140,7 @@ class SpotSample:
         left = self._left[possible]
         chance = _log_falling(left, flips) + _log_falling(self.opened - left, constant)
         chance -= _log_falling(self.opened, settled)
-        result = np.full(len(self._left), np.inf)
-        result[possible] = self._log[possible] + alternative - chance
-        return result
+        return self._hits + left, self._log[possible] + alternative - chance
 
 
 def _log_falling(number: int | NDArray[np.int64], count: int) -> Floats:

@@ -19,6 +19,7 @@ from themis.outcomes import FAILED, NO_COUNTERFACTUAL, NOT_RUN, Cells
 from themis.readings import FLIP, Reading, Tolerances
 from themis.runner import Runner, RunnerBatch
 from themis.schema import Schema
+from themis.stored_rows import StoredRows
 from themis.streams import VARIANTS, BaseInputs
 from themis.suites import Suite
 
@@ -150,7 +151,7 @@ class Tables:
         self.base = base
         self.runner = runner
         self.suite: Suite | None = None
-        self._stored: dict[tuple[int, ...], _Stored] = {}
+        self._stored: dict[tuple[int, ...], StoredRows] = {}
         self._base: Cells = np.empty(0, dtype=runner.labels.dtype)
 
     @property
@@ -314,7 +315,7 @@ class Tables:
         base = self._base[start : start + len(codes)]
         _merge(cells[: len(base)], base)
         for stored in self._stored.values():
-            known = stored.cells[start : min(start + len(codes), stored.count)]
+            known = stored.rows(start, start + len(codes))
             if len(known):
                 own = stored.assignments.index_of(codes[: len(known)])
                 _merge(cells[: len(known)], known[np.arange(len(known)), own])
@@ -330,7 +331,7 @@ class Tables:
     def _recall(self, variants: Variants, rows: Rows, start: int, cells: Cells) -> None:
         before = int((cells != NOT_RUN).sum())
         for stored in self._stored.values():
-            known = stored.cells[start : min(start + len(rows), stored.count)]
+            known = stored.rows(start, start + len(rows))
             if len(known):
                 _borrow(variants, rows.codes[: len(known)], stored.assignments, known, cells)
         self.runner.cache_hits += int((cells >= FAILED).sum()) - before
@@ -339,29 +340,10 @@ class Tables:
         columns = variants.assignments.columns
         stored = self._stored.get(columns)
         if stored is None:
-            stored = self._stored[columns] = _Stored(variants.assignments, cells.dtype)
-        used = sum(each.cells.nbytes for each in self._stored.values())
-        if start <= stored.count and used + 2 * cells.nbytes < STORE_LIMIT:
+            stored = self._stored[columns] = StoredRows(variants.assignments, cells.dtype)
+        used = sum(each.bytes for each in self._stored.values())
+        if start <= stored.count and used + cells.nbytes < STORE_LIMIT:
             stored.put(start, cells)
-
-
-class _Stored:
-    """The first rows of one set's table, one byte per output."""
-
-    def __init__(self, assignments: Assignments, dtype: np.dtype[Any]) -> None:
-        self.assignments = assignments
-        self.count = 0
-        self.cells: Cells = np.empty((0, assignments.count), dtype=dtype)
-
-    def put(self, start: int, cells: Cells) -> None:
-        stop = start + len(cells)
-        if stop > len(self.cells):
-            # In place, and by a quarter: a copy, or twice the room, would show in a long run.
-            size = max(stop, len(self.cells) * 5 // 4)
-            self.cells.resize((size, cells.shape[1]), refcheck=False)
-            self.cells[self.count :] = NOT_RUN
-        self.cells[start:stop] = cells
-        self.count = max(self.count, stop)
 
 
 def _borrow(
