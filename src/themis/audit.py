@@ -15,7 +15,7 @@ from themis.answer_labels import AnswerLabels
 from themis.cache import Cache
 from themis.cache_file import default_path
 from themis.characteristics import Value
-from themis.errors import Mistake, RequestError, SubjectError, suggest
+from themis.errors import Mistake, RequestError, SubjectError
 from themis.events import Listener, SearchListener, ignore
 from themis.failures import TooManyFailuresError
 from themis.inputs import set_name
@@ -24,7 +24,7 @@ from themis.outputs import Output, Statistic, as_outputs
 from themis.populations import Population
 from themis.probe import NoiseProbe
 from themis.recall import Recall
-from themis.remarks import executor_of, slow_start, versions, with_commands
+from themis.remarks import slow_start, timing_of, with_commands
 from themis.replay import replay_tests
 from themis.replay_results import Replay
 from themis.results import CausalScore, GroupScore, Measure, Noise, Result, Score, SearchResult
@@ -134,7 +134,7 @@ class Audit:
         if self._people is not None:
             self._whole_views = Views(self._views.whole, declared)
         same: dict[str, Any] = {
-            **{name: getattr(self.settings, name) for name in self.settings.__dataclass_fields__},
+            **{name: getattr(self.settings, name) for name in Settings.names()},
             "favourable": self._favourable,
             "outputs": declared or None,
             "max_failures": max_failures,
@@ -175,7 +175,7 @@ class Audit:
             "outputs": [loaded_output(each, config.folder) for each in config.outputs],
             "max_failures": spec.max_failures,
             "repeats": spec.repeats,
-            **{name: getattr(settings, name) for name in settings.__dataclass_fields__},
+            **{name: getattr(settings, name) for name in Settings.names()},
         }
 
         def make(schema: Schema, profile: People | None = None) -> Audit:
@@ -326,7 +326,7 @@ class Audit:
         With the stated confidence the whole answer holds: every found set is above threshold −
         error, and no set above threshold + error was missed.
         """
-        own = self._own(settings)
+        own = self.settings.changed(**settings)
         columns = self._among(among)
         self.runner.start(self._budget(own))
         (result,) = self._views.searched(output, [measure]).searcher.search(
@@ -483,19 +483,8 @@ class Audit:
             interrupted = True
         if not weighed:
             self._weigh(scores, searches, may_run=False)
-        timing: dict[str, Any] = {
-            "started": started.isoformat(timespec="seconds"),
-            "seconds": round(time.monotonic() - clock, 3),
-            "executor": executor_of(self.runner.subject),
-            "versions": versions(),
-        }
-        if self.runner.repeats:
-            timing["repeats"] = self.runner.repeats
-        if self.runner.explaining:
-            timing["explaining"] = self.runner.explaining
         remarks = [*self._cache_notes, *([] if interrupted else slow_start(self.runner))]
-        if remarks:
-            timing["notes"] = remarks
+        timing = timing_of(self.runner, started, time.monotonic() - clock, remarks)
         result = self._result(
             command, tuple(scores), tuple(searches), timing, interrupted=interrupted
         )
@@ -508,7 +497,7 @@ class Audit:
     def _measure(
         self, against: tuple[str, ...], measure: Measure, view: View, settings: Any
     ) -> Score:
-        own = self._own(settings)
+        own = self.settings.changed(**settings)
         names = [name for part in against for name in part.split(",")]
         columns = self.schema.columns_of(names, where="against")
         self.runner.start(self._budget(own))
@@ -536,31 +525,6 @@ class Audit:
         searches[:] = [
             weigh_search(each, self.probe, self.settings, may_run=may_run) for each in searches
         ]
-
-    def settings_with(self, **changes: Any) -> Settings:
-        """The settings with these changes; raises RequestError for those that make no sense."""
-        return self._own(changes)
-
-    def _own(self, changes: dict[str, Any]) -> Settings:
-        """The settings of one measurement: the audit's, with these changes."""
-        known = [name for name in self.settings.__dataclass_fields__ if name != "seed"]
-        mistakes = [
-            Mistake("unknown-setting", name, "there is no such setting", suggest(name, known))
-            for name in changes
-            if name not in known and name != "seed"
-        ]
-        if "seed" in changes:
-            mistakes.append(
-                Mistake(
-                    "seed",
-                    "seed",
-                    "the seed belongs to the whole audit",
-                    "give it to Audit(…, seed=…)",
-                )
-            )
-        if mistakes:
-            raise RequestError(mistakes)
-        return replace(self.settings, **changes)
 
     def _budget(self, settings: Settings) -> Budget:
         return Budget(settings.max_executions, settings.max_seconds)

@@ -100,7 +100,7 @@ class AuditInTest:
         """Within, the audit has the test's settings, and these."""
         kept = self.audit.settings
         try:
-            self.audit.settings = self.audit.settings_with(**{**self.settings, **settings})
+            self.audit.settings = self.audit.settings.changed(**{**self.settings, **settings})
             yield self.audit
         finally:
             self.audit.settings = kept

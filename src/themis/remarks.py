@@ -5,6 +5,8 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from datetime import datetime
+from typing import Any
 
 import numpy
 import scipy
@@ -52,6 +54,23 @@ def slow_start(runner: Runner) -> Iterator[str]:
             f"starting the program took at least {share:.0%} of the time: as a worker, which "
             f'is started once (kind = "worker"), the subject would answer {times}'
         )
+
+
+def timing_of(
+    runner: Runner, started: datetime, seconds: float, remarks: Iterable[str]
+) -> dict[str, Any]:
+    """What differs from run to run: times, the machine, and what is to be said of them."""
+    timing: dict[str, Any] = {
+        "started": started.isoformat(timespec="seconds"),
+        "seconds": round(seconds, 3),
+        "executor": executor_of(runner.subject),
+        "versions": versions(),
+        "repeats": runner.repeats,
+        "explaining": runner.explaining,
+        "notes": list(remarks),
+    }
+    always = ("started", "seconds", "executor", "versions")
+    return {name: value for name, value in timing.items() if value or name in always}
 
 
 def executor_of(subject: Subject) -> str:

@@ -160,13 +160,6 @@ class Runner:
             self.explains = False
             self.explaining += self.executions - before
 
-    def known(self, codes: NDArray[Any]) -> Cells:
-        """The label numbers of inputs that are remembered, NOT_RUN for all others."""
-        if not self.remembers:
-            return np.full(len(codes), NOT_RUN, dtype=self.labels.dtype)
-        cells: Cells = self._memory[self.keys(codes)]
-        return cells
-
     def load(self, codes: NDArray[Any]) -> RunnerBatch:
         """A batch of inputs whose columns can be overwritten between runs."""
         if self.remembers:
@@ -177,7 +170,7 @@ class Runner:
         """The label number of each input, FAILED where the subject gave no decision."""
         return self.load(codes).run()
 
-    def remembered(self, codes: NDArray[Any]) -> Cells:
+    def known(self, codes: NDArray[Any]) -> Cells:
         """The outputs of these inputs, NOT_RUN where they are not remembered."""
         if not self.remembers:
             return np.full(len(codes), NOT_RUN, dtype=self.labels.dtype)

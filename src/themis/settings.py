@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
-from themis.errors import Mistake, RequestError
+from themis.errors import Mistake, RequestError, suggest
 
 Stopping = Literal["certified", "paper"]
 
@@ -36,6 +36,26 @@ class Settings:
     def noise_limit(self) -> float:
         """A score that noise alone may explain by more than this is inconclusive."""
         return min(NOISE_LIMIT, self.error) if self.max_noise is None else self.max_noise
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """What can be set."""
+        return tuple(each.name for each in fields(cls))
+
+    def changed(self, **changes: Any) -> Settings:
+        """The settings of one measurement; RequestError for changes that make no sense."""
+        names = [name for name in self.names() if name != "seed"]
+        mistakes = [
+            Mistake("unknown-setting", name, "there is no such setting", suggest(name, names))
+            for name in changes
+            if name not in self.names()
+        ]
+        if "seed" in changes:
+            problem, remedy = "the seed belongs to the whole audit", "give it to Audit(…, seed=…)"
+            mistakes.append(Mistake("seed", "seed", problem, remedy))
+        if mistakes:
+            raise RequestError(mistakes)
+        return replace(self, **changes)
 
     def __post_init__(self) -> None:
         mistakes = list(self._mistakes())

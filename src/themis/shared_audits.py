@@ -56,7 +56,7 @@ class Audits:
             path = _file(asked.get("config"), test, root)
             key = (path, *_key(options))
             found = self._kept(key, lambda: Audit.from_file(path, **options), asked)
-        found.settings_with(**settings)  # mistakes are the fixture's, not the first assertion's
+        found.settings.changed(**settings)  # mistakes are the fixture's, not the first assertion's
         return Found(found, settings)
 
     def close(self) -> None:

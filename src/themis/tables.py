@@ -311,7 +311,7 @@ class Tables:
     # What is known already ---------------------------------------------------------------
     def known_outputs(self, codes: NDArray[Any], start: int) -> Cells:
         """The outputs of base inputs start, start + 1, … as far as they are held in memory."""
-        cells = self.runner.remembered(codes)
+        cells = self.runner.known(codes)
         base = self._base[start : start + len(codes)]
         _merge(cells[: len(base)], base)
         for stored in self._stored.values():

@@ -32,6 +32,7 @@ class RowFunction:
         self.call: Callable[[dict[str, Any]], Any] = (
             (lambda row: function(**row)) if keywords else function
         )
+        self.person = _dictionary_maker(schema.names)
 
     def load(self, codes: NDArray[Any]) -> Batch:
         return _RowBatch(self, codes)
@@ -45,10 +46,7 @@ class _RowBatch:
         self._subject = subject
         schema = subject.schema
         columns = [each.decode(codes[:, c]).tolist() for c, each in enumerate(schema)]
-        names = schema.names
-        self._rows = [
-            dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)
-        ]
+        self._rows = list(map(subject.person, *columns))
         self._changes: dict[str, list[Any]] = {}
 
     def take(self, places: NDArray[np.int64]) -> Batch:
@@ -95,6 +93,18 @@ class _RowBatch:
             for name, value in zip(names, values, strict=True):
                 person[name] = value
             add(call(person))
+
+
+def _dictionary_maker(names: tuple[str, ...]) -> Callable[..., dict[str, Any]]:
+    """A function of values that returns them under these names.
+
+    Compiled once for all rows: a display of constant keys is built in less than half the time of
+    `dict(zip(names, values))`.
+    """
+    places = [f"v{place}" for place in range(len(names))]
+    pairs = ", ".join(f"{name!r}: {place}" for name, place in zip(names, places, strict=True))
+    made: Callable[..., dict[str, Any]] = eval(f"lambda {', '.join(places)}: {{{pairs}}}")
+    return made
 
 
 class InputTable:
