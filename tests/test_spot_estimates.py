@@ -91,4 +91,4 @@ def test_scores_of_found_sets_agree_with_those_measured_by_themselves(
     assert fewer.high - fewer.low <= 0.1
     assert fewer.witnesses
     monkeypatch.setattr(search_estimates, "SPOT_COST", 10**9)
-    assert 2 * fewer.executions < found().executions
+    assert 1.5 * fewer.executions < found().executions

@@ -104,7 +104,7 @@ def test_no_proofs_are_asked_for_where_all_would_not_do() -> None:
     assert SpotProofs(0.8, 100, 1e-4).needed(79, 21) is None
 
 
-@pytest.mark.parametrize("spot", ["none", "some", "many"])
+@pytest.mark.parametrize("spot", ["none", "some", "many", "most"])
 def test_the_ways_to_below_share_one_error(spot: Spot) -> None:
     rule = ThresholdRule(0.75, 0.05, 0.01, spot)
     tests = rule.spot_proofs()

@@ -24,7 +24,8 @@ from themis.spot_proofs import SpotProofs
 from themis.tried_inputs import TRIES_SHARE, Counts, TriedInputs
 
 SPOT_COST = 16  # sets whose proofs take fewer executions prove all that they need
-DEAR_SPOT_COST = 256  # from here on twice as many inputs may be tried for fewer proofs
+DEAR_SPOT_COST = 256  # from here on twice as many inputs may be tried for fewer proofs, …
+DEAREST_SPOT_COST = 4_096  # … and from here on four times as many
 MISSED = 0.03  # of the open inputs, flips that the tries may have missed: to plan with caution
 LOOKS = (8, 16, 32, 64)  # inputs that are tried to foresee what a set will cost
 DEAR = 1_000  # executions from which on a decision is put off for larger sets
@@ -64,7 +65,9 @@ class CausalDecider:
         cost = self.book.proof_cost(mask)
         if not self.book.is_exhaustive(mask) or cost < SPOT_COST:
             return "none"
-        return "some" if cost < DEAR_SPOT_COST else "many"
+        if cost < DEAR_SPOT_COST:
+            return "some"
+        return "many" if cost < DEAREST_SPOT_COST else "most"
 
 
 class _Decision:

@@ -14,7 +14,7 @@ from themis.intervals import Floats
 from themis.spot_proofs import SpotProofs
 
 Decision = Literal["above", "below", "undecided"]
-Spot = Literal["none", "some", "many"]  # how often spot proofs are tried
+Spot = Literal["none", "some", "many", "most"]  # how often spot proofs are tried
 
 _WEIGHTS = np.log([0.4, 0.2, 0.4])  # of the three alternatives: near, half way, extreme
 _LAST_TEST = 0.5  # the part of delta that the fixed test at the last sample gets, …
@@ -25,6 +25,7 @@ _STAGES: dict[Spot, tuple[float, ...]] = {
     "none": (),
     "some": (1 / 8, 3 / 8, 1.0),
     "many": (1 / 8, 3 / 8, 1.0, 2.0),
+    "most": (1 / 8, 3 / 8, 1.0, 2.0, 4.0),
 }
 
 

@@ -13,6 +13,8 @@ from themis.tables import Variants
 
 UNTRIED = -2  # further than FLIP, CONSTANT and UNKNOWN: not all was run, and nothing flipped
 
+LAST_KEYS = 4_096  # of a set of numbers, those that are not sorted yet
+
 Places = NDArray[np.int64]
 
 _GROWING = (  # what a cell knows of each base input, and what it begins with
@@ -44,8 +46,10 @@ class FlipCells:
     flip_place: NDArray[np.int32] = field(init=False)
     flip_output: NDArray[Any] = field(init=False)
     orders: list[Places] = field(default_factory=list)  # an input keeps the order it began with
-    apart: Places = field(default_factory=lambda: np.empty(0, np.int64))
+    apart: KeySet = field(default_factory=lambda: KeySet())
     hits: NDArray[np.int64] = field(init=False)  # per decision and variant: inputs that it flipped
+
+    _ranks: dict[int, Places] = field(default_factory=dict)  # where each variant stands in an order
 
     def __post_init__(self) -> None:
         for name, _, dtype in _GROWING:
@@ -70,33 +74,61 @@ class FlipCells:
 
     def note_apart(self, places: Places, variants: Places) -> None:
         """These variants of these base inputs were run out of order."""
-        self.apart = np.concatenate([self.apart, self._keys(places, variants)])
+        self.apart.add(self._keys(places, variants))
 
     def is_apart(self, places: Places, variants: Places) -> NDArray[np.bool_]:
         """Which of these variants of these inputs were run out of order."""
-        if not len(self.apart):
-            return np.zeros(len(places), dtype=bool)
-        return np.isin(self._keys(places, variants), self.apart)
+        return self.apart.holds(self._keys(places, variants))
 
     def was_run(self, places: Places, variants: Places) -> NDArray[np.bool_]:
         """Which of these variants of these inputs were run."""
         result = self.is_apart(places, variants)
         numbers = self.order[places]
-        for number in np.unique(numbers[numbers >= 0]):
+        for number in np.unique(numbers[numbers >= 0]).tolist():
             here = numbers == number
-            rank = np.argsort(self.orders[number])[variants[here]]
-            result[here] |= rank < self.tried[places[here]]
+            result[here] |= self._rank(number)[variants[here]] < self.tried[places[here]]
         return result
+
+    def _rank(self, number: int) -> Places:
+        if number not in self._ranks:
+            self._ranks[number] = np.argsort(self.orders[number])
+        return self._ranks[number]
 
     def _keys(self, places: Places, variants: Places) -> Places:
         return places * self.variants.width + variants
 
 
-def waves(end: int) -> Iterator[tuple[int, int]]:
-    """Where each wave of variants begins and how many it has: 1, 1, 2, 4, … up to `end`."""
+class KeySet:
+    """A growing set of whole numbers: sorted, but for those that came last."""
+
+    def __init__(self) -> None:
+        self._sorted: Places = np.empty(0, np.int64)
+        self._last: Places = self._sorted
+
+    def add(self, keys: Places) -> None:
+        """Put these into the set."""
+        self._last = np.concatenate([self._last, keys])
+        if len(self._last) > max(LAST_KEYS, len(self._sorted) // 8):
+            self._sorted = np.sort(np.concatenate([self._sorted, self._last]), kind="stable")
+            self._last = self._last[:0]
+
+    def holds(self, keys: Places) -> NDArray[np.bool_]:
+        """Which of these are in the set."""
+        found = np.isin(keys, self._last) if len(self._last) else np.zeros(len(keys), dtype=bool)
+        if len(self._sorted):
+            at = np.minimum(np.searchsorted(self._sorted, keys), len(self._sorted) - 1)
+            found |= self._sorted[at] == keys
+        return found
+
+
+def waves(end: int, most: int | None = None) -> Iterator[tuple[int, int]]:
+    """Where each wave of variants begins and how many it has: 1, 1, 2, 4, … up to `end`.
+
+    No wave has more than `most`.
+    """
     place, size = 0, 1
     while place < end:
-        step = min(size, end - place)
+        step = min(size, end - place, most or end)
         yield place, step
         size = place + step
         place += step

@@ -25,6 +25,7 @@ from themis.tables import Rows, Variants
 
 FIRST_TRIES = 4  # variants of the whole set tried at first
 LEARNING_ROWS = 2_048  # base inputs that are run before many tries, to know what to try
+AT_ONCE = 16  # more tries of an input in one batch, at most
 RANDOM_SHARE = 0.3  # of more tries, so that more is learned than what is expected
 SAMPLE_TRIES = 128  # variants tried where all are too many: a flip can be found, not excluded
 WIDEST = 6  # sets with more characteristics are only sampled
@@ -96,9 +97,10 @@ class FlipBook:
             return states
         if budget >= LEARNING_ROWS / 2:
             self._run_base(LEARNING_ROWS)
-        self._try_promising(mask, states, open_places, SAMPLE_TRIES, (1 - RANDOM_SHARE) * budget)
+        first, then = (1 - RANDOM_SHARE) * budget, RANDOM_SHARE * budget
+        self._try_promising(mask, states, open_places, SAMPLE_TRIES, first, AT_ONCE)
         anything = self.shuffled(mask, np.arange(self._cell(mask).variants.width))
-        self._try_in_order(mask, states, open_places, anything, RANDOM_SHARE * budget)
+        self._try_in_order(mask, states, open_places, anything, then, AT_ONCE)
         return states
 
     def settle(
@@ -254,6 +256,7 @@ class FlipBook:
         places: Places,
         count: int,
         budget: float = math.inf,
+        at_once: int = 1,
     ) -> None:
         """Run the best variants of these open inputs, whatever cells they belong to."""
         sides = self._sides(places)
@@ -261,53 +264,60 @@ class FlipBook:
             own = places[sides == side]
             if len(own):
                 order = self._best_order(self._cell(mask), side)[:count]
-                self._try_in_order(mask, states, own, order, budget * len(own) / len(places))
+                share = budget * len(own) / len(places)
+                self._try_in_order(mask, states, own, order, share, at_once)
 
     def _try_in_order(
-        self, mask: int, states: NDArray[np.int8], places: Places, order: Places, budget: float
+        self,
+        mask: int,
+        states: NDArray[np.int8],
+        places: Places,
+        order: Places,
+        budget: float,
+        at_once: int,
     ) -> None:
-        """Run one variant after the other for all open inputs that have not had it."""
-        for variant in order:
+        """Run variants, ever more at once, for all open inputs that have not had them."""
+        for start, size in waves(len(order), at_once):
             places = places[states[places] == UNTRIED]
             if not len(places) or budget <= 0:
                 return
-            budget -= self._try_assignment(mask, int(variant), places, states)
+            budget -= self._try_assignments(mask, order[start : start + size], places, states)
 
-    def _try_assignment(
-        self, mask: int, variant: int, places: Places, states: NDArray[np.int8]
+    def _try_assignments(
+        self, mask: int, chosen: Places, places: Places, states: NDArray[np.int8]
     ) -> int:
-        """Run an assignment of a set for those of these inputs that have not had it: how many."""
+        """Run assignments of a set for those of these inputs that have not had them: how many."""
         cell = self._cells[mask]
         rows = self._rows(mask, places)
-        differs = cell.variants.levels[variant] != rows.own_levels(cell.variants.assignments)
+        row = np.repeat(np.arange(len(places)), len(chosen))
+        column = np.tile(chosen, len(places))
+        differs = cell.variants.levels[column] != rows.own_levels(cell.variants.assignments)[row]
         changed = differs @ (1 << np.array(members(mask), dtype=np.int64))
-        codes = rows.inputs(
-            cell.variants, np.arange(len(places)), np.full(len(places), variant, np.int64)
-        )
-        fresh = (changed > 0) & (states[places] == UNTRIED)
+        codes = rows.inputs(cell.variants, row, column)
+        fresh = changed > 0
         if self.sampler.runner.schema.constraints:
             fresh &= self.sampler.runner.schema.valid(codes)
         parts = np.unique(changed[fresh]).tolist()
-        variants = np.zeros(len(places), np.int64)
+        variants = np.zeros(len(row), np.int64)
         for part in parts:
             own, here = self._cell(part), np.flatnonzero(fresh & (changed == part))
             own.grow(int(places.max()) + 1)
             variants[here] = own.variants.assignments.index_of(codes[here])
-            fresh[here] = ~own.was_run(places[here], variants[here])
+            fresh[here] = ~own.was_run(places[row[here]], variants[here])
         if not fresh.any():
             return 0
         now = np.flatnonzero(fresh)
+        inputs = places[row[now]]
         sets = [(self._assignments(part).columns, changed[now] == part) for part in parts]
-        outputs, flips = self._run(rows, places, now, codes[now], sets)
+        outputs, flips = self._run(rows, places, row[now], codes[now], sets)
         for part, (_, here) in zip(parts, sets, strict=True):
             own = self._cells[part]
-            own.failed[places[now[here & (outputs == FAILED)]]] = True
-            own.note_apart(places[now[here]], variants[now[here]])
+            own.failed[inputs[here & (outputs == FAILED)]] = True
+            own.note_apart(inputs[here], variants[now[here]])
             target = flips & here
-            own.note_flips(places[now[target]], variants[now[target]], outputs[target])
-        target = places[now[flips]]
-        states[target] = FLIP
-        np.add.at(cell.hits[:, variant], self._sides(target), 1)
+            own.note_flips(inputs[target], variants[now[target]], outputs[target])
+        states[inputs[flips]] = FLIP
+        np.add.at(cell.hits, (self._sides(inputs[flips]), column[now[flips]]), 1)
         return len(now)
 
     def _learn_flips(self, mask: int, places: Places) -> None:
