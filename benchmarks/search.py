@@ -4,8 +4,10 @@
 
 Models of four kinds on a census-like and a credit-like schema (the numbers of values of the two
 public data sets; the training data are made here), and two rules written by hand. 99 %
-confidence, error 0.05. Ours decides every set with one guarantee for the whole answer and then
-estimates each minimal set to the asked error; the paper's rule guarantees nothing per set.
+confidence, error 0.05. Ours decides every set with one guarantee for the whole answer ("deciding")
+and then estimates each minimal set to the asked error, with witnesses ("in all"); the paper's rule
+guarantees nothing. Where most sets lie in the zone, threshold ± error, an honest answer takes more
+inputs than the paper's rule; such subjects are marked and left out of the second mean.
 Executions are counted, so the table is the same on every machine.
 """
 
@@ -123,6 +125,10 @@ class Row:
         return self.pruned / self.ours
 
     @property
+    def deciding_factor(self) -> float:
+        return self.pruned / self.deciding
+
+    @property
     def mostly_in_zone(self) -> bool:
         return 3 * self.in_zone >= self.tested
 
@@ -163,9 +169,10 @@ def main() -> None:
     cases = CASES[:7] if quick else CASES
     for threshold, target in ((0.75, 15.0), (0.1, 2.0)):
         print(f"\nθ = {threshold}: executions, 99 %, error 0.05\n")
-        print("| subject | paper, all sets | paper, pruned | ours: deciding | ours: in all | fewer "
-              "than pruned | sets in the zone | rows there against a fixed design |")  # fmt: skip
-        print("|---|---|---|---|---|---|---|---|")
+        print("| subject | paper, all sets | paper, pruned | ours: deciding | fewer than pruned | "
+              "ours: in all | fewer than pruned | sets in the zone | inputs there against a fixed "
+              "design |")  # fmt: skip
+        print("|---|---|---|---|---|---|---|---|---|")
         rows: list[Row] = []
         for case in cases:
             started = time.monotonic()
@@ -174,8 +181,9 @@ def main() -> None:
             whole = f"{row.unpruned:,}" if row.unpruned else "–"
             ratio = f"{row.rows_ratio:.2f}" if row.in_zone else "–"
             zone = f"{row.in_zone} of {row.tested}{' (most)' if row.mostly_in_zone else ''}"
-            cells = [case.name, whole, f"{row.pruned:,}", f"{row.deciding:,}", f"{row.ours:,}"]
-            cells += [f"{row.factor:.1f} ×", zone, ratio]
+            cells = [case.name, whole, f"{row.pruned:,}"]
+            cells += [f"{row.deciding:,}", f"{row.deciding_factor:.1f} ×"]
+            cells += [f"{row.ours:,}", f"{row.factor:.1f} ×", zone, ratio]
             print(f"| {' | '.join(cells)} |", flush=True)
             rows.append(row)
         for which, chosen in (
@@ -183,8 +191,10 @@ def main() -> None:
             ("those with under a third of their sets in the zone",
              [row for row in rows if not row.mostly_in_zone]),
         ):  # fmt: skip
-            print(f"\nGeometric mean over {which}: {mean([row.factor for row in chosen]):.1f} × "
-                  f"(target {target:g} ×)")  # fmt: skip
+            deciding = mean([row.deciding_factor for row in chosen])
+            in_all = mean([row.factor for row in chosen])
+            print(f"\nGeometric mean over {which}: deciding {deciding:.1f} ×, "
+                  f"in all {in_all:.1f} × (target {target:g} ×)")  # fmt: skip
 
 
 if __name__ == "__main__":
