@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +12,16 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import themis
+from themis import row_files
 from themis.row_codes import People, people_of
 from themis.row_values import codes_of, reason_of
-from themis.rows import read_rows, read_table, rows_of
+from themis.rows import read_rows, rows_of
 
 SCHEMA = themis.Schema(
     race=["green", "purple"],
@@ -69,49 +73,144 @@ def test_every_form_of_table_gives_the_same_people(tmp_path: Path) -> None:
         assert values_of(people_of(rows_of(rows), SCHEMA)) == RECORDS, kind
 
 
-def test_types_of_a_csv_are_guessed_where_nothing_is_lost(tmp_path: Path) -> None:
-    file = tmp_path / "rows.csv"
-    file.write_text('n,x,code,yes,text,gap\n1,1.5,007,true,"a,b",\n-2,2,010,false,c,3\n', "utf-8")
-    table = read_table(file)
-    assert {name: column.tolist() for name, column in table.items()} == {
-        "n": [1, -2],
-        "x": [1.5, 2.0],
+def test_texts_of_a_csv_stay_as_they_are_written_but_for_the_names(tmp_path: Path) -> None:
+    file = tmp_path / "rows.txt"
+    file.write_text('n, code ,"yes",text,gap\n 1,007,true,"a,b",\n1_0,010,False,c,3\n', "utf-8")
+    assert {name: column.tolist() for name, column in read_rows(file).columns.items()} == {
+        "n": [" 1", "1_0"],
         "code": ["007", "010"],
-        "yes": ["true", "false"],
+        "yes": ["true", "False"],
         "text": ["a,b", "c"],
-        "gap": [None, 3],
+        "gap": [None, "3"],
     }
 
 
-def test_lines_are_those_of_the_file_with_blank_lines_and_fields_of_several_lines(
+def test_types_of_json_lines_and_parquet_are_kept(tmp_path: Path) -> None:
+    columns: dict[str, list[Any]] = {
+        "whole": [1, 2**60 + 1, None],
+        "real": [0.5, float("nan"), 2.0],
+        "truth": [True, None, False],
+        "text": ["", " 1", None],
+        "list": [[1], [], None],
+    }
+    records = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, records)), "utf-8")
+    pq.write_table(pa.table(columns), tmp_path / "rows.parquet", row_group_size=2)
+    for kind in ("jsonl", "parquet"):
+        rows = read_rows(tmp_path / f"rows.{kind}")
+        assert {repr(value) for value in rows.columns["real"]} <= {"0.5", "nan", "None", "2.0"}
+        for name in columns.keys() - {"real"}:
+            read = rows.columns[name].tolist()
+            assert (read, [*map(type, read)]) == (columns[name], [*map(type, columns[name])]), kind
+
+
+def test_what_only_parquet_has_reads_as_csv_would_have_it(tmp_path: Path) -> None:
+    columns = {
+        "day": pa.array([date(2020, 2, 1), None]),
+        "id": pa.array([Decimal(10**30), Decimal(1)], pa.decimal128(38, 0)),
+        "price": pa.array([Decimal("1.50"), Decimal("2.00")]),
+        "band": pa.DictionaryArray.from_arrays([2, None], ["unused", "too", "high"]),
+        "nothing": pa.nulls(2),
+        "object": pa.array([{"on": date(2020, 2, 1)}, None]),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "rows.pq")
+    rows = read_rows(tmp_path / "rows.pq")
+    assert {name: column.tolist() for name, column in rows.columns.items()} == {
+        "day": ["2020-02-01", None],
+        "id": [10**30, 1],
+        "price": [1.5, 2.0],
+        "band": ["high", None],
+        "nothing": [None, None],
+        "object": [{"on": "2020-02-01"}, None],
+    }
+    assert (rows.lines, rows.place(1)) == (None, 2)
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 50_000])
+def test_lines_are_those_of_the_file_whatever_a_row_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int
+) -> None:
+    monkeypatch.setattr(row_files, "CHUNK", chunk)
+    table, objects = tmp_path / "rows.csv", tmp_path / "rows.jsonl"
+    table.write_bytes(b'\xef\xbb\xbf\n  \na,b\r\n\n1,"two\r\nlines"\r\n,\n3,4\n \t\n5,6')
+    objects.write_text('\n{"a": 1}\n \n{"b": 2}\n{}\n', "utf-8")
+    rows = read_rows(table)
+    assert [rows.place(row) for row in range(len(rows))] == [5, 8, 10]
+    assert rows.columns["b"].tolist() == ["two\r\nlines", "4", "6"]
+    rows = read_rows(objects)
+    assert [rows.place(row) for row in range(len(rows))] == [2, 4, 5]
+    assert {n: c.tolist() for n, c in rows.columns.items()} == {
+        "a": [1, None, None],
+        "b": [None, 2, None],
+    }
+
+
+def test_an_empty_cell_is_a_row_of_a_table_with_one_column_but_a_blank_line_is_not(
     tmp_path: Path,
 ) -> None:
-    file = tmp_path / "rows.csv"
-    file.write_text('a,b\n\n1,"two\nlines"\n3,4\n', "utf-8")
-    rows = read_rows(file)
-    assert [rows.place(row) for row in range(len(rows))] == [3, 5]
-    assert rows.columns["b"].tolist() == ["two\nlines", "4"]
+    (tmp_path / "rows.csv").write_text('a\n1\n\n""\n', "utf-8")
+    assert read_rows(tmp_path / "rows.csv").columns["a"].tolist() == ["1", None]
+
+
+def test_a_file_of_our_own_keeps_its_names_and_may_be_empty(tmp_path: Path) -> None:
+    (tmp_path / "suite.csv").write_text(" a,b\n", "utf-8")
+    table = row_files.read_table(tmp_path / "suite.csv", exact=True)
+    assert (list(table.columns), table.length) == ([" a", "b"], 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "header", "names"),
+    [
+        ("a.csv", "a;b, c;d", ["a", "b, c", "d"]),
+        ("a.csv", '"a;b;c",d', ["a;b;c", "d"]),
+        ("a.csv", "a\tb, c", ["a", "b, c"]),
+        ("a.csv", "a,b;c", ["a", "b;c"]),
+        ("a.tsv", "a, b, c\td", ["a, b, c", "d"]),
+        ("a.csv", "a", ["a"]),
+    ],
+)
+def test_the_separator_is_found_in_the_header(
+    tmp_path: Path, name: str, header: str, names: list[str]
+) -> None:
+    separator = "\t" if "\t" in header else ";" if header.count(";") == len(names) - 1 > 1 else ","
+    row = separator.join("x" * len(names))
+    (tmp_path / name).write_text(f"{header}\n{row}\n", "utf-8")
+    assert list(read_rows(tmp_path / name).columns) == names
 
 
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("rows.csv", "a,b\n1,2\n1,2,3\n", "rows.csv:3 has 3 fields, the header has 2"),
-        ("rows.csv", "a,a\n1,2\n", "'a' twice"),
-        ("rows.csv", "a,b\n", "holds no rows"),
-        ("rows.csv", 'a,b\n1,"2\n', "is no CSV"),
-        ("rows.jsonl", '{"a": 1}\n[1]\n', "rows.jsonl:2 is no JSON object"),
-        ("rows.parquet", "nonsense", "is no Parquet file"),
-        ("rows.xls", "nonsense", "is of no kind that can be read"),
+        ("rows.csv", "a,b\n1,2\n1,2,3\n", ["rows.csv:3: has 3 cells, the header has 2: '1,2,3'"]),
+        ("rows.csv", "a,a\n1,2\n", ["rows.csv:1: has the column 'a' twice"]),
+        ("rows.csv", "a,b\n", ["rows.csv: holds no rows"]),
+        ("rows.csv", "\n\n", ["rows.csv: has no header"]),
+        (
+            "rows.csv",
+            'a,b\n1\n1,"2\n3,4\n',
+            ["rows.csv:2: has 1 of 2 cells: '1'", "rows.csv:3: is no CSV"],
+        ),
+        ("rows.csv", 'a,b\n1,"2"3\n', ["rows.csv:2: is no CSV: ',' expected after '\"'"]),
+        ("rows.csv", "a\n1\n\udcff\n", ["rows.csv:3: is not UTF-8 text; save it as UTF-8"]),
+        ("rows.jsonl", '{"a": 1}\n\n[1]\n', ["rows.jsonl:3: is no JSON object: '[1]'"]),
+        ("rows.jsonl", '{"a": 1}\n{"a" 2}', ["rows.jsonl:2: is no JSON object (Expecting ':'"]),
+        ("rows.jsonl", "\n", ["rows.jsonl: holds no rows"]),
+        ("rows.jsonl", "\n{}\n\udcff", ["rows.jsonl:3: is not UTF-8 text"]),
+        ("rows.parquet", "nonsense", ["rows.parquet: can't be read as Parquet"]),
+        ("rows.xls", "nonsense", ["rows.xls: is of no kind that can be read; name a file that"]),
+        ("rows.csv", "a,b\n" + "1\n" * 9, [*[f"rows.csv:{n}: has" for n in range(2, 7)], "4 more"]),
+        ("rows.jsonl", "1\n" * 9, [*[f"rows.jsonl:{n}: is no" for n in range(1, 6)], "4 more"]),
     ],
 )
-def test_a_file_that_cant_be_read_is_a_mistake_with_its_place(
-    tmp_path: Path, name: str, text: str, said: str
+def test_a_file_that_cant_be_read_tells_every_mistake_with_its_place(
+    tmp_path: Path, name: str, text: str, said: list[str]
 ) -> None:
-    (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / name).write_text(text, encoding="utf-8", errors="surrogateescape")
     with pytest.raises(themis.RequestError) as caught:
         read_rows(tmp_path / name)
-    assert said in str(caught.value)
+    assert len(caught.value.mistakes) == len(said)
+    for mistake, words in zip(caught.value.mistakes, said, strict=True):
+        assert words in str(mistake)
 
 
 @pytest.mark.parametrize("rows", [3, "no.csv", [1, 2], {"a": [1], "b": [1, 2]}, [], {}])

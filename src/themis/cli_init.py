@@ -98,7 +98,7 @@ def _recognise(source: Path) -> tuple[str, bytes]:
     if source.suffix.lower() in (".yaml", ".yml"):
         problem = f"{str(source)!r} is YAML, which is not read here"
         raise RequestError([Mistake("source", "--from", problem, "convert it to JSON first")])
-    if b"," in start.partition(b"\n")[0] or b";" in start.partition(b"\n")[0]:
+    if any(mark in start.partition(b"\n")[0] for mark in (b",", b";", b"\t")):
         return "csv", b""
     problem = f"{str(source)!r} is not a file that can be converted"
     remedy = "give rows (.csv, .jsonl, .parquet), a JSON Schema or OpenAPI (.json), or XML settings"

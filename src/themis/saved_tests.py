@@ -67,7 +67,7 @@ def read_tests(
         return _from_result(source, "the result", schema, outputs)
     path = Path(source)
     if kind_of(path) is not None:
-        return _from_table(read_table(path), str(path), schema, outputs, "suite")
+        return _from_table(read_table(path, exact=True), str(path), schema, outputs, "suite")
     if path.suffix.lower() != ".json" and path.exists():
         problem = f"{str(path)!r} is neither a suite nor a result"
         remedy = "name a .csv, .jsonl or .parquet that --suite wrote, or a .json that -o wrote"
