@@ -361,8 +361,6 @@ def test_a_random_choice_and_the_richest_get_equally_many_loans() -> None:
 
 
 def committed() -> Any:
-    if not (STUDY / "measured.json").exists():
-        pytest.skip("no full run of the study is committed yet: make paper writes one")
     return json.loads((STUDY / "measured.json").read_text())
 
 
@@ -402,7 +400,6 @@ def test_means_of_the_papers_factors_are_recomputed() -> None:
 
 
 def test_the_html_report_needs_no_other_file() -> None:
-    committed()
     page = (STUDY / "report.html").read_text()
     assert page.count("<svg") == 3
     assert not any(word in page for word in ("<script", "src=", "<link", "@import"))

@@ -16,7 +16,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class Paragraph:
-    text: str  # with **bold** and `code`
+    text: str  # with *emphasis*, **bold** and `code`
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,17 @@ class Picture:
 
 Block = Heading | Paragraph | Points | Table | Picture
 
+LONG = 24  # letters of a cell that may be broken into lines
+
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem;
   color: #1a1a1a; background: #fff; }
 table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums;
   font-size: 0.85rem; display: block; overflow-x: auto; }
 th, td { padding: 0.2rem 0.6rem; text-align: right; border-bottom: 1px solid #ddd; }
+td { white-space: nowrap; }
 .words { text-align: left; }
+td.long { white-space: normal; }
 thead th { border-bottom: 2px solid #888; vertical-align: bottom; }
 tbody tr:nth-child(even) { background: #f6f6f6; }
 code { background: #f0f0f0; padding: 0 0.2em; }
@@ -104,14 +108,16 @@ def _html(block: Block) -> str:
 
 def _cells(tag: str, cells: Sequence[str], words: Sequence[int]) -> str:
     scope = ' scope="col"' if tag == "th" else ""
-    kinds = [' class="words"' if place in words else "" for place in range(len(cells))]
-    return "".join(
-        f"<{tag}{scope}{kind}>{_inline(cell)}</{tag}>"
-        for kind, cell in zip(kinds, cells, strict=True)
-    )
+    parts = []
+    for place, cell in enumerate(cells):
+        kinds = ["words"] * (place in words) + ["long"] * (len(cell) > LONG)
+        kind = f' class="{" ".join(kinds)}"' if kinds else ""
+        parts.append(f"<{tag}{scope}{kind}>{_inline(cell)}</{tag}>")
+    return "".join(parts)
 
 
 def _inline(text: str) -> str:
     text = html.escape(text, quote=False)
     text = re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
-    return re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", text)
+    text = re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", text)
+    return re.sub(r"\*([^*]+)\*", r"<em>\1</em>", text)
