@@ -23,7 +23,7 @@ from themis.stored_rows import StoredRows
 from themis.streams import VARIANTS, BaseInputs
 from themis.suites import Suite
 
-COLUMN_ROWS = 2_048  # from here on a column is a batch of its own
+COLUMN_ROWS = 4_096  # from here on a column is a batch of its own
 STORE_LIMIT = 2**25  # bytes of outputs kept for other sets and later questions
 
 TRIED = 100  # assignments tried per row where not all can be
@@ -329,11 +329,13 @@ class Tables:
             )
 
     def _recall(self, variants: Variants, rows: Rows, start: int, cells: Cells) -> None:
+        stored = [each for each in self._stored.values() if start < each.count]
+        if not stored:
+            return
         before = int((cells != NOT_RUN).sum())
-        for stored in self._stored.values():
-            known = stored.rows(start, start + len(rows))
-            if len(known):
-                _borrow(variants, rows.codes[: len(known)], stored.assignments, known, cells)
+        for each in stored:
+            known = each.rows(start, start + len(rows))
+            _borrow(variants, rows.codes[: len(known)], each.assignments, known, cells)
         self.runner.cache_hits += int((cells >= FAILED).sum()) - before
 
     def _store(self, variants: Variants, start: int, cells: Cells) -> None:
