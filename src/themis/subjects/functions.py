@@ -6,7 +6,6 @@ import copy
 import hashlib
 import inspect
 from collections.abc import Callable, Iterator
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -47,27 +46,29 @@ class _RowBatch:
         schema = subject.schema
         columns = [each.decode(codes[:, c]).tolist() for c, each in enumerate(schema)]
         self._rows = list(map(subject.person, *columns))
-        self._changes: dict[str, list[Any]] = {}
+        self._fixed: dict[str, Any] = {}  # values that all inputs get
+        self._varying: dict[str, list[Any]] = {}  # and values of their own
 
     def take(self, places: NDArray[np.int64]) -> Batch:
         part = copy.copy(self)
         part._rows = [self._rows[place] for place in places.tolist()]
-        part._changes = {}
+        part._fixed, part._varying = {}, {}
         return part
 
     def overwrite(self, column: int, codes: Codes | int) -> None:
         characteristic = self._subject.schema.characteristics[column]
+        name = characteristic.name
+        self._fixed.pop(name, None)
+        self._varying.pop(name, None)
         if isinstance(codes, int):
-            values = [characteristic.value(codes)] * len(self._rows)
+            self._fixed[name] = characteristic.value(codes)
         else:
-            values = characteristic.decode(codes).tolist()
-        self._changes[characteristic.name] = values
+            self._varying[name] = characteristic.decode(codes).tolist()
 
     def run(self) -> Answers:
         outputs: list[Any] = []
         failures: dict[int, Failure] = {}
-        changes = zip(*self._changes.values(), strict=True) if self._changes else repeat(())
-        inputs = zip(self._rows, changes, strict=False)
+        inputs = self._inputs()
         while True:
             try:
                 self._call(inputs, outputs)
@@ -77,22 +78,22 @@ class _RowBatch:
                 failures[len(outputs)] = Failure(CRASH, f"{type(error).__name__}: {error}")
                 outputs.append(None)
 
-    def _call(self, inputs: Iterator[Any], outputs: list[Any]) -> None:
+    def _inputs(self) -> Iterator[dict[str, Any]]:
+        """The inputs without what is fixed."""
+        if not self._varying:
+            return iter(self._rows)
+        names = tuple(self._varying)
+        changes = zip(*self._varying.values(), strict=True)
+        return (
+            row | dict(zip(names, values, strict=True))
+            for row, values in zip(self._rows, changes, strict=True)
+        )
+
+    def _call(self, inputs: Iterator[dict[str, Any]], outputs: list[Any]) -> None:
         """Call the subject with a fresh dictionary each time: it may change what it is given."""
-        call, add = self._subject.call, outputs.append
-        if len(self._changes) == 1:  # the usual case, without a loop inside the loop
-            (name,) = self._changes
-            for row, (value,) in inputs:
-                person = row.copy()
-                person[name] = value
-                add(call(person))
-            return
-        names = tuple(self._changes)
-        for row, values in inputs:
-            person = row.copy()
-            for name, value in zip(names, values, strict=True):
-                person[name] = value
-            add(call(person))
+        call, add, fixed = self._subject.call, outputs.append, self._fixed
+        for row in inputs:
+            add(call(row | fixed))
 
 
 def _dictionary_maker(names: tuple[str, ...]) -> Callable[..., dict[str, Any]]:
