@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from themis import __version__, cli_run
+from themis import __version__, cli_session
 from themis.cli import app
 from themis.config import read_config
 
@@ -404,7 +404,7 @@ def test_internal_error_shows_its_traceback_only_on_demand(
     def broken(*_: Any, **__: Any) -> int:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr(cli_run, "measure", broken)
+    monkeypatch.setattr(cli_session, "measured", broken)
     done = run("score")
     assert done.exit_code not in range(5)
     assert "internal error: ZeroDivisionError: oops" in done.stderr

@@ -47,7 +47,8 @@ from themis.cli_search import search
 
 if TYPE_CHECKING:
     from themis.audit import Audit
-    from themis.events import Listener
+    from themis.events import Listener, SearchListener
+    from themis.results import Result
 
 app = typer.Typer(
     name="themis",
@@ -181,8 +182,8 @@ def score(
     no_progress: NoProgress = False,
 ) -> int:
     """Measure how much the subject discriminates."""
-    from themis import cli_run
-    from themis.audit import Audit
+    from themis.cli_run import Reporting, audit_of, parse_sets
+    from themis.cli_session import measured
     from themis.cli_source import source_of
 
     path = find(config)
@@ -198,26 +199,20 @@ def score(
         probe=probe,
     )
 
-    def make_audit(listen: Listener) -> Audit:
-        with cli_run.naming_options(overrides):
-            return Audit.from_file(
-                path,
-                jobs=jobs,
-                cache=False if no_cache else cache,
-                trust_pickle=trust_pickle,
-                **overrides,
-                listen=listen,
-            )
-
-    return cli_run.measure(
-        make_audit,
-        lambda schema: cli_run.parse_sets(schema, against or ()),
-        measures_of(measure),
-        cli_run.Reporting(
-            as_json, output, quiet, verbose, not no_progress, source_of(path, context)
-        ),
-        command="score",
+    make_audit = audit_of(
+        path,
+        overrides,
+        jobs=jobs,
+        cache=False if no_cache else cache,
+        trust_pickle=trust_pickle,
     )
+
+    def work(audit: Audit, _: SearchListener) -> Result:
+        return audit.score(parse_sets(audit.schema, against or ()), measures_of(measure))
+
+    source = source_of(path, context)
+    reporting = Reporting(as_json, output, quiet, verbose, not no_progress, source)
+    return measured(make_audit, work, reporting)
 
 
 app.command()(search)
@@ -245,30 +240,29 @@ def demo(
     no_progress: NoProgress = False,
 ) -> int:
     """Measure a built-in loan program."""
-    from themis import cli_run, demo
+    from themis import demo
+    from themis.cli_run import Reporting, naming_options, write
+    from themis.cli_session import measured
     from themis.cli_source import source_of
     from themis.display_demo import render_introduction, render_next_steps
 
     overrides = given_settings(confidence, error, seed, stopping, max_executions, max_seconds)
 
     def make_audit(listen: Listener) -> Audit:
-        with cli_run.naming_options(overrides):
+        with naming_options(overrides):
             return demo.demo_audit(**overrides, listen=listen)
 
+    def work(audit: Audit, _: SearchListener) -> Result:
+        return audit.score(demo.SETS, command="demo")
+
+    source = source_of(None, context)
+    reporting = Reporting(as_json, output, quiet, verbose, not no_progress, source)
     talks = not as_json and not quiet
     if talks:
-        cli_run.write(render_introduction(sys.stdout))
-    code = cli_run.measure(
-        make_audit,
-        lambda _: demo.SETS,
-        measures_of(MeasureChoice.BOTH),
-        cli_run.Reporting(
-            as_json, output, quiet, verbose, not no_progress, source_of(None, context)
-        ),
-        command="demo",
-    )
+        write(render_introduction(sys.stdout))
+    code = measured(make_audit, work, reporting)
     if talks and code == 0:
-        cli_run.write(render_next_steps(sys.stdout))
+        write(render_next_steps(sys.stdout))
     return code
 
 

@@ -38,7 +38,7 @@ from themis.cli_options import (
 
 if TYPE_CHECKING:
     from themis.audit import Audit
-    from themis.events import Listener, SearchListener
+    from themis.events import SearchListener
     from themis.results import Result
 
 INCONCLUSIVE = 4
@@ -121,8 +121,7 @@ def apparent(
     no_progress: NoProgress = False,
 ) -> int:
     """Measure how much the subject discriminates among given people."""
-    from themis.audit import Audit
-    from themis.cli_run import Reporting, naming_options, parse_sets
+    from themis.cli_run import Reporting, audit_of, parse_sets, score_exit_code
     from themis.cli_session import Session
     from themis.cli_source import source_of
     from themis.display_apparent import render_apparent, render_apparent_headlines
@@ -130,16 +129,13 @@ def apparent(
     path = find(config)
     overrides = given_settings(confidence, error, seed, stopping, max_executions, max_seconds)
 
-    def make_audit(listen: Listener) -> Audit:
-        with naming_options(overrides):
-            return Audit.from_file(
-                path,
-                jobs=jobs,
-                cache=False if no_cache else cache,
-                trust_pickle=trust_pickle,
-                **overrides,
-                listen=listen,
-            )
+    make_audit = audit_of(
+        path,
+        overrides,
+        jobs=jobs,
+        cache=False if no_cache else cache,
+        trust_pickle=trust_pickle,
+    )
 
     def work(audit: Audit, _: SearchListener) -> Result:
         with _naming():
@@ -162,11 +158,7 @@ def apparent(
     reporting = Reporting(
         as_json, output, quiet, verbose, not no_progress, source_of(path, context)
     )
-    return Session(make_audit, work, render, _exit_code, reporting).run()
-
-
-def _exit_code(result: Result) -> int:
-    return 0 if all(score.conclusive for score in result.scores) else INCONCLUSIVE
+    return Session(make_audit, work, render, score_exit_code, reporting).run()
 
 
 @contextmanager

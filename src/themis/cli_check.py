@@ -37,7 +37,7 @@ from themis.cli_options import (
 if TYPE_CHECKING:
     from themis.audit import Audit
     from themis.config import Config
-    from themis.events import Listener, SearchListener
+    from themis.events import SearchListener
     from themis.results import Result
 
 VIOLATED = 1
@@ -77,10 +77,9 @@ def check(
 ) -> int:
     """Run the [[checks]] of the file; ends with 1 if one is violated."""
     from themis.acceptances import Acceptances
-    from themis.audit import Audit
     from themis.baselines import beside_baseline
     from themis.checker import run_checks
-    from themis.cli_run import Reporting, naming_options
+    from themis.cli_run import Reporting, audit_of
     from themis.cli_session import Session
     from themis.cli_source import source_of
     from themis.display_checks import render_check_lines, render_checks
@@ -102,16 +101,13 @@ def check(
         probe=probe,
     )
 
-    def make_audit(listen: Listener) -> Audit:
-        with naming_options(overrides):
-            return Audit.from_file(
-                path,
-                jobs=jobs,
-                cache=False if no_cache else cache,
-                trust_pickle=trust_pickle,
-                **overrides,
-                listen=listen,
-            )
+    make_audit = audit_of(
+        path,
+        overrides,
+        jobs=jobs,
+        cache=False if no_cache else cache,
+        trust_pickle=trust_pickle,
+    )
 
     def work(audit: Audit, listen: SearchListener) -> Result:
         result = run_checks(audit, rules.checks, accepted=accepted, listen=listen)

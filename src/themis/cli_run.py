@@ -1,4 +1,4 @@
-"""How does a command measure, and tell what it learned? From the first run to the exit code."""
+"""What do the commands have in common? What is asked, how it is told, signals, exit codes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,10 @@ from typing import Any
 
 from themis.audit import Audit
 from themis.cli_errors import INTERRUPTED, say
-from themis.display import render_headlines, render_result
 from themis.display_parts import in_encoding
 from themis.errors import Mistake, RequestError, SubjectError
 from themis.events import Listener, Progress
-from themis.progress import ProgressLine
-from themis.results import Measure, Result
+from themis.results import Result
 from themis.schema import Schema
 
 INCONCLUSIVE = 4
@@ -63,61 +61,6 @@ class Reporting:
             problem = f"{str(self.output)!r} can't be written: {error.strerror}"
             return _output_mistake(problem, "the result stands above")
         return None
-
-    def show(self, result: Result) -> None:
-        """Print the result."""
-        if self.as_json:
-            text = _json(result) + "\n"
-        elif self.quiet:
-            text = render_headlines(result, file=sys.stdout)
-        else:
-            text = render_result(result, file=sys.stdout, everything=self.verbose)
-        write(text)
-
-
-def measure(
-    make_audit: Callable[[Listener], Audit],
-    choose_sets: Callable[[Schema], Sets],
-    measures: Sequence[Measure],
-    reporting: Reporting,
-    *,
-    command: str,
-) -> int:
-    """Measure the sets, tell what was learned, and give the exit code."""
-    reporting.check()
-    problem, result, audit, unstored = None, None, None, None
-    shows_progress = (
-        reporting.progress and not reporting.as_json and not reporting.quiet and _is_terminal()
-    )
-    with (
-        Interruption() as interruption,
-        ProgressLine(enabled=shows_progress) as progress,
-        hosting_subject(),
-    ):
-        try:
-            audit = make_audit(_both(interruption.listen, progress.listen))
-            if audit.cache_notice is not None:
-                say(f"note: {audit.cache_notice}")
-            sets = choose_sets(audit.schema)
-            audit.sampler.keep_on_interrupt = True
-            result = audit.score(sets, measures, command=command)
-        except SubjectError as error:
-            problem, result = str(error), error.result
-        finally:
-            unstored = close(audit)
-    if result is not None and problem is None and len(result.scores) < len(sets) * len(measures):
-        result = replace(result, stopped="interrupted")
-    stores = audit is not None and audit.runner.recall is not None
-
-    def show(learned: Result) -> None:
-        if learned.scores or reporting.as_json:
-            reporting.show(learned)
-
-    code = tell(result, problem, reporting, show=show, exit_code=_score_exit_code, stores=stores)
-    tell_suite(audit, reporting)
-    if unstored is not None:
-        raise unstored
-    return code
 
 
 def close(audit: Audit | None) -> RequestError | None:
@@ -168,7 +111,8 @@ def tell(
     return exit_code(result)
 
 
-def _score_exit_code(result: Result) -> int:
+def score_exit_code(result: Result) -> int:
+    """Whether all scores are as precise as asked."""
     return 0 if all(score.conclusive for score in result.scores) else INCONCLUSIVE
 
 
@@ -256,6 +200,16 @@ def parse_sets(schema: Schema, against: Iterable[str]) -> Sets:
     return list(sets)
 
 
+def audit_of(path: Path, overrides: dict[str, Any], **options: Any) -> Callable[[Listener], Audit]:
+    """What makes the audit that a file describes, with what the command line says otherwise."""
+
+    def make(listen: Listener) -> Audit:
+        with naming_options(overrides):
+            return Audit.from_file(path, **options, **overrides, listen=listen)
+
+    return make
+
+
 @contextmanager
 def naming_options(overrides: dict[str, Any]) -> Iterator[None]:
     """Within, mistakes in settings that the command line gave carry its names."""
@@ -279,18 +233,6 @@ def write(text: str) -> None:
 
 def _json(result: Result) -> str:
     return json.dumps(result.to_dict(), indent=2)
-
-
-def _is_terminal() -> bool:
-    return sys.__stderr__ is not None and sys.__stderr__.isatty()
-
-
-def _both(first: Listener, second: Listener) -> Listener:
-    def listen(event: Progress) -> None:
-        first(event)
-        second(event)
-
-    return listen
 
 
 def _output_mistake(problem: str, remedy: str) -> RequestError:

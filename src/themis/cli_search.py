@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from themis.audit import Audit
-    from themis.events import Listener, SearchListener
+    from themis.events import SearchListener
     from themis.results import Result
 
 INCONCLUSIVE = 4
@@ -92,8 +92,7 @@ def search(
     no_progress: NoProgress = False,
 ) -> int:
     """Find all minimal sets of characteristics that discriminate."""
-    from themis.audit import Audit
-    from themis.cli_run import Reporting, naming_options
+    from themis.cli_run import Reporting, audit_of
     from themis.cli_session import Session, is_live
     from themis.cli_source import source_of
     from themis.display_search import render_search, render_search_headlines
@@ -114,16 +113,13 @@ def search(
     reporting = Reporting(as_json, output, quiet, verbose, not no_progress, source)
     names = _parse(among)
 
-    def make_audit(listen: Listener) -> Audit:
-        with naming_options(overrides):
-            return Audit.from_file(
-                path,
-                jobs=jobs,
-                cache=False if no_cache else cache,
-                trust_pickle=trust_pickle,
-                **overrides,
-                listen=listen,
-            )
+    make_audit = audit_of(
+        path,
+        overrides,
+        jobs=jobs,
+        cache=False if no_cache else cache,
+        trust_pickle=trust_pickle,
+    )
 
     def work(audit: Audit, listen: SearchListener) -> Result:
         _check_prune(audit, no_prune=no_prune)

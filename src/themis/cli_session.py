@@ -9,7 +9,17 @@ from dataclasses import dataclass, replace
 
 from themis.audit import Audit
 from themis.cli_errors import say
-from themis.cli_run import Interruption, Reporting, close, hosting_subject, tell, tell_suite, write
+from themis.cli_run import (
+    Interruption,
+    Reporting,
+    close,
+    hosting_subject,
+    score_exit_code,
+    tell,
+    tell_suite,
+    write,
+)
+from themis.display import render_headlines, render_result
 from themis.errors import SubjectError
 from themis.events import Listener, Progress, SearchListener, SearchProgress
 from themis.progress_search import SearchProgressLine
@@ -74,6 +84,21 @@ class Session:
             write(json.dumps(result.to_dict(), indent=2) + "\n")
         elif result.searches or result.checks or result.scores:
             write(self.render(result))
+
+
+def measured(
+    make_audit: Callable[[Listener], Audit],
+    work: Callable[[Audit, SearchListener], Result],
+    reporting: Reporting,
+) -> int:
+    """Measure scores, tell what was learned, and give the exit code."""
+
+    def render(result: Result) -> str:
+        if reporting.quiet:
+            return render_headlines(result, file=sys.stdout)
+        return render_result(result, file=sys.stdout, everything=reporting.verbose)
+
+    return Session(make_audit, work, render, score_exit_code, reporting).run()
 
 
 def is_live(reporting: Reporting) -> bool:
