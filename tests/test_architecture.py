@@ -39,7 +39,7 @@ LAYERS: dict[str, str] = {
     """,
     "engine": """
         cache_lock cache_file cache cache_contents failures recall combining runner suite_files
-        suites readings stored_rows tables trials sampling known
+        suites readings variants stored_rows tables trials sampling known
     """,
     "results": """
         shown results saved_results result_schema acceptances replay_results saved_tests
@@ -49,8 +49,8 @@ LAYERS: dict[str, str] = {
         within people_runs generated apparent exact paper scores probe
     """,
     "search": """
-        flip_cells flips tried_inputs search causal_decider spot_estimates search_estimates
-        exact_search paper_search searcher search_facts search_noise
+        level_rates flip_cells flips tried_inputs search causal_decider spot_estimates
+        search_estimates exact_search paper_search searcher search_facts search_noise
     """,
     "file": """
         xml_elements settings_xml toml_lines file_format file_complaints config starter drafts

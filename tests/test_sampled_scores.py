@@ -18,7 +18,7 @@ from themis.runner import Budget, Runner
 from themis.sampling import Sampler
 from themis.settings import Settings
 from themis.subjects.loading import subject_from
-from themis.tables import Variants
+from themis.variants import Variants
 
 RACES = ["green", "purple", "blue"]
 

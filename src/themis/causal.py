@@ -20,7 +20,7 @@ from themis.results import CausalScore, Region
 from themis.sampling import Cost, Sampler, ended_early
 from themis.settings import Settings
 from themis.streams import PERMUTATION_LIMIT, ShuffledInputs
-from themis.tables import Rows, Variants, first_wave, own_columns
+from themis.variants import Rows, Variants, first_wave, own_columns
 from themis.witnesses import FlipPool
 
 WHOLE_WIDTH = 16  # sets up to this many assignments have their first rows run whole

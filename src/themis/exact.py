@@ -22,7 +22,7 @@ from themis.regions import MOST_UNKNOWN, SeenRows, known_regions, sampled_region
 from themis.results import CausalScore, Group, GroupScore, Region
 from themis.sampling import Cost, Sampler
 from themis.settings import Settings
-from themis.tables import Rows, Variants, own_columns
+from themis.variants import Rows, Variants, own_columns
 from themis.witnesses import FlipPool
 
 CHUNK = 2**18

@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from themis.flip_cells import UNTRIED, FlipCells, Places, waves
 from themis.inputs import Assignments
 from themis.lattice import members, subsets
+from themis.level_rates import LevelRates
 from themis.outcomes import FAILED, NOT_RUN, Cells
 from themis.readings import CONSTANT, FLIP, UNKNOWN
 from themis.sampling import Sampler
 from themis.streams import PROOFS, VARIANTS
-from themis.tables import Rows, Variants
+from themis.variants import Rows, Variants
 
 FIRST_TRIES = 4  # variants of the whole set tried at first
 LEARNING_ROWS = 2_048  # base inputs that are run before many tries, to know what to try
@@ -30,7 +31,6 @@ RANDOM_SHARE = 0.3  # of more tries, so that more is learned than what is expect
 SAMPLE_TRIES = 128  # variants tried where all are too many: a flip can be found, not excluded
 WIDEST = 6  # sets with more characteristics are only sampled
 
-LEARNED_LEVELS = 4_096  # of a characteristic with more, no level comes twice
 CELLS_AT_ONCE = 2**17  # inputs built at once: memory stays flat
 
 
@@ -50,10 +50,7 @@ class FlipBook:
         self._cells: dict[int, FlipCells] = {}
         self._counts: dict[int, int] = {}
         self._shuffles = 0
-        levels = {c: sampler.population.schema.characteristics[c].levels for c in columns}
-        known = {c: size for c, size in levels.items() if size <= LEARNED_LEVELS}
-        self._favourable = {c: np.ones(size) for c, size in known.items()}
-        self._total = {c: np.full(size, 2.0) for c, size in known.items()}
+        self._rates = LevelRates(sampler.population.schema, columns)
 
     def states(self, mask: int, start: int, stop: int) -> NDArray[np.int8]:
         """FLIP, CONSTANT or UNKNOWN for each of these base inputs under a set."""
@@ -230,18 +227,7 @@ class FlipBook:
             self.sampler.tables.suite.add_singles((), codes, answers)
         cells = self.sampler.reading.cells(answers)
         self.outputs = np.concatenate([self.outputs, cells])
-        good = self.sampler.reading.labels.is_favourable(cells)
-        schema = self.sampler.population.schema
-        for column in self.columns:
-            levels = schema.characteristics[column].level_of(codes[:, column])
-            self._learn(column, levels, good)
-
-    def _learn(self, column: int, levels: Any, good: NDArray[np.bool_]) -> None:
-        if column not in self._total:
-            return
-        size = len(self._total[column])
-        self._favourable[column] += np.bincount(levels, good, minlength=size)
-        self._total[column] += np.bincount(levels, minlength=size)
+        self._rates.learn(codes, self.sampler.reading.labels.is_favourable(cells))
 
     def _rows(self, mask: int, places: Places) -> Rows:
         assignments = self._assignments(mask)
@@ -365,17 +351,8 @@ class FlipBook:
 
     def _best_order(self, cell: FlipCells, side: int) -> Places:
         """Variants that flipped others first, then those least like the decision at hand."""
-        return np.lexsort((self._unlike(cell, side), -cell.hits[side]))
-
-    def _unlike(self, cell: FlipCells, side: int) -> NDArray[np.float64]:
-        """How little each variant is like the decision at hand: low numbers first."""
-        points = np.zeros(cell.variants.width)
-        for position, column in enumerate(cell.variants.assignments.columns):
-            if column not in self._total:
-                continue
-            rate = self._favourable[column] / self._total[column]
-            points += np.log(rate / (1 - rate))[cell.variants.levels[:, position]]
-        return points if side else -points
+        likeness = self._rates.likeness(cell.variants)
+        return np.lexsort((likeness if side else -likeness, -cell.hits[side]))
 
     def _try(
         self, cell: FlipCells, mask: int, places: Places, number: int, limit: int | None

@@ -20,7 +20,7 @@ from themis.readings import CONSTANT, FLIP, UNKNOWN, Reading, row_states
 from themis.results import CausalScore
 from themis.sampling import Cost, ended_early
 from themis.settings import Settings
-from themis.tables import Rows, Variants, first_wave, mark_impossible
+from themis.variants import Rows, Variants, first_wave, mark_impossible
 from themis.witnesses import FlipPool
 
 HARM_CELLS = 4_000  # executions in rows that are run whole, for the direction of harm

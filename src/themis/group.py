@@ -21,7 +21,7 @@ from themis.results import Group, GroupScore
 from themis.sampling import Cost, Sampler, ended_early
 from themis.settings import Settings
 from themis.streams import BaseInputs
-from themis.tables import OWN, Variants, mark_impossible
+from themis.variants import OWN, Variants, mark_impossible
 
 # rows first..last, one column for each active group
 Source = Callable[[int, int, NDArray[np.bool_]], Cells]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from themis.outcomes import FAILED, NOT_RUN, Cells
 from themis.schema import Schema
-from themis.tables import OWN, Rows, Variants
+from themis.variants import OWN, Rows, Variants
 
 KEPT = 2**23  # outputs kept at most
 KEY_LIMIT = 2**62  # larger keys do not fit into 64 bits

@@ -16,7 +16,7 @@ from themis.readings import FLIP
 from themis.results import CausalScore, Group, GroupScore
 from themis.sampling import CELLS, Cost, Sampler, ended_early
 from themis.settings import Settings
-from themis.tables import Rows, Variants, all_variants, mark_impossible, own_columns
+from themis.variants import Rows, Variants, all_variants, mark_impossible, own_columns
 from themis.witnesses import FlipPool
 
 PAPER_ASSIGNMENTS = 2**20  # all of them are tried, so they must fit in memory

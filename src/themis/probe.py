@@ -25,7 +25,7 @@ from themis.results import CausalScore, GroupScore, Noise, Placebo, Score
 from themis.sampling import Sampler
 from themis.schema import Schema
 from themis.settings import Settings
-from themis.tables import TRIED
+from themis.variants import TRIED
 
 PAIRS = 5  # run again for each causal score: noise alone repeats all with a chance below 0.001
 SHARE = 20  # one of so many executions is made again to look for noise

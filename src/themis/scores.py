@@ -23,7 +23,7 @@ from themis.results import GroupScore, Measure, Score
 from themis.row_codes import People
 from themis.sampling import Cost, Sampler
 from themis.settings import Settings
-from themis.tables import Variants, all_variants
+from themis.variants import Variants, all_variants
 
 EXACT_LIMIT = 2**24
 DEAR_WIDTH = 16  # where executions are dear: wide rows mostly flip long before they are run whole

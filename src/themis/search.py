@@ -19,7 +19,7 @@ from themis.lattice import Border, Lattice, members
 from themis.results import Measure, SearchResult, TestedSet
 from themis.sampling import Cost, Sampler
 from themis.settings import Settings
-from themis.tables import Variants
+from themis.variants import Variants
 
 SEARCH_ASSIGNMENTS = 50_000  # assignments of a set that are tried exhaustively in a search
 GROUP_FIRST_ROWS = 8

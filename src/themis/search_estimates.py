@@ -22,8 +22,8 @@ from themis.results import CausalScore
 from themis.sampling import Cost, Sampler
 from themis.settings import Settings
 from themis.spot_estimates import SpotRule, spot_estimate
-from themis.tables import Variants
 from themis.tried_inputs import TriedInputs
+from themis.variants import Variants
 from themis.witnesses import POOL, FlipPool
 
 SPOT_COST = 256  # sets whose proofs take fewer executions prove every input

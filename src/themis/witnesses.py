@@ -13,7 +13,7 @@ from themis.outcomes import Cells
 from themis.readings import FLIP, Reading
 from themis.results import Witness
 from themis.schema import Schema
-from themis.tables import Rows, Variants, own_columns
+from themis.variants import Rows, Variants, own_columns
 
 POOL = 512  # flips looked at; the chosen witnesses are the most different of them
 SHOWN = 10
