@@ -83,9 +83,9 @@ def rows_used(data: Mapping[str, Any]) -> str:
 def why_they_differ(data: Mapping[str, Any]) -> str:
     """Why the score of rows is another than that of all inputs, in one sentence."""
     return (
-        f"They differ because the rows count people as they occur in {visible(data['file'])}, "
-        "where characteristics go together, and all inputs count every valid combination, "
-        "whether anybody has it or not."
+        f"They may differ: the rows count people as they occur in {visible(data['file'])}, where "
+        "characteristics go together; all inputs count every valid combination, whether anybody "
+        "has it or not."
     )
 
 
