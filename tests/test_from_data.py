@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from themis.characteristics import Integers, Reals, Values
@@ -270,6 +270,7 @@ name = st.text(  # a tab or ; that is not in quotes may be taken for what separa
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(name, column, min_size=1, max_size=4), st.booleans())
+@example({"age": ["30", "40"] * 14 + ["30\x1f", "40"]}, False)  # blank to strip(), not to int()
 def test_whatever_the_rows_the_file_is_valid_and_lists_hold_their_values(
     tmp_path_factory: pytest.TempPathFactory, columns: dict[str, list[str]], protect: bool
 ) -> None:
@@ -281,12 +282,13 @@ def test_whatever_the_rows_the_file_is_valid_and_lists_hold_their_values(
     for each in schema:
         assert each.name in columns
         if isinstance(each, Integers):
-            present = {int(v) for v in columns[each.name] if v.strip().lstrip("+-").isdecimal()}
+            texts = [value.strip() for value in columns[each.name]]
+            present = {int(text) for text in texts if text.lstrip("+-").isdecimal()}
             assert all(each.encode(number) is not None for number in present)
         elif isinstance(each, Reals) and "rounded" not in text:
             for value in columns[each.name]:
                 if value.strip() and value.lower() not in ("na", "nan", "?"):
-                    assert each.encode(float(value)) is not None, value
+                    assert each.encode(float(value.strip())) is not None, value
         assert each.weights is None or math.isclose(sum(each.weights), 1)
         assert each.weights is None or min(each.weights) > 0
 

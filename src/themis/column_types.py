@@ -90,7 +90,8 @@ def _boolean_text(text: str) -> bool | None:
 
 
 def _integer_text(text: str) -> int | None:
-    return _limited(int(text)) if _INTEGER.fullmatch(text.strip()) and len(text) < 30 else None
+    text = text.strip()  # of more than int() takes for blank
+    return _limited(int(text)) if _INTEGER.fullmatch(text) and len(text) < 30 else None
 
 
 def _real_text(text: str) -> Decimal | None:
