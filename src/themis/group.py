@@ -75,7 +75,7 @@ def group_source(sampler: Sampler, variants: Variants) -> tuple[Source, list[dic
         _, cells = sampler.tables.fill(
             variants, first, last, reading=sampler.reading, active=wanted
         )
-        return cells[:, wanted]
+        return cells.T[wanted].T  # by column, as the table is
 
     return paired, [labels_of(variants, int(place)) for place in places]
 

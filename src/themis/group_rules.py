@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -79,8 +80,10 @@ class GroupState:
         assert low.shape == high.shape == (len(low), self.active.sum()), "a column per active group"
         for first in range(0, len(low), _ROWS_AT_ONCE):
             part = slice(first, first + _ROWS_AT_ONCE)
-            certain = low[part].astype(np.float32)
-            self._count(certain, certain if high is low else high[part].astype(np.float32))
+            sure = low[part]
+            maybe = sure if high is low else high[part]
+            certain, both = _counts(sure, maybe)
+            self._count(len(sure), certain, certain if maybe is sure else _sums(maybe), both)
 
     def look(self) -> None:
         """Renew the ends, choose the champions of the next rows, and drop settled groups."""
@@ -129,21 +132,21 @@ class GroupState:
     def _evidence(self) -> float:
         return 2.0 / (1.0 - self.rule.confidence)
 
-    def _count(self, low: NDArray[np.float32], high: NDArray[np.float32]) -> None:
-        certain, both = low.sum(axis=0), high.T @ low
-        possible = certain if high is low else high.sum(axis=0)
+    def _count(
+        self, rows: int, certain: NDArray[np.int64], possible: NDArray[np.int64], both: Floats
+    ) -> None:
         plus, minus = possible[:, None] - both, certain[None, :] - both
         running = np.ix_(self.active, self.active)
         self._plus[running] += plus
         self._minus[running] += minus
-        self.trials[self.active] += len(low)
-        self.favourable_low[self.active] += certain.astype(np.int64)
-        self.favourable_high[self.active] += possible.astype(np.int64)
+        self.trials[self.active] += rows
+        self.favourable_low[self.active] += certain
+        self.favourable_high[self.active] += possible
         if self.champions is not None:
             # The certain difference of (best, worst) is minus the possible one of (worst, best).
             best, worst = (int(self.active[:group].sum()) for group in self.champions)
             won, lost = float(minus[worst, best]), float(plus[worst, best])
-            self._bets += (won, len(low) - won - lost, lost)
+            self._bets += (won, rows - won - lost, lost)
 
     def _ends(self, plus: Floats, minus: Floats, rows: int) -> tuple[Floats, float]:
         """The upper end of each pair, and the lower end of the champions, solved for at once.
@@ -177,6 +180,21 @@ class GroupState:
         open_pairs = self._upper > settled
         self.active &= open_pairs.any(axis=0) | open_pairs.any(axis=1)
         self.active[list(self.champions or ())] = True
+
+
+def _counts(low: NDArray[Any], high: NDArray[Any]) -> tuple[NDArray[np.int64], Floats]:
+    """In how many rows each column of `low` holds, and how many it shares with each of `high`."""
+    certain = _sums(low)
+    if low.shape[1] == 2 and high is low and low.dtype == bool:  # as most runs end
+        shared = np.count_nonzero(low[:, 0] & low[:, 1])
+        return certain, np.array([[certain[0], shared], [shared, certain[1]]], dtype=float)
+    ones = low.astype(np.float32)
+    others = ones if high is low else high.astype(np.float32)
+    return certain, np.asarray(others.T @ ones, dtype=float)
+
+
+def _sums(flags: NDArray[Any]) -> NDArray[np.int64]:
+    return np.array([np.count_nonzero(column) for column in flags.T], dtype=np.int64)
 
 
 def _growing_looks() -> Iterator[int]:

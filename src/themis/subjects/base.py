@@ -58,12 +58,12 @@ def isolate_failures(call: Callable[[int, int], Any], count: int) -> Answers:
     `call(start, stop)` returns that part's outputs or raises. After a few culprits the parts that
     still fail count as failed as a whole: they are unknown, not guessed.
     """
-    outputs = np.empty(count, dtype=object)
-    failures: dict[int, Failure] = {}
     try:
         return Answers(_checked(call(0, count), count))
     except (Exception, SystemExit) as error:
         pending = [(0, count, f"{type(error).__name__}: {error}")]
+    outputs = np.empty(count, dtype=object)
+    failures: dict[int, Failure] = {}
     while pending:
         start, stop, message = pending.pop()
         if stop - start == 1 or len(failures) >= ISOLATED_FAILURES:
