@@ -156,7 +156,8 @@ class Tables:
         if not count or not len(places):
             return
         every = count == len(rows)
-        missing = (cells[:, places] if every else cells[np.ix_(opened.places, places)]) == NOT_RUN
+        wanted = cells.T[places]  # by column, as the table is
+        missing = ((wanted if every else wanted[:, opened.places]) == NOT_RUN).T
         runner = self.runner
         by_row = not (runner.subject.vectorised or runner.is_external)
         if count >= COLUMN_ROWS or (count <= runner.batch_size and by_row):
