@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import themis
-from tests.external import ran, stored, write_command, write_worker
+from tests.external import lasting, ran, stored, write_command, write_worker
 from themis.cache import Cache
 from themis.cache_contents import read_contents
 from themis.cli import app
@@ -280,6 +280,24 @@ def test_budget_ends_at_the_same_place_whatever_is_known(tmp_path: Path, write: 
             results.append((score.samples, score.score, score.low, score.high, score.stopped))
     assert results[0] == results[1]
     assert len(ran(tmp_path)) == stored(tmp_path) == 150
+
+
+def test_a_search_that_is_asked_again_executes_nothing(tmp_path: Path) -> None:
+    config = write_worker(tmp_path)
+    answers, executions = [], []
+    for _ in range(2):
+        with themis.Audit.from_file(config) as audit:
+            result = audit.search(0.25, among=["race", "sex", "income"])
+        executions.append(result.executions)
+        answers.append(lasting(result.to_dict()))
+    assert {frozenset(each) for each in result.found} == {
+        frozenset({"race"}),
+        frozenset({"income"}),
+    }
+    assert answers[0] == answers[1]
+    assert executions[0] > 500
+    assert executions[1] == 0
+    assert len(ran(tmp_path)) == stored(tmp_path)
 
 
 def test_result_does_not_depend_on_jobs_or_cache(tmp_path: Path) -> None:

@@ -92,3 +92,20 @@ def test_scores_of_found_sets_agree_with_those_measured_by_themselves(
     assert fewer.witnesses
     monkeypatch.setattr(search_estimates, "SPOT_COST", 10**9)
     assert 1.5 * fewer.executions < found().executions
+
+
+@pytest.mark.parametrize(("confidence", "error"), [(0.5, 0.9), (0.5, 0.45), (0.9, 0.3)])
+def test_coarse_requests_are_answered_from_a_few_inputs(confidence: float, error: float) -> None:
+    audit = themis.Audit(themis.batch(sums), WIDE, seed=1, confidence=confidence, error=error)
+    (score,) = audit.search(0.75, among=["a", "b"]).minimal_sets
+    assert score.low <= 0.9 <= score.high
+    assert 1 <= score.samples <= 40
+
+
+def test_a_budget_that_ends_in_between_leaves_a_wider_interval_that_holds() -> None:
+    audit = themis.Audit(themis.batch(sums), WIDE, seed=1, max_executions=5_000)
+    (score,) = audit.search(0.75, among=["a", "b"]).minimal_sets
+    assert score.stopped == "budget"
+    assert score.executions < 5_000
+    assert score.low <= 0.9 <= score.high
+    assert score.high - score.low > 0.1

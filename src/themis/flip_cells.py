@@ -28,6 +28,29 @@ _GROWING = (  # what a cell knows of each base input, and what it begins with
 )
 
 
+class KeySet:
+    """A growing set of whole numbers: sorted, but for those that came last."""
+
+    def __init__(self) -> None:
+        self._sorted: Places = np.empty(0, np.int64)
+        self._last: Places = self._sorted
+
+    def add(self, keys: Places) -> None:
+        """Put these into the set."""
+        self._last = np.concatenate([self._last, keys])
+        if len(self._last) > max(LAST_KEYS, len(self._sorted) // 8):
+            self._sorted = np.sort(np.concatenate([self._sorted, self._last]), kind="stable")
+            self._last = self._last[:0]
+
+    def holds(self, keys: Places) -> NDArray[np.bool_]:
+        """Which of these are in the set."""
+        found = np.isin(keys, self._last) if len(self._last) else np.zeros(len(keys), dtype=bool)
+        if len(self._sorted):
+            at = np.minimum(np.searchsorted(self._sorted, keys), len(self._sorted) - 1)
+            found |= self._sorted[at] == keys
+        return found
+
+
 @dataclass
 class FlipCells:
     """What is known of the variants of base inputs that change exactly one set.
@@ -46,9 +69,8 @@ class FlipCells:
     flip_place: NDArray[np.int32] = field(init=False)
     flip_output: NDArray[Any] = field(init=False)
     orders: list[Places] = field(default_factory=list)  # an input keeps the order it began with
-    apart: KeySet = field(default_factory=lambda: KeySet())
+    apart: KeySet = field(default_factory=KeySet)
     hits: NDArray[np.int64] = field(init=False)  # per decision and variant: inputs that it flipped
-
     _ranks: dict[int, Places] = field(default_factory=dict)  # where each variant stands in an order
 
     def __post_init__(self) -> None:
@@ -96,29 +118,6 @@ class FlipCells:
 
     def _keys(self, places: Places, variants: Places) -> Places:
         return places * self.variants.width + variants
-
-
-class KeySet:
-    """A growing set of whole numbers: sorted, but for those that came last."""
-
-    def __init__(self) -> None:
-        self._sorted: Places = np.empty(0, np.int64)
-        self._last: Places = self._sorted
-
-    def add(self, keys: Places) -> None:
-        """Put these into the set."""
-        self._last = np.concatenate([self._last, keys])
-        if len(self._last) > max(LAST_KEYS, len(self._sorted) // 8):
-            self._sorted = np.sort(np.concatenate([self._sorted, self._last]), kind="stable")
-            self._last = self._last[:0]
-
-    def holds(self, keys: Places) -> NDArray[np.bool_]:
-        """Which of these are in the set."""
-        found = np.isin(keys, self._last) if len(self._last) else np.zeros(len(keys), dtype=bool)
-        if len(self._sorted):
-            at = np.minimum(np.searchsorted(self._sorted, keys), len(self._sorted) - 1)
-            found |= self._sorted[at] == keys
-        return found
 
 
 def waves(end: int, most: int | None = None) -> Iterator[tuple[int, int]]:

@@ -7,6 +7,7 @@ takes far fewer where more inputs are tried, and a random part of the open ones 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
@@ -48,7 +49,7 @@ class SpotRule:
         alpha = 1.0 - self.confidence
         most = ProportionRule(self.confidence, self.error).max_samples
         parts = ((0.25, 0.1), (1.0, 0.2), (4.0, 0.7))
-        return [Stage(int(size * most), share * alpha, self.error) for size, share in parts]
+        return [Stage(ceil(size * most), share * alpha, self.error) for size, share in parts]
 
 
 def spot_estimate(inputs: TriedInputs, rule: SpotRule) -> Interval:
@@ -111,7 +112,9 @@ def _cost(inputs: TriedInputs, stage: Stage) -> float:
     proofs = _sample(stage, counts).needed()
     if proofs is None:
         return np.inf
-    each = inputs.book.proof_costs(inputs.mask, inputs.open_places)
-    tries = 1 + FIRST_TRIES * counts.untried / counts.total
-    proving = (1 + TRIES_SHARE) * proofs * float(each.mean()) if proofs else 0.0
-    return (stage.rows - len(inputs.states)) * tries + proving
+    cost = (stage.rows - len(inputs.states)) * (1 + FIRST_TRIES * counts.untried / counts.total)
+    opened = inputs.open_places
+    if proofs and len(opened):
+        each = float(inputs.book.proof_costs(inputs.mask, opened).mean())
+        cost += (1 + TRIES_SHARE) * proofs * each
+    return cost
