@@ -611,6 +611,20 @@ def test_report_runs_nothing(project: Project) -> None:
     assert done.stdout.count("wrote new/folder/result.") == 4
 
 
+def test_one_format_goes_to_a_folder_or_to_the_file_that_is_named(project: Project) -> None:
+    project()
+    run("score", "-o", "result.json")
+    Path("folder.html").mkdir()
+    for output, written in (
+        ("page.html", "page.html"),
+        ("deep/page.html", "deep/page.html"),
+        ("pages", "pages/result.html"),
+        ("folder.html", "folder.html/result.html"),
+    ):
+        assert run("report", "result.json", "-o", output).stdout == f"wrote {written}\n"
+        assert Path(written).read_text().startswith("<!doctype html>")
+
+
 def test_one_text_can_go_to_stdout(project: Project) -> None:
     project()
     run("score", "-o", "result.json")

@@ -32,7 +32,12 @@ def report(
     ] = ["html"],  # noqa: B006 - Typer copies it
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="DIR", help="Where to write; - for stdout."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="Where to write: a folder, or for one format a file; - for stdout.",
+        ),
     ] = Path(),
 ) -> int:
     """Render a saved result in other formats; nothing is run."""
@@ -52,7 +57,8 @@ def report(
             assert isinstance(rendered, str)
             write(rendered)
         else:
-            path = output / f"{result.stem}{each.suffix}"
+            is_file = len(files) == 1 and output.name.endswith(each.suffix) and not output.is_dir()
+            path = output if is_file else output / f"{result.stem}{each.suffix}"
             _save(path, rendered)
             write(f"wrote {path}\n")
     return 0
