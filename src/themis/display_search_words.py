@@ -85,7 +85,8 @@ def guarantee(search: SearchResult) -> str:
     if search.stopped != "done":
         return (
             f"{sure} every set listed is above {above}. Nothing is known about "
-            f"the {count(search.sets_open, 'open set')}: any of them may be above as well."
+            f"the {count(search.sets_open, 'open set')}: "
+            f"{'it' if search.sets_open == 1 else 'any of them'} may be above as well."
         )
     but = ", except those undecided" if search.undecided else ""
     return (

@@ -91,8 +91,10 @@ def _shape(kind: str, x: float, y: float) -> Html:
     """A shape of its own for each kind, so that colour is not needed."""
     if kind == "found":
         return empty("rect", x=f"{x - 9:g}", y=f"{y - 9:g}", width=18, height=18, rx=3)
-    if kind == "undecided":
-        points = f"{x:g},{y - 11:g} {x + 11:g},{y + 8:g} {x - 11:g},{y + 8:g}"
+    if kind in ("undecided", "open"):
+        size = 11 if kind == "undecided" else 6
+        base = y + size * 0.7
+        points = f"{x:g},{y - size:g} {x + size:g},{base:g} {x - size:g},{base:g}"
         return empty("polygon", points=points)
     return empty("circle", cx=f"{x:g}", cy=f"{y:g}", r=8 if kind == "below" else 4)
 

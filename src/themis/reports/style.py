@@ -149,8 +149,8 @@ svg text{fill:var(--soft);font-size:11px}
 .node .reach{fill:transparent}
 .node.found>rect{fill:var(--grave)}
 .node.below>circle:not(.reach){fill:var(--paper);stroke:var(--calm);stroke-width:2.5}
-.node.pruned>circle:not(.reach),.node.open>circle:not(.reach){fill:var(--soft)}
-.node.open>circle:not(.reach){fill:var(--paper);stroke:var(--soft);stroke-width:1.5}
+.node.pruned>circle:not(.reach){fill:var(--soft)}
+.node.open>polygon{fill:var(--paper);stroke:var(--open);stroke-width:1.5}
 .node.undecided>polygon{fill:var(--paper);stroke:var(--open);stroke-width:2.5}
 .node text{fill:var(--ink);font-size:11.5px;paint-order:stroke;stroke:var(--paper);
  stroke-width:5px;stroke-linejoin:round}
