@@ -25,7 +25,7 @@ LAYERS: dict[str, str] = {
     # name: modules in order, without the leading "themis."
     "foundation": "_version errors events settings row_files steps toml_text",
     "schema": "ranges characteristics _expressions _columns constraints schema",
-    "population": "inputs blocks populations reference streams rows row_values",
+    "population": "inputs uniform blocks populations reference streams rows row_values",
     "statistics": "intervals noise_bounds estimation group_rules spot_proofs decisions lattice",
     "subjects": """
         outputs outcomes answer_labels worker subjects subjects.base subjects.functions

@@ -551,7 +551,7 @@ def test_comment_is_never_longer_than_github_takes() -> None:
     many = replace(
         result,
         scores=tuple(replace(causal, against=(name,), witnesses=(witness,) * 9) for name in names)
-        + tuple(replace(group, against=(name,)) for name in names),
+        + tuple(replace(group, against=(name,), low=0.0) for name in names),
         notes=tuple(f"note {number} {'w' * 100}" for number in range(90)),
     )
     text = render_markdown(many)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 import themis
 from tests.worlds import Case, cases
@@ -15,6 +16,7 @@ from themis import populations
 from themis.blocks import RejectionBlock, TableBlock
 from themis.populations import Population
 from themis.streams import BaseInputs, ShuffledInputs
+from themis.uniform import uniform_numbers
 
 
 def frequencies(case: Case, rows: np.ndarray) -> dict[tuple[object, ...], float]:
@@ -151,3 +153,36 @@ def test_the_population_of_a_group_holds_only_its_members() -> None:
     assert schema.valid(rows).all()
     assert population.restricted({1: (0, 3), 2: (1, 2)}) is None
     assert isinstance(next(b for b in young.blocks if len(b.columns) == 2), TableBlock)
+
+
+class Counted(np.random.PCG64):
+    """A generator whose words hold every pattern of 16 bits once, in order, again and again."""
+
+    served = 0
+
+    def random_raw(self, size: int | None = None, lock: bool = True) -> NDArray[np.uint64]:
+        assert size is not None
+        patterns = np.arange(self.served, self.served + 4 * size) % 2**16
+        self.served += 4 * size
+        return patterns.astype("<u2").view("<u8")
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 10, 100, 256, 1_000, 4_095, 4_096])
+def test_whole_numbers_are_equally_likely_to_the_last_bit(size: int) -> None:
+    generator = Counted()
+    numbers = uniform_numbers(np.random.Generator(generator), size, 2**16)
+    share, left = divmod(2**16, size)
+    counts = np.bincount(numbers, minlength=size)
+    assert len(counts) == size
+    assert (counts >= share).all(), "of all patterns each number has its share, and no more"
+    assert counts.sum() - size * share == left  # drawn again
+    assert generator.served >= 2**16 + left
+
+
+@pytest.mark.parametrize("size", [5_000, 2**20 + 1, 2**28, 2**28 + 1, 2**40])
+def test_large_numbers_cover_their_range(size: int) -> None:
+    numbers = uniform_numbers(np.random.default_rng(0), size, 20_000).astype(float)
+    shares = np.histogram(numbers, bins=10, range=(0, size))[0] / 20_000
+    assert abs(shares - 0.1).max() < 0.01
+    assert numbers.max() < size
+    assert (numbers % 2).mean() == pytest.approx(0.5, abs=0.02)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from themis.errors import Mistake, SchemaError
 from themis.schema import Schema
+from themis.uniform import uniform_numbers
 
 REJECTION_TRIALS = 2_000_000  # proposals without a valid input before we give up
 
@@ -76,7 +77,7 @@ class ColumnBlock:
 
     def draw(self, rng: np.random.Generator, count: int) -> NDArray[Any]:
         if self.weights is None:
-            drawn = rng.integers(0, self.size, size=count, dtype=_quickest_dtype(self.size))
+            drawn = uniform_numbers(rng, self.size, count)
             return (drawn + self.start if self.start else drawn)[:, None]
         places = np.searchsorted(self._cumulative, rng.random(count), side="right")
         return self._occurring[places][:, None]
@@ -122,7 +123,7 @@ class TableBlock:
 
     def draw(self, rng: np.random.Generator, count: int) -> NDArray[Any]:
         if self.weights is None:
-            return self.rows[rng.integers(0, len(self.rows), size=count)]
+            return self.combinations(uniform_numbers(rng, len(self.rows), count))
         return self.rows[np.searchsorted(self._cumulative, rng.random(count), side="right")]
 
     def combinations(self, indices: NDArray[np.int64]) -> NDArray[Any]:
@@ -209,10 +210,3 @@ def nothing_found(block: RejectionBlock, tried: int) -> Mistake:
         f"none of {tried:,} random inputs meets {names}: they leave nothing, or almost nothing",
         "relax them, or narrow the ranges of the characteristics that they read",
     )
-
-
-def _quickest_dtype(size: int) -> type[np.unsignedinteger[Any]] | type[np.int64]:
-    """The integer type that is quickest to draw from: few random bits, few of them rejected."""
-    if size <= 2**12:
-        return np.uint16
-    return np.uint32 if size <= 2**30 else np.int64
