@@ -409,7 +409,7 @@ def test_group_rule_covers_and_costs_what_is_documented(
 def test_a_group_rule_with_too_little_evidence_would_be_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(GroupState, "_evidence", 2.5)
+    monkeypatch.setattr(GroupRule, "evidence", 2.5)
     rates = np.array([0.3, 0.6])
     assert group_coverage(GroupRule(0.95, 0.05), own_chance(rates), rates, 100)[0] < 0.9
 

@@ -42,8 +42,21 @@ class GroupRule:
         check_request(self.confidence, self.error)
 
     def looks(self) -> Iterator[int]:
-        """Numbers of contexts at which to call `look`: 30, then 1.15 times the last one."""
-        return _growing_looks()
+        """Numbers of contexts at which to call `look`: 30, then 1.15 times the last one.
+
+        As long as even groups that never differ could not be settled, half as many again: such
+        looks can only drop groups.
+        """
+        soonest = math.log(self.evidence) / (2.0 * self.error)
+        n = _FIRST_CONTEXTS
+        while True:
+            yield n
+            n = -(-3 * n // 2) if 1.5 * n <= soonest else -(-23 * n // 20)
+
+    @property
+    def evidence(self) -> float:
+        """What either end takes: half of α is for each."""
+        return 2.0 / (1.0 - self.confidence)
 
     def start(self, groups: int) -> GroupState:
         """The state of a run that has seen nothing yet."""
@@ -128,10 +141,6 @@ class GroupState:
         ends = mixture_ends(self.favourable_low, self.favourable_high, self.trials, alpha, None)
         return _rates(self.favourable_low, self.trials, *ends)
 
-    @property
-    def _evidence(self) -> float:
-        return 2.0 / (1.0 - self.rule.confidence)
-
     def _count(
         self, rows: int, certain: NDArray[np.int64], possible: NDArray[np.int64], both: Floats
     ) -> None:
@@ -161,7 +170,7 @@ class GroupState:
         minus = np.append(distinct % (rows + 1), won)
         zero = rows - plus - minus
         zero[-1] = even
-        ends = difference_upper(plus, zero, minus, self._evidence, fractions=self._fractions)
+        ends = difference_upper(plus, zero, minus, self.rule.evidence, fractions=self._fractions)
         return np.asarray(ends[:-1][places].reshape(keys.shape)), -float(ends[-1])
 
     def _choose_champions(self) -> None:
@@ -195,13 +204,6 @@ def _counts(low: NDArray[Any], high: NDArray[Any]) -> tuple[NDArray[np.int64], F
 
 def _sums(flags: NDArray[Any]) -> NDArray[np.int64]:
     return np.array([np.count_nonzero(column) for column in flags.T], dtype=np.int64)
-
-
-def _growing_looks() -> Iterator[int]:
-    n = _FIRST_CONTEXTS
-    while True:
-        yield n
-        n = -(-23 * n // 20)
 
 
 def _widest(top: Floats, bottom: Floats) -> float:

@@ -131,14 +131,12 @@ def difference_upper(
     comes from pairs that change, as long as each pair is chosen before its values are seen: then
     it is a lower end for the largest of the pairs' means.
     """
-    shape = np.broadcast_shapes(np.shape(plus), np.shape(zero), np.shape(minus))
-    counts = [np.broadcast_to(np.asarray(part, float), shape) for part in (plus, zero, minus)]
-    up, level, down = (part.reshape(1, -1) for part in counts)
-    bounded = (level + down > 0)[0]  # nothing but +1: the end is 1
+    up, level, down = _as_floats(plus, zero, minus)
+    bounded = level + down > 0  # nothing but +1: the end is 1
     ends = np.ones(bounded.shape)
-    parts = up[:, bounded], level[:, bounded], down[:, bounded]
-    ends[bounded] = _solve_bet(*parts, evidence, np.asarray(fractions)[:, None])
-    return ends.reshape(shape)
+    up, level, down = (part[bounded][None, :] for part in (up, level, down))
+    ends[bounded] = _solve_bet(up, level, down, evidence, np.asarray(fractions)[:, None])
+    return ends
 
 
 def binomial_inclusion(
@@ -203,8 +201,10 @@ def hypergeometric_lower_tail(
 
 
 def _as_floats(*values: ArrayLike) -> tuple[Floats, ...]:
-    arrays = np.broadcast_arrays(*(np.asarray(value, dtype=np.float64) for value in values))
-    return tuple(arrays)
+    arrays = [np.asarray(value, dtype=np.float64) for value in values]
+    if all(array.shape == arrays[0].shape for array in arrays):
+        return tuple(arrays)
+    return tuple(np.broadcast_arrays(*arrays))
 
 
 def _log_mixture(x: Floats, n: Floats) -> Floats:
@@ -238,17 +238,19 @@ def _solve_bet(
 ) -> Floats:
     """Newton's method in t = −ln(1−μ) for ln E = ln evidence; counts of shape (1, pairs)."""
     target = np.log(evidence) + np.log(len(fraction))
-    lost = xlogy(up, 1.0 - fraction)  # c = 1 loses everything with the first +1
+    kept = 1.0 - fraction
+    lost = xlogy(up, kept)  # c = 1 loses everything with the first +1
     t = _first_guess(up, level, down, np.log(evidence))
     for _ in range(_NEWTON_STEPS):
         bet = fraction * np.exp(t)
-        once, twice = 1.0 - fraction + bet, 1.0 - fraction + 2.0 * bet
+        once = kept + bet
+        twice = once + bet
         wealth = lost + level * np.log(once) + down * np.log(twice)
         top = wealth.max(axis=0)
         share = np.exp(wealth - top)
         total = share.sum(axis=0)
-        slope = (share * (level * bet / once + down * 2.0 * bet / twice)).sum(axis=0) / total
-        step = (top + np.log(total) - target) / slope
+        slope = (share * bet * (level / once + 2.0 * down / twice)).sum(axis=0)
+        step = (top + np.log(total) - target) * total / slope
         t = t - step
         if np.abs(step).max(initial=0.0) < 1e-7:  # the next would be below 1e-13
             break
