@@ -35,7 +35,8 @@ class Model:
         self.as_frame = names is not None or not all(
             each.numeric or each.boolean for each in schema
         )
-        self.dtype = np.float32 if _compares_in_single_precision(model) else np.float64
+        self.of_trees = _is_of_trees(model)
+        self.dtype = np.float32 if self.of_trees else np.float64
         self._check_count()
         if self.as_frame:
             _require_pandas()
@@ -85,6 +86,19 @@ class Model:
     def load(self, codes: NDArray[Any]) -> Batch:
         return _FrameBatch(self, codes) if self.as_frame else _ArrayBatch(self, codes)
 
+    def predict(self, array: NDArray[Any]) -> Any:
+        """The model's answers to an array of inputs.
+
+        A schema has finite numbers only, so trees need not look for others. Other models may
+        make some on the way to their decision, and must go on to complain.
+        """
+        if not self.of_trees:
+            return self.model.predict(array)
+        from sklearn import config_context
+
+        with config_context(assume_finite=True):
+            return self.model.predict(array)
+
     def fingerprint(self) -> str:
         try:
             return hashlib.sha256(pickle.dumps(self.model)).hexdigest()[:16]
@@ -115,7 +129,7 @@ class _ArrayBatch:
         self._array[:, place] = characteristic.decode(np.atleast_1d(codes))
 
     def run(self) -> Answers:
-        predict = self._subject.model.predict
+        predict = self._subject.predict
         return isolate_failures(
             lambda start, stop: predict(self._array[start:stop]), len(self._array)
         )
@@ -158,11 +172,14 @@ def _is_its_own_code(each: Characteristic) -> bool:
     return isinstance(each, Integers) and each.min == 0 and each.step == 1
 
 
-def _compares_in_single_precision(model: Any) -> bool:
-    """Whether the model is made of scikit-learn's trees, which round all inputs first.
+def _is_of_trees(model: Any) -> bool:
+    """Whether the model is made of nothing but scikit-learn's trees.
 
-    They get inputs as they would make them: the same decisions, at half the memory.
+    They round all inputs to single precision first, so they get them in it: the same decisions, at
+    half the memory.
     """
+    if not type(model).__module__.startswith("sklearn."):
+        return False
     if hasattr(model, "final_estimator_"):  # a stack may hand its inputs on
         return False
     parts = np.ravel(getattr(model, "estimators_", [model]))
