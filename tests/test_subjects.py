@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import themis
-from themis.outcomes import CRASH, INVALID, LABEL_LIMIT, Labels
+from themis.outcomes import CRASH, FAILED, INVALID, LABEL_LIMIT, Labels, is_decision
 from themis.populations import Population
 from themis.runner import Runner
 from themis.streams import BaseInputs
@@ -77,6 +79,31 @@ def test_a_row_function_gets_plain_python_values() -> None:
     assert types == {"race": str, "age": int, "rate": float, "employed": bool, "id": int}
     assert all(len(row) == 5 for row in seen)
     assert {row["rate"] for row in seen} <= {i / 10 for i in range(11)}
+
+
+def test_inputs_of_one_batch_are_never_those_of_another() -> None:
+    kept: list[dict[str, Any]] = []
+
+    def keep(row: dict[str, Any]) -> bool:
+        kept.append(row)
+        return True
+
+    subject = subject_from(keep, SCHEMA)
+    codes = BaseInputs(Population.of(SCHEMA), 1).rows(0, 60)
+    people = [SCHEMA.decode_row(row) for row in codes]
+    first, second = subject.load(codes[:20]), subject.load(codes[20:40])
+    first.overwrite(0, 1)
+    part = first.take(np.array([3, 5]))
+    part.overwrite(0, codes[[3, 5], 0])
+    for batch in (first, second, part):
+        batch.run()
+    del first, second, part, batch  # from here on their dictionaries are filled again
+    third, fourth = subject.load(codes[40:47]), subject.load(codes[47:])
+    third.run()
+    fourth.run()
+    changed = [{**person, "race": SCHEMA.characteristics[0].value(1)} for person in people[:20]]
+    expected = [*changed, *people[20:40], people[3], people[5], *people[40:]]
+    assert kept == expected
 
 
 def test_a_table_offers_columns_frames_and_arrays() -> None:
@@ -177,6 +204,23 @@ def test_labels_are_the_same_for_every_way_to_return_them(outputs: Any) -> None:
     assert labels.number(np.array([1000, 0])).tolist() == [2, 0]
     assert labels.number(np.array(["1", "no"])).tolist() == [3, 4]
     assert labels.favourable.tolist() == [False, True, False, True, False]
+
+
+OUTPUTS = [True, False, 0, 1, 2, 255, 256, -1, 1.0, 0.5, "1", "", None, np.int64(2), [1]]
+
+
+@given(st.lists(st.lists(st.sampled_from(OUTPUTS), max_size=6), max_size=4))
+def test_outputs_are_numbered_as_they_appear(batches: list[list[Any]]) -> None:
+    labels, seen = Labels(), []
+    for outputs in batches:
+        expected = []
+        for output in outputs:
+            plain = output.item() if isinstance(output, np.generic) else output
+            if is_decision(plain) and plain not in seen:
+                seen.append(plain)
+            expected.append(seen.index(plain) if is_decision(plain) else FAILED)
+        assert labels.number(outputs).tolist() == expected
+    assert [repr(each) for each in labels.labels] == [repr(each) for each in seen]
 
 
 def test_measurements_are_not_taken_for_decisions() -> None:
@@ -294,3 +338,38 @@ def test_trees_get_the_inputs_that_they_would_make_themselves() -> None:
     logistic = linear.LogisticRegression(max_iter=5).fit(rows / 10**8, target)
     assert subject_from(logistic, schema).load(codes)._array.dtype == np.float64
     assert (subject_from(logistic, schema).load(codes)._array == rows).all()
+
+
+def test_models_that_make_numbers_of_their_own_go_on_to_complain() -> None:
+    linear = pytest.importorskip("sklearn.linear_model")
+    trees = pytest.importorskip("sklearn.tree")
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer
+
+    def logarithm(rows: Any) -> Any:
+        with np.errstate(divide="ignore"):
+            return np.log(rows)
+
+    schema = themis.Schema(a=range(3), b=range(4))
+    rows = np.array([[1, 1], [2, 3], [1, 3], [2, 1]])
+    for last in (linear.LogisticRegression(), trees.DecisionTreeClassifier()):
+        model = make_pipeline(FunctionTransformer(logarithm), last).fit(rows, [0, 1, 0, 1])
+        answers = subject_from(model, schema).load(np.array([[1, 1], [0, 3]])).run()
+        assert list(answers.failures) == [1], last  # the logarithm of 0
+
+
+def test_trees_of_somebody_elses_make_get_what_everybody_gets() -> None:
+    trees = pytest.importorskip("sklearn.tree")
+
+    class Own:
+        def fit(self, rows: Any, target: Any) -> Own:
+            self.estimators_ = [trees.DecisionTreeClassifier().fit(rows, target)]
+            return self
+
+        def predict(self, rows: Any) -> Any:
+            assert rows.dtype == np.float64
+            return self.estimators_[0].predict(rows) & (rows[:, 0] < 0.1 + 0.2)
+
+    schema = themis.Schema(a=themis.Reals(0, 1, step=0.1), b=range(4))
+    model = Own().fit(np.array([[0.0, 1], [1.0, 3]]), np.array([True, False]))
+    assert themis.Audit(model, schema).causal("b").method == "exact"

@@ -135,10 +135,22 @@ class Labels:
 
     def _number_objects(self, outputs: list[Any]) -> Cells:
         try:
+            return self._number_bytes(outputs, np.frombuffer(bytes(outputs), dtype=np.uint8))
+        except (TypeError, ValueError):  # not only truth values and small whole numbers
+            pass
+        try:
             return np.fromiter(map(self._numbers.__getitem__, outputs), np.int8, len(outputs))
         except TypeError:  # something unhashable among them: a list or a dictionary
             keys = [output if _is_hashable(output) else None for output in outputs]
             return np.fromiter(map(self._numbers.__getitem__, keys), np.int8, len(keys))
+
+    def _number_bytes(self, outputs: list[Any], values: NDArray[np.uint8]) -> Cells:
+        """The numbers of outputs that all fit into a byte: a tenth of the time."""
+        table = np.full(256, FAILED, dtype=np.int8)
+        for place in sorted(map(outputs.index, np.flatnonzero(np.bincount(values)).tolist())):
+            table[values[place]] = self._numbers[outputs[place]]
+        cells: Cells = table[values]
+        return cells
 
 
 class _Numbers(dict[Any, int]):

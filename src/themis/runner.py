@@ -27,7 +27,7 @@ InputAt = Callable[[Any], NDArray[Any]]
 
 MEMORY_LIMIT = 2**24  # bytes: a domain whose answers fit into so many is remembered whole
 BATCH = 65_536  # inputs run together at most
-ROW_BATCH = 4_096  # of a row function: their dictionaries then stay in the processor's cache
+ROW_BATCH = 16_384  # of a row function: each is a dictionary
 FIRST_BATCH = 16  # the same for a subject whose speed is not known yet
 BATCH_SECONDS = 0.5  # a batch takes about this long
 EARLY_FAILURES = 10  # this many failures above the limit end a run early
