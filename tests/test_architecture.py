@@ -57,7 +57,7 @@ LAYERS: dict[str, str] = {
         column_types from_data from_json_schema
     """,
     "audit": """
-        checks knowledge result_contrasts differences baselines remarks views row_audit replay
+        checks knowledge result_contrasts differences baselines remarks views row_audit work replay
         audit checker demo
     """,
     "display": """

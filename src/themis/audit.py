@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
@@ -17,25 +14,23 @@ from themis.cache_file import default_path
 from themis.characteristics import Value
 from themis.errors import Mistake, RequestError, SubjectError
 from themis.events import Listener, SearchListener, ignore
-from themis.failures import TooManyFailuresError
 from themis.inputs import set_name
 from themis.outcomes import DEFAULT_FAVOURABLE, Labels
 from themis.outputs import Output, Statistic, as_outputs
 from themis.populations import Population
 from themis.probe import NoiseProbe
 from themis.recall import Recall
-from themis.remarks import slow_start, timing_of, with_commands
+from themis.remarks import with_commands
 from themis.replay import replay_tests
 from themis.replay_results import Replay
 from themis.results import CausalScore, GroupScore, Measure, Noise, Result, Score, SearchResult
-from themis.row_audit import CounterfactualChoice, RowRequest, fit_notes, row_scores, sets_of
+from themis.row_audit import CounterfactualChoice, RowRequest, row_scores, sets_of
 from themis.row_codes import People, Unknown, people_of
 from themis.rows import read_rows, rows_of
-from themis.runner import FIXED_BATCHES, Budget, Runner
+from themis.runner import FIXED_BATCHES, Runner
 from themis.sampling import Sampler
 from themis.saved_tests import read_tests
 from themis.schema import Schema
-from themis.search import SEARCH_ASSIGNMENTS
 from themis.search_noise import weigh_search
 from themis.searcher import SearchPlan
 from themis.settings import Settings, Stopping, check_repeats
@@ -43,6 +38,7 @@ from themis.subjects.base import Subject
 from themis.subjects.loading import loaded_output, subject_from, subject_from_options
 from themis.suites import Suite
 from themis.views import View, Views
+from themis.work import Work, start_budget
 
 CachePlace = str | Path | Literal[False] | None
 
@@ -297,14 +293,10 @@ class Audit:
         """
         columns = [self.schema.columns_of(each) for each in sets]
 
-        def measure_all(scores: list[Score], _: list[SearchResult]) -> None:
+        def measure_all(work: Work) -> None:
             for each in columns:
                 for measure, view in self._views.measured(measures, output):
-                    score = view.scorer.measure(each, measure, self.settings)
-                    scores.append(with_commands(score, self.runner.subject))
-                    if score.stopped == "interrupted":
-                        raise KeyboardInterrupt
-                    self.probe.confirm(score, self.settings)
+                    work.add(view.scorer.measure(each, measure, self.settings))
 
         return self._run(command, measure_all)
 
@@ -328,7 +320,7 @@ class Audit:
         """
         own = self.settings.changed(**settings)
         columns = self._among(among)
-        self.runner.start(self._budget(own))
+        start_budget(self.runner, own)
         (result,) = self._views.searched(output, [measure]).searcher.search(
             [measure], threshold, columns, max_size, own, prune=prune, listen=listen
         )
@@ -358,19 +350,19 @@ class Audit:
         """Searches for several measures within one budget, as one result that can be saved."""
         columns = self._among(among)
 
-        def find_all(scores: list[Score], searches: list[SearchResult]) -> None:
-            searches += self._views.searched(output, measures).searcher.search(
-                measures, threshold, columns, max_size, self.settings, prune=prune, listen=listen
+        def find_all(work: Work) -> None:
+            searcher = self._views.searched(output, measures).searcher
+            work.add_searches(
+                searcher.search(
+                    measures,
+                    threshold,
+                    columns,
+                    max_size,
+                    self.settings,
+                    prune=prune,
+                    listen=listen,
+                )
             )
-            scores += (
-                with_commands(s, self.runner.subject)
-                for each in searches
-                for s in each.minimal_sets
-            )
-            if any(each.stopped == "interrupted" for each in searches):
-                raise KeyboardInterrupt
-            for score in scores:
-                self.probe.confirm(score, self.settings)
 
         return self._run("search", find_all)
 
@@ -415,13 +407,10 @@ class Audit:
         return self._people
 
     def _apparent(self, people: People, request: RowRequest) -> Result:
-        def measure_all(scores: list[Score], _: list[SearchResult]) -> None:
-            wanted = row_scores(request, people, self.sampler, self._whole_views, self.settings)
-            for score, _sampler in wanted:
-                scores.append(with_commands(score, self.runner.subject))
-                if score.stopped == "interrupted":
-                    raise KeyboardInterrupt
-                self.probe.confirm(score, self.settings)
+        def measure_all(work: Work) -> None:
+            whole = self._whole_views
+            for score in row_scores(request, people, self.sampler, whole, self.settings):
+                work.add(score)
 
         return self._run("apparent", measure_all, data=people.facts)
 
@@ -449,7 +438,7 @@ class Audit:
         number of inputs run so far and of all.
         """
         saved = read_tests(source, self.schema, self._views.outputs)
-        self.runner.start(self._budget(self.settings))
+        start_budget(self.runner, self.settings)
         keep = self.sampler.keep_on_interrupt
         return replay_tests(self.runner, saved, listen=listen, keep_on_interrupt=keep)
 
@@ -460,39 +449,19 @@ class Audit:
     def _run(
         self,
         command: str,
-        work: Callable[[list[Score], list[SearchResult]], None],
+        measure: Callable[[Work], None],
         *,
         data: Mapping[str, Any] | None = None,
     ) -> Result:
-        """Do the work of a command within the budget, and make what it learned a result."""
-        started, clock = datetime.now(UTC), time.monotonic()
-        self.runner.start(self._budget(self.settings))
-        scores: list[Score] = []
-        searches: list[SearchResult] = []
-        problem, interrupted, weighed = None, False, False
-        try:
-            work(scores, searches)
-            self._look((), self.settings)
-            self._weigh(scores, searches)
-            weighed = True
-        except TooManyFailuresError as error:
-            problem = error
-        except KeyboardInterrupt:
-            if not self.sampler.keep_on_interrupt:
-                raise
-            interrupted = True
-        if not weighed:
-            self._weigh(scores, searches, may_run=False)
-        remarks = [*self._cache_notes, *([] if interrupted else slow_start(self.runner))]
-        timing = timing_of(self.runner, started, time.monotonic() - clock, remarks)
-        result = self._result(
-            command, tuple(scores), tuple(searches), timing, interrupted=interrupted
-        )
-        data = self.profile_facts if data is None else data
-        result = replace(result, data=data, notes=(*fit_notes(data), *result.notes))
-        if problem is not None or self.runner.fails_too_often:
-            raise SubjectError(self.runner.failure_message(), result=result)
-        return result
+        """Measure within the budget, and make what was learned a result."""
+        work = Work(self.sampler, self.probe, self.settings)
+        work.do(measure)
+
+        def notes() -> list[str]:
+            return [*self.population.warnings, *self._views.remarks(self._favourable)]
+
+        own = self.profile_facts if data is None else data
+        return work.result(command, notes=notes, remarks=self._cache_notes, data=own)
 
     def _measure(
         self, against: tuple[str, ...], measure: Measure, view: View, settings: Any
@@ -500,7 +469,7 @@ class Audit:
         own = self.settings.changed(**settings)
         names = [name for part in against for name in part.split(",")]
         columns = self.schema.columns_of(names, where="against")
-        self.runner.start(self._budget(own))
+        start_budget(self.runner, own)
         score = view.scorer.measure(columns, measure, own)
         self._look([score], own)
         score = with_commands(self.probe.weigh(score, own), self.runner.subject)
@@ -513,55 +482,6 @@ class Audit:
         for score in scores:
             self.probe.confirm(score, settings)
         self.probe.look(settings)
-
-    def _weigh(
-        self, scores: list[Score], searches: list[SearchResult], *, may_run: bool = True
-    ) -> None:
-        """Compare what was learned with what noise alone would give."""
-        most = SEARCH_ASSIGNMENTS if searches else None
-        scores[:] = [
-            self.probe.weigh(each, self.settings, most=most, may_run=may_run) for each in scores
-        ]
-        searches[:] = [
-            weigh_search(each, self.probe, self.settings, may_run=may_run) for each in searches
-        ]
-
-    def _budget(self, settings: Settings) -> Budget:
-        return Budget(settings.max_executions, settings.max_seconds)
-
-    def _result(
-        self,
-        command: str,
-        scores: tuple[Score, ...],
-        searches: tuple[SearchResult, ...],
-        timing: Any,
-        *,
-        interrupted: bool,
-    ) -> Result:
-        stops = [each.stopped for each in scores] + [each.stopped for each in searches]
-        out_of_budget = "budget" in stops
-        interrupted = interrupted or "interrupted" in stops
-        stopped = "interrupted" if interrupted else "budget" if out_of_budget else "done"
-        runner = self.runner
-        return Result(
-            command=command,
-            seed=self.settings.seed,
-            subject={"kind": runner.subject.kind, "fingerprint": runner.subject.fingerprint()},
-            schema=self.schema.to_dict(),
-            scores=scores,
-            searches=searches,
-            executions=runner.executions,
-            cache_hits=runner.cache_hits,
-            stopped=stopped,
-            failures=runner.failures.to_dict(getattr(runner.subject, "reproduce", None)),
-            notes=(
-                *self.population.warnings,
-                *self._views.remarks(self._favourable),
-                *self.probe.remarks(),
-            ),
-            timing=timing,
-            noise=self.noise,
-        )
 
     def __repr__(self) -> str:
         return f"Audit({self.runner.subject.kind}, against any of {set_name(self.schema.names)})"

@@ -58,8 +58,8 @@ class RowRequest:
 
 def row_scores(
     request: RowRequest, people: People, sampler: Sampler, whole: Views, settings: Settings
-) -> Iterator[tuple[Score, Sampler]]:
-    """The scores of the rows, set by set, then those of all inputs; with the run of each."""
+) -> Iterator[Score]:
+    """The scores of the rows, set by set, each time before those of all inputs."""
     run = PeopleRun(sampler, people)
     views = _drawn(people, sampler, whole) if request.draw else whole
     for columns in request.sets:
@@ -70,10 +70,10 @@ def row_scores(
                 else:
                     reading = view.sampler.reading
                     score = measure_people(run, reading, columns, measure, settings, kind)
-                yield replace(score, population="rows"), view.sampler
+                yield replace(score, population="rows")
         if not request.only_data:
             for measure, view in whole.measured(request.measures, request.output):
-                yield view.scorer.measure(columns, measure, settings), view.sampler
+                yield view.scorer.measure(columns, measure, settings)
 
 
 def _drawn(people: People, sampler: Sampler, whole: Views) -> Views:
