@@ -49,8 +49,8 @@ LAYERS: dict[str, str] = {
         within people_runs generated apparent exact paper scores probe
     """,
     "search": """
-        level_rates flip_cells flips tried_inputs search causal_decider spot_estimates
-        search_estimates exact_search paper_search searcher search_facts search_noise
+        level_rates flip_cells searched_inputs flips tried_inputs search causal_decider
+        spot_estimates search_estimates exact_search paper_search searcher search_facts search_noise
     """,
     "file": """
         xml_elements settings_xml toml_lines file_format file_complaints config starter drafts

@@ -8,7 +8,6 @@ disjoint, so nothing is executed twice, and a flip under a subset is a flip unde
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,10 @@ from numpy.typing import NDArray
 from themis.flip_cells import UNTRIED, FlipCells, Places, waves
 from themis.inputs import Assignments
 from themis.lattice import members, subsets
-from themis.level_rates import LevelRates
-from themis.outcomes import FAILED, NOT_RUN, Cells
+from themis.outcomes import FAILED
 from themis.readings import CONSTANT, FLIP, UNKNOWN
 from themis.sampling import Sampler
+from themis.searched_inputs import SearchedInputs
 from themis.streams import PROOFS, VARIANTS
 from themis.variants import Rows, Variants
 
@@ -34,10 +33,6 @@ WIDEST = 6  # sets with more characteristics are only sampled
 CELLS_AT_ONCE = 2**17  # inputs built at once: memory stays flat
 
 
-class BudgetEndedError(Exception):
-    """The next executions are more than the budget allows."""
-
-
 class FlipBook:
     """The flips of common base inputs under changes of some searched characteristics."""
 
@@ -45,12 +40,10 @@ class FlipBook:
         self.sampler = sampler
         self.columns = columns
         self.cap = cap
-        self.outputs: Cells = np.empty(0, sampler.runner.labels.dtype)  # of the base inputs
-        self.answers: Cells = self.outputs  # the same with all outputs, where a suite gets them
+        self._inputs = SearchedInputs(sampler, columns)
         self._cells: dict[int, FlipCells] = {}
         self._counts: dict[int, int] = {}
         self._shuffles = 0
-        self._rates = LevelRates(sampler.population.schema, columns)
 
     def states(self, mask: int, start: int, stop: int) -> NDArray[np.int8]:
         """FLIP, CONSTANT or UNKNOWN for each of these base inputs under a set."""
@@ -62,9 +55,9 @@ class FlipBook:
 
         Inputs that did not flip so far stay UNTRIED.
         """
-        self._run_base(stop)
+        self._inputs.run_until(stop)
         result = np.full(stop - start, UNTRIED, dtype=np.int8)
-        result[self.outputs[start:stop] < 0] = UNKNOWN  # nothing to compare with
+        result[self._inputs.outputs[start:stop] < 0] = UNKNOWN  # nothing to compare with
         for part in self._parts(mask):
             if part in self._cells:
                 known = self._cells[part].state[start:stop] == FLIP
@@ -93,7 +86,7 @@ class FlipBook:
         if not len(open_places):
             return states
         if budget >= LEARNING_ROWS / 2:
-            self._run_base(LEARNING_ROWS)
+            self._inputs.run_until(LEARNING_ROWS)
         first, then = (1 - RANDOM_SHARE) * budget, RANDOM_SHARE * budget
         self._try_promising(mask, states, open_places, SAMPLE_TRIES, first, AT_ONCE)
         anything = self.shuffled(mask, np.arange(self._cell(mask).variants.width))
@@ -125,12 +118,12 @@ class FlipBook:
     def pairs(self, mask: int, count: int) -> tuple[Any, Any, Any]:
         """Base inputs that flip under a set, their flipped variants, and both outputs."""
         first, second, outputs = [], [], []
-        seen = np.zeros(len(self.outputs), dtype=bool)
+        seen = np.zeros(len(self._inputs.outputs), dtype=bool)
         for part in self._parts(mask):
             cell = self._cells.get(part)
             if cell is None:
                 continue
-            state = cell.state[: len(self.outputs)]
+            state = cell.state[: len(self._inputs.outputs)]
             places = np.flatnonzero((state == FLIP) & ~seen[: len(state)])[:count]
             if len(places):
                 seen[places] = True
@@ -140,7 +133,9 @@ class FlipBook:
                 second.append(
                     rows.inputs(cell.variants, own, cell.flip_place[places].astype(np.int64))
                 )
-                outputs.append(np.stack([self.outputs[places], cell.flip_output[places]], axis=1))
+                outputs.append(
+                    np.stack([self._inputs.outputs[places], cell.flip_output[places]], axis=1)
+                )
         if not first:
             return (), (), ()
         return np.concatenate(first), np.concatenate(second), np.concatenate(outputs)
@@ -213,27 +208,8 @@ class FlipBook:
         drawn = assignments.random_levels(rng, 16 * SAMPLE_TRIES)
         return Variants(assignments, drawn, complete=False)
 
-    def _run_base(self, stop: int) -> None:
-        start = len(self.outputs)
-        if stop <= start:
-            return
-        codes = self.sampler.base.rows(start, stop)
-        if stop - start > self.sampler.runner.executions_left:
-            raise BudgetEndedError
-        answers = self.sampler.runner.run(codes)
-        self.sampler.tables.keep_base(start, answers)
-        if self.sampler.tables.suite is not None:
-            self.answers = np.concatenate([self.answers, answers])
-            self.sampler.tables.suite.add_singles((), codes, answers)
-        cells = self.sampler.reading.cells(answers)
-        self.outputs = np.concatenate([self.outputs, cells])
-        self._rates.learn(codes, self.sampler.reading.labels.is_favourable(cells))
-
     def _rows(self, mask: int, places: Places) -> Rows:
-        assignments = self._assignments(mask)
-        first, last = int(places.min()), int(places.max()) + 1
-        rows = self.sampler.tables.rows(assignments, first, last, self.sampler.reading)
-        return rows.take(places - first)
+        return self._inputs.rows(self._assignments(mask), places)
 
     def _try_promising(
         self,
@@ -245,7 +221,7 @@ class FlipBook:
         at_once: int = 1,
     ) -> None:
         """Run the best variants of these open inputs, whatever cells they belong to."""
-        sides = self._sides(places)
+        sides = self._inputs.sides(places)
         for side in (0, 1):
             own = places[sides == side]
             if len(own):
@@ -295,7 +271,7 @@ class FlipBook:
         now = np.flatnonzero(fresh)
         inputs = places[row[now]]
         sets = [(self._assignments(part).columns, changed[now] == part) for part in parts]
-        outputs, flips = self._run(rows, places, row[now], codes[now], sets)
+        outputs, flips = self._inputs.run(rows, places, row[now], codes[now], sets)
         for part, (_, here) in zip(parts, sets, strict=True):
             own = self._cells[part]
             own.failed[inputs[here & (outputs == FAILED)]] = True
@@ -303,7 +279,7 @@ class FlipBook:
             target = flips & here
             own.note_flips(inputs[target], variants[now[target]], outputs[target])
         states[inputs[flips]] = FLIP
-        np.add.at(cell.hits, (self._sides(inputs[flips]), column[now[flips]]), 1)
+        np.add.at(cell.hits, (self._inputs.sides(inputs[flips]), column[now[flips]]), 1)
         return len(now)
 
     def _learn_flips(self, mask: int, places: Places) -> None:
@@ -319,7 +295,7 @@ class FlipBook:
                 own.variants, np.arange(len(here)), own.flip_place[here].astype(np.int64)
             )
             variants = cell.variants.assignments.index_of(codes)
-            np.add.at(cell.hits, (self._sides(here), variants), 1)
+            np.add.at(cell.hits, (self._inputs.sides(here), variants), 1)
 
     def _advance(
         self, mask: int, result: NDArray[np.int8], start: int, stop: int, limit: int | None
@@ -342,16 +318,16 @@ class FlipBook:
         new = places[cell.order[places] < 0]
         if not len(new):
             return
-        good = self.sampler.reading.labels.is_favourable(self.outputs[new])
+        sides = self._inputs.sides(new)
         for side in (0, 1):
-            chosen = new[good == bool(side)]
+            chosen = new[sides == side]
             if len(chosen):
                 cell.orders.append(self._best_order(cell, side))
                 cell.order[chosen] = len(cell.orders) - 1
 
     def _best_order(self, cell: FlipCells, side: int) -> Places:
         """Variants that flipped others first, then those least like the decision at hand."""
-        likeness = self._rates.likeness(cell.variants)
+        likeness = self._inputs.rates.likeness(cell.variants)
         return np.lexsort((likeness if side else -likeness, -cell.hits[side]))
 
     def _try(
@@ -388,60 +364,10 @@ class FlipBook:
         if not len(row):
             return
         every = [(cell.variants.assignments.columns, np.ones(len(row), dtype=bool))]
-        outputs, differs = self._run(rows, places, row, codes, every)
+        outputs, differs = self._inputs.run(rows, places, row, codes, every)
         cell.failed[places[row[outputs == FAILED]]] = True
         flips = np.flatnonzero(differs)
         first_flip = flips[np.unique(row[flips], return_index=True)[1]]
         target, variants = places[row[first_flip]], chosen[column[first_flip]]
         cell.note_flips(target, variants, outputs[first_flip])
-        np.add.at(cell.hits, (self._sides(target), variants), 1)
-
-    def _run(
-        self,
-        rows: Rows,
-        places: Places,
-        row: Places,
-        codes: NDArray[Any],
-        sets: Sequence[tuple[tuple[int, ...], NDArray[np.bool_]]],
-    ) -> tuple[Cells, NDArray[np.bool_]]:
-        """Execute variants of base inputs: their outputs, and which of them are flips.
-
-        `sets` tells which of them change exactly which columns, for a suite.
-        """
-        runner, reading = self.sampler.runner, self.sampler.reading
-        if len(codes) > runner.executions_left or runner.out_of_time:
-            raise BudgetEndedError
-        cells = np.full(len(codes), NOT_RUN, dtype=runner.labels.dtype)
-        first = 0
-        try:
-            while first < len(codes):
-                part = slice(first, first + runner.batch_size)
-                cells[part] = runner.run(codes[part])
-                first = part.stop
-        finally:  # the suite gets the answers however that ends
-            self._write_down(rows, places, row, codes, cells, sets)
-        outputs = reading.cells(cells)
-        tolerances = None if rows.tolerances is None else rows.tolerances[row]
-        return outputs, reading.differs(self.outputs[places[row]], outputs, tolerances)
-
-    def _write_down(
-        self,
-        rows: Rows,
-        places: Places,
-        row: Places,
-        codes: NDArray[Any],
-        cells: Cells,
-        sets: Sequence[tuple[tuple[int, ...], NDArray[np.bool_]]],
-    ) -> None:
-        suite = self.sampler.tables.suite
-        if suite is None:
-            return
-        own, stream = self.answers[places], f"search {self.sampler.reading.place}"
-        for columns, which in sets:
-            suite.add_variants(
-                stream, columns, places, rows.codes, own, row[which], codes[which], cells[which]
-            )
-
-    def _sides(self, places: Places) -> Places:
-        """The decisions on these base inputs: 1 for a favourable one."""
-        return self.sampler.reading.labels.is_favourable(self.outputs[places]).astype(np.int64)
+        np.add.at(cell.hits, (self._inputs.sides(target), variants), 1)

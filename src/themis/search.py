@@ -11,13 +11,13 @@ from typing import Literal, Protocol
 
 from themis.decisions import Decision, ThresholdRule
 from themis.events import SearchListener, SearchProgress
-from themis.flips import BudgetEndedError
 from themis.group import favourable_ends, group_source
 from themis.group_rules import GroupRule
 from themis.inputs import Assignments
 from themis.lattice import Border, Lattice, members
 from themis.results import Measure, SearchResult, TestedSet
 from themis.sampling import Cost, Sampler
+from themis.searched_inputs import BudgetEndedError
 from themis.settings import Settings
 from themis.variants import Variants
 

@@ -12,7 +12,7 @@ from themis.causal import causal_score
 from themis.estimation import Interval, ProportionRule, anytime_interval
 from themis.explanations import explained
 from themis.flip_cells import UNTRIED
-from themis.flips import BudgetEndedError, FlipBook
+from themis.flips import FlipBook
 from themis.harm import WIDTH_LIMIT, HarmTally
 from themis.inputs import Assignments
 from themis.lattice import members
@@ -20,6 +20,7 @@ from themis.readings import FLIP, UNKNOWN
 from themis.regions import SeenRows, sampled_regions
 from themis.results import CausalScore
 from themis.sampling import Cost, Sampler
+from themis.searched_inputs import BudgetEndedError
 from themis.settings import Settings
 from themis.spot_estimates import SpotRule, spot_estimate
 from themis.tried_inputs import TriedInputs
