@@ -32,7 +32,7 @@ class RowFunction:
             (lambda row: function(**row)) if keywords else function
         )
         self.fill = _filler(schema.names)
-        self.spare: list[dict[str, Any]] = []  # dictionaries that no batch uses any more
+        self.spare: list[list[dict[str, Any]]] = []  # dictionaries that no batch uses any more
 
     def load(self, codes: NDArray[Any]) -> Batch:
         return _RowBatch(self, codes)
@@ -51,7 +51,7 @@ class _RowBatch:
     def __init__(self, subject: RowFunction, codes: NDArray[Any]) -> None:
         self._subject = subject
         self._fixed: dict[str, Any] = {}  # values that all inputs get in the next run
-        self._owned, subject.spare = subject.spare, []
+        self._owned = subject.spare.pop() if subject.spare else []
         empty = dict.fromkeys(subject.schema.names)
         self._owned += [empty.copy() for _ in range(len(codes) - len(self._owned))]
         self._rows = self._owned[: len(codes)]
@@ -59,8 +59,8 @@ class _RowBatch:
         subject.fill(self._rows, *columns)
 
     def __del__(self) -> None:
-        if len(self._owned) > len(self._subject.spare):
-            self._subject.spare = self._owned
+        if not self._subject.spare:
+            self._subject.spare.append(self._owned)
 
     def take(self, places: NDArray[np.int64]) -> Batch:
         part = copy.copy(self)
