@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 Row = tuple[Any, ...]
@@ -54,6 +55,11 @@ class World:
         total = sum(weight for _, weight in found)
         return [(values, weight / total) for values, weight in found]
 
+    @cached_property
+    def occurring(self) -> set[tuple[str, Any]]:
+        """Each value that occurs, with the name of its variable."""
+        return {pair for values, _ in self.inputs() for pair in self.row(values).items()}
+
     def output(self, values: Row) -> Any:
         if values not in self.outputs:
             self.outputs[values] = self.decide(self.row(values))
@@ -75,7 +81,7 @@ class World:
         return max(rates) - min(rates)
 
     def causal(self, names: set[str]) -> float:
-        """Definition 3.7; a random member stands for each bin that is not the input's own."""
+        """Definition 3.7; a random member stands for each other bin, of those that occur."""
         return sum(weight * self._flip_chance(values, names) for values, weight in self.inputs())
 
     def _flip_chance(self, own: Row, names: set[str]) -> float:
@@ -98,7 +104,10 @@ class World:
                 continue
             choices: list[tuple[tuple[Any, ...], float]] = [((), 1.0)]
             for level in variable.levels():
-                members = (value,) if value in level else level
+                alive = [member for member in level if (variable.name, member) in self.occurring]
+                members = [value] if value in level else alive
+                if not members:
+                    continue  # nobody is in this bin
                 total = sum(variable.weight(m) for m in members)
                 choices = [
                     ((*chosen, m), p * variable.weight(m) / total)

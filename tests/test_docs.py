@@ -516,6 +516,7 @@ OPTIONAL = {  # fields that a run may have
     "timing.notes",
     "timing.repeats",
     "timing.explaining",
+    "timing.isolating",
     "data.reasons[].examples[].line",
     *("source", "source.file", "source.lines", "source.checks", "source.command"),
     *("search.output", "search.distance", "search.statistic"),

@@ -301,3 +301,10 @@ def test_weighted_margin_holds_for_any_chances_and_a_smaller_one_would_be_notice
         errors = np.abs(outcomes @ shares - chances @ shares)
         assert (errors > margin).mean() <= 0.1
     assert (errors > margin / 4).mean() > 0.1
+
+
+def test_upper_end_of_almost_nothing_but_gains_is_found() -> None:
+    ends = difference_upper([11_000, 10**6, 3], [1, 0, 1], [0, 1, 0], 200.0)
+    assert np.isfinite(ends).all()
+    assert (ends > [0.99, 0.99, 0.7]).all()
+    assert (ends <= 1).all()

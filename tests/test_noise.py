@@ -28,6 +28,7 @@ from themis.noise_bounds import exact_ends, placebo_at_most, rate_ends
 from themis.outcomes import FAILED
 from themis.probe import ENOUGH, PAIRS
 from themis.results import CausalScore, Result
+from themis.runner import Runner
 from themis.saved_results import result_from_dict
 from themis.settings import Settings
 
@@ -511,3 +512,22 @@ def test_the_probe_ends_where_every_input_was_run_again(size: int) -> None:
         audit.search_all(0.1)
         noise = audit.search_all(0.2).noise
         assert noise is None or noise.inputs <= 2 * size
+
+
+def test_what_the_probe_runs_does_not_depend_on_the_speed(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = themis.Schema(race=["green", "purple"], income=range(40))
+
+    def noise_of(batch: int) -> Any:
+        monkeypatch.setattr(Runner, "batch_size", batch)
+
+        def loan(table: themis.InputTable) -> Any:
+            if (table["income"] == 7).any():
+                raise ValueError("no income of 7")
+            return table["income"] > np.where(table["race"] == "green", 13, 25)
+
+        audit = themis.Audit(themis.batch(loan), schema, seed=3, max_failures=1.0)
+        result = audit.score([["race"]]).to_dict()
+        return result["noise"], result["executions"], result["cache_hits"]
+
+    assert noise_of(1) == noise_of(7) == noise_of(10_000)
+    assert noise_of(7)[0]["inputs"] == 78  # all but those that fail

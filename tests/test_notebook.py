@@ -225,6 +225,10 @@ def test_nothing_becomes_an_empty_frame(library: Any) -> None:
     assert len(result().to_frame(library)) == 0
 
 
+def test_a_result_without_scores_has_the_columns_of_scores() -> None:
+    assert list(themis.to_frame(replace(result(), scores=()))["score"]) == []
+
+
 def test_pandas_comes_before_polars(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(causal().to_frame(), pandas.DataFrame)
     monkeypatch.setattr(frames, "find_spec", lambda name: None if name == "pandas" else name)

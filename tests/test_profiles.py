@@ -185,3 +185,22 @@ def test_counterfactuals_of_people_in_a_profile_respect_constraints() -> None:
     )
     assert audit.causal("race").score == 0.5
     assert {"race": "purple", "job": "nurse"} not in seen
+
+
+def test_finding_out_how_long_a_profile_takes_is_within_the_budget() -> None:
+    calls = [0]
+
+    def loan(person: dict[str, Any]) -> bool:
+        calls[0] += 1
+        return bool(person["income"] > 30)
+
+    rows = [{"race": "gp"[i % 2], "income": i} for i in range(100)]
+    schema = themis.Schema(race=["g", "p"], income=range(100))
+    for count in (2, 5, 100):
+        calls[0] = 0
+        options: Any = {"max_executions": count, "max_seconds": 60}
+        themis.Audit(loan, schema, profile=rows, **options).group("race")
+        assert calls[0] <= count
+        calls[0] = 0
+        themis.Audit(loan, schema, profile=rows[:3], **options).group("race")
+        assert calls[0] <= count

@@ -61,6 +61,10 @@ SPACES = {
     "bins": schema(bins=True),
     "bins, weighted": schema(bins=True, weighted=True),
     "bins, constrained": schema(bins=True, constrained=True),
+    "bins, constrained alone": schema(bins=True).where("3 <= age < 16"),
+    "bins, constrained in the set": schema(bins=True).where(
+        "age < 9 or race != 'blue'", "age != 2 or race == 'green'"
+    ),
 }
 
 
@@ -248,3 +252,60 @@ def test_early_exit_spends_fewer_executions_than_whole_rows() -> None:
     result = audit.causal("age")
     assert result.score == 1.0
     assert result.executions < 40 * result.samples  # of 103 assignments a row
+
+
+WIDE = themis.Integers(0, 10**7)
+
+
+def test_bins_are_groups_of_those_who_occur() -> None:
+    ages = themis.Integers(18, 120, bins=[40, 65])
+    working = themis.Schema(age=ages, income=WIDE).where("18 <= age < 67")
+    old = themis.Audit(lambda person: person["age"] < 65, working)
+    assert [each.values["age"] for each in old.group("age").groups][-1] == "65 to 120"
+    assert old.group("age").low > 0.9
+    assert old.causal("age").low > 0.9  # everybody has somebody over 65 to be compared with
+    several = themis.Schema(age=themis.Integers(0, 99, bins=[50]), job=["a", "b"], income=WIDE)
+    fair = themis.Audit(lambda person: True, several.where("age >= 10 or job == 'a'"))
+    score = fair.group("age", "job")
+    assert len(score.groups) == 4
+    assert (score.low, {each.rate for each in score.groups}) == (0, {1.0})
+    assert not fair.search(0.1, measure="group", error=0.03).found
+
+
+def test_members_of_bins_are_inside_them_however_large_they_are() -> None:
+    for edge in (2**31 - 5, 2**32 - 10, 10**10):
+        schema = themis.Schema(x=themis.Integers(0, edge + 4000, bins=[edge]), y=range(10))
+        audit = themis.Audit(lambda person, edge=edge: person["x"] >= edge, schema)
+        assert audit.causal("x").low > 0.9
+        assert audit.group("x").low > 0.9
+
+
+def test_results_count_what_they_took_themselves() -> None:
+    calls = [0]
+
+    def loan(person: dict[str, Any]) -> bool:
+        calls[0] += 1
+        return bool(person["income"] > (3 * 10**6 if person["race"] == "green" else 5 * 10**6))
+
+    audit = themis.Audit(loan, themis.Schema(race=["green", "purple"], income=WIDE))
+    first = audit.score([["race"]])
+    assert first.executions + first.timing["repeats"] == calls[0] > 0
+    second = audit.score([["race"]])
+    assert second.executions + second.timing.get("repeats", 0) == 0
+    assert second.cache_hits > 0
+
+
+def test_inputs_run_again_to_find_a_culprit_are_counted_apart() -> None:
+    calls = [0]
+
+    def loan(table: themis.InputTable) -> Any:
+        calls[0] += len(table)
+        if (table["income"] == 7).any():
+            raise ValueError("no income of 7")
+        return table["income"] > 3
+
+    schema = themis.Schema(race=["green", "purple"], income=range(50))
+    audit = themis.Audit(themis.batch(loan), schema, max_failures=1.0, probe=0)
+    result = audit.score([["race"]])
+    assert result.timing["isolating"] > 0
+    assert result.executions + result.timing["isolating"] == calls[0]

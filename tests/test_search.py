@@ -323,3 +323,18 @@ def test_the_answer_does_not_depend_on_the_batch_size() -> None:
         found = audit.search(0.2, among=["race", "sex", "city"], max_size=2)
         results.append((found.to_dict(), [each.to_dict() for each in found.minimal_sets]))
     assert results[0] == results[1]
+
+
+@pytest.mark.parametrize(
+    ("low", "tenths"), [(low, tenths) for tenths in range(1, 10) for low in range(11 - tenths)]
+)
+def test_an_exact_score_that_equals_the_threshold_is_not_above_it(low: int, tenths: int) -> None:
+    schema = themis.Schema(race=["green", "purple"], income=range(10))
+    limits = {"green": low, "purple": low + tenths}
+    audit = themis.Audit(lambda person: person["income"] >= limits[person["race"]], schema)
+    for measure in ("causal", "group"):
+        answer = audit.search(tenths / 10, measure=measure)
+        assert answer.method == "exact"
+        assert ("race",) not in answer.found
+    audit.causal("race").assert_below(tenths / 10)
+    audit.group("race").assert_below(tenths / 10)

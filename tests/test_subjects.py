@@ -373,3 +373,50 @@ def test_trees_of_somebody_elses_make_get_what_everybody_gets() -> None:
     schema = themis.Schema(a=themis.Reals(0, 1, step=0.1), b=range(4))
     model = Own().fit(np.array([[0.0, 1], [1.0, 3]]), np.array([True, False]))
     assert themis.Audit(model, schema).causal("b").method == "exact"
+
+
+def test_ensembles_of_anything_are_audited() -> None:
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    schema = themis.Schema(race=range(2), age=range(60), income=range(100))
+    rows = np.random.default_rng(0).integers(0, [2, 60, 100], size=(500, 3))
+    target = rows[:, 2] > 40 + 10 * rows[:, 0]
+    forest = ensemble.RandomForestClassifier(5, random_state=0)
+    boosted = ensemble.GradientBoostingClassifier(n_estimators=3)
+    other = ensemble.RandomForestClassifier(7, random_state=0)
+    for model in (
+        make_pipeline(StandardScaler(), forest),
+        make_pipeline(StandardScaler(), boosted),
+        ensemble.VotingClassifier([("forest", forest), ("line", LogisticRegression())]),
+        ensemble.VotingClassifier([("small", forest), ("large", other)]),
+        ensemble.BaggingClassifier(forest, n_estimators=2),
+    ):
+        model.fit(rows, target)
+        score = themis.Audit(model, schema, error=0.001).causal("race")
+        assert score.method == "exact"
+        every = np.stack(np.meshgrid(range(2), range(60), range(100), indexing="ij"), axis=-1)
+        outputs = model.predict(every.reshape(-1, 3)).reshape(2, -1)
+        assert score.score == pytest.approx((outputs[0] != outputs[1]).mean())
+
+
+def test_numbers_too_large_for_a_tree_are_failures_as_for_the_tree_itself() -> None:
+    trees = pytest.importorskip("sklearn.tree")
+    rows = np.array([[0, 0], [1, 1e10], [0, 1e20], [1, 1e30]])
+    model = trees.DecisionTreeClassifier().fit(rows, [0, 1, 0, 1])
+    schema = themis.Schema(r=range(2), x=themis.Values([0.0, 1e10, 1e39]))
+    answers = subject_from(model, schema).load(np.array([[0, 1], [0, 2]])).run()
+    assert list(answers.failures) == [1]
+
+
+def test_large_numbers_among_fractions_are_handed_over_as_they_are() -> None:
+    seen = set()
+
+    def record(person: dict[str, Any]) -> bool:
+        seen.add(person["x"])
+        return True
+
+    themis.Audit(record, themis.Schema(x=themis.Values([2**53 + 1, 0.5]), y=range(3))).causal("y")
+    assert seen == {2**53 + 1, 0.5}

@@ -77,14 +77,14 @@ class ColumnBlock:
 
     def draw(self, rng: np.random.Generator, count: int) -> NDArray[Any]:
         if self.weights is None:
-            drawn = uniform_numbers(rng, self.size, count)
-            return (drawn + self.start if self.start else drawn)[:, None]
+            return self.combinations(uniform_numbers(rng, self.size, count))
         places = np.searchsorted(self._cumulative, rng.random(count), side="right")
         return self._occurring[places][:, None]
 
     def combinations(self, indices: NDArray[np.int64]) -> NDArray[Any]:
-        codes = self.start + indices if self.weights is None else self._occurring[indices]
-        return codes[:, None]
+        if self.weights is not None:
+            return self._occurring[indices][:, None]
+        return (indices.astype(np.int64) + self.start if self.start else indices)[:, None]
 
     def probabilities(self) -> NDArray[np.float64]:
         if self.weights is None:

@@ -218,7 +218,9 @@ class Values(Characteristic):
     @cached_property
     def _table(self) -> NDArray[Any]:
         if self.boolean or self.numeric:
-            return np.array(self.values)
+            numbers = np.array(self.values)
+            if numbers.tolist() == list(self.values):  # large ones among fractions are rounded
+                return numbers
         table = np.empty(len(self.values), dtype=object)
         table[:] = self.values
         return table

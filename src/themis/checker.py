@@ -198,7 +198,10 @@ class _Run:
         """Everything as one result that can be saved."""
         first, last = self.results[0], self.results[-1]
         outcomes = [each.outcome for each in self.kept]
-        seconds = round(sum(each.timing["seconds"] for each in self.results), 3)
+        timing = {**last.timing, "started": first.timing["started"]}
+        for name in ("seconds", "repeats", "explaining", "isolating"):
+            total = sum(each.timing.get(name, 0) for each in self.results)
+            timing |= {name: round(total, 3)} if total else {}
         stopped = "budget" if self.out_of_budget else "done"
         checks = tuple(each.answer for each in self.kept)
         return replace(
@@ -209,5 +212,7 @@ class _Run:
             searches=tuple(each for each in outcomes if isinstance(each, SearchResult)),
             checks=checks,
             stopped="interrupted" if last.stopped == "interrupted" else stopped,
-            timing={**last.timing, "started": first.timing["started"], "seconds": seconds},
+            executions=sum(each.executions for each in self.results),
+            cache_hits=sum(each.cache_hits for each in self.results),
+            timing=timing,
         )

@@ -17,6 +17,7 @@ from themis.group import group_score
 from themis.harm import HarmTally
 from themis.inputs import Assignments
 from themis.outcomes import FAILED, NO_COUNTERFACTUAL, NOT_RUN, Cells
+from themis.populations import Population
 from themis.readings import FLIP, UNKNOWN, Reading, row_states
 from themis.regions import MOST_UNKNOWN, SeenRows, known_regions, sampled_regions
 from themis.results import CausalScore, Group, GroupScore, Region
@@ -37,6 +38,11 @@ class Domain:
     codes: NDArray[Any]
     cells: Cells
     weights: NDArray[np.float64]
+
+
+def rounded(share: float) -> float:
+    """A sum of weights without the noise of its last digits: three tenths are not above 0.3."""
+    return round(float(share), 12)
 
 
 def run_domain(sampler: Sampler) -> Domain | None:
@@ -83,7 +89,7 @@ def exact_causal(
     pool = FlipPool(sampler.runner.schema, reading)
     tally = HarmTally(assignments, reading) if HarmTally.fits(assignments, reading) else None
     if assignments.binned:
-        low = high = _binned_score(domain, assignments, reading)
+        low = high = _binned_score(domain, sampler.population, assignments, reading)
         unknown = 0
         seen = _read_rows(sampler, variants, pool, tally)
     else:
@@ -119,7 +125,7 @@ def exact_causal(
             order=np.random.default_rng(sampler.seed).permutation(len(known)),
         )
 
-    low, high = round(low, 12), round(high, 12)  # weights that add up to 1 but for rounding
+    low, high = rounded(low), rounded(high)
     score = causal_score(
         Interval(low, low, high),
         against=assignments.names,
@@ -167,16 +173,16 @@ def exact_group(
     groups = tuple(
         Group(
             values=assignments.labels(int(place)),
-            rate=float(low[i]),
-            low=float(low[i]),
-            high=float(high[i]),
+            rate=rounded(low[i]),
+            low=rounded(low[i]),
+            high=rounded(high[i]),
             samples=int(counts[place]),
         )
         for i, place in enumerate(present)
     )
-    certain_spread = max(0.0, float(low.max() - high.min()))
-    possible_spread = max(0.0, float(high.max() - low.min()))
-    score = float(low.max() - low.min())
+    certain_spread = max(0.0, rounded(low.max() - high.min()))
+    possible_spread = max(0.0, rounded(high.max() - low.min()))
+    score = rounded(low.max() - low.min())
     unknown = int((possible > certain).sum())
     if not unknown:
         certain_spread = possible_spread = score
@@ -218,7 +224,9 @@ def _dense(
     return Rows(domain.codes[first], {}), cells, weights
 
 
-def _binned_score(domain: Domain, assignments: Assignments, reading: Reading) -> float:
+def _binned_score(
+    domain: Domain, population: Population, assignments: Assignments, reading: Reading
+) -> float:
     """The causal score of a set with one binned characteristic.
 
     Each bin is represented by a random member, the input's own bin by its own value. An input
@@ -230,14 +238,18 @@ def _binned_score(domain: Domain, assignments: Assignments, reading: Reading) ->
     rest = tuple(c for c in assignments.columns if c != column)
     seen = replace(domain, cells=reading.cells(domain.cells))
     shown, weights = _shown_labels(seen, assignments.columns, rest, column, characteristic.size)
-    shares = characteristic.value_weights
-    members = np.ones(characteristic.size) if shares is None else shares
     levels = characteristic.possible_levels(np.arange(characteristic.possible_count))
     bins = [slice(*characteristic.level_range(int(level))) for level in levels]
+    members = np.zeros(characteristic.size)
+    for each in bins:
+        block = population.members(column, each.start, each.stop)
+        if block is not None:
+            members[block.combinations(np.arange(block.size or 0))[:, 0]] = block.probabilities()
+    bins = [each for each in bins if members[each].any()]
     constant = 0.0
     for label in np.unique(shown[shown >= 0]).tolist():
         agrees = (shown == label) | (shown == NO_COUNTERFACTUAL)
-        chance = [agrees[:, b] @ (members[b] / members[b].sum()) for b in bins]
+        chance = [agrees[:, b] @ members[b] for b in bins]
         for place, own in enumerate(bins):
             others = np.prod([each for i, each in enumerate(chance) if i != place], axis=0)
             stays = (weights[:, own] * (shown[:, own] == label)).sum(axis=1)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.decisions import Decision
-from themis.exact import Domain
+from themis.exact import Domain, rounded
 from themis.lattice import Lattice, members
 from themis.outcomes import FAILED, NO_COUNTERFACTUAL
 from themis.readings import Reading
@@ -92,8 +92,8 @@ class ExactDecider:
         flips = (largest >= 0) & (smallest != largest.view(unsigned))
         open_rows = (self.cells == FAILED).any(axis=columns) & ~flips
         weights = self.weights.sum(axis=columns)
-        low = min(float(weights[flips].sum()), 1.0)
-        return low, min(low + float(weights[open_rows].sum()), 1.0)
+        low, more = weights[flips].sum(), weights[open_rows].sum()
+        return rounded(low), rounded(low + more)
 
     def group(self, columns: tuple[int, ...]) -> tuple[float, float]:
         """The group score, at least and at most."""
@@ -104,8 +104,8 @@ class ExactDecider:
         certain = (self.weights * favourable).sum(axis=others)[occurs] / total[occurs]
         failed = self.cells == FAILED
         if not failed.any():
-            spread = float(certain.max() - certain.min())
+            spread = rounded(certain.max() - certain.min())
             return spread, spread
         possible = (self.weights * (favourable | failed)).sum(axis=others)[occurs] / total[occurs]
-        low = max(0.0, float(certain.max() - possible.min()))
-        return low, float(possible.max() - certain.min())
+        low = max(0.0, rounded(certain.max() - possible.min()))
+        return low, rounded(possible.max() - certain.min())

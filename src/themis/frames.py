@@ -28,6 +28,8 @@ def to_frame(things: Any, library: Library | None = None) -> Any:
     """
     several = [things] if isinstance(things, _KINDS) else list(things)
     columns = _columns(_rows(several))
+    if not columns and several and all(isinstance(each, Result) for each in several):
+        columns = {name: [] for name in ("measure", "against", *SCORE_FIELDS)}  # of no score
     return _make(_library(library), columns)
 
 

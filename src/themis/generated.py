@@ -223,13 +223,14 @@ class _GeneratedTable:
             rows = _part(self.rows, slice(start, stop))
             keys = known.table_keys(self.variants, rows)
             cells = known.look_up(keys)
-            runner.cache_hits += int((cells != NOT_RUN).sum())
+            hits = (cells != NOT_RUN).sum(axis=1)
             mark_impossible(runner.schema, self.variants, rows, cells)
             costs = np.cumsum((cells == NOT_RUN).sum(axis=1))
             affordable = int(np.searchsorted(costs, runner.executions_left, side="right"))
             if not affordable:
                 return
             stop = start + affordable
+            runner.cache_hits += int(hits[:affordable].sum())
             rows, keys = _part(rows, slice(0, affordable)), keys[:affordable]
             cells = np.asfortranarray(cells[:affordable])
             self.people.sampler.tables.complete(

@@ -63,9 +63,12 @@ def group_source(sampler: Sampler, variants: Variants) -> tuple[Source, list[dic
     """Where rows come from, and the groups' names.
 
     Where the set is independent of the rest, the groups share their contexts: differences are
-    then seen with few rows. Otherwise each group has inputs of its own, and a row is one of each.
+    then seen with few rows. Otherwise each group has inputs of its own, and a row is one of each;
+    so it is for bins whose members depend on another characteristic of the set.
     """
-    if not sampler.population.is_independent(variants.assignments.columns):
+    population, assignments = sampler.population, variants.assignments
+    paired_bins = all(population.is_independent((column,)) for column in assignments.binned)
+    if not (paired_bins and population.is_independent(assignments.columns)):
         return _apart(sampler, variants)
     places = _possible_places(sampler, variants)
 

@@ -24,6 +24,7 @@ BET_FRACTIONS = (1.0, 0.5, 0.25, 0.125, 0.0625)
 
 _BISECTIONS = 60  # halvings of [0, 1] until the bracket is below the spacing of floats near 1
 _NEWTON_STEPS = 60  # never reached: about six are needed
+_LONGEST_STEP = 2.0  # of Newton's method, away from 0
 _PRIOR = 0.5  # both parameters of the Beta mixture
 _STIRLING_FROM = 32.0  # three terms of Stirling's series are exact to 2e-14 from here on
 
@@ -250,7 +251,8 @@ def _solve_bet(
         share = np.exp(wealth - top)
         total = share.sum(axis=0)
         slope = (share * bet * (level / once + 2.0 * down / twice)).sum(axis=0)
-        step = (top + np.log(total) - target) * total / slope
+        # From the left of the root it may overshoot by far, so that exp overflows.
+        step = np.maximum((top + np.log(total) - target) * total / slope, -_LONGEST_STEP)
         t = t - step
         if np.abs(step).max(initial=0.0) < 1e-7:  # the next would be below 1e-13
             break

@@ -92,6 +92,26 @@ class Population:
             for block in self.blocks
         )
 
+    def members(self, column: int, start: int, stop: int) -> Block | None:
+        """The values of a characteristic in a range that occur, by weight; None if none does.
+
+        Where linked characteristics are too many to list, values that are possible by themselves
+        count as occurring. In a profile all values of the schema do.
+        """
+        characteristic = self.schema.characteristics[column]
+        whole: Block = ColumnBlock((column,), 0, characteristic.size, characteristic.value_weights)
+        block = next(block for block in self.blocks if column in block.columns)
+        place = block.columns.index(column)
+        if isinstance(block, RejectionBlock):
+            whole = block.parts[place]
+        elif isinstance(block, TableBlock) and not self.profile:
+            codes = np.unique(block.rows[:, place])
+            weights = characteristic.value_weights
+            whole = TableBlock(
+                (column,), codes[:, None], None if weights is None else weights[codes]
+            )
+        return whole.restricted({column: (start, stop)})
+
     def restricted(self, ranges: Mapping[int, CodeRange]) -> Population | None:
         """The population of those whose codes lie in these ranges; None if there are none."""
         blocks = [block.restricted(ranges) for block in self.blocks]

@@ -31,6 +31,7 @@ PAIRS = 5  # run again for each causal score: noise alone repeats all with a cha
 SHARE = 20  # one of so many executions is made again to look for noise
 ENOUGH = 300  # inputs run again where noise was found, or where that costs next to nothing
 MOST = 10_000
+USUAL = 200  # so many base inputs in a row that were all met before: hardly another one is left
 
 FEWEST_ROWS = 30  # of a placebo score that is measured; else it follows from the rate
 PLACEBO_EXECUTIONS = 1_000  # that it may take, or as many as the score took
@@ -55,7 +56,9 @@ class NoiseProbe:
         self._doubted: set[int] = set()  # outputs of which some pair did not come out the same
         self._confirmed: set[bytes] = set()
         self._drawn = 0  # base inputs looked at so far
+        self._last_new = -1  # the last of them that was not met before
         self._spent = 0  # runs of them that this took
+        self._met = np.empty(0, dtype=np.uint64)  # keys of those that are distinct
         schema = sampler.population.schema
         # Those that are distinct and got an answer each time:
         self._codes: NDArray[Any] = np.empty((0, len(schema)), dtype=schema.dtype)
@@ -115,16 +118,13 @@ class NoiseProbe:
 
     def look(self, settings: Settings) -> None:
         """Run so many base inputs again as the settings ask for, or as befits the run so far."""
-        while _looks(settings) and not self._runner.out_of_time:
+        while _looks(settings) and not (self._runner.out_of_time or self._has_met_all):
             count = min(self._wanted(settings), self._runner.batch_size)
             if 2 * count > self._runner.executions_left:
                 count = int(self._runner.executions_left // 2)
             if count < 1:
                 return
-            before = self._spent
             self._take(count)
-            if self._spent == before:  # all of them were met before: hardly another one is left
-                return
 
     def weigh(
         self, score: Score, settings: Settings, *, most: int | None = None, may_run: bool = True
@@ -198,15 +198,29 @@ class NoiseProbe:
     def _has_room(self, executions: int) -> bool:
         return self._runner.executions_left >= executions and not self._runner.out_of_time
 
+    @property
+    def _has_met_all(self) -> bool:
+        return self._drawn - self._last_new > USUAL
+
     def _next(self, count: int) -> NDArray[Any]:
         return self._sampler.base.rows(self._drawn, self._drawn + count)
 
     def _take(self, count: int) -> None:
         """Run the next base inputs again, less those that were met before."""
         start, codes = self._drawn, self._next(count)
-        first = self._sampler.tables.known_outputs(codes, start)
-        new = _distinct(self._codes, codes)
-        codes, first = codes[new], first[new]
+        keys = _keys(codes)
+        new = _distinct(self._met, keys)
+        ends = np.append(start + new, start + count)
+        starts = np.append(self._last_new, start + new)
+        usual = np.flatnonzero(ends - starts > USUAL)
+        if len(usual):  # end there, however many are run at once
+            count = int(starts[usual[0]]) + USUAL + 1 - start
+            new = new[new < count]
+        if len(new):
+            self._last_new = start + int(new[-1])
+        self._met = np.concatenate([self._met, keys[new]])
+        first = self._sampler.tables.known_outputs(codes[:count], start)[new]
+        codes = codes[new]
         missing = np.flatnonzero(first == NOT_RUN)
         if len(missing):
             first[missing] = self._runner.repeat(codes[missing], again=0)
@@ -283,15 +297,17 @@ def _looks(settings: Settings) -> bool:
     return settings.probe != 0 and settings.stopping != "paper"
 
 
-def _distinct(before: NDArray[Any], codes: NDArray[Any]) -> NDArray[np.int64]:
-    """The places of inputs that are neither among those before nor earlier here.
-
-    Inputs are told apart by 64 bits: should two ever share them, one less is run again.
-    """
-    keys = np.zeros(len(before) + len(codes), dtype=np.uint64)
-    for column in np.concatenate([before, codes]).T:
+def _keys(codes: NDArray[Any]) -> NDArray[np.uint64]:
+    """64 bits for each input: should two ever share them, one less is run again."""
+    keys = np.zeros(len(codes), dtype=np.uint64)
+    for column in codes.T:
         keys = keys * _MULTIPLIER + column.astype(np.uint64)
-    _, first = np.unique(keys, return_index=True)
+    return keys
+
+
+def _distinct(before: NDArray[np.uint64], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """The places of keys that are neither among those before nor earlier here."""
+    _, first = np.unique(np.concatenate([before, keys]), return_index=True)
     return np.sort(first[first >= len(before)]) - len(before)
 
 

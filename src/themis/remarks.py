@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any
 
@@ -56,17 +56,38 @@ def slow_start(runner: Runner) -> Iterator[str]:
         )
 
 
+@dataclass(frozen=True)
+class Spent:
+    """How often a subject was run, and for what."""
+
+    executions: int
+    cache_hits: int
+    repeats: int
+    explaining: int
+    isolating: int
+
+    @classmethod
+    def of(cls, runner: Runner) -> Spent:
+        """In all so far."""
+        return cls(**{each.name: getattr(runner, each.name) for each in fields(cls)})
+
+    def __sub__(self, before: Spent) -> Spent:
+        names = [each.name for each in fields(self)]
+        return Spent(*(getattr(self, name) - getattr(before, name) for name in names))
+
+
 def timing_of(
-    runner: Runner, started: datetime, seconds: float, remarks: Iterable[str]
+    spent: Spent, subject: Subject, started: datetime, seconds: float, remarks: Iterable[str]
 ) -> dict[str, Any]:
     """What differs from run to run: times, the machine, and what is to be said of them."""
     timing: dict[str, Any] = {
         "started": started.isoformat(timespec="seconds"),
         "seconds": round(seconds, 3),
-        "executor": executor_of(runner.subject),
+        "executor": executor_of(subject),
         "versions": versions(),
-        "repeats": runner.repeats,
-        "explaining": runner.explaining,
+        "repeats": spent.repeats,
+        "explaining": spent.explaining,
+        "isolating": spent.isolating,
         "notes": list(remarks),
     }
     always = ("started", "seconds", "executor", "versions")

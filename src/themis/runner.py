@@ -78,6 +78,7 @@ class Runner:
         self.cache_hits = 0
         self.repeats = 0  # executions to look for noise, which are not counted above
         self._asked_again = 0  # those, and what a cache file held instead
+        self.isolating = 0  # inputs run again to find those that make a batch fail
         self.explaining = 0  # those of the executions that explained a score
         self.explains = False  # whether what is run now explains a score
         self.failures = FailureLog()
@@ -255,6 +256,7 @@ class Runner:
         answers = batch.run()
         self._seconds += time.perf_counter() - started
         self.executions += len(answers.outputs)
+        self.isolating += answers.again
         return answers
 
     def _log(self, cells: Cells, answers: Answers, input_at: InputAt) -> None:

@@ -111,7 +111,8 @@ class Scorer:
         return replace(score, population="profile")
 
     def _executions_left(self, wanted: int) -> float:
-        return self.sampler.runner.executions_left if self._has_time_for(wanted) else 0.0
+        left = self.sampler.runner.executions_left
+        return left if wanted <= left and self._has_time_for(wanted) else 0.0
 
     def run_all(self) -> Domain | None:
         """The whole domain, run once; None when the budget ends before.
@@ -144,12 +145,12 @@ class Scorer:
         return self._known.domain
 
     def _has_time_for(self, executions: int) -> bool:
-        """Whether so many executions surely fit in the time that is left."""
+        """Whether so many executions, for which there is budget, surely fit in the time left."""
         runner = self.sampler.runner
         if math.isinf(runner.seconds_left):
             return True
         if runner.seconds_per_execution is None:
-            runner.run(self.sampler.base.rows(0, PROBES))
+            runner.run(self.sampler.base.rows(0, min(PROBES, executions)))
         seconds = runner.runs * (runner.seconds_per_execution or 0.0)
         return 2 * executions * seconds < runner.seconds_left
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.blocks import ColumnBlock, RejectionBlock
+from themis.blocks import RejectionBlock
 from themis.populations import Population
 
 CHUNK = 65_536  # rows drawn together from one generator
@@ -100,12 +100,9 @@ class BaseInputs:
         )
         for level in range(characteristic.levels):
             start, stop = characteristic.level_range(level)
-            weights = characteristic.value_weights
-            part = None if weights is None else weights[start:stop]
-            if part is not None and not part.any():
-                members[:, level] = start  # never assigned: the bin does not occur
-                continue
-            members[:, level] = ColumnBlock((column,), start, stop, part).draw(rng, CHUNK)[:, 0]
+            block = self.population.members(column, start, stop)
+            # A bin that does not occur is represented by a value that nobody may have.
+            members[:, level] = start if block is None else block.draw(rng, CHUNK)[:, 0]
         return members
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from themis.errors import SubjectError
 from themis.failures import TooManyFailuresError
 from themis.probe import NoiseProbe
-from themis.remarks import slow_start, timing_of, with_commands
+from themis.remarks import Spent, slow_start, timing_of, with_commands
 from themis.results import Result, Score, SearchResult
 from themis.row_audit import fit_notes
 from themis.runner import Budget, Runner
@@ -31,6 +31,7 @@ class Work:
         self._searches: list[SearchResult] = []
         self._interrupted = self._failed = False
         self._started, self._clock = datetime.now(UTC), time.monotonic()
+        self._before = Spent.of(self._runner)
         start_budget(self._runner, settings)
 
     @property
@@ -90,6 +91,7 @@ class Work:
             stopped = "interrupted"
         slow = () if self._interrupted else slow_start(runner)
         seconds = time.monotonic() - self._clock
+        spent = Spent.of(runner) - self._before
         result = Result(
             command=command,
             seed=self._settings.seed,
@@ -97,12 +99,12 @@ class Work:
             schema=runner.schema.to_dict(),
             scores=tuple(self._scores),
             searches=tuple(self._searches),
-            executions=runner.executions,
-            cache_hits=runner.cache_hits,
+            executions=spent.executions,
+            cache_hits=spent.cache_hits,
             stopped=stopped,
             failures=runner.failures.to_dict(getattr(runner.subject, "reproduce", None)),
             notes=(*fit_notes(data), *notes(), *self._probe.remarks()),
-            timing=timing_of(runner, self._started, seconds, [*remarks, *slow]),
+            timing=timing_of(spent, runner.subject, self._started, seconds, [*remarks, *slow]),
             noise=self._probe.noise(self._settings.confidence),
             data=data,
         )

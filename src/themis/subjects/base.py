@@ -23,6 +23,7 @@ class Answers:
 
     outputs: Any  # a list or a one-dimensional array; anything where there is a failure
     failures: dict[int, Failure] = field(default_factory=dict)
+    again: int = 0  # inputs that were run again to find those that fail
 
 
 class Batch(Protocol):
@@ -56,7 +57,8 @@ def isolate_failures(call: Callable[[int, int], Any], count: int) -> Answers:
     """Run a whole-batch call; when it fails, halve the batch until the culprits are alone.
 
     `call(start, stop)` returns that part's outputs or raises. After a few culprits the parts that
-    still fail count as failed as a whole: they are unknown, not guessed.
+    still fail count as failed as a whole: they are unknown, not guessed. How often inputs are run
+    again depends on how they were batched, so that is counted apart and by no budget.
     """
     try:
         return Answers(_checked(call(0, count), count))
@@ -64,6 +66,7 @@ def isolate_failures(call: Callable[[int, int], Any], count: int) -> Answers:
         pending = [(0, count, f"{type(error).__name__}: {error}")]
     outputs = np.empty(count, dtype=object)
     failures: dict[int, Failure] = {}
+    again = 0
     while pending:
         start, stop, message = pending.pop()
         if stop - start == 1 or len(failures) >= ISOLATED_FAILURES:
@@ -72,12 +75,13 @@ def isolate_failures(call: Callable[[int, int], Any], count: int) -> Answers:
             continue
         middle = (start + stop) // 2
         for first, last in ((middle, stop), (start, middle)):
+            again += last - first
             try:
                 part = _checked(call(first, last), last - first)
                 outputs[first:last] = part if isinstance(part, list) else part.tolist()
             except (Exception, SystemExit) as error:
                 pending.append((first, last, f"{type(error).__name__}: {error}"))
-    return Answers(outputs, failures)
+    return Answers(outputs, failures, again)
 
 
 def _checked(outputs: Any, count: int) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.characteristics import Characteristic, Codes, Integers
+from themis.characteristics import Characteristic, Codes, Integers, Values
 from themis.errors import Mistake, RequestError, suggest
 from themis.schema import Schema
 from themis.subjects.base import Answers, Batch, isolate_failures
@@ -35,7 +35,7 @@ class Model:
         self.as_frame = names is not None or not all(
             each.numeric or each.boolean for each in schema
         )
-        self.of_trees = _is_of_trees(model)
+        self.of_trees = _is_of_trees(model) and all(map(_is_finite_in_single, schema))
         self.dtype = np.float32 if self.of_trees else np.float64
         self._check_count()
         if self.as_frame:
@@ -172,6 +172,14 @@ def _is_its_own_code(each: Characteristic) -> bool:
     return isinstance(each, Integers) and each.min == 0 and each.step == 1
 
 
+def _is_finite_in_single(each: Characteristic) -> bool:
+    """Whether none of the values is too large for single precision."""
+    if not (each.numeric or each.boolean):
+        return False
+    codes = np.arange(each.size) if isinstance(each, Values) else np.array([0, each.size - 1])
+    return bool((np.abs(each.decode(codes).astype(float)) <= np.finfo(np.float32).max).all())
+
+
 def _is_of_trees(model: Any) -> bool:
     """Whether the model is made of nothing but scikit-learn's trees.
 
@@ -182,7 +190,9 @@ def _is_of_trees(model: Any) -> bool:
         return False
     if hasattr(model, "final_estimator_"):  # a stack may hand its inputs on
         return False
-    parts = np.ravel(getattr(model, "estimators_", [model]))
+    parts = getattr(model, "estimators_", [model])
+    if isinstance(parts, np.ndarray):  # boosting keeps its trees in a grid
+        parts = parts.ravel().tolist()
     return len(parts) > 0 and all(_is_tree(each) for each in parts)
 
 
