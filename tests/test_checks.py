@@ -308,3 +308,30 @@ def test_markup_in_names_is_shown_literally(project: Project) -> None:
     assert "causal [bold]r at most 0.1" in shown
     assert re.search(r"│  \[red\]x\[/red\] +‹ b\\nc\n", shown)
     assert "Every verdict is exact" in shown
+
+
+@pytest.mark.parametrize("search", [False, True])
+def test_groups_do_not_hold_where_no_output_was_favourable(search: bool) -> None:
+    schema = themis.Schema(sex=["f", "m"], income=range(100))
+    check = Check(
+        against=None if search else ("sex",),
+        search=search,
+        measure="group",
+        max_score=0.05,
+        name="groups",
+        line=None,
+    )
+
+    def loan(person: dict[str, Any]) -> str:
+        return "yes" if person["sex"] == "m" and person["income"] > 5 else "no"
+
+    def verdict(favourable: str) -> Any:
+        return run_checks(themis.Audit(loan, schema, favourable=[favourable]), [check]).checks[0]
+
+    assert verdict("yes").verdict == "violated"
+    assert verdict("YES").verdict == "not enough evidence"
+    assert "favourable" in verdict("YES").reason
+    if not search:
+        score = themis.Audit(loan, schema, favourable=["YES"]).group("sex")
+        with pytest.raises(themis.InconclusiveError, match="favourable"):
+            score.assert_below(0.05)

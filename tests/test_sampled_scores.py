@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import numpy as np
@@ -309,3 +310,22 @@ def test_inputs_run_again_to_find_a_culprit_are_counted_apart() -> None:
     result = audit.score([["race"]])
     assert result.timing["isolating"] > 0
     assert result.executions + result.timing["isolating"] == calls[0]
+
+
+@pytest.mark.parametrize("vectorised", [False, True])
+@pytest.mark.parametrize("repeats", [1, 5])
+def test_a_time_budget_is_met_within_a_few_executions(vectorised: bool, repeats: int) -> None:
+    pause = 0.05
+
+    def slow(table: Any) -> Any:
+        time.sleep(pause * (len(table) if vectorised else 1))
+        return table["a"] > 50
+
+    subject = themis.batch(slow) if vectorised else slow
+    schema = themis.Schema(sex=["f", "m"], a=range(100))
+    started = time.monotonic()
+    audit = themis.Audit(subject, schema, max_seconds=0.5, repeats=repeats)
+    score = audit.causal("sex")
+    took = time.monotonic() - started
+    assert score.stopped == "budget"
+    assert took < 0.5 + 0.5 + 4 * repeats * pause

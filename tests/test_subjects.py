@@ -161,7 +161,8 @@ def test_a_row_that_raises_is_a_crash_with_an_example_and_never_a_decision() -> 
     assert 0 < log.counts[CRASH] < 200
     row, message = log.examples[CRASH]
     assert row["age"] > 80
-    assert message == "KeyError: 'savings'"
+    line = sometimes.__code__.co_firstlineno + 2
+    assert message == f"KeyError: 'savings' (test_subjects.py:{line})"
 
 
 def test_a_batch_that_raises_is_halved_until_the_culprit_is_alone() -> None:
@@ -258,6 +259,20 @@ def test_wrong_numbers_of_outputs_fail_instead_of_being_misassigned() -> None:
         themis.Audit(themis.batch(lambda t: [1, 0, 1]), SCHEMA).causal("race")
     with pytest.raises(themis.SubjectError, match=r"say in \[outputs\] which part"):
         themis.Audit(themis.batch(lambda t: np.zeros((len(t), 2))), SCHEMA).causal("race")
+
+
+def test_a_batch_function_that_answers_one_by_one_only_is_found_out() -> None:
+    with pytest.raises(themis.SubjectError, match=r"returned 1 outputs for \d+ inputs"):
+        themis.Audit(themis.batch(lambda table: [1]), SCHEMA).causal("race")
+
+    def drops(table: themis.InputTable) -> Any:  # what it can't decide
+        return np.ones(len(table))[table["age"] < 80]
+
+    for ages in ([3, 90], [3, 90, 4, 5], [90, 91]):
+        codes = np.zeros((len(ages), 5), dtype=np.int64)
+        codes[:, 1] = ages
+        answers = subject_from(themis.batch(drops), SCHEMA).load(codes).run()
+        assert sorted(answers.failures) == [i for i, age in enumerate(ages) if age >= 80]
 
 
 def test_isolation_gives_up_looking_after_some_culprits_and_guesses_nothing() -> None:

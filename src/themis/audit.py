@@ -223,6 +223,12 @@ class Audit:
         """The name of the first declared output, which is meant where none is named."""
         return next((each.name for each in self._views.outputs), None)
 
+    def lacks_favourable(self, output: str | None = None) -> bool:
+        """Whether there are outputs, and none so far was one that `favourable` names."""
+        reading = self._views.of(output).sampler.reading
+        seen = len(reading.labels.labels) > 0
+        return seen and reading.has_favourable and not reading.labels.favourable.any()
+
     @property
     def all_inputs(self) -> Population:
         """The inputs that the schema allows, whomever they are drawn from."""

@@ -11,6 +11,7 @@ from typing import Any
 from themis.acceptances import Acceptances, acceptance_remarks
 from themis.audit import Audit
 from themis.checks import (
+    NO_FAVOURABLE,
     NOTHING_ACCEPTED,
     Precision,
     can_be_narrowed,
@@ -51,6 +52,7 @@ def run_checks(
     for check in checks:
         run.decide(check)
     run.reconsider(checks)
+    run.doubt(checks)
     if run.problem is not None:
         raise SubjectError(str(run.problem), result=run.result())
     return run.result()
@@ -133,6 +135,16 @@ class _Run:
                 score = weigh(each.outcome, self.settings, may_run=False)
                 verdict = judge_score(check, score, confidence, self.accepted)
                 self.kept[place] = _Round(verdict, score, (score,))
+
+    def doubt(self, checks: Sequence[Check]) -> None:
+        """Take back that no groups differ where no output was favourable at all."""
+        for check, each in zip(checks, self.kept, strict=True):
+            if check.measure == "group" and self.audit.lacks_favourable(check.output):
+                answer = each.answer
+                if answer.verdict == "holds":
+                    each.answer = replace(
+                        answer, verdict="not enough evidence", reason=NO_FAVOURABLE
+                    )
 
     def _left(self) -> dict[str, Any] | None:
         """What is left of the budget, as settings; None when nothing is."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from themis.acceptances import Acceptances, Cover
 from themis.config import Check
 from themis.errors import Mistake
-from themis.results import CausalScore, CheckResult, Score, SearchResult, Verdict
+from themis.results import CausalScore, CheckResult, GroupScore, Score, SearchResult, Verdict
 from themis.search_facts import how_it_ended, largest_missed
 
 NOTHING_ACCEPTED = Acceptances()
@@ -32,6 +32,9 @@ def precisions(error: float, confidence: float) -> Iterator[Precision]:
     """
     for place, share in enumerate(SHARES):
         yield Precision(error / 2**place, 1.0 - (1.0 - confidence) * share)
+
+
+NO_FAVOURABLE = "no output was favourable: what `favourable` names never came"
 
 
 def find_mistakes(checks: Iterable[Check], file: Path) -> Iterator[Mistake]:
@@ -57,6 +60,7 @@ def judge_score(
     """
     verdict: Verdict = "not enough evidence"
     certain = score.samples > 0 and (score.conclusive or not _is_noisy(score))
+    certain = certain and not _nobody_favoured(score)
     if certain and score.low > check.max_score:
         verdict = "violated"
     elif certain and score.high <= check.max_score:
@@ -157,7 +161,7 @@ def can_be_narrowed(outcome: Score | SearchResult) -> bool:
     if isinstance(outcome, SearchResult):
         return outcome.stopped == "done" and not outcome.undecided
     settled = outcome.method == "sampled" and not outcome.lower_bound and not outcome.unknown
-    return outcome.conclusive and settled
+    return outcome.conclusive and settled and not _nobody_favoured(outcome)
 
 
 def _cover(
@@ -186,7 +190,16 @@ def _why_not_accepted(accepted: Acceptances, above: Sequence[Score]) -> str:
     return "; ".join(parts)
 
 
+def _nobody_favoured(score: Score) -> bool:
+    """Whether no output was favourable, so that groups can't differ whatever the subject does."""
+    if not isinstance(score, GroupScore) or score.statistic != "rate":
+        return False
+    return all(group.rate == 0 for group in score.groups)
+
+
 def _why_open(score: Score) -> str:
+    if score.samples and _nobody_favoured(score):
+        return NO_FAVOURABLE
     if not score.conclusive:
         return f"{how_it_ended(score.stopped)}{_noise(score)}"
     if score.lower_bound:

@@ -71,7 +71,7 @@ class FailureLog:
                 f"{kind} in {count:,} of {executions:,} executions, e.g. {message} "
                 f"for the input {row}"
             )
-        return "the subject failed: " + "; ".join(parts)
+        return f"the subject failed: {'; '.join(parts)}. max_failures allows a share of failures"
 
     def to_dict(self, reproduce: Callable[[dict[str, Value]], str] | None) -> dict[str, Any]:
         """The failures as they stand in the JSON result; `reproduce` gives a command line."""

@@ -93,8 +93,14 @@ class Labels:
 
     def explain(self, output: Any) -> str:
         """Why an output is no decision."""
-        hint = "; say in [outputs] which part is measured" if isinstance(output, dict) else ""
-        return f"it returned {output!r}{hint}"
+        if isinstance(output, dict):
+            return f"it returned {output!r}; say in [outputs] which part is measured"
+        hint = ""
+        if is_number_like(output):
+            hint = "; describe it in [outputs] to measure numbers"
+        return (
+            f"it returned {output!r}, no decision (a text, a truth value or a whole number){hint}"
+        )
 
     def _number_two(self, second: NDArray[np.bool_], low: Value, high: Value) -> Cells:
         """The numbers where there are at most two outputs: by far the most frequent case."""
@@ -165,10 +171,16 @@ class _Numbers(dict[Any, int]):
         if len(self) >= LABEL_LIMIT:
             raise SubjectError(
                 f"the subject gave more than {LABEL_LIMIT} different outputs, the last {label!r}: "
-                "these are measurements, not decisions; compare them with a cut-off first"
+                "these are measurements, not decisions; describe them in [outputs], or compare "
+                "them with a cut-off first"
             )
         self[label] = len(self)
         return self[label]
+
+
+def is_number_like(output: Any) -> bool:
+    """Whether an output is a finite number, whole or not."""
+    return isinstance(output, int | float | np.number) and bool(np.isfinite(output))
 
 
 def is_decision(label: Any) -> bool:

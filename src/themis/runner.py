@@ -132,10 +132,14 @@ class Runner:
         """How many inputs to run together, so that budgets and Ctrl-C are met soon."""
         if self.is_external:
             return self._fixed_batch
+        pressed = not math.isinf(self.seconds_left)
         if self.seconds_per_execution is None:
+            if pressed:
+                return FIRST_BATCH if self.subject.vectorised else 1
             return BATCH if self.subject.vectorised else FIRST_BATCH
         most = BATCH if self.subject.vectorised else ROW_BATCH
-        return min(most, max(int(BATCH_SECONDS / max(self.seconds_per_execution, 1e-9)), 1))
+        seconds = min(BATCH_SECONDS, max(self.seconds_left, 0.0))
+        return min(most, max(int(seconds / max(self.runs * self.seconds_per_execution, 1e-9)), 1))
 
     @property
     def is_external(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -98,7 +99,9 @@ class Sampler:
             return self.block_rows
         if self.runner.is_external:
             return self._fixed_rows(start, width)
-        cells = CELLS if self.runner.subject.vectorised else self.runner.batch_size
+        cells = self.runner.batch_size
+        if self.runner.subject.vectorised and math.isinf(self.runner.seconds_left):
+            cells = CELLS
         return min(max(cells // width, 1), CHUNK - start % CHUNK)  # within one chunk: no copy
 
     def _fixed_rows(self, start: int, width: int) -> int:

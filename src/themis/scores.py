@@ -149,8 +149,10 @@ class Scorer:
         runner = self.sampler.runner
         if math.isinf(runner.seconds_left):
             return True
-        if runner.seconds_per_execution is None:
-            runner.run(self.sampler.base.rows(0, min(PROBES, executions)))
+        for count in (1, min(PROBES, executions)):  # the first time may take longer than others
+            seconds = runner.runs * (runner.seconds_per_execution or 0.0)
+            if runner.executions < count and 4 * count * seconds < runner.seconds_left:
+                runner.run(self.sampler.base.rows(0, count))
         seconds = runner.runs * (runner.seconds_per_execution or 0.0)
         return 2 * executions * seconds < runner.seconds_left
 

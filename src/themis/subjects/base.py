@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -53,6 +54,21 @@ class Subject(Protocol):
         """What the subject is, as far as it can be known: equal when results may be reused."""
 
 
+class WrongLengthError(ValueError):
+    """A batch of inputs got another number of outputs."""
+
+
+def crash_message(error: BaseException) -> str:
+    """What a subject raised, and in which line of which file."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    said = f"{type(error).__name__}: {error}"
+    if trace is None or trace.tb_frame.f_globals.get("__name__", "").startswith("themis."):
+        return said
+    return f"{said} ({Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno})"
+
+
 def isolate_failures(call: Callable[[int, int], Any], count: int) -> Answers:
     """Run a whole-batch call; when it fails, halve the batch until the culprits are alone.
 
@@ -63,15 +79,18 @@ def isolate_failures(call: Callable[[int, int], Any], count: int) -> Answers:
     try:
         return Answers(_checked(call(0, count), count))
     except (Exception, SystemExit) as error:
-        pending = [(0, count, f"{type(error).__name__}: {error}")]
+        pending = [(0, count, error)]
     outputs = np.empty(count, dtype=object)
     failures: dict[int, Failure] = {}
-    again = 0
+    again, several_work = 0, False
+
+    def is_failing(start: int) -> bool:
+        return bool(pending) and pending[-1][0] in (start, start + 1)
+
     while pending:
-        start, stop, message = pending.pop()
+        start, stop, reason = pending.pop()
         if stop - start == 1 or len(failures) >= ISOLATED_FAILURES:
-            failure = Failure(CRASH, message)
-            failures |= dict.fromkeys(range(start, stop), failure)
+            failures |= dict.fromkeys(range(start, stop), _failure(reason))
             continue
         middle = (start + stop) // 2
         for first, last in ((middle, stop), (start, middle)):
@@ -79,9 +98,22 @@ def isolate_failures(call: Callable[[int, int], Any], count: int) -> Answers:
             try:
                 part = _checked(call(first, last), last - first)
                 outputs[first:last] = part if isinstance(part, list) else part.tolist()
+                several_work = several_work or last - first > 1
             except (Exception, SystemExit) as error:
-                pending.append((first, last, f"{type(error).__name__}: {error}"))
+                pending.append((first, last, error))
+        if (
+            stop - start == 2
+            and not several_work
+            and isinstance(reason, WrongLengthError)
+            and not is_failing(start)
+        ):
+            # Two that fail only together: it does not answer a batch at all.
+            return Answers(outputs, dict.fromkeys(range(count), _failure(reason)), again)
     return Answers(outputs, failures, again)
+
+
+def _failure(error: BaseException) -> Failure:
+    return Failure(CRASH, crash_message(error))
 
 
 def _checked(outputs: Any, count: int) -> Any:
@@ -101,5 +133,5 @@ def _checked(outputs: Any, count: int) -> Any:
                 "it must return one decision per input"
             )
     if len(outputs) != count:
-        raise ValueError(f"the subject returned {len(outputs)} outputs for {count} inputs")
+        raise WrongLengthError(f"the subject returned {len(outputs)} outputs for {count} inputs")
     return outputs

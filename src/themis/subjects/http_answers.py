@@ -110,6 +110,9 @@ class AnswerReader:
         if count is None:
             found = resolve_pointer(document, self.answer)
             return [found if self.structured else _decision(found, self.answer or "the answer")]
+        if isinstance(document, list) and self._list and not self._list[1:2].isdigit():
+            problem = f"the answer is a list; what is in each of its items is /*{self._list}"
+            raise ValueError(problem)
         listed = resolve_pointer(document, self._list)
         if not isinstance(listed, list):
             shown = shorten(json.dumps(listed))
