@@ -19,6 +19,8 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
+import themis
+from themis import cli_search
 from themis.display_search import render_search, render_search_headlines
 from themis.events import Progress, SearchProgress
 from themis.html import search_html
@@ -396,3 +398,16 @@ def test_live_line_shows_what_was_heard_last() -> None:
     assert "50,000 executions" in line.line().plain
     line.listen(Progress("group", ("race",), 5, 10, 0.1, 0.2, 60_000))
     assert line.line().plain.startswith("group race · 5 of 10 samples")
+
+
+def test_a_search_without_an_end_in_sight_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    wide = themis.Schema({f"c{place}": range(3) for place in range(41)})
+
+    def told(max_size: int | None, **budget: Any) -> str:
+        audit = themis.Audit(lambda person: True, wide, **budget)
+        cli_search._warn(audit, None, max_size)
+        return capsys.readouterr().err
+
+    assert "2,199,023,255,551 sets are too many" in words(told(None))
+    assert "--max-size 3" in told(None)
+    assert told(2) == told(None, max_executions=100) == told(None, max_seconds=1) == ""

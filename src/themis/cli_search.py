@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from themis.results import Result
 
 INCONCLUSIVE = 4
+ENDLESS = 10**6  # sets
 WORTH_A_LINE = 10_000  # executions from which on a search is announced
 
 
@@ -125,6 +126,8 @@ def search(
         _check_prune(audit, no_prune=no_prune)
         if is_live(reporting):
             _announce(audit, names, max_size)
+        if not quiet:
+            _warn(audit, names, max_size)
         return audit.search_all(
             threshold,
             measures_of(measure),
@@ -186,3 +189,14 @@ def _announce(audit: Audit, among: Sequence[str] | None, max_size: int | None) -
     if budget is not None and short:
         enough = "is not enough" if least > budget else "may not be enough"
         say(f"max_executions = {budget:,} {enough}: the search will give what it finds")
+
+
+def _warn(audit: Audit, among: Sequence[str] | None, max_size: int | None) -> None:
+    """Say that a search over very many sets has no end in sight."""
+    settings = audit.settings
+    if max_size is None and settings.max_executions is None and settings.max_seconds is None:
+        plan = audit.search_plan(among)
+        if plan.sets > ENDLESS:
+            say(
+                f"{plan.sets:,} sets are too many to look at all: --max-size 3, or a budget, ends it"
+            )
