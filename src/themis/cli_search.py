@@ -197,6 +197,4 @@ def _warn(audit: Audit, among: Sequence[str] | None, max_size: int | None) -> No
     if max_size is None and settings.max_executions is None and settings.max_seconds is None:
         plan = audit.search_plan(among)
         if plan.sets > ENDLESS:
-            say(
-                f"{plan.sets:,} sets are too many to look at all: --max-size 3, or a budget, ends it"
-            )
+            say(f"{plan.sets:,} sets are too many to look at all: add --max-size 3, or a budget")
