@@ -123,6 +123,7 @@ class Row:
     in_zone: float
     tested: float
     rows_ratio: float
+    zone_share: float  # with the seed that has most: at its ends chance decides
 
     @property
     def factor(self) -> float:
@@ -134,7 +135,7 @@ class Row:
 
     @property
     def mostly_in_zone(self) -> bool:
-        return 3 * self.in_zone >= self.tested
+        return self.zone_share >= 1 / 3
 
 
 def run(case: Case, threshold: float, *, unpruned: bool) -> Row:
@@ -147,8 +148,9 @@ def run(case: Case, threshold: float, *, unpruned: bool) -> Row:
 
     whole = paper(1, prune=False) if unpruned else 0
     pruned = np.mean([paper(seed, prune=True) for seed in (SEEDS if threshold < 0.5 else (1,))])
-    ours = np.mean([search(case, subject, seed, threshold, options) for seed in SEEDS], axis=0)
-    return Row(whole, float(pruned), *ours.tolist())
+    ours = np.array([search(case, subject, seed, threshold, options) for seed in SEEDS])
+    share = float((ours[:, 2] / ours[:, 3]).max())
+    return Row(whole, float(pruned), *ours.mean(axis=0).tolist(), share)
 
 
 def search(
