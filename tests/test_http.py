@@ -330,16 +330,15 @@ class TestLife:
 
         times: list[float] = []
         service.answer = answer
-        subject = service.subject(timeout_seconds=30)
+        subject = service.subject(timeout_seconds=30, concurrency=8)
         thread = threading.Thread(target=interrupt)
         thread.start()
         with pytest.raises(KeyboardInterrupt):
             subject.load(many(100)).run()
         assert time.monotonic() - times[0] < 1
         thread.join()
-        count = len(service.requests)
-        time.sleep(0.1)
-        assert len(service.requests) == count
+        time.sleep(0.1)  # a busy service sees late what was under way
+        assert len(service.requests) <= 8
         service.answer = lambda request: Reply()
         assert run(subject).outputs == [1]
 
