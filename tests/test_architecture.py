@@ -108,18 +108,20 @@ ONLY = {
     "baselines": "differences knowledge result_contrasts results",
     "checks": "acceptances config errors results search_facts",
     "display_parts": "",
-    "display_words": "results",
+    "display_words": "results search_facts",
     "display_noise_words": "results display_words",
     "display_people": "results display_parts display_words",
     "display_scores": "results display_parts display_words display_noise_words display_people",
     "display_overview": "results display_parts display_words",
-    "display_result_words": "results display_words",
+    "display_result_words": "results display_words search_facts",
     "display_check_words": "results display_words display_search_words",
     "display": """
         results display_parts display_words display_noise_words display_result_words display_scores
         display_overview
     """,
-    "display_apparent": "results display_parts display_words display_scores display",
+    "display_apparent": """
+        results display_parts display_words display_result_words display_scores display
+    """,
     "display_cache": "cache_contents display_parts display_words",
     "display_search_words": "results search_facts display_words",
     "html": "results display_words display_noise_words display_search_words",

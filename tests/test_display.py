@@ -129,8 +129,8 @@ def test_paper_headline_says_that_the_interval_is_not_certified() -> None:
 
 
 def test_a_score_without_samples_claims_nothing() -> None:
-    assert "nothing is known" in words.headline(causal(samples=0))
-    assert "nothing is known" in words.headline(group(samples=0))
+    assert "is unknown" in words.headline(causal(samples=0))
+    assert "is unknown" in words.headline(group(samples=0))
 
 
 def test_group_headline_gives_the_difference_in_points() -> None:

@@ -105,7 +105,7 @@ def apparent_group(
         samples=run.seen,
         stopped=stopped or "exhausted",
         unknown=int(run.counts[~known].sum()),
-        notes=(*_ended(stopped, settings), *_silent(silent)),
+        notes=(*_ended(stopped, settings, run.seen), *_silent(silent)),
     )
     return replace(score, impact_ratio_low=0.0) if silent and score.impact_ratio else score
 
@@ -153,7 +153,7 @@ def causal_within(
         samples=run.seen,
         stopped=stopped or "exhausted",
         unknown=int(run.counts[found.most > found.least].sum()),
-        notes=(note, *_ended(stopped, settings)),
+        notes=(note, *_ended(stopped, settings, run.seen)),
         **reading.details(),
     )
     return replace(score, counterfactuals="within")
@@ -184,8 +184,8 @@ def mark_few(score: GroupScore, people: People, columns: tuple[int, ...]) -> Gro
     return replace(score, groups=groups)
 
 
-def _ended(stopped: str, settings: Settings) -> tuple[str, ...]:
-    return (ended_early(stopped, settings),) if stopped else ()
+def _ended(stopped: str, settings: Settings, samples: int) -> tuple[str, ...]:
+    return (ended_early(stopped, settings, samples),) if stopped else ()
 
 
 def _silent(groups: int) -> tuple[str, ...]:

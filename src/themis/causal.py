@@ -182,7 +182,7 @@ class _CausalRows:
             )
         else:
             interval = Interval(0.0, 0.0, 1.0)
-        notes = [ended_early(stopped, settings)] if not known else []
+        notes = [ended_early(stopped, settings, self.count)] if not known else []
         lower_bound = not self.variants.complete and self.unknown > 0
         if lower_bound:
             notes.append(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from themis.audit import Audit
 from themis.cli_errors import say
@@ -67,7 +67,7 @@ class Session:
                 unstored = close(audit)
         stores = audit is not None and audit.runner.recall is not None
         code = tell(
-            _tidy(result),
+            result,
             problem,
             self.reporting,
             show=self._show,
@@ -105,15 +105,3 @@ def is_live(reporting: Reporting) -> bool:
     """Whether somebody watches: a terminal, and neither JSON nor silence was asked for."""
     wanted = reporting.progress and not reporting.as_json and not reporting.quiet
     return wanted and sys.__stderr__ is not None and sys.__stderr__.isatty()
-
-
-def _tidy(result: Result | None) -> Result | None:
-    """The result without scores that nothing was run for; interrupted if one of its scores was."""
-    if result is None:
-        return None
-    interrupted = any(score.stopped == "interrupted" for score in result.scores)
-    return replace(
-        result,
-        scores=tuple(score for score in result.scores if score.samples),
-        stopped="interrupted" if interrupted else result.stopped,
-    )

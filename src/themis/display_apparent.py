@@ -13,6 +13,7 @@ from rich.text import Text
 
 from themis.display import render, show_result
 from themis.display_parts import DIM, HEADLINE, MARK, Sentence, grid, indented, make_console, short
+from themis.display_result_words import inconclusive
 from themis.display_scores import show_score
 from themis.display_words import apart_text, count, headline, percent, set_phrase, visible
 from themis.results import GroupScore, Result, Score
@@ -60,9 +61,7 @@ def show_apparent(
             yield ""
             yield from show_score(score, width=width, everything=everything)
         yield ""
-    unsure = [score for score in result.scores if not score.conclusive]
-    if unsure:
-        text = f"{len(unsure)} of {count(len(result.scores), 'score')}: the run ended early"
+    for text in inconclusive(result.scores):
         yield Sentence(text, MARK, first="inconclusive: ")
     yield from show_result(replace(result, scores=()), width=width, everything=everything)
 
@@ -122,7 +121,7 @@ def _name(score: Score) -> str:
 
 
 def _number(score: Score | None) -> Text:
-    if score is None:
+    if score is None or not score.samples:
         return short("–", DIM)
     text = f"≥ {_said(score, score.low)}" if score.lower_bound else _said(score, score.score)
     if score.low < score.high and not score.lower_bound:

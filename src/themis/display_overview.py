@@ -19,7 +19,8 @@ ROWS = 20  # of the table
 def show_overview(scores: Sequence[Score]) -> Iterator[RenderableType]:
     """The verdict in one sentence, then a line for each score."""
     yield Sentence(verdict(scores), HEADLINE)
-    yield indented(_table(scores))
+    if any(score.samples for score in scores):
+        yield indented(_table(scores))
 
 
 def verdict(scores: Sequence[Score]) -> str:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from themis.display_words import count, duration, masked, visible
+from themis.display_words import count, duration, masked, score_words, visible
 from themis.results import CausalScore, GroupScore, Result, Score
+from themis.search_facts import how_it_ended
+
+MISSING_NAMED = 8  # scores named that were not measured
 
 
 def failure_text(kind: str, failure: Mapping[str, Any]) -> str:
@@ -20,16 +23,25 @@ def failure_text(kind: str, failure: Mapping[str, Any]) -> str:
 
 def inconclusive(scores: Sequence[Score]) -> Iterator[str]:
     """Which scores say less than was asked, and why."""
-    reasons = {
-        "the run ended early": sum(score.stopped in ("budget", "interrupted") for score in scores),
-        "the subject does not always decide the same": sum(s.stopped == "noise" for s in scores),
-    }
+    measured = [score for score in scores if score.samples]
+    early = sum(score.stopped in ("budget", "interrupted") for score in measured)
+    noisy = sum(score.stopped == "noise" for score in measured)
+    total = count(len(scores), "score")
+    reasons = {"the run ended early": early, how_it_ended("noise"): noisy}
     for reason, unsure in reasons.items():
         if unsure:
-            yield (
-                f"{unsure} of {count(len(scores), 'score')}: the interval is wider than asked, "
-                f"because {reason}"
-            )
+            yield f"{unsure} of {total}: the interval is wider than asked, because {reason}"
+    for stopped in ("budget", "interrupted"):
+        missing = [each for each in scores if not each.samples and each.stopped == stopped]
+        if missing:
+            reason = f"because {how_it_ended(stopped)}"
+            yield f"{len(missing)} of {total}: not measured, {reason}: {_names(missing)}"
+
+
+def _names(scores: Sequence[Score]) -> str:
+    """Which scores these are; the first of them, where they are many."""
+    more = [f"{len(scores) - MISSING_NAMED:,} more"] if len(scores) > MISSING_NAMED else []
+    return "; ".join([*map(score_words, scores[:MISSING_NAMED]), *more])
 
 
 def hidden_changes(scores: Sequence[Score]) -> str | None:

@@ -44,7 +44,9 @@ ENDS = 5  # groups shown from either end
 def show_score(score: Score, *, width: int, everything: bool = False) -> Iterator[RenderableType]:
     """The parts of one score, from its headline down."""
     yield Sentence(headline(score), HEADLINE, break_before=" (")
-    if isinstance(score, CausalScore):
+    if not score.samples:
+        pass  # an interval from 0 to 1 is all there is to draw
+    elif isinstance(score, CausalScore):
         yield indented(_causal_details(score))
         yield from show_witnesses(score, width=width, everything=everything)
     elif isinstance(score, GroupScore):

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from themis.results import CausalScore, Group, GroupScore, Region, Score, Witness
+from themis.search_facts import how_it_ended
 
 EXACT = "exact: every input was run"
 EXACT_ROWS = "exact: every row was run"
 EXACT_PROFILE = "exact: everybody in the profile was run"
+WHERE = {"inputs": "", "profile": " in the profile", "rows": " in the rows"}
 FEW_NAMED = 3  # groups named that are too small to judge
 LONGEST = 32  # characters of a name or value within a sentence
 
@@ -111,17 +113,31 @@ def _looks_numeric(text: str) -> bool:
 
 def headline(score: Score) -> str:
     """The score as a sentence that says what is measured, with its interval."""
+    if not score.samples:
+        return _not_measured(score)
     if isinstance(score, CausalScore):
         return _causal_headline(score)
     assert isinstance(score, GroupScore)
     return _group_headline(score)
 
 
+def score_words(score: Score) -> str:
+    """Which score it is: `causal score of race`, `group score of sex in the rows`."""
+    phrase = set_phrase(score.against).removesuffix(" together")
+    of = "" if score.output is None else f" for {output_name(score)}"
+    mean = ", of means" if isinstance(score, GroupScore) and score.statistic == "mean" else ""
+    within = ", compared with each other" if score.counterfactuals == "within" else ""
+    return f"{score.measure} score of {phrase}{of}{WHERE[score.population]}{within}{mean}"
+
+
+def _not_measured(score: Score) -> str:
+    why = "" if score.conclusive else f": {how_it_ended(score.stopped)} before it was measured"
+    return f"the {score_words(score)} is unknown{why}"
+
+
 def _causal_headline(score: CausalScore) -> str:
     phrase = set_phrase(score.against)
     changes = "changes" if len(score.against) == 1 else "change"
-    if not score.samples:
-        return f"nothing is known about {phrase}: no input was run"
     if score.counterfactuals == "within":
         return _within_headline(score, phrase, changes)
     if score.lower_bound:
@@ -207,11 +223,11 @@ def _group_headline(score: GroupScore) -> str:
 
 def _group_spread(score: GroupScore) -> str:
     phrase = set_phrase(score.against).removesuffix(" together")
-    if not score.samples or not score.groups:
-        return f"nothing is known about the groups of {phrase}: too few inputs were run"
+    if not score.groups:
+        return f"nothing is known about the groups of {phrase}: no execution gave a decision"
     if len(score.groups) == 1:
         return f"{phrase} has a single group, so that there is nothing to compare"
-    where = {"inputs": "", "profile": " in the profile", "rows": " in the rows"}[score.population]
+    where = WHERE[score.population]
     start, end = f"the groups of {phrase}{where} are", f"apart in {compared(score)}"
     if score.lower_bound:
         least = apart_text(score, score.low)

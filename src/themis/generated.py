@@ -43,14 +43,15 @@ def causal_generated(
     table = _GeneratedTable.of(run, reading, variants)
     stopped = stopped or table.fill()
     unknown = table.most > table.least
-    notes = [ended_early(stopped, settings)] if stopped else []
+    reached = table.place < table.reached
+    samples = int(run.counts[reached].sum())
+    notes = [ended_early(stopped, settings, samples)] if stopped else []
     lower_bound = not variants.complete and bool(unknown.any())
     if lower_bound:
         notes.append(
             f"{assignments.count:,} assignments are too many to try: {variants.width:,} were, "
             "so the score is a lower bound"
         )
-    reached = table.place < table.reached
     shares = weigh(table.least, table.most, run.weights, reached)
     if assignments.binned:
         shares = _over_members(shares, table, settings)
@@ -63,7 +64,7 @@ def causal_generated(
         tally=table.tally,
         against=assignments.names,
         method="sampled" if assignments.binned or lower_bound else "exact",
-        samples=int(run.counts[reached].sum()),
+        samples=samples,
         stopped=stopped or "exhausted",
         unknown=int(run.counts[unknown].sum()),
         lower_bound=lower_bound,

@@ -182,7 +182,7 @@ def _score(
         if trials
     )
     failed = int((state.favourable_high - state.favourable_low).sum())
-    notes = [] if stopped == "error reached" else [ended_early(stopped, settings)]
+    notes = [] if stopped == "error reached" else [ended_early(stopped, settings, count)]
     if not variants.complete:
         notes.append(
             f"{variants.assignments.count:,} groups are too many to try: "

@@ -54,11 +54,7 @@ def paper_causal(sampler: Sampler, variants: Variants, settings: Settings) -> Ca
             stopped = "error reached"
             break
     interval = rule.interval(flips, samples) if samples else Interval(0.0, 0.0, 1.0)
-    notes = (
-        (NOT_CERTIFIED,)
-        if stopped == "error reached"
-        else (NOT_CERTIFIED, ended_early("budget", settings))
-    )
+    early = [] if stopped == "error reached" else [ended_early("budget", settings, samples)]
     return CausalScore(
         measure="causal",
         against=variants.assignments.names,
@@ -73,7 +69,7 @@ def paper_causal(sampler: Sampler, variants: Variants, settings: Settings) -> Ca
         stopping=settings.stopping,
         executions=cost.executions,
         cache_hits=cost.cache_hits,
-        notes=notes,
+        notes=(NOT_CERTIFIED, *early),
         witnesses=pool.choose(),
         **sampler.reading.details(),
     )
@@ -136,18 +132,18 @@ def paper_group(sampler: Sampler, variants: Variants, settings: Settings) -> Gro
     interval = Interval(spread, max(0.0, spread - rule.error), min(1.0, spread + rule.error))
     if stopped == "budget":
         interval = Interval(spread, 0.0, 1.0)
+    samples = sum(each.samples for each in groups)
+    early = [ended_early("budget", settings, samples)] if stopped == "budget" else []
     return group_score(
         tuple(groups),
         interval,
         settings=settings,
         cost=cost,
         against=variants.assignments.names,
-        samples=sum(each.samples for each in groups),
+        samples=samples,
         stopped=stopped,
         reading=sampler.reading,
-        notes=(NOT_CERTIFIED,)
-        if stopped != "budget"
-        else (NOT_CERTIFIED, ended_early("budget", settings)),
+        notes=(NOT_CERTIFIED, *early),
     )
 
 

@@ -152,12 +152,14 @@ class Cost:
         return self.runner.cache_hits - self.hits_before
 
 
-def ended_early(stopped: str, settings: Settings) -> str:
-    """The note for a run that ended before it was done."""
+def ended_early(stopped: str, settings: Settings, samples: int) -> str:
+    """The note for a score whose run ended before it was done, after so many samples."""
     limits = []
     if settings.max_executions is not None:
         limits.append(f"max_executions = {settings.max_executions:,}")
     if settings.max_seconds is not None:
         limits.append(f"max_seconds = {settings.max_seconds:g}")
     reason = f"the budget ended ({', '.join(limits)})" if stopped == "budget" else "interrupted"
+    if not samples:
+        return f"{reason} before it was measured"
     return f"{reason} before the interval was as narrow as asked; it holds all the same"

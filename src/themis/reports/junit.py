@@ -122,7 +122,8 @@ def _search_cases(search: SearchResult, found: list[Finding]) -> Iterator[Elemen
 def _score_case(score: Score) -> ElementTree.Element:
     case = _case(set_text(score.against), f"themis.{score.measure}")
     if not score.conclusive:
-        _outcome(case, "error", how_it_ended(score.stopped), score.stopped)
+        reason = how_it_ended(score.stopped) if score.samples else headline(score)
+        _outcome(case, "error", reason, score.stopped)
     _say(case, headline(score))
     return case
 

@@ -68,7 +68,8 @@ def _verdict(result: Result) -> Iterator[str]:
     elif result.searches:
         yield from (f"**{escape(_capital(search_headline(each)))}.**" for each in result.searches)
     elif not result.scores:
-        yield "**Nothing was measured.**"
+        why = "" if result.stopped == "done" else f": {how_it_ended(result.stopped)}"
+        yield f"**Nothing was measured{escape(why)}.**"
     elif len(result.scores) <= 3:
         yield from (f"**{escape(_capital(headline(each)))}.**" for each in result.scores)
 
@@ -103,6 +104,8 @@ def _score_row(score: Score) -> tuple[str, ...]:
     how = score.method if score.conclusive else how_it_ended(score.stopped)
     bound = "at least " if score.lower_bound else ""
     shown = f"{bound}{percent(score.low if score.lower_bound else score.score)}"
+    if not score.samples:
+        shown, interval = "–", ""
     what = score.measure if score.output is None else f"{score.measure} of {score.output}"
     return (set_text(score.against), what, shown, interval, how)
 

@@ -17,6 +17,7 @@ from themis.display_words import count, headline, percent
 from themis.reports.markup import Html, cut, join, table, tag, value
 from themis.reports.room import Room
 from themis.results import CheckResult, Result, Score
+from themis.search_facts import how_it_ended
 
 State = Literal["grave", "calm", "open"]
 LONGEST = 600  # letters of what stands behind a verdict
@@ -71,12 +72,17 @@ def _of_searches(result: Result) -> Statement:
 def _of_scores(result: Result) -> Statement:
     measured = [each for each in result.scores if each.samples]
     if not measured:
-        return Statement("open", "inconclusive", "nothing was measured")
+        why = "" if result.stopped == "done" else f": {how_it_ended(result.stopped)}"
+        return Statement("open", "inconclusive", f"nothing was measured{why}")
     worst = gravest(measured)
     sentence, behind = split(headline(worst))
     if len(measured) > 1:
         behind += f" This is the gravest of {count(len(measured), 'score')}."
-    if not worst.conclusive:
+    missing = len(result.scores) - len(measured)
+    if missing:
+        behind += f" {count(missing, 'further score')} {'was' if missing == 1 else 'were'} not "
+        behind += "measured."
+    if not worst.conclusive or (missing and worst.low == 0):
         return Statement("open", "inconclusive", sentence, behind)
     if worst.low > 0:
         return Statement("grave", "certainly above 0", sentence, behind)

@@ -1,0 +1,127 @@
+"""Is it said truly how a run ended, what was not measured, and what a number rests on?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+
+from themis.reports.junit import render_junit
+from themis.reports.markdown import render_markdown
+from themis.reports.verdict import statement
+from themis.result_schema import result_schema
+from themis.results import Result
+from themis.saved_results import read_result, result_from_dict
+
+from .projects import enter, run, write_project
+
+TWO_SETS = """\
+race = { values = ["green", "purple"], protected = true }
+sex = { values = ["f", "m"], protected = true }
+income = { min = 0, max = 99 }
+savings = { min = 0, max = 99999 }
+"""
+
+Project = Callable[..., Path]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """Writes a subject and its file into an empty folder, and works there."""
+    enter(tmp_path, monkeypatch)
+
+    def write(*arguments: str, inputs: str = TWO_SETS, **options: str) -> Path:
+        return write_project(tmp_path, *arguments, inputs=inputs, **options)
+
+    return write
+
+
+def said(done: Any) -> str:
+    """What stands on stdout, as if the terminal were wide."""
+    return " ".join(done.stdout.split())
+
+
+def junit_counts(result: Result) -> tuple[str, str]:
+    """The numbers of tests and of errors."""
+    suites = ElementTree.fromstring(render_junit(result))
+    return suites.attrib["tests"], suites.attrib["errors"]
+
+
+# A budget that ends between scores --------------------------------------------------------
+
+
+@pytest.mark.parametrize("executions", ["1", "600"])
+def test_scores_that_the_budget_does_not_reach_are_named_and_end_with_4(
+    project: Project, executions: str
+) -> None:
+    project()
+    done = run("score", "--max-executions", executions, "-o", "result.json")
+    assert done.exit_code == 4
+    data = json.loads(Path("result.json").read_text())
+    assert [(each["measure"], each["against"]) for each in data["scores"]] == [
+        (measure, [name]) for name in ("race", "sex") for measure in ("causal", "group")
+    ]
+    jsonschema.validate(data, result_schema())
+    missing = [each for each in data["scores"] if not each["samples"]]
+    assert missing
+    assert {(each["stopped"], each["low"], each["high"]) for each in missing} == {("budget", 0, 1)}
+    text, quiet = said(done), said(run("score", "--max-executions", executions, "-q"))
+    assert f"inconclusive: {len(missing)} of 4 scores: not measured, because the budget end" in text
+    for each in missing:
+        name = f"the {each['measure']} score of {each['against'][0]} is unknown: the budget ended"
+        assert name in text
+        assert name in quiet
+
+
+def test_reports_name_the_scores_that_are_missing(project: Project) -> None:
+    project()
+    run("score", "--max-executions", "1", "-o", "result.json")
+    result = read_result("result.json")
+    assert junit_counts(result) == ("4", "4")
+    text = render_markdown(result)
+    assert "not measured, because the budget ended: causal score of race; group score of" in text
+    assert statement(result).sentence == "nothing was measured: the budget ended"
+
+
+def test_a_page_is_not_calm_while_scores_are_missing() -> None:
+    result = _fair_and_unmeasured()
+    verdict = statement(result)
+    assert (verdict.state, verdict.word) == ("open", "inconclusive")
+    assert "1 further score was not measured." in verdict.behind
+
+
+def test_scores_of_all_inputs_that_the_budget_does_not_reach_are_named(project: Project) -> None:
+    project()
+    Path("rows.csv").write_text("race,sex,income,savings\ngreen,f,10,5\npurple,m,50,5\n")
+    options = ("--data", "rows.csv", "--against", "race", "--max-executions", "4")
+    done = run("apparent", *options)
+    assert done.exit_code == 4
+    assert "2 of 5 scores: not measured, because the budget ended: causal score of" in said(done)
+    assert "the group score of race is unknown: the budget ended" in said(
+        run("apparent", *options, "-q")
+    )
+
+
+def _fair_and_unmeasured() -> Result:
+    """A set that changes nothing for certain, and one that was not measured."""
+    common = {
+        "measure": "causal", "score": 0.0, "low": 0.0, "confidence": 0.99, "error": 0.05,
+        "stopping": "certified", "executions": 0, "cache_hits": 0,
+    }  # fmt: skip
+    known = {"against": ["race"], "high": 0.0, "method": "exact", "samples": 9}
+    unknown = {"against": ["sex"], "high": 1.0, "method": "sampled", "samples": 0}
+    return result_from_dict(
+        {
+            "command": "score", "seed": 0, "subject": {}, "schema": {}, "executions": 9,
+            "cache_hits": 0, "stopped": "budget", "failures": {},
+            "scores": [
+                {**common, **known, "stopped": "exhausted"},
+                {**common, **unknown, "stopped": "budget"},
+            ],
+        }
+    )  # fmt: skip
