@@ -39,6 +39,8 @@ def group(world: World, rows: list[tuple[Row, float]], names: set[str]) -> tuple
         total[key] = total.get(key, 0.0) + weight
         low[key] = low.get(key, 0.0) + weight * good
         high[key] = high.get(key, 0.0) + weight * (good or output is FAILED)
+    if len(total) == 1:  # whatever the rate is, there is no other
+        return 0.0, 0.0
     lows = [low[key] / total[key] for key in total]
     highs = [high[key] / total[key] for key in total]
     return max(0.0, max(lows) - min(highs)), max(highs) - min(lows)

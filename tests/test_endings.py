@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -11,14 +12,18 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
+import themis
+from themis.differences import compare
+from themis.display_check_words import checks_guarantee
+from themis.display_differences import render_differences
 from themis.reports.junit import render_junit
 from themis.reports.markdown import render_markdown
 from themis.reports.verdict import statement
 from themis.result_schema import result_schema
-from themis.results import Result
+from themis.results import CheckResult, Result
 from themis.saved_results import read_result, result_from_dict
 
-from .projects import enter, run, write_project
+from .projects import BIASED, enter, run, write_project
 
 TWO_SETS = """\
 race = { values = ["green", "purple"], protected = true }
@@ -105,6 +110,103 @@ def test_scores_of_all_inputs_that_the_budget_does_not_reach_are_named(project: 
     assert "the group score of race is unknown: the budget ended" in said(
         run("apparent", *options, "-q")
     )
+
+
+# What is exact, and what is not -----------------------------------------------------------
+CHECKS = """
+[[checks]]
+against = ["race"]
+max_score = 0.05
+[[checks]]
+against = ["sex"]
+measure = "group"
+max_score = 0.05
+"""
+NO_CERTAINTY = "No verdict is certain: no check is decided."
+
+
+@pytest.mark.parametrize(
+    ("body", "options"), [(BIASED, ["--max-executions", "1"]), ("raise ValueError", [])]
+)
+def test_checks_without_evidence_are_not_called_exact(
+    project: Project, body: str, options: list[str]
+) -> None:
+    project(body, extra=CHECKS)
+    shown = said(run("check", *options, "-o", "result.json"))
+    assert NO_CERTAINTY in shown
+    assert "exact" not in shown
+    assert NO_CERTAINTY in render_markdown(read_result("result.json"))
+
+
+def test_only_decided_checks_are_called_exact() -> None:
+    common = {"measure": "causal", "search": False, "max_score": 0.05, "confidence": 0.99}
+    holds = CheckResult(name="a", against=("race",), verdict="holds", **common)  # type: ignore[arg-type]
+    lacking = replace(holds, name="b", against=("sex",), verdict="not enough evidence")
+    result = _fair_and_unmeasured()
+    assert checks_guarantee(replace(result, checks=(holds,))) == (
+        "Every verdict is exact: all inputs were run."
+    )
+    assert checks_guarantee(replace(result, checks=(holds, lacking))) == (
+        "Every verdict, but for those that lack evidence, is exact: all inputs were run."
+    )
+
+
+def test_results_without_scores_are_not_compared() -> None:
+    empty, full = (replace(_fair_and_unmeasured(), stopped="done") for _ in range(2))
+    empty = replace(empty, scores=())
+    for before, after, missing in (
+        (empty, empty, ("before: nothing was measured", "after: nothing was measured")),
+        (full, empty, ("after: nothing was measured",)),
+        (empty, full, ("before: nothing was measured",)),
+    ):
+        found = compare(before, after)
+        assert set(missing) <= set(found.open)
+        text = render_differences(found)
+        assert "Nothing was compared" in text
+        assert "exact" not in text
+    assert "All of this is exact" in render_differences(compare(full, full))
+
+
+ROWS = "race,sex,income,savings\ngreen,f,10,5\npurple,f,50,5\ngreen,f,90,5\n"
+
+
+def test_rows_that_were_not_run_are_not_called_run(project: Project) -> None:
+    project()
+    Path("rows.csv").write_text(ROWS)
+    options = ("--data", "rows.csv", "--only-data", "--against", "race", "--max-executions", "1")
+    shown = said(run("apparent", *options))
+    assert "(exact: every row was run" not in shown
+    assert "not every row was run (1 row;" in shown
+    assert "a single group" not in shown
+    assert "only one group of race in the rows has a decision to show" in shown
+
+
+def test_the_only_group_of_rows_is_no_distance_from_itself(project: Project) -> None:
+    project("if person['income'] == 10: raise ValueError\nreturn 1", subject="max_failures = 1.0")
+    Path("rows.csv").write_text(ROWS)
+    options = ("--data", "rows.csv", "--only-data", "--against", "sex", "--measure", "group")
+    done = run("apparent", *options, "--json")
+    (score,) = json.loads(done.stdout)["scores"]
+    assert (score["low"], score["score"], score["high"]) == (0, 0, 0)
+    assert "sex has a single group" in said(run("apparent", *options))
+
+
+def test_the_only_group_of_all_inputs_is_no_distance_from_itself() -> None:
+    def decide(person: dict[str, Any]) -> int:
+        return 1 // person["age"]
+
+    audit = themis.Audit(decide, themis.Schema(sex=["f"], age=range(9)), max_failures=1.0)
+    score = audit.group("sex")
+    assert (score.unknown, score.low, score.high) == (1, 0.0, 0.0)
+
+
+def test_failed_executions_are_not_called_exact(project: Project) -> None:
+    project("raise ValueError")
+    Path("rows.csv").write_text(ROWS)
+    done = run("apparent", "--data", "rows.csv", "--only-data", "--against", "race")
+    assert done.exit_code == 3
+    assert "exact: every row was run" not in said(done)
+    assert "every row was run, and some executions failed (3 rows;" in said(done)
 
 
 def _fair_and_unmeasured() -> Result:

@@ -89,7 +89,7 @@ def apparent_group(
     )
     spread = float(np.ptp(rates[shown])) if len(shown) else 0.0
     interval = Interval(spread, spread, spread)
-    if not known.all():
+    if not known.all() and len(values) > 1:
         interval = Interval(
             spread, max(0.0, float(low.max() - high.min())), float(high.max() - low.min())
         )
@@ -152,7 +152,7 @@ def causal_within(
         method="exact",
         samples=run.seen,
         stopped=stopped or "exhausted",
-        unknown=int(run.counts[found.most > found.least].sum()),
+        unknown=int(run.counts[(found.most > found.least) | (cells < 0)].sum()),
         notes=(note, *_ended(stopped, settings, run.seen)),
         **reading.details(),
     )

@@ -61,6 +61,7 @@ class Differences:
     unlike: tuple[str, ...]  # what else differs: the subject, the schema, the seed, the settings
     open: tuple[str, ...]  # why something may have changed unseen
     confidence: float  # that every claimed change is one
+    compared: bool = True  # whether anything was measured both before and after
 
     @property
     def verdict(self) -> Verdict:
@@ -92,6 +93,7 @@ def compare(before: Result, after: Result, *, tolerance: float = 0.0) -> Differe
         unlike=tuple(contrasts(before, after)),
         open=tuple(_reasons_to_doubt(before, after)),
         confidence=max(1.0 - total_error(before) - total_error(after), 0.0),
+        compared=_says_anything(before) and _says_anything(after),
     )
 
 
@@ -198,5 +200,10 @@ def _not_compared(before: Result, after: Result) -> Iterator[str]:
     for measure in sorted(searched[0] ^ searched[1]):
         when, other = ("before", "after") if measure in searched[0] else ("after", "before")
         yield f"{measure} scores were searched {when} and not {other}"
-    if not (measured(before) or found_sets(before) or before.searches):
-        yield "before: nothing was measured"
+    for when, result in (("before", before), ("after", after)):
+        if not _says_anything(result):
+            yield f"{when}: nothing was measured"
+
+
+def _says_anything(result: Result) -> bool:
+    return bool(measured(result) or result.searches)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from themis.display_search_words import amount, set_text
 from themis.display_words import count, percent, visible
-from themis.results import CheckResult, Result
+from themis.results import CheckResult, Result, Score
 
 
 def checks_headline(checks: tuple[CheckResult, ...]) -> str:
@@ -76,8 +76,12 @@ def checks_guarantee(result: Result) -> str:
     rules = [*(each.stopping for each in result.scores), *(s.stopping for s in result.searches)]
     if "paper" in rules:
         return "The paper's stopping rule was used: that the verdicts are right is not certified."
-    text = "Every verdict is exact: all inputs were run."
-    if any(each.method == "sampled" for each in result.scores) or result.searches:
+    open_checks = [each for each in result.checks if each.verdict == "not enough evidence"]
+    if len(open_checks) == len(result.checks):
+        return "No verdict is certain: no check is decided."
+    but = ", but for those that lack evidence," if open_checks else ""
+    text = f"Every verdict{but} is exact: all inputs were run."
+    if result.searches or any(map(_is_partial, result.scores)):
         confidence = 100 * result.checks[0].confidence
         text = f"Each verdict by itself is right with {confidence:.10g} % confidence."
     tolerant = [each for each in result.checks if each.search and each.verdict == "holds"]
@@ -86,3 +90,8 @@ def checks_guarantee(result: Result) -> str:
             high = amount(each.high, each.measure)
             return f"{text} That a search holds means: no set is above {high}."
     return text
+
+
+def _is_partial(score: Score) -> bool:
+    """Whether a score was measured, but not on all inputs."""
+    return score.samples > 0 and (score.method == "sampled" or not score.conclusive)

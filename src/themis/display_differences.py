@@ -46,8 +46,10 @@ def differences_headline(found: Differences) -> str:
 
 def guarantee(found: Differences) -> str:
     """How sure the claimed changes are."""
+    if not found.compared:
+        return "Nothing was compared: it takes something that was measured before and after."
     if found.confidence == 1.0:
-        return "All of this is exact: every input was run."
+        return "All of this is exact: nothing was sampled."
     parts = []
     if found.scores:
         worst = max(each.error for each in found.scores)

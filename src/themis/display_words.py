@@ -9,9 +9,11 @@ from typing import Any
 from themis.results import CausalScore, Group, GroupScore, Region, Score, Witness
 from themis.search_facts import how_it_ended
 
-EXACT = "exact: every input was run"
-EXACT_ROWS = "exact: every row was run"
-EXACT_PROFILE = "exact: everybody in the profile was run"
+ALL_RUN = {
+    "inputs": "every input was run",
+    "profile": "everybody in the profile was run",
+    "rows": "every row was run",
+}
 WHERE = {"inputs": "", "profile": " in the profile", "rows": " in the rows"}
 FEW_NAMED = 3  # groups named that are too small to judge
 LONGEST = 32  # characters of a name or value within a sentence
@@ -160,7 +162,8 @@ def _within_headline(score: CausalScore, phrase: str, changes: str) -> str:
     another = output_name(score).removeprefix("the ")
     counterpart = f"a counterpart among the rows that differs only in {phrase} and gets another"
     if score.score == 0:
-        return f"no row has {counterpart} {another} ({_how(score)})"
+        none = "no row has" if score.high == 0 else "no row is known to have"
+        return f"{none} {counterpart} {another} ({_how(score)})"
     return f"{percent(score.score)} of the rows have {counterpart} {another} ({_how(score)})"
 
 
@@ -225,9 +228,12 @@ def _group_spread(score: GroupScore) -> str:
     phrase = set_phrase(score.against).removesuffix(" together")
     if not score.groups:
         return f"nothing is known about the groups of {phrase}: no execution gave a decision"
-    if len(score.groups) == 1:
-        return f"{phrase} has a single group, so that there is nothing to compare"
     where = WHERE[score.population]
+    if len(score.groups) == 1 and score.high == 0:
+        return f"{phrase} has a single group, so that there is nothing to compare"
+    if len(score.groups) == 1:
+        one = f"only one group of {phrase}{where} has a decision to show"
+        return f"{one}, so that there is nothing to compare ({_how(score)})"
     start, end = f"the groups of {phrase}{where} are", f"apart in {compared(score)}"
     if score.lower_bound:
         least = apart_text(score, score.low)
@@ -266,7 +272,20 @@ def _how(score: Score) -> str:
 
 
 def _exactly(score: Score) -> str:
-    return {"inputs": EXACT, "profile": EXACT_PROFILE, "rows": EXACT_ROWS}[score.population]
+    """Why a number is exact: all was run, or what was not could not change it."""
+    if not score.conclusive:
+        return f"exact, although not {ALL_RUN[score.population]}"
+    if score.unknown:
+        return "exact, although some executions failed"
+    return f"exact: {ALL_RUN[score.population]}"
+
+
+def _how_much_was_run(score: Score) -> str:
+    if not score.conclusive and score.stopped != "noise":
+        return f"not {ALL_RUN[score.population]}"
+    if score.unknown:
+        return f"{ALL_RUN[score.population]}, and some executions failed"
+    return f"exact: {ALL_RUN[score.population]}"
 
 
 def _whom(score: Score) -> str:
@@ -365,7 +384,7 @@ def method(score: Score) -> str:
         cost = "all from the cache"
     if score.method == "exact":
         noun = "input" if score.population == "inputs" else "row"
-        return f"{_exactly(score)} ({count(score.samples, noun)}; {cost})"
+        return f"{_how_much_was_run(score)} ({count(score.samples, noun)}; {cost})"
     each = " in each group" if score.measure == "group" and score.stopping != "paper" else ""
     kind = "lower bound" if score.lower_bound else "sampled"
     return f"{kind}: {_people(score.samples)}{each}, {cost}"

@@ -184,7 +184,7 @@ def exact_group(
     possible_spread = max(0.0, rounded(high.max() - low.min()))
     score = rounded(low.max() - low.min())
     unknown = int((possible > certain).sum())
-    if not unknown:
+    if not unknown or len(present) == 1:  # one group is not apart from itself
         certain_spread = possible_spread = score
     return group_score(
         groups,

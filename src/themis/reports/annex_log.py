@@ -63,7 +63,7 @@ def _procedure(result: Result) -> Iterator[Html]:
     )
     rules = {each.stopping for each in result.scores} | {each.stopping for each in result.searches}
     words = [RULES[rule] for rule in RULES if rule in rules]
-    if any(each.method == "exact" for each in result.scores):
+    if any(each.method == "exact" and each.conclusive for each in result.scores):
         words.append(EXACT)
     if words:
         yield tag("p", " ".join(words))

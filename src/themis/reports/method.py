@@ -64,7 +64,7 @@ def _sureness(result: Result) -> Iterator[Html]:
             f"{100 * confidence:.10g} the interval contains the true score. It is said of each "
             "score on its own.",
         )
-    if any(each.method == "exact" for each in result.scores):
+    if any(each.method == "exact" and each.conclusive for each in result.scores):
         yield tag("p", "Exact means: every input was run, and the score is what its definition "
                        "says.")  # fmt: skip
     if result.checks:
