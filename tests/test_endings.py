@@ -209,6 +209,32 @@ def test_failed_executions_are_not_called_exact(project: Project) -> None:
     assert "every row was run, and some executions failed (3 rows;" in said(done)
 
 
+# Failures and odd outputs -----------------------------------------------------------------
+ONE_IN_HUNDRED = "if person['income'] == 7: raise ValueError\nreturn 1"
+SMALL_DOMAIN = """\
+race = { values = ["green", "purple"], protected = true }
+income = { min = 0, max = 99 }
+"""
+
+
+def test_the_same_output_is_not_claimed_of_executions_that_failed(project: Project) -> None:
+    project(ONE_IN_HUNDRED, inputs=SMALL_DOMAIN, subject="max_failures = 0.05")
+    shown = said(run("score"))
+    assert "failed: crash" in shown
+    assert "the same output, 1, in every execution that did not fail" in shown
+    project("return 1", inputs=SMALL_DOMAIN)
+    assert "the same output, 1, in all 200 executions" in said(run("score"))
+
+
+def test_a_few_outputs_among_failures_are_not_odd(project: Project) -> None:
+    project(
+        "if person['income'] > 4: raise ValueError\nreturn 1",
+        inputs=SMALL_DOMAIN,
+        subject="max_failures = 1.0",
+    )
+    assert "the same output" not in said(run("score"))
+
+
 def _fair_and_unmeasured() -> Result:
     """A set that changes nothing for certain, and one that was not measured."""
     common = {

@@ -25,8 +25,8 @@ START_RUNS = 50  # and from this number of executions on
 
 def odd_outputs(runner: Runner, reading: Reading, favourable: Iterable[Value]) -> Iterator[str]:
     """What is suspicious about the outputs as a whole; the same whatever a cache knew before."""
-    labels = reading.labels
-    if runner.asked < FEW_RUNS or not labels.labels:
+    labels, failed = reading.labels, runner.failures.total
+    if runner.asked - failed < FEW_RUNS or not labels.labels:
         return
     if reading.has_favourable and not labels.favourable.any():
         seen = ", ".join(repr(each) for each in labels.labels[:5])
@@ -36,10 +36,10 @@ def odd_outputs(runner: Runner, reading: Reading, favourable: Iterable[Value]) -
             "Group scores mean nothing until `favourable` names an output"
         )
     elif len(labels.labels) == 1:
-        yield (
-            f"the subject gave the same output, {labels.labels[0]!r}, in all "
-            f"{runner.asked:,} executions"
-        )
+        which = f"in all {runner.asked:,} executions"
+        if failed:  # those made again failed as well, so that the rest has no number
+            which = "in every execution that did not fail"
+        yield f"the subject gave the same output, {labels.labels[0]!r}, {which}"
 
 
 def slow_start(runner: Runner) -> Iterator[str]:
