@@ -235,6 +235,15 @@ def test_a_few_outputs_among_failures_are_not_odd(project: Project) -> None:
     assert "the same output" not in said(run("score"))
 
 
+def test_noise_is_not_called_an_early_end(project: Project) -> None:
+    body = "import random\nreturn int(random.random() < 0.5)"
+    project(body, inputs=SMALL_DOMAIN)
+    done = run("score", "-q", "--measure", "causal")
+    assert done.exit_code == 4
+    assert "because of noise)" in said(done)
+    assert "ended early" not in said(done)
+
+
 def _fair_and_unmeasured() -> Result:
     """A set that changes nothing for certain, and one that was not measured."""
     common = {

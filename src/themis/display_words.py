@@ -295,7 +295,7 @@ def _whom(score: Score) -> str:
 
 
 def _certainty(score: Score) -> str:
-    if score.method == "exact" and not score.conclusive:
+    if score.method == "exact" and score.stopped in ("budget", "interrupted"):
         return "because the run ended early"
     if score.method == "exact":
         noisy = isinstance(score, CausalScore) and score.placebo is not None
