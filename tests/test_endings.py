@@ -23,7 +23,7 @@ from themis.result_schema import result_schema
 from themis.results import CheckResult, Result
 from themis.saved_results import read_result, result_from_dict
 
-from .projects import BIASED, enter, run, write_project
+from .projects import BIASED, enter, process, run, write_project
 
 TWO_SETS = """\
 race = { values = ["green", "purple"], protected = true }
@@ -242,6 +242,40 @@ def test_noise_is_not_called_an_early_end(project: Project) -> None:
     assert done.exit_code == 4
     assert "because of noise)" in said(done)
     assert "ended early" not in said(done)
+
+
+# Interrupts -------------------------------------------------------------------------------
+INTERRUPTED = "if person['income'] == 50: os.kill(os.getpid(), 2)\nreturn person['income'] > 40"
+
+
+def test_an_interrupt_while_every_input_is_run_shows_the_search_so_far(project: Project) -> None:
+    project(INTERRUPTED, inputs=SMALL_DOMAIN, extra="[[checks]]\nsearch = true\nmax_score = 0.1")
+    done = process("search", "--threshold", "0.1", "-o", "result.json")
+    assert done.returncode == 130
+    assert "so far: it was interrupted" in said(done)
+    assert "3 sets of 2 characteristics: 0 tested, 3 open" in said(done)
+    assert read_result("result.json").searches[0].stopped == "interrupted"
+    checked = process("check")
+    assert checked.returncode == 130
+    assert "not enough evidence: it was interrupted with 3 sets open" in said(checked)
+
+
+@pytest.mark.parametrize("options", [[], ["-q"]])
+def test_an_interrupt_before_the_first_score_is_said(project: Project, options: list[str]) -> None:
+    project(INTERRUPTED, inputs=SMALL_DOMAIN)
+    done = process("score", *options)
+    assert done.returncode == 130
+    assert done.stdout == "nothing was measured: it was interrupted\n"
+
+
+def test_without_the_command_an_interrupted_search_is_an_interrupt() -> None:
+    def decide(person: dict[str, Any]) -> int:
+        if person["age"] == 5:
+            raise KeyboardInterrupt
+        return 1
+
+    with pytest.raises(KeyboardInterrupt):
+        themis.Audit(decide, themis.Schema(sex=["f", "m"], age=range(9))).search(0.1)
 
 
 def _fair_and_unmeasured() -> Result:

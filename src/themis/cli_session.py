@@ -84,6 +84,8 @@ class Session:
             write(json.dumps(result.to_dict(), indent=2) + "\n")
         elif result.searches or result.checks or result.scores:
             write(self.render(result))
+        elif result.stopped == "interrupted":
+            write("nothing was measured: it was interrupted\n")
 
 
 def measured(

@@ -61,11 +61,13 @@ class Search:
     listen: SearchListener | None = None
     border: Border = field(default_factory=Border)
     tested: dict[int, TestedSet] = field(default_factory=dict)
-    ended: str = "done"
+    ended: str = "done"  # or why not all sets were visited
 
     def run(self) -> SearchResult:
         """Decide every set that is not implied by others, cheap ones first."""
         cost = Cost(self.sampler.runner)
+        if self.ended != "done":  # before it could begin
+            return self._result(cost)
         try:
             for mask in self.lattice.by_cost(lambda each: self.border.pruned_by(each) is not None):
                 self._visit(mask)

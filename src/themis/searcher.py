@@ -139,8 +139,15 @@ class Searcher:
         known = causal_border if independent else None
         if sampler.reading.needs_tolerances:  # Theorem 4.3 is about outputs that differ or do not
             known = None
+        ended = "done"
         if is_cheaper(self.scorer.whole, lattice, request.columns):
-            domain = self.scorer.run_all()
+            domain = None
+            try:
+                domain = self.scorer.run_all()
+            except KeyboardInterrupt:
+                if not sampler.keep_on_interrupt:
+                    raise
+                ended = "interrupted"
             if domain is not None:
                 if sampler.tables.suite is not None:
                     sampler.tables.suite.add_domain((), domain.codes, domain.cells)
@@ -149,7 +156,9 @@ class Searcher:
         decider: Decider = GroupDecider(sampler, request, settings)
         if request.measure == "causal":
             decider = CausalDecider(self.book, request, settings)
-        return Search(sampler, request, settings, decider, lattice, "sampled", known, listen)
+        search = Search(sampler, request, settings, decider, lattice, "sampled", known, listen)
+        search.ended = ended
+        return search
 
     def _estimated(self, search: Search, result: SearchResult, settings: Settings) -> SearchResult:
         """The result with scores of the found sets; those that the budget does not reach lack."""
