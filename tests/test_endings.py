@@ -16,8 +16,10 @@ import themis
 from themis.differences import compare
 from themis.display_check_words import checks_guarantee
 from themis.display_differences import render_differences
+from themis.reports.cautions import cautions
 from themis.reports.junit import render_junit
 from themis.reports.markdown import render_markdown
+from themis.reports.method import facts
 from themis.reports.verdict import statement
 from themis.result_schema import result_schema
 from themis.results import CheckResult, Result
@@ -276,6 +278,40 @@ def test_without_the_command_an_interrupted_search_is_an_interrupt() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         themis.Audit(decide, themis.Schema(sex=["f", "m"], age=range(9))).search(0.1)
+
+
+# Runs that fail ---------------------------------------------------------------------------
+def test_a_failed_run_says_so_in_the_result_and_in_reports(project: Project) -> None:
+    project("raise ValueError")
+    assert run("score", "-o", "result.json").exit_code == 3
+    result = read_result("result.json")
+    assert result.stopped == "failed"
+    jsonschema.validate(result.to_dict(), result_schema())
+    assert junit_counts(result) == ("1", "1")
+    assert "**Nothing was measured: the subject failed too often.**" in render_markdown(result)
+    assert statement(result).sentence == "nothing was measured: the subject failed too often"
+    assert dict(facts(result, ""))["Ended"] == "the subject failed too often"
+    assert "before: the subject failed too often" in compare(result, result).open
+
+
+def test_too_many_failures_are_an_error_beside_the_scores(project: Project) -> None:
+    project("if person['income'] == 7: raise ValueError\nreturn 1", inputs=SMALL_DOMAIN)
+    run("score", "-o", "result.json")
+    result = read_result("result.json")
+    assert result.stopped == "failed"
+    assert {each.kind for each in cautions(result)} >= {"failed", "ended early"}
+    assert junit_counts(result) == ("3", "1")
+    assert statement(result).state == "open"
+
+
+def test_checks_of_a_subject_that_fails_are_saved_as_failed(project: Project) -> None:
+    project("raise ValueError", extra=CHECKS)
+    assert json.loads(run("check", "--json").stdout)["stopped"] == "failed"
+
+
+def test_an_interrupted_run_is_an_error_of_junit() -> None:
+    result = replace(_fair_and_unmeasured(), stopped="interrupted", scores=())
+    assert junit_counts(result) == ("1", "1")
 
 
 def _fair_and_unmeasured() -> Result:

@@ -215,6 +215,7 @@ class _Run:
             total = sum(each.timing.get(name, 0) for each in self.results)
             timing |= {name: round(total, 3)} if total else {}
         stopped = "budget" if self.out_of_budget else "done"
+        stopped = last.stopped if last.stopped in ("interrupted", "failed") else stopped
         checks = tuple(each.answer for each in self.kept)
         return replace(
             last,
@@ -223,7 +224,7 @@ class _Run:
             scores=tuple(score for each in self.kept for score in each.scores),
             searches=tuple(each for each in outcomes if isinstance(each, SearchResult)),
             checks=checks,
-            stopped="interrupted" if last.stopped == "interrupted" else stopped,
+            stopped=stopped,
             executions=sum(each.executions for each in self.results),
             cache_hits=sum(each.cache_hits for each in self.results),
             timing=timing,

@@ -21,6 +21,14 @@ def failure_text(kind: str, failure: Mapping[str, Any]) -> str:
     )
 
 
+def cut_off(result: Result) -> str | None:
+    """That a run may have ended before all scores were begun, and why."""
+    if result.stopped not in ("failed", "interrupted"):
+        return None
+    why = f"failed: {how_it_ended('failed')}" if result.stopped == "failed" else "was interrupted"
+    return f"the run {why}; what was not measured until then is missing"
+
+
 def inconclusive(scores: Sequence[Score]) -> Iterator[str]:
     """Which scores say less than was asked, and why."""
     measured = [score for score in scores if score.samples]

@@ -18,9 +18,12 @@ def largest_missed(search: SearchResult) -> float:
 
 def how_it_ended(stopped: str) -> str:
     """Why something is not finished."""
-    if stopped == "noise":
-        return "the subject does not always decide the same"
-    return "the budget ended" if stopped == "budget" else "it was interrupted"
+    reasons = {
+        "noise": "the subject does not always decide the same",
+        "budget": "the budget ended",
+        "failed": "the subject failed too often",
+    }
+    return reasons.get(stopped, "it was interrupted")
 
 
 def _rule(search: SearchResult) -> ThresholdRule:

@@ -89,6 +89,8 @@ class Work:
         stopped = "budget" if "budget" in stops else "done"
         if self._interrupted or "interrupted" in stops:
             stopped = "interrupted"
+        failed = self._failed or runner.fails_too_often
+        stopped = "failed" if failed else stopped
         slow = () if self._interrupted else slow_start(runner)
         seconds = time.monotonic() - self._clock
         spent = Spent.of(runner) - self._before
@@ -108,7 +110,7 @@ class Work:
             noise=self._probe.noise(self._settings.confidence),
             data=data,
         )
-        if self._failed or runner.fails_too_often:
+        if failed:
             raise SubjectError(runner.failure_message(), result=result)
         return result
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from themis.display_result_words import failure_text, inconclusive
+from themis.display_result_words import cut_off, failure_text, inconclusive
 from themis.display_words import count, percent, sure, visible
 from themis.reports.markup import Html, cut, shell, tag
 from themis.reports.room import Room
@@ -63,6 +63,9 @@ def noise_text(noise: Noise) -> str:
 
 
 def _cut_short(result: Result) -> Iterator[Caution]:
+    ending = cut_off(result)
+    if ending is not None:
+        yield Caution("ended early", ending)
     for search in result.searches:
         if search.stopped != "done":
             open_sets = count(search.sets_open, "set")

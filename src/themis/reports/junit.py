@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from xml.etree import ElementTree
 
 from themis.display_check_words import acceptance_words, check_interval, verdict_words
-from themis.display_result_words import failure_text
+from themis.display_result_words import cut_off, failure_text
 from themis.display_search_words import search_headline, set_text
 from themis.display_words import headline, visible
 from themis.reports.findings import Finding, findings
@@ -21,7 +21,7 @@ def render_junit(result: Result) -> str:
     """A JUnit XML file: a violation is a failure, missing evidence an error.
 
     What is accepted, or known from a baseline, is skipped with its reason. Scores without a limit
-    are tests that pass and say their interval.
+    are tests that pass and say their interval. A run that failed or was interrupted is an error.
     """
     cases = list(_cases(result))
     tags = [child.tag for case in cases for child in case]
@@ -70,6 +70,11 @@ def _properties(result: Result) -> ElementTree.Element:
 
 
 def _cases(result: Result) -> Iterator[ElementTree.Element]:
+    ending = cut_off(result)
+    if ending is not None:  # what is not in the result must not look as if nobody had asked
+        case = _case("the run", f"themis.{_xml(result.command)}")
+        _outcome(case, "error", ending, result.stopped)
+        yield case
     if result.checks:
         found = list(findings(result))
         for check in result.checks:

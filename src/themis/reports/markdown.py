@@ -12,7 +12,7 @@ from themis.display_check_words import (
     checks_headline,
     verdict_words,
 )
-from themis.display_result_words import cost_text, failure_text, inconclusive
+from themis.display_result_words import cost_text, cut_off, failure_text, inconclusive
 from themis.display_search_words import guarantee, harms, search_headline, set_text
 from themis.display_words import headline, impact, percent, visible
 from themis.results import CausalScore, CheckResult, GroupScore, Result, Score, Witness
@@ -125,6 +125,8 @@ def _line(cells: Iterable[str]) -> str:
 def _cautions(result: Result) -> Iterator[str]:
     """What speaks against believing it."""
     texts = [f"failed: {failure_text(kind, each)}" for kind, each in result.failures.items()]
+    ending = cut_off(result)
+    texts += [] if ending is None else [ending]
     texts += [*result.notes, *(f"inconclusive: {each}" for each in inconclusive(result.scores))]
     texts += [note for score in result.scores for note in score.notes]
     if texts:

@@ -14,6 +14,7 @@ from themis.reports.markup import Html, cut, folded, join, shell, table, tag, va
 from themis.reports.room import Room
 from themis.reports.words import score_name
 from themis.results import Result, Score
+from themis.search_facts import how_it_ended
 
 Fact = tuple[str, Any]
 
@@ -91,10 +92,7 @@ def facts(result: Result, hashed: str) -> Iterator[Fact]:
     if timing.get("repeats"):
         yield "Made again, to look for noise", f"{timing['repeats']:,}"
     yield "Seed", str(result.seed)
-    yield (
-        "Ended",
-        {"done": "done", "budget": "the budget ended"}.get(result.stopped, visible(result.stopped)),
-    )
+    yield "Ended", "done" if result.stopped == "done" else how_it_ended(result.stopped)
     yield from _data(result)
     if isinstance(timing.get("versions"), Mapping):
         yield "Versions", ", ".join(f"{visible(n)} {visible(v)}"

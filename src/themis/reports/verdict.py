@@ -12,6 +12,7 @@ from themis.display_check_words import (
     checks_headline,
     verdict_words,
 )
+from themis.display_result_words import cut_off
 from themis.display_search_words import protected_first, search_headline, set_text
 from themis.display_words import count, headline, percent
 from themis.reports.markup import Html, cut, join, table, tag, value
@@ -82,7 +83,10 @@ def _of_scores(result: Result) -> Statement:
     if missing:
         behind += f" {count(missing, 'further score')} {'was' if missing == 1 else 'were'} not "
         behind += "measured."
-    if not worst.conclusive or (missing and worst.low == 0):
+    ending = cut_off(result)
+    if ending is not None:
+        behind += f" {ending[0].upper()}{ending[1:]}."
+    if not worst.conclusive or (worst.low == 0 and (missing or ending)):
         return Statement("open", "inconclusive", sentence, behind)
     if worst.low > 0:
         return Statement("grave", "certainly above 0", sentence, behind)
