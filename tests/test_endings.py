@@ -16,13 +16,15 @@ import themis
 from themis.differences import compare
 from themis.display_check_words import checks_guarantee
 from themis.display_differences import render_differences
+from themis.display_plan import _tiny
+from themis.display_words import counted_people, headline
 from themis.reports.cautions import cautions
 from themis.reports.junit import render_junit
 from themis.reports.markdown import render_markdown
 from themis.reports.method import facts
 from themis.reports.verdict import statement
 from themis.result_schema import result_schema
-from themis.results import CheckResult, Result
+from themis.results import CausalScore, CheckResult, Harm, Result
 from themis.saved_results import read_result, result_from_dict
 
 from .projects import BIASED, enter, process, run, write_project
@@ -312,6 +314,72 @@ def test_checks_of_a_subject_that_fails_are_saved_as_failed(project: Project) ->
 def test_an_interrupted_run_is_an_error_of_junit() -> None:
     result = replace(_fair_and_unmeasured(), stopped="interrupted", scores=())
     assert junit_counts(result) == ("1", "1")
+
+
+# Who is counted, and one of them ----------------------------------------------------------
+def test_people_with_a_failed_execution_are_not_counted_among_those_who_lose() -> None:
+    def decide(person: dict[str, Any]) -> int:
+        return int(1 // (person["age"] - 24 * (person["race"] == "c")) > 0 or person["race"] > "a")
+
+    schema = themis.Schema(race=["a", "b", "c"], age=range(1, 26))
+    score = themis.Audit(decide, schema, max_failures=0.5).causal("race")
+    truth = {}
+    for harm in score.direction:
+        first, second = (each["race"] for each in (harm.change_from, harm.change_to))
+        both = [age for age in range(1, 26) if age != 24 or "c" not in (first, second)]
+        lost = [
+            age for age in both
+            if decide({"race": first, "age": age}) > decide({"race": second, "age": age})
+        ]  # fmt: skip
+        truth[first, second] = (pytest.approx(len(lost) / len(both)), len(both))
+        assert (harm.lost, harm.contexts) == truth[first, second]
+    assert {people for _, people in truth.values()} == {24, 25}
+    assert counted_people(score) == "24 to 25 people for each change"
+
+
+def test_a_person_without_any_comparison_is_not_in_the_flip_rate() -> None:
+    def decide(person: dict[str, Any]) -> int:
+        if person["age"] == 7 and person["sex"] == "m":
+            raise ValueError
+        return int(person["age"] < 12 and person["sex"] == "f")
+
+    schema = themis.Schema(sex=["f", "m"], age=range(25))
+    score = themis.Audit(decide, schema, max_failures=0.5).causal("sex")
+    (harm,) = score.direction
+    assert (harm.lost, harm.contexts) == (pytest.approx(11 / 24), 24)
+    assert score.flip_rate == pytest.approx(11 / 24)
+    assert counted_people(score) == "24 people who were tried with every value"
+
+
+def test_one_person_is_told_in_the_singular() -> None:
+    score = _fair_and_unmeasured().scores[0]
+    assert isinstance(score, CausalScore)
+    once = replace(score, samples=1, high=0.9, method="sampled")
+    assert headline(once) == (
+        "race did not change the decision for the one person tried (at most 90.0 %, 99 % sure)"
+    )
+    harm = Harm({"race": "a"}, {"race": "b"}, lost=1.0, gained=0.0, contexts=1)
+    assert counted_people(replace(once, direction=(harm,))) == (
+        "1 person who was tried with every value"
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.2, "200 ms"), (0.0999, "100 ms"), (3.46e-7, "0.35 µs"), (2e-3, "2 ms"), (123.0, "120 s")],
+)
+def test_the_time_of_an_execution_is_never_a_power_of_ten(seconds: float, said: str) -> None:
+    assert _tiny(seconds) == said
+
+
+def test_one_row_and_one_column_are_told_in_the_singular(project: Project) -> None:
+    project()
+    Path("row.csv").write_text("race,sex,income,savings\nblue,f,10,5\n")
+    assert "the only row does not fit" in run("apparent", "--data", "row.csv").stderr
+    Path("column.csv").write_text("race\ngreen\npurple\n")
+    done = run("init", "--from", "column.csv", "-o", "other.toml")
+    assert "1 of 1 column became a characteristic" in said(done)
+    assert "2 rows, 1 column" in Path("other.toml").read_text()
 
 
 def _fair_and_unmeasured() -> Result:

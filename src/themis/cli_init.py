@@ -59,11 +59,12 @@ def write_converted(
         table = read_table(name, kind=kind)
         draft = draft_from_data(table, source=name.name, protected=protected, target=target)
     output.write_text(draft.text(), encoding="utf-8")
-    used = len(draft.used)
-    what = "properties" if kind == "schema" else "columns"
+    used, given = len(draft.used), len(draft.drafts)
+    one, many = ("property", "properties") if kind == "schema" else ("column", "columns")
+    became = "a characteristic" if used == 1 else "characteristics"
     print(
-        f"wrote {output}, from {one_line(source)}: {used} of {len(draft.drafts)} {what} became "
-        "characteristics"
+        f"wrote {output}, from {one_line(source)}: {used} of {given} "
+        f"{one if given == 1 else many} became {became}"
     )
     for each in draft.drafts:
         if each.left_out:

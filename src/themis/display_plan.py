@@ -123,5 +123,10 @@ def _cost(each: Estimate, seconds: float) -> str:
 def _tiny(seconds: float) -> str:
     for limit, factor, unit in ((1e-3, 1e6, "µs"), (1.0, 1e3, "ms")):
         if seconds < limit:
-            return f"{seconds * factor:.2g} {unit}"
-    return f"{seconds:.2g} s"
+            return f"{_two_digits(seconds * factor)} {unit}"
+    return f"{_two_digits(seconds)} s"
+
+
+def _two_digits(number: float) -> str:
+    """A number to two digits, never as a power of ten: `0.35`, `3.5`, `200`."""
+    return f"{float(f'{number:.2g}'):,.10g}"

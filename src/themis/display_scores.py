@@ -23,7 +23,7 @@ from themis.display_parts import (
 )
 from themis.display_people import show_witnesses
 from themis.display_words import (
-    count,
+    counted_people,
     extremes,
     headline,
     impact,
@@ -81,13 +81,13 @@ def _harm(score: CausalScore) -> Iterator[RenderableType]:
 
 def _counted_on(score: CausalScore) -> str:
     """On whom the directions were counted; with more than two values, the flip rate too."""
-    people = count(score.direction[0].contexts, "person", "people")
+    people = counted_people(score)
     if score.flip_rate is None or len(score.direction) == 1:
-        return f"counted on {people} who were tried with every value"
+        return f"counted on {people}"
     phrase = set_phrase(score.against)
     return (
         f"flip rate {percent(score.flip_rate)}: so often one change of {phrase} changes the "
-        f"decision (counted on {people})"
+        f"decision (counted on {people.partition(' who ')[0]})"
     )
 
 

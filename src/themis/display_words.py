@@ -209,10 +209,10 @@ def _no_change(score: CausalScore, phrase: str, changes: str) -> str:
     if score.method == "exact" and score.high == 0:
         whom = "" if score.population == "inputs" else f" of {_whom(score)}"
         return f"{phrase} never {changes} {output_name(score)}{whom} ({_exactly(score)})"
-    return (
-        f"{phrase} changed {output_name(score)} for none of the {_people(score.samples)} tried "
-        f"(at most {percent(score.high)}, {_certainty(score)})"
-    )
+    none = f"changed {output_name(score)} for none of the {_people(score.samples)} tried"
+    if score.samples == 1:
+        none = f"did not change {output_name(score)} for the one person tried"
+    return f"{phrase} {none} (at most {percent(score.high)}, {_certainty(score)})"
 
 
 def _group_headline(score: GroupScore) -> str:
@@ -319,6 +319,15 @@ def masked(causal: CausalScore, group: GroupScore) -> str | None:
         f"the groups' rates hide this: they are at most {points(group.high)} apart, yet {name} "
         f"decides for at least {percent(causal.low)} of people. Losses and gains cancel out"
     )
+
+
+def counted_people(score: CausalScore) -> str:
+    """On whom the directions of harm were counted; failures leave some changes fewer people."""
+    counts = [harm.contexts for harm in score.direction]
+    least, most = min(counts), max(counts)
+    if least < most:
+        return f"{least:,} to {_people(most)} for each change"
+    return f"{_people(most)} who {'was' if most == 1 else 'were'} tried with every value"
 
 
 def region_sentence(region: Region) -> str:

@@ -69,11 +69,18 @@ def draft_from_data(
         raise RequestError([Mistake("source", source, problem, "name other rows")])
     favourable, remark = (None, "") if target is None else _favourable(target, typed[target])
     file = DraftFile(
-        f"{source}: {table.length:,} rows, {len(names)} columns", drafts, protected, favourable
+        f"{source}: {_count(table.length, 'row')}, {_count(len(names), 'column')}",
+        drafts,
+        protected,
+        favourable,
     )
     if remark:
         return DraftFile(file.origin, drafts, protected, favourable, remark)
     return file
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _draft(name: str, typed: Typed, *, protected: bool, asked: bool) -> Draft:
@@ -127,9 +134,10 @@ def _common_remarks(typed: Typed) -> Iterator[str]:
     if typed.missing:
         texts = ", ".join(repr(text) for text in typed.missing_texts if text.strip())
         shown = f" ({texts})" if texts else ""
+        has = "has" if typed.missing == 1 else "have"
         yield (
-            f"{typed.missing:,} rows have nothing here{shown}: if the subject takes that, add what "
-            "stands for it as a value"
+            f"{_count(typed.missing, 'row')} {has} nothing here{shown}: if the subject takes "
+            "that, add what stands for it as a value"
         )
     if typed.leading_zeros:
         yield "numbers with leading zeros are taken as texts"
@@ -247,7 +255,7 @@ def _favourable(name: str, typed: Typed) -> tuple[list[Value] | None, str]:
             f"column {name!r} has {len(pairs):,} different values: these are measurements, not "
             "decisions; let the subject compare them with a cut-off"
         )
-    shown = ", ".join(f"{_plain(value)!r} ({count:,} rows)" for value, count in pairs[:10])
+    shown = ", ".join(f"{_plain(value)!r} ({_count(count, 'row')})" for value, count in pairs[:10])
     words = {value: str(_plain(value)).strip().lower() for value, _ in pairs}
     good = [value for value, word in words.items() if word in _GOOD]
     rest = [value for value, word in words.items() if word not in _BAD]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.inputs import Assignments
-from themis.outcomes import Cells
+from themis.outcomes import FAILED, Cells
 from themis.readings import Reading
 from themis.results import Harm
 
@@ -27,6 +27,7 @@ class HarmTally:
         width = assignments.count
         self._lost: NDArray[np.float64] = np.zeros((width, width))
         self._known: NDArray[np.float64] = np.zeros((width, width))
+        self._counted: NDArray[np.float64] = np.zeros((width, width))  # contexts, without weights
         self._flipped = self._pairs = 0.0
         self.contexts = 0
 
@@ -37,12 +38,14 @@ class HarmTally:
         weight: Any = np.ones(len(cells)) if weights is None else weights
         self._lost += (favourable * weight[:, None]).T @ (known - favourable)
         self._known += (known * weight[:, None]).T @ known
+        self._counted += known.T @ known
         total = known.sum(axis=1)
         pairs = total * (total - 1.0)
         apart = self._apart(cells, total)
         share = np.divide(apart, pairs, out=np.zeros(len(cells)), where=pairs > 0)
         self._flipped += float((share * weight).sum())
-        self._pairs += float(weight.sum())
+        lost = (pairs == 0) & (cells == FAILED).any(axis=1)  # nothing is left to compare
+        self._pairs += float(weight[~lost].sum())
         self.contexts += len(cells)
 
     def _apart(self, cells: Cells, total: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -96,7 +99,7 @@ class HarmTally:
                 change_to=self.assignments.labels(int(second[place])),
                 lost=float(rate[first[place], second[place]]),
                 gained=float(rate[second[place], first[place]]),
-                contexts=self.contexts,
+                contexts=round(self._counted[first[place], second[place]]),
             )
             for place in order
         )

@@ -96,7 +96,7 @@ def people_of(
     if not len(used):
         raise RequestError(
             [
-                Mistake("no-rows", where, f"none of the {len(rows):,} rows fits", ""),
+                Mistake("no-rows", where, _none_fits(len(rows)), ""),
                 *(_as_mistake(each, rows) for each in misfits),
             ]
         )
@@ -105,6 +105,10 @@ def people_of(
     facts |= {"weightless": weightless} if weightless else {}
     facts |= {"extended": extended} if extended else {}
     return _distinct(schema, codes[used], weighed[used], facts)
+
+
+def _none_fits(rows: int) -> str:
+    return "the only row does not fit" if rows == 1 else f"none of the {rows:,} rows fits"
 
 
 def _distinct(

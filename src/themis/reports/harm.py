@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from themis.characteristics import Value
 from themis.display_search_words import harms
-from themis.display_words import count, percent
+from themis.display_words import counted_people, percent
 from themis.reports.markup import Html, cut, table, tag
 from themis.reports.people import causal_scores, left_out
 from themis.reports.room import Room
@@ -42,7 +42,6 @@ def harm_section(result: Result, room: Room) -> Html:
 
 def _harm_of(score: CausalScore, room: Room) -> Html:
     places = _assignments(score.direction)
-    contexts = count(score.direction[0].contexts, "person", "people")
     worst = cut(next(harms(score, most=1)), LONGEST_SENTENCE)
     picture_or_list = (
         _matrix(score, places) if len(places) <= room.matrix else _changes(score, room)
@@ -55,7 +54,7 @@ def _harm_of(score: CausalScore, room: Room) -> Html:
         tag("h3", score_name(score)),
         tag("p", worst, ".", rate),
         picture_or_list,
-        tag("p", f"Counted on {contexts} who were tried with every value.", class_="faint"),
+        tag("p", f"Counted on {counted_people(score)}.", class_="faint"),
         class_="block",
     )
 
