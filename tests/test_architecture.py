@@ -30,9 +30,9 @@ LAYERS: dict[str, str] = {
     "subjects": """
         outputs outcomes answer_labels worker subjects subjects.base subjects.functions
         subjects.models
-        subjects.onnx_models subjects.model_files subjects.programs subjects.processes
-        subjects.texts subjects.layouts subjects.command subjects.lines subjects.slots
-        subjects.culprits subjects.worker subjects.templates subjects.credentials
+        subjects.onnx_models subjects.model_files subjects.shell_lines subjects.programs
+        subjects.processes subjects.texts subjects.layouts subjects.command subjects.lines
+        subjects.slots subjects.culprits subjects.worker subjects.templates subjects.credentials
         subjects.addresses subjects.pacing subjects.loop_thread subjects.http_answers
         subjects.http_client subjects.http_requests subjects.http_exchange subjects.http
         subjects.loading

@@ -447,12 +447,13 @@ def test_the_line_to_reproduce_a_run_can_be_pasted(tmp_path: Path, mode: str) ->
     subject = CommandSubject(
         schema, [sys.executable, path.name], arguments=mode, cwd=path.parent, env={"KEY": "hush"}
     )
-    for code in (1, 5, 6, 14):
+    for code in range(len(NASTY)):
         line = subject.reproduce({"race": NASTY[code], "age": 19})
         assert "hush" not in line
+        assert line.isprintable()  # what is shown is what is run
         env = os.environ | {"KEY": "hush"}
         pasted = subprocess.run(
-            ["sh", "-c", line], capture_output=True, text=True, env=env, check=True
+            ["bash", "-c", line], capture_output=True, text=True, env=env, check=True
         )
         assert pasted.stdout.strip() == run(subject, [[code, 1]]).outputs[0]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,69 @@ def test_pairs_of_people_come_with_two_commands(folder: Path) -> None:
     shown = run("--measure", "causal", "--error", "0.2", "-v").stdout
     assert all(f"$ {line}" in shown for line in first["reproduce"])
     assert "in a shell" not in run("--measure", "causal", "--error", "0.2").stdout
+
+
+READING = """\
+import csv, json, sys
+for line in {rows}:
+    if {row}["race"] == "purple":
+        {refuse}
+    print({answer}, flush=True)
+"""
+WAYS = {  # the keys of [subject], and how the program reads rows and writes answers
+    "json": ('kind = "command"\narguments = "json"', "sys.stdin", "json.loads(line)", "'yes'"),
+    "csv": ('kind = "command"\narguments = "csv"', "csv.DictReader(sys.stdin)", "line", "'yes'"),
+    "worker-jsonl": (
+        'kind = "worker"',
+        "sys.stdin",
+        'json.loads(line)["input"]',
+        'json.dumps({"id": json.loads(line)["id"], "output": "yes"})',
+    ),
+    "worker-csv": (
+        'kind = "worker"\nformat = "csv"',
+        "csv.DictReader(sys.stdin)",
+        "line",
+        "f\"{line['id']},yes\"",
+    ),
+}
+
+
+def shown_lines(folder: Path, way: str, refuse: str) -> list[str]:
+    """The lines for a shell that are offered about a program that reads standard input."""
+    keys, rows, row, answer = WAYS[way]
+    code = READING.replace("{rows}", rows).replace("{row}", row)
+    (folder / "reads.py").write_text(code.replace("{refuse}", refuse).replace("{answer}", answer))
+    command, towns = [sys.executable, "reads.py"], ["a\nb", "it's \\n 5 % \u202e"]
+    (folder / "themis.toml").write_text(
+        f"version = 1\n[subject]\n{keys}\ncommand = {json.dumps(command)}\nmax_failures = 1\n"
+        'favourable = ["yes"]\n[inputs]\nrace = ["green", "purple"]\n'
+        f"town = {json.dumps(towns)}\n"
+    )
+    shown = run("--measure", "causal", "-v").stdout.splitlines()
+    return [line.removeprefix("  $ ") for line in shown if line.startswith("  $ ")]
+
+
+def in_a_shell(line: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["bash", "-c", line], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("way", ["json", "csv"])
+def test_the_shown_lines_about_a_pair_give_its_outputs(folder: Path, way: str) -> None:
+    lines = shown_lines(folder, way, "print('no'); continue")
+    assert len(lines) == 2
+    said = [in_a_shell(line) for line in lines]
+    wanted = ["no\n" if "purple" in line else "yes\n" for line in lines]
+    assert [each.stdout for each in said] == wanted, said
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_shown_line_about_a_failure_fails_in_the_same_way(folder: Path, way: str) -> None:
+    (line,) = shown_lines(folder, way, "sys.exit('no purple')")
+    said = in_a_shell(line)
+    assert (said.returncode, said.stderr) == (1, "no purple\n")
+    said = in_a_shell(line.replace("purple", "green"))
+    assert (said.returncode, said.stderr) == (0, "")
+    assert "yes" in said.stdout
 
 
 def test_slow_start_of_a_program_is_said_to_be_one(folder: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,6 +18,7 @@ from themis.subjects.credentials import (
     shell_word,
     shown,
 )
+from themis.subjects.shell_lines import shell_quoted
 from themis.subjects.templates import (
     Body,
     Piece,
@@ -89,7 +89,7 @@ class Requests:
             words += ["-H", shell_word([f"{name}: ", *pieces])]
         if self.body is not None:
             data = self.body.join([self.body.row.render_row(row)])
-            words += ["--data-raw", shlex.quote(data.decode())]
+            words += ["--data-raw", shell_quoted(data)]
         return " ".join(words)
 
     def _add_headers(self, headers: Mapping[str, str], mistakes: list[Mistake]) -> None:

@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 
 from themis.errors import Mistake, RequestError, SubjectError, suggest
+from themis.subjects.shell_lines import shell_feed, shell_quoted
 
 START_ATTEMPTS = 5
 
@@ -68,12 +69,12 @@ class Program:
 
     def shell_line(self, arguments: Iterable[bytes], *, data: bytes = b"") -> str:
         """The same as a line for a shell; the values of extra variables are not shown."""
-        words = [shlex.quote(os.fsdecode(word)) for word in (os.fsencode(self.name), *arguments)]
+        words = [shell_quoted(word) for word in (self.name, *arguments)]
         secrets = [f'{name}="${name}"' for name in self.extra_env or ()]
         line = " ".join([*secrets, *words])
         if data:
-            line = f"printf %s {shlex.quote(data.decode())} | {line}"
-        return f"cd {shlex.quote(str(self.cwd))} && {line}" if self.cwd else line
+            line = f"{shell_feed(data)} | {line}"
+        return f"cd {shell_quoted(str(self.cwd))} && {line}" if self.cwd else line
 
     def fingerprint(self, arguments: Sequence[str], *details: str) -> str:
         """A hash of the command, of the contents of the files that it names, and of the details.
