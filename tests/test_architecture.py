@@ -106,7 +106,7 @@ ONLY = {
     "result_contrasts": "results",
     "differences": "_version knowledge result_contrasts results search_facts",
     "baselines": "differences knowledge result_contrasts results",
-    "checks": "acceptances config errors results search_facts",
+    "checks": "acceptances config results search_facts",
     "display_parts": "",
     "display_words": "results search_facts",
     "display_noise_words": "results display_words",

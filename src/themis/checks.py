@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from themis.acceptances import Acceptances, Cover
 from themis.config import Check
-from themis.errors import Mistake
 from themis.results import CausalScore, CheckResult, GroupScore, Score, SearchResult, Verdict
 from themis.search_facts import how_it_ended, largest_missed
 
@@ -35,20 +33,6 @@ def precisions(error: float, confidence: float) -> Iterator[Precision]:
 
 
 NO_FAVOURABLE = "no output was favourable: what `favourable` names never came"
-
-
-def find_mistakes(checks: Iterable[Check], file: Path) -> Iterator[Mistake]:
-    """What is wrong with limits that no search can decide."""
-    for check in checks:
-        if check.search and not 0 < check.max_score < 1:
-            yield Mistake(
-                "threshold",
-                "checks.max_score",
-                f"a search needs a limit between 0 and 1, got {check.max_score:g}",
-                "write 0.05 for 5 %",
-                str(file),
-                check.line,
-            )
 
 
 def judge_score(

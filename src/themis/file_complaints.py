@@ -192,7 +192,7 @@ def _settle_kind(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Compl
 
 
 def _choice_complaints(data: Mapping[str, Any], misspelt: set[KeyPath]) -> Iterator[Complaint]:
-    """Where one of two keys is needed: both or neither is given."""
+    """What is wrong with keys that fit on their own: both or neither of two, no fitting limit."""
     subject, checks = data.get("subject"), data.get("checks")
     if isinstance(subject, Mapping) and subject.get("kind") == "model":
         given = [key for key in ("file", "object") if key in subject]
@@ -212,6 +212,10 @@ def _choice_complaints(data: Mapping[str, Any], misspelt: set[KeyPath]) -> Itera
         if "against" not in check and search is False and hopeless:
             remedy = 'write against = ["race"], or search = true'
             yield _complaint("nothing-to-check", path, "there is nothing to check", remedy)
+        limit = check.get("max_score")
+        if search is True and isinstance(limit, int | float) and limit in (0, 1):
+            problem = f"a search needs a limit between 0 and 1, got {_show(limit)}"
+            yield _complaint("threshold", (*path, "max_score"), problem, "write 0.05 for 5 %")
 
 
 _REMOVE = "remove one of them"

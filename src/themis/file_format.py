@@ -308,7 +308,11 @@ class Profile(Table):
 _ONE_SET: JsonDict = {"required": ["against"], "properties": {"search": {"const": False}}}
 _ALL_SETS: JsonDict = {
     "required": ["search"],
-    "properties": {"search": {"const": True}, "against": False},
+    "properties": {
+        "search": {"const": True},
+        "against": False,
+        "max_score": {"exclusiveMinimum": 0, "exclusiveMaximum": 1},
+    },
 }
 
 
