@@ -123,11 +123,15 @@ def test_every_state_is_what_its_definition_says(
             raise ValueError
         return decision
 
-    replay = themis.Audit(subject, case.schema, max_failures=1.0, **options).replay(
-        folder / f"again{suffix}"
-    )
+    again = themis.Audit(subject, case.schema, max_failures=1.0, **options)
     rows = read(folder / "suite.jsonl")
-    assert states_of(replay) == expected_states(rows, now, case.schema.names)
+    expected = expected_states(rows, now, case.schema.names)
+    if not expected:  # no two inputs belong together
+        with pytest.raises(themis.RequestError, match="holds no tests"):
+            again.replay(folder / f"again{suffix}")
+        return
+    replay = again.replay(folder / f"again{suffix}")
+    assert states_of(replay) == expected
     different = {tuple(row[name] for name in case.schema.names) for row in rows}
     assert replay.inputs == replay.executions == len(different)
 
@@ -166,9 +170,19 @@ def test_the_witnesses_of_a_result_are_replayed(tmp_path: Path) -> None:
 
 
 def test_a_result_without_witnesses_has_nothing_to_run() -> None:
-    replay = themis.Audit(fair, SCHEMA).replay(themis.Audit(fair, SCHEMA).score([["race"]]))
-    assert (replay.tests, replay.executions) == (0, 0)
-    assert replay.notes[0] == "the result has no witnesses: there is nothing to run"
+    result = themis.Audit(fair, SCHEMA).score([["race"]])
+    with pytest.raises(themis.RequestError, match="the result: has no witnesses: there is nothing"):
+        themis.Audit(fair, SCHEMA).replay(result)
+
+
+def test_a_suite_of_lone_inputs_has_nothing_to_run(tmp_path: Path) -> None:
+    path = tmp_path / "suite.jsonl"
+    schema = themis.Schema(race=["green"], income=range(0, 100))
+    with themis.Audit(old, schema, suite=path) as audit:
+        audit.causal("race")  # nobody has another race
+    assert len(path.read_text().splitlines()) > 9
+    with pytest.raises(themis.RequestError, match=r"suite\.jsonl: holds no tests"):
+        themis.Audit(old, schema).replay(path)
 
 
 def test_examples_show_both_people_then_and_now(tmp_path: Path) -> None:
@@ -453,6 +467,8 @@ def test_ctrl_c_shows_what_was_replayed(tmp_path: Path, monkeypatch: pytest.Monk
         ("other.csv", "is no suite of this subject: it has no column 'test', 'against', 'output'"),
         ("other.json", "is no result of Themis"),
         ("other.txt", "is neither a suite nor a result"),
+        ("bare.csv", "bare.csv: holds no tests"),
+        ("fair.json", "fair.json: has no witnesses: there is nothing to run again"),
     ],
 )
 def test_files_without_tests_are_mistakes(
@@ -463,6 +479,10 @@ def test_files_without_tests_are_mistakes(
     (tmp_path / "other.csv").write_text("race,sex\ngreen,f\n")
     (tmp_path / "other.json").write_text("{}")
     (tmp_path / "other.txt").write_text("hello")
+    scored = run("score", "--suite", "bare.csv", "-o", "fair.json", "--measure", "causal")
+    assert scored.exit_code == 0
+    header, *_ = (tmp_path / "bare.csv").read_text().splitlines()
+    (tmp_path / "bare.csv").write_text(f"{header}\n")
     result = run("replay", name)
     assert result.exit_code == 2
     assert words in result.output

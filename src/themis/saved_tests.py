@@ -63,6 +63,19 @@ def read_tests(
 
     `outputs` are those that the subject is measured by; none means that its answer is a decision.
     """
+    tests = _read(source, schema, outputs)
+    sizes = np.bincount(tests.tests[tests.tests >= 0], minlength=1)
+    if sizes.max() < 2:
+        problem = "holds no tests: no two inputs belong together"
+        remedy = "write some: themis score --suite FILE"
+        if tests.kind == "result":
+            problem = "has no witnesses: there is nothing to run again"
+            remedy = "replay a suite, which --suite writes"
+        raise RequestError([Mistake("no-tests", tests.source, problem, remedy)])
+    return tests
+
+
+def _read(source: Result | str | Path, schema: Schema, outputs: Sequence[Output]) -> SavedTests:
     if isinstance(source, Result):
         return _from_result(source, "the result", schema, outputs)
     path = Path(source)
@@ -101,8 +114,6 @@ def _from_result(
     tests = _from_table(table, source, schema, outputs, "result")
     tests.only = only
     tests.fingerprint = result.subject.get("fingerprint")
-    if not only:
-        tests.notes.append("the result has no witnesses: there is nothing to run")
     return tests
 
 
