@@ -76,9 +76,9 @@ LAYERS: dict[str, str] = {
         reports.formats
     """,
     "command": """
-        cli_options cli_errors cli_plan display_plan display_demo cli_run cli_session cli_cache
-        cli_source cli_init cli_search cli_apparent cli_check cli_replay cli_diff cli_report cli
-        __main__ claims shared_audits pytest_plugin
+        cli_options cli_errors cli_targets cli_plan display_plan display_demo cli_run cli_session
+        cli_cache cli_source cli_init cli_search cli_apparent cli_check cli_replay cli_diff
+        cli_report cli __main__ claims shared_audits pytest_plugin
     """,
 }
 

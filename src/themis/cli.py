@@ -185,8 +185,10 @@ def score(
     from themis.cli_run import Reporting, audit_of, parse_sets
     from themis.cli_session import measured
     from themis.cli_source import source_of
+    from themis.cli_targets import check_targets
 
     path = find(config)
+    check_targets({"--output": output, "--suite": suite}, {"the cache": cache}, config=path)
     overrides = given_settings(
         confidence,
         error,

@@ -124,9 +124,11 @@ def apparent(
     from themis.cli_run import Reporting, audit_of, parse_sets, score_exit_code
     from themis.cli_session import Session
     from themis.cli_source import source_of
+    from themis.cli_targets import check_targets
     from themis.display_apparent import render_apparent, render_apparent_headlines
 
     path = find(config)
+    check_targets({"--output": output}, {"the data": data, "the cache": cache}, config=path)
     overrides = given_settings(confidence, error, seed, stopping, max_executions, max_seconds)
 
     make_audit = audit_of(

@@ -82,9 +82,12 @@ def check(
     from themis.cli_run import Reporting, audit_of
     from themis.cli_session import Session
     from themis.cli_source import source_of
+    from themis.cli_targets import check_targets
     from themis.display_checks import render_check_lines, render_checks
 
     path = find(config)
+    reads = {"the baseline": baseline, "the cache": cache}
+    check_targets({"--output": output, "--suite": suite}, reads, config=path)
     rules = _read_rules(path)
     first = next((each.name for each in rules.outputs), None)
     accepted = Acceptances(rules.accepted, date.today(), first)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from themis.cli_errors import one_line
+from themis.cli_targets import check_targets
 from themis.errors import Mistake, RequestError
 from themis.from_data import draft_from_data
 from themis.from_json_schema import draft_from_json_schema
@@ -43,6 +44,7 @@ def write_converted(
     """Write the file that other settings, rows of data or a description of inputs amount to."""
     _check_writable(output, force=force)
     name, pointer = _split(source)
+    check_targets({"--output": output}, {"the file to convert": name})
     kind, data = _recognise(name)
     if kind in ("xml", "schema"):
         _refuse(kind, protected, target)

@@ -81,9 +81,13 @@ def replay(
         write,
     )
     from themis.cli_session import is_live
+    from themis.cli_targets import check_targets
     from themis.display_replay import ReplayLine, render_replay, render_replay_headline
     from themis.errors import SubjectError
 
+    path = find(config)
+    reads = {"the file that is replayed": file, "the cache": cache}
+    check_targets({"--output": output}, reads, config=path)
     reporting = Reporting(as_json, output, quiet, verbose, not no_progress)
     reporting.check()
     overrides = given_settings(None, None, None, None, max_executions, max_seconds)
@@ -99,7 +103,7 @@ def replay(
         try:
             with naming_options(overrides):
                 audit = Audit.from_file(
-                    find(config),
+                    path,
                     jobs=jobs,
                     cache=False if cache is None else cache,
                     trust_pickle=trust_pickle,

@@ -96,9 +96,11 @@ def search(
     from themis.cli_run import Reporting, audit_of
     from themis.cli_session import Session, is_live
     from themis.cli_source import source_of
+    from themis.cli_targets import check_targets
     from themis.display_search import render_search, render_search_headlines
 
     path = find(config)
+    check_targets({"--output": output, "--suite": suite}, {"the cache": cache}, config=path)
     overrides = given_settings(
         confidence,
         error,
