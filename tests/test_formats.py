@@ -618,11 +618,58 @@ def test_one_format_goes_to_a_folder_or_to_the_file_that_is_named(project: Proje
     for output, written in (
         ("page.html", "page.html"),
         ("deep/page.html", "deep/page.html"),
-        ("pages", "pages/result.html"),
+        ("pages/", "pages/result.html"),
         ("folder.html", "folder.html/result.html"),
+        ("page.htm", "page.htm"),
+        ("page", "page"),
     ):
         assert run("report", "result.json", "-o", output).stdout == f"wrote {written}\n"
         assert Path(written).read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("name", "output", "start"),
+    [
+        ("junit", "junit.xml", "<?xml"),
+        ("annex", "a.html", "<!doctype html>"),
+        ("sarif", "x.json", "{"),
+        ("github", "gh.txt", "::"),
+        ("csv", "table", "measure,"),
+    ],
+)
+def test_the_name_of_the_one_file_is_the_users(
+    project: Project, name: str, output: str, start: str
+) -> None:
+    project(extra='[[checks]]\nagainst = ["race"]\nmax_score = 0.1\n')
+    run("check", "-o", "result.json")
+    done = run("report", "result.json", "--format", name, "-o", output)
+    assert (done.exit_code, done.stdout) == (0, f"wrote {output}\n")
+    assert Path(output).read_text().startswith(start)
+
+
+def test_a_file_in_the_way_of_a_folder_is_told(project: Project) -> None:
+    project()
+    run("score", "-o", "result.json")
+    Path("taken").write_text("mine")
+    for words, problem in (
+        ("--format html,md -o taken", "'taken' is a file, and several formats need a folder"),
+        ("--format html -o taken/", "'taken/' is a file, and the slash asks for a folder"),
+        ("--format html -o taken/page.html", "'taken' can't be made a folder: a file is in"),
+        ("--format html,md -o taken/in", "'taken/in' can't be made a folder: a file is in"),
+        ("--format github -o there/", "github is no file of a folder, and 'there/' is one"),
+    ):
+        done = run("report", "result.json", *words.split())
+        assert done.exit_code == 2
+        assert f"error: --output: {problem}" in done.stderr
+    assert Path("taken").read_text() == "mine"
+
+
+def test_with_github_files_go_to_a_folder_and_annotations_to_stdout(project: Project) -> None:
+    project(extra='[[checks]]\nagainst = ["race"]\nmax_score = 0.1\n')
+    run("check", "-o", "result.json")
+    done = run("report", "result.json", "--format", "github,sarif", "-o", "reports")
+    assert done.stdout.startswith("::error file=themis.toml")
+    assert [each.name for each in Path("reports").iterdir()] == ["result.sarif"]
 
 
 def test_one_text_can_go_to_stdout(project: Project) -> None:
@@ -634,7 +681,7 @@ def test_one_text_can_go_to_stdout(project: Project) -> None:
     for wrong in ("md,csv", "parquet"):
         done = run("report", "result.json", "--format", wrong, "-o", "-")
         assert done.exit_code == 2
-        assert "-o DIR" in done.stderr
+        assert "; name a f" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -644,7 +691,8 @@ def test_one_text_can_go_to_stdout(project: Project) -> None:
         (("result.json", "--format", ","), "no format is named"),
         (("nothing.json",), "nothing.json: there is no such file"),
         (("themis.toml",), "can't be read as JSON"),
-        (("result.json", "--format", "md", "-o", "themis.toml"), "can't be written"),
+        (("result.json", "--format", "md", "-o", "themis.toml"), "is the configuration"),
+        (("result.json", "--format", "md", "-o", "./result.json"), "is the result that is"),
     ],
 )
 def test_wrong_use_ends_with_2_and_a_reason(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +17,8 @@ if TYPE_CHECKING:
     from themis.reports.formats import Format
     from themis.results import Result
 
-STDOUT = Path("-")
+STDOUT = "-"
+HERE = "."
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"  # names the file that GitHub shows below a job
 
 
@@ -31,14 +34,15 @@ def report(
         ),
     ] = ["html"],  # noqa: B006 - Typer copies it
     output: Annotated[
-        Path,
+        str,  # a path would lose its slash at the end
         typer.Option(
             "--output",
             "-o",
-            metavar="DIR",
-            help="Where to write: a folder, or for one format a file; - for stdout.",
+            metavar="PATH",
+            help="Where to write: for one format a file or a folder that is there, for several a "
+            "folder; - for stdout.",
         ),
-    ] = Path(),
+    ] = HERE,
 ) -> int:
     """Render a saved result in other formats; nothing is run."""
     from themis.cli_run import write
@@ -46,32 +50,56 @@ def report(
     from themis.saved_results import read_result
 
     chosen = parse_formats(formats)
-    files = [each for each in chosen if each.suffix]
-    _check(files, output)
+    places = _places(chosen, output, result.stem)
     saved = read_result(result)
-    if len(files) < len(chosen):
-        _tell_github(saved)
-    for each in files:
-        rendered = each.render(saved)
-        if output == STDOUT:
+    _check_reads(places.values(), result, saved)
+    for each in chosen:
+        if each.name == "github":
+            _summarise(saved)
+        rendered, path = each.render(saved), places[each.name]
+        if path is None:
             assert isinstance(rendered, str)
             write(rendered)
         else:
-            is_file = len(files) == 1 and output.name.endswith(each.suffix) and not output.is_dir()
-            path = output if is_file else output / f"{result.stem}{each.suffix}"
             _save(path, rendered)
             write(f"wrote {path}\n")
     return 0
 
 
-def _check(files: list[Format], output: Path) -> None:
-    """What can't be: several files, or one that is no text, on stdout."""
-    if output != STDOUT:
-        return
-    if any(each.name == "parquet" for each in files):
-        raise _mistake("parquet is no text", "name a folder: -o DIR")
-    if len(files) > 1:
-        raise _mistake("several formats do not fit on stdout", "name a folder: -o DIR")
+def _places(chosen: list[Format], output: str, stem: str) -> dict[str, Path | None]:
+    """Where each format goes, None for stdout; raises RequestError where that can't be."""
+    path = Path(output)
+    files = [each for each in chosen if each.suffix]
+    if output == STDOUT:
+        if any(each.name == "parquet" for each in chosen):
+            raise _mistake("parquet is no text", "name a file: -o FILE")
+        if len(chosen) > 1:
+            raise _mistake("several formats do not fit on stdout", "name a folder: -o DIR")
+        return {each.name: None for each in chosen}
+    is_folder = path.is_dir() or output.endswith(("/", os.sep))
+    if len(chosen) == 1 and not is_folder:
+        return {chosen[0].name: path}
+    if not files and output != HERE:
+        problem = f"github is no file of a folder, and {output!r} is one"
+        raise _mistake(problem, "name a file, or leave it out for stdout")
+    if path.exists() and not path.is_dir():
+        why = "several formats need a folder" if len(chosen) > 1 else "the slash asks for a folder"
+        raise _mistake(f"{output!r} is a file, and {why}", "name another place")
+    return {each.name: path / f"{stem}{each.suffix}" if each.suffix else None for each in chosen}
+
+
+def _check_reads(places: Iterable[Path | None], result: Path, saved: Result) -> None:
+    """Refuse to overwrite the result itself, or the configuration that it is of."""
+    from themis.cli_options import find
+    from themis.cli_targets import check_targets
+    from themis.errors import ConfigError
+
+    config, named = None, (saved.source or {}).get("file")
+    with suppress(ConfigError, OSError):  # a report needs none
+        is_there = isinstance(named, str) and Path(named).is_file()
+        config = Path(str(named)) if is_there else find(None)
+    for path in places:
+        check_targets({"--output": path}, {"the result that is reported": result}, config=config)
 
 
 def _save(path: Path, rendered: str | bytes) -> None:
@@ -82,19 +110,18 @@ def _save(path: Path, rendered: str | bytes) -> None:
         else:  # CSV brings its own line ends; lone surrogates must not end the command
             data = rendered.encode("utf-8", "backslashreplace")
             path.write_bytes(data)
+    except (FileExistsError, NotADirectoryError):
+        problem = f"{str(path.parent)!r} can't be made a folder: a file is in the way"
+        raise _mistake(problem, "choose another place") from None
     except OSError as error:
         problem = f"{str(path)!r} can't be written: {error.strerror}"
         raise _mistake(problem, "choose another place") from None
 
 
-def _tell_github(result: Result) -> None:
-    """Annotations on stdout; the job summary where GitHub wants it, if this is GitHub."""
-    from themis.cli_run import write
+def _summarise(result: Result) -> None:
+    """Add the job summary where GitHub wants it, if this is GitHub."""
     from themis.reports.formats import FORMATS
 
-    text = FORMATS["github"].render(result)
-    assert isinstance(text, str)
-    write(text)
     summary = os.environ.get(SUMMARY_VARIABLE)
     if summary:
         page = FORMATS["md"].render(result)
