@@ -301,6 +301,57 @@ def test_full_disk_does_not_lose_what_was_learned(project: Project) -> None:
     assert "error: --output: '/dev/full' can't be written: No space left" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "score --against race",
+        "score --against race --json",
+        "validate",
+        "report result.json --format md -o -",
+        "diff result.json result.json",
+        "replay result.json",
+        "schema",
+        "--help",
+        "--version",
+    ],
+)
+@pytest.mark.parametrize("buffering", ["", "1"])
+def test_full_disk_behind_stdout_is_told_in_one_line(
+    project: Project, command: str, buffering: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", buffering)
+    project()
+    run("score", "--against", "race", "-o", "result.json")
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "themis", *command.split()],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+        )
+    assert (done.returncode, done.stderr) == (
+        2,
+        "error: standard output can't be written: No space left on device; use another place\n",
+    )
+
+
+def test_a_bug_says_how_to_see_where_it_is(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project()
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")  # not of stdout
+
+    monkeypatch.setattr("themis.cli_init.write_starter", fail)
+    done = run("init", "--force")
+    assert done.exit_code == 70
+    assert "THEMIS_DEBUG=1 in the environment shows where it happened" in done.stderr
+    monkeypatch.setattr("themis.audit.Audit.score", fail)
+    assert "-v shows where it happened" in run("score").stderr
+
+
 # A failing subject: 3 ---------------------------------------------------------------------
 def test_failing_subject_ends_with_3_and_an_example(project: Project) -> None:
     project("if person['income'] % 2: raise ValueError('no\\nodd ones')\nreturn 1")

@@ -13,7 +13,7 @@ from themis.cli_apparent import apparent
 from themis.cli_cache import cache_app
 from themis.cli_check import check
 from themis.cli_diff import diff
-from themis.cli_errors import INTERRUPTED, ends_properly, say
+from themis.cli_errors import INTERRUPTED, ends_properly, print_line, run_printing, say
 from themis.cli_options import (
     Against,
     AsJson,
@@ -65,14 +65,14 @@ app.add_typer(cache_app)
 def main() -> None:
     """The entry point."""
     try:
-        app()
+        run_printing(app)
     except KeyboardInterrupt:  # before a command began
         sys.exit(INTERRUPTED)
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(f"themis {__version__}")
+        print_line(f"themis {__version__}")
         raise typer.Exit
 
 
@@ -120,7 +120,7 @@ def init(
         names = split_names(protected)
         write_converted(source, output, protected=names, target=target, force=force)
     plain = output == Path("themis.toml")
-    print(f"next: themis validate{'' if plain else f' {output}'}")
+    print_line(f"next: themis validate{'' if plain else f' {output}'}")
     return 0
 
 
@@ -281,5 +281,5 @@ def schema(
     from themis.config import format_schema
     from themis.result_schema import result_schema
 
-    print(json.dumps(result_schema() if of_result else format_schema(), indent=2))
+    print_line(json.dumps(result_schema() if of_result else format_schema(), indent=2))
     return 0

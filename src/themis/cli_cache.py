@@ -8,7 +8,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from themis.cli_errors import ends_properly, one_line
+from themis.cli_errors import ends_properly, one_line, print_line
 from themis.cli_options import find
 
 CONFIG_NAMES = (".toml",)
@@ -53,7 +53,7 @@ def clear(
 
     path = _cache_of(place)
     if not path.exists():
-        print(f"there is no cache {one_line(str(path))}")
+        print_line(f"there is no cache {one_line(str(path))}")
         return 0
     if not yes:
         if not sys.stdin.isatty():
@@ -61,7 +61,7 @@ def clear(
             raise RequestError([Mistake("confirm", "cache clear", problem, "--yes does it")])
         typer.confirm(f"Delete {one_line(str(path))}?", abort=True)
     cache_contents.clear(path)
-    print(f"deleted {one_line(str(path))}")
+    print_line(f"deleted {one_line(str(path))}")
     return 0
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from themis.cli_errors import one_line
+from themis.cli_errors import one_line, print_line
 from themis.cli_targets import check_targets
 from themis.errors import Mistake, RequestError
 from themis.from_data import draft_from_data
@@ -29,13 +29,13 @@ def write_starter(
             problem = "there are no columns without --from"
             raise RequestError([Mistake("source", option, problem, "add --from FILE")])
     output.write_text(starter_text(), encoding="utf-8")
-    print(f"wrote {output}")
+    print_line(f"wrote {output}")
     subject = output.parent / SUBJECT_FILE_NAME
     if subject.exists():
-        print(f"{subject} is there already: left as it is")
+        print_line(f"{subject} is there already: left as it is")
     else:
         subject.write_text(starter_subject_text(), encoding="utf-8")
-        print(f"wrote {subject}, the example that it describes")
+        print_line(f"wrote {subject}, the example that it describes")
 
 
 def write_converted(
@@ -50,7 +50,7 @@ def write_converted(
         _refuse(kind, protected, target)
     if kind == "xml":
         output.write_text(convert_settings(data, source=str(name)), encoding="utf-8")
-        print(f"wrote {output}, from {one_line(source)}")
+        print_line(f"wrote {output}, from {one_line(source)}")
         return
     if kind == "schema":
         document = _parse_json(name, data)
@@ -64,14 +64,14 @@ def write_converted(
     used, given = len(draft.used), len(draft.drafts)
     one, many = ("property", "properties") if kind == "schema" else ("column", "columns")
     became = "a characteristic" if used == 1 else "characteristics"
-    print(
+    print_line(
         f"wrote {output}, from {one_line(source)}: {used} of {given} "
         f"{one if given == 1 else many} became {became}"
     )
     for each in draft.drafts:
         if each.left_out:
-            print(one_line(f"left out: {each.name}: {each.left_out}"))
-    print("put your own subject into it, and look over what was guessed")
+            print_line(one_line(f"left out: {each.name}: {each.left_out}"))
+    print_line("put your own subject into it, and look over what was guessed")
 
 
 def _split(source: str) -> tuple[Path, str]:

@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any
 
 from themis.audit import Audit
-from themis.cli_errors import INTERRUPTED, say
+from themis.cli_errors import INTERRUPTED, printing, say
 from themis.display_parts import in_encoding
 from themis.errors import Mistake, RequestError, SubjectError
 from themis.events import Listener, Progress
@@ -227,8 +227,9 @@ def naming_options(overrides: dict[str, Any]) -> Iterator[None]:
 def write(text: str) -> None:
     """Print on stdout, whatever encoding it has; a closed pipe shows at once."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    sys.stdout.write(in_encoding(text, encoding))
-    sys.stdout.flush()
+    with printing():
+        sys.stdout.write(in_encoding(text, encoding))
+        sys.stdout.flush()
 
 
 def _json(result: Result) -> str:

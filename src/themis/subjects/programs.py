@@ -69,7 +69,7 @@ class Program:
 
     def shell_line(self, arguments: Iterable[bytes], *, data: bytes = b"") -> str:
         """The same as a line for a shell; the values of extra variables are not shown."""
-        words = [shell_quoted(word) for word in (self.name, *arguments)]
+        words = [shell_quoted(self.name), *map(shell_quoted, arguments)]
         secrets = [f'{name}="${name}"' for name in self.extra_env or ()]
         line = " ".join([*secrets, *words])
         if data:
