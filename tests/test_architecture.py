@@ -42,7 +42,7 @@ LAYERS: dict[str, str] = {
         suites readings variants stored_rows tables trials sampling known
     """,
     "results": """
-        shown results saved_results result_schema acceptances replay_results saved_tests
+        shown results saved_shape saved_results result_schema acceptances replay_results saved_tests
     """,
     "scores": """
         harm witnesses shrinking conditions suggestions regions explanations causal group row_codes

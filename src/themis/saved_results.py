@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
+from itertools import islice
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from themis.errors import Mistake, RequestError
 from themis.results import CausalScore, CheckResult, GroupScore, Result, Score, SearchResult
+from themis.saved_shape import find_faults
 
 FORMAT = 1
+MOST_FAULTS = 20  # that are told of one file
+REMEDY = "measure again, or restore it"
 
 Kind = TypeVar("Kind")
 
@@ -35,11 +39,17 @@ def read_result(path: str | Path) -> Result:
             f"has format {data.get('format')!r}, this Themis reads format {FORMAT}",
             "measure again with this version, or install the one that wrote it",
         )
+    faults = [
+        Mistake("result", str(path), f"{each.place}: {each.problem}", REMEDY)
+        for each in islice(find_faults(data), MOST_FAULTS)
+    ]
+    if faults:
+        raise RequestError(faults)
     try:
         return result_from_dict(data)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         problem = f"is damaged: {type(error).__name__}: {error}"
-        raise _mistake(path, problem, "measure again, or restore it") from None
+        raise _mistake(path, problem, REMEDY) from None
 
 
 def result_from_dict(data: Mapping[str, Any]) -> Result:

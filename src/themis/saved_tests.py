@@ -102,7 +102,7 @@ def _from_result(
             only.append(place)
             for values, output in zip(witness.inputs, witness.outputs, strict=True):
                 row = {
-                    **{name: values[name] for name in names},
+                    **{name: values.get(name) for name in names},
                     own.test: len(only),
                     own.against: ",".join(score.against),
                     own.outputs[place or 0]: output,
