@@ -411,3 +411,42 @@ def test_a_search_without_an_end_in_sight_says_so(capsys: pytest.CaptureFixture[
     assert "2,199,023,255,551 sets are too many" in words(told(None))
     assert "--max-size 3" in told(None)
     assert told(2) == told(None, max_executions=100) == told(None, max_seconds=1) == ""
+
+
+# Outputs by name --------------------------------------------------------------------------
+TERMS = """\
+[outputs.granted]
+at = "/granted"
+favourable = [1]
+[outputs.limit]
+at = "/limit"
+min = 0
+max = 100
+distance = "threshold"
+tolerance = 5
+"""
+BANK = "return {'granted': 1, 'limit': 10 if person['race'] == 'green' else 60}"
+
+
+def test_the_headline_says_which_output_was_searched(project: Project) -> None:
+    project(BANK, inputs=SMALL, extra=TERMS)
+    done = run(*SEARCH, "--of", "limit")
+    assert done.stdout.startswith("1 minimal set changes limit by more than 5 for more than 10 %")
+    data = json.loads(run(*SEARCH, "--of", "limit", "--json").stdout)
+    assert data["search"]["output"] == "limit"
+    done = run(*SEARCH, "-q")
+    assert done.stdout.startswith("no set of characteristics was found that changes granted for")
+    done = run(*SEARCH, "-q", "--of", "limit", "--measure", "group")
+    assert "groups more than 10 points apart in the mean of limit: race" in done.stdout
+
+
+def test_an_output_that_is_not_there_is_said_with_the_option(project: Project) -> None:
+    project(BANK, inputs=SMALL, extra=TERMS)
+    done = run(*SEARCH, "--of", "limits")
+    assert done.exit_code == 2
+    assert done.stderr == "error: --of: there is no output 'limits'; did you mean 'limit'?\n"
+    project(FAIR, inputs=SMALL)
+    assert run(*SEARCH, "--of", "foo").stderr == (
+        "error: --of: there is no output 'foo'; declare it in the file as [outputs.foo], "
+        "or leave --of out\n"
+    )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
@@ -130,15 +132,16 @@ def search(
             _announce(audit, names, max_size)
         if not quiet:
             _warn(audit, names, max_size)
-        return audit.search_all(
-            threshold,
-            measures_of(measure),
-            names,
-            max_size,
-            output=of,
-            prune=not no_prune,
-            listen=listen,
-        )
+        with _naming_output(audit, of):
+            return audit.search_all(
+                threshold,
+                measures_of(measure),
+                names,
+                max_size,
+                output=of,
+                prune=not no_prune,
+                listen=listen,
+            )
 
     def render(result: Result) -> str:
         if quiet:
@@ -153,6 +156,24 @@ def _parse(among: list[str] | None) -> list[str] | None:
     if among is None:
         return None
     return [name.strip() for text in among for name in text.split(",") if name.strip()]
+
+
+@contextmanager
+def _naming_output(audit: Audit, of: str | None) -> Iterator[None]:
+    """Within, a mistake about the output carries the name of the option, and a file's remedy."""
+    from dataclasses import replace
+
+    from themis.errors import RequestError
+
+    try:
+        yield
+    except RequestError as error:
+        declare = f"declare it in the file as [outputs.{of}], or leave --of out"
+        changed = {"remedy": declare} if audit.first_output is None else {}
+        raise RequestError(
+            replace(each, where="--of", **changed) if each.where == "output" else each
+            for each in error.mistakes
+        ) from None
 
 
 def _exit_code(result: Result) -> int:

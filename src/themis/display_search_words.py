@@ -38,11 +38,31 @@ def search_headline(search: SearchResult) -> str:
     sets = count(found, "minimal set") if found else "no set of characteristics was found that"
     if search.measure == "causal":
         does = "change" if found > 1 else "changes"
-        text = f"{sets} {does} the decision for more than {limit} of people"
+        text = f"{sets} {does} {_effect(search, limit)}"
     else:
         has = "have" if found > 1 else "has"
-        text = f"{sets} {has} groups more than {limit} apart in favourable decisions"
+        text = f"{sets} {has} groups more than {limit} apart in {_figure(search)}"
     return f"{text}{_so_far(search)}"
+
+
+def _effect(search: SearchResult, limit: str) -> str:
+    """What a set changes, for whom or by how much: `the decision for more than 10 % of people`."""
+    kind, _, tolerance = search.distance.partition(" ")
+    name = "the decision" if kind == "exact" else "the output"
+    if search.output is not None:
+        name = set_phrase([search.output])
+    if kind != "exact" and not tolerance:
+        return f"{name} by more than {limit} on average"
+    by = f" by more than {tolerance}" if tolerance else ""
+    return f"{name}{by} for more than {limit} of people"
+
+
+def _figure(search: SearchResult) -> str:
+    """What groups are compared by: `favourable decisions`, or a figure of an output."""
+    if search.output is None:
+        return "favourable decisions" if search.statistic == "rate" else "the mean output"
+    what = "favourable values" if search.statistic == "rate" else "the mean"
+    return f"{what} of {set_phrase([search.output])}"
 
 
 def _so_far(search: SearchResult) -> str:
