@@ -57,6 +57,15 @@ def scores(data: dict[str, Any]) -> dict[tuple[str, str, str], float]:
     }
 
 
+def test_rows_that_do_not_fit_are_told_in_brief_as_well(project: Project) -> None:
+    project()
+    done = run("apparent", "--data", "people.csv", "--measure", "group", "-q")
+    assert done.stderr == "note: people.csv: 6 rows, 2 do not fit, 4 used\n"
+    assert "do not fit" not in done.stdout
+    Path("people.csv").write_text("\n".join(ROWS.splitlines()[:5]))
+    assert run("apparent", "--data", "people.csv", "--measure", "group", "-q").stderr == ""
+
+
 def test_rows_and_all_inputs_are_measured_and_said_to_differ(project: Project) -> None:
     project()
     found = scores(measured())

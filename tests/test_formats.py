@@ -751,3 +751,15 @@ def test_demonstration_has_a_command_and_no_file() -> None:
 
 def test_python_result_has_no_source() -> None:
     assert "source" not in demo_audit().score([["race"]], ["causal"]).to_dict()
+
+
+def test_the_command_that_the_annex_offers_measures_the_same_file(project: Project) -> None:
+    project(
+        inputs=SMALL.replace('sex = ["f", "m"]', 'sex = {values = ["f", "m"], protected = true}')
+    )
+    Path("themis.toml").rename("other.toml")
+    run("score", "other.toml", "--against", "race", "-o", "result.json")
+    page = run("report", "result.json", "--format", "annex", "-o", "-").stdout
+    wanted = "themis score other.toml --measure group --against sex --against race,sex"
+    assert wanted in page
+    assert run(*wanted.split()[1:]).exit_code == 0

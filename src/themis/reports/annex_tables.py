@@ -158,6 +158,8 @@ def _missing(result: Result, scores: Sequence[GroupScore]) -> Iterator[Html]:
             f"{count(len(missing), 'table')} of protected characteristics and their pairs "
             f"{'is' if len(missing) == 1 else 'are'} missing. To measure:",
         )
-        yield shell([shlex.join(["themis", "score", "--measure", "group", *options])])
+        file = (result.source or {}).get("file")
+        words = ["themis", "score", *([file] if isinstance(file, str) else [])]
+        yield shell([shlex.join([*words, "--measure", "group", *options])])
     elif not scores:
         yield tag("p", "This result holds no group scores, so that there are no rates to list.")
