@@ -132,6 +132,18 @@ def test_unusable_file_is_refused_with_a_remedy(
     assert run("score", str(config), "--no-cache", "--max-executions", "4").exit_code == 4
 
 
+def test_a_file_that_is_no_cache_is_left_alone(tmp_path: Path) -> None:
+    for write in (write_text, write_other_database):
+        path = tmp_path / "decide.py"
+        write(path)
+        before = sorted(tmp_path.iterdir())
+        with pytest.raises(RequestError) as caught:
+            Cache(path)
+        assert sorted(tmp_path.iterdir()) == before  # no lock beside it
+        assert "delete" not in str(caught.value)
+        path.unlink()
+
+
 def test_place_that_can_not_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(RequestError, match="can't be written"):

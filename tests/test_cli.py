@@ -171,12 +171,45 @@ def test_without_protected_characteristics_a_set_must_be_named(project: Project)
     assert run("score", "--against", "race", "-q").exit_code == 0
 
 
+PEOPLE_AND_CHECK = """
+[profile]
+data = "people.csv"
+[[checks]]
+against = ["race"]
+max_score = 0.1
+"""
+
+
 @pytest.mark.parametrize("output", ["missing/result.json", "."])
 def test_place_of_the_result_is_checked_before_the_run(project: Project, output: str) -> None:
     project(f"open('ran', 'w').close()\n{FAIR}")
     done = run("score", "-o", output)
     assert done.exit_code == 2
     assert "error: --output: " in done.stderr
+    assert not Path("ran").exists()
+
+
+@pytest.mark.parametrize(
+    "command", ["score", "search --threshold 0.1", "check", "apparent", "replay r.json", "demo"]
+)
+def test_quiet_and_verbose_contradict_each_other(project: Project, command: str) -> None:
+    project(f"open('ran', 'w').close()\n{FAIR}", extra=PEOPLE_AND_CHECK)
+    done = run(*command.split(), "-q", "-v")
+    assert done.exit_code == 2
+    assert "error: --quiet: contradicts --verbose, which is given, too; leave one" in done.stderr
+    assert not Path("ran").exists()
+
+
+def test_diff_is_not_quiet_and_verbose_at_once(project: Project) -> None:
+    assert "--quiet: contradicts" in run("diff", "a.json", "b.json", "-qv").stderr
+
+
+@pytest.mark.parametrize("command", ["score", "search --threshold 0.1", "check", "apparent"])
+def test_a_cache_and_no_cache_contradict_each_other(project: Project, command: str) -> None:
+    project(f"open('ran', 'w').close()\n{FAIR}", extra=PEOPLE_AND_CHECK)
+    done = run(*command.split(), "--cache", "mine.sqlite", "--no-cache")
+    assert done.exit_code == 2
+    assert "error: --cache: contradicts --no-cache" in done.stderr
     assert not Path("ran").exists()
 
 
@@ -565,3 +598,9 @@ def _wait_for(path: Path) -> None:
     while not path.exists():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def test_help_cuts_no_description(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for command in (["--help"], ["cache", "--help"]):
+        assert "..." not in run(*command).stdout.replace("[ARGS]...", "")

@@ -459,6 +459,11 @@ FAULTY: dict[str, tuple[str, str]] = {
         config_text(rest=f"{RUN}confidence = 99"),
         "9: run.confidence: must lie between 0 and 1, got 99; write 0.99 for 99 %",
     ),
+    "unknown choice of a profile": (
+        config_text(rest='[profile]\ndata = "people.csv"\nunknown = "what"'),
+        "10: profile.unknown: must be 'drop', 'error' or 'extend', got 'what'; "
+        "choose from: drop, error, extend",
+    ),
     "unknown setting": (
         config_text(rest=f"{RUN}max_execution = 5"),
         "9: run.max_execution: there is no such key; did you mean 'max_executions'?",

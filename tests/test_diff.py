@@ -246,6 +246,15 @@ def test_search_on_one_side_only_is_open() -> None:
     assert "causal scores were searched after and not before" in found.open
 
 
+def test_a_score_and_a_search_are_not_called_two_searches() -> None:
+    one, two = result(between(0, 0.1)), result(searches=(searched(("race",)),))
+    shown = render_differences(compare(one, two))
+    assert "two searches" not in shown
+    assert "minimal sets of the one search" in shown
+    both = render_differences(compare(result(searches=(searched(),)), two))
+    assert "minimal sets that only one of the two searches found" in both
+
+
 # What else differs ------------------------------------------------------------------------
 def test_everything_that_differs_is_said() -> None:
     before = result(between(0, 0.1))

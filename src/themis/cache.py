@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from themis.cache_file import connect, explained, make_folder, prepare, unusable
+from themis.cache_file import connect, explained, make_folder, prepare, refuse_others, unusable
 from themis.cache_lock import FileLock
 from themis.characteristics import Value
 from themis.errors import RequestError
@@ -123,6 +123,7 @@ class Cache:
     # Parts -------------------------------------------------------------------------------
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
+            refuse_others(self.path)
             try:
                 make_folder(self.path.parent)
                 self._lock.acquire()

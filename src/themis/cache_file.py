@@ -15,6 +15,7 @@ APPLICATION_ID = 0x5468656D  # "Them": how SQLite files of ours are told from ot
 FORMAT = 1
 BUSY_SECONDS = 60.0  # how long to wait for another process that reads or commits
 
+NO_CACHE = "is not a cache of Themis", "name another file"
 CLEAR_REMEDY = "`themis cache clear` removes it, --no-cache does without"
 
 _TABLES = (
@@ -45,14 +46,19 @@ def make_folder(folder: Path) -> None:
         (folder / ".gitignore").write_text("*\n", encoding="ascii")
 
 
+def refuse_others(path: Path) -> None:
+    """Raise RequestError for a file that is no cache of ours, before anything is made beside it."""
+    if not _may_be_ours(path):
+        raise unusable(path, *NO_CACHE)
+
+
 def connect(path: Path) -> sqlite3.Connection:
     """A connection that is durable at every commit.
 
     The rollback journal, not the write-ahead log: that one has a fault in SQLite before 3.51.3
     that can lose commits when several connections are open.
     """
-    if not _may_be_ours(path):  # SQLite would change some files by merely opening them
-        raise unusable(path, "is not a cache of Themis", "name another file, or delete this one")
+    refuse_others(path)  # SQLite would change some files by merely opening them
     connection = sqlite3.connect(
         path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )
@@ -71,7 +77,7 @@ def prepare(connection: sqlite3.Connection, path: Path, *, create: bool) -> bool
             connection.execute("COMMIT")
         return create
     if identity != APPLICATION_ID:
-        raise unusable(path, "is not a cache of Themis", "name another file")
+        raise unusable(path, *NO_CACHE)
     if format_ != FORMAT:
         problem = f"was written by another Themis (format {format_}, this one has {FORMAT})"
         raise unusable(path, problem, CLEAR_REMEDY)
@@ -128,7 +134,7 @@ def _explain(error: sqlite3.Error) -> tuple[str, str]:
             "--no-cache",
         )
     if code == sqlite3.SQLITE_NOTADB:
-        return "is not a cache of Themis", "name another file, or delete this one"
+        return NO_CACHE
     if code == sqlite3.SQLITE_CORRUPT:
         return f"is damaged: {error}", CLEAR_REMEDY
     if code == sqlite3.SQLITE_BUSY:

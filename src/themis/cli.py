@@ -36,6 +36,7 @@ from themis.cli_options import (
     SuitePath,
     TrustPickle,
     Verbose,
+    chosen_cache,
     find,
     given_settings,
     measures_of,
@@ -205,7 +206,7 @@ def score(
         path,
         overrides,
         jobs=jobs,
-        cache=False if no_cache else cache,
+        cache=chosen_cache(cache, no_cache=no_cache),
         trust_pickle=trust_pickle,
     )
 
@@ -275,7 +276,7 @@ def schema(
         bool, typer.Option("--result", help="Of a saved result instead of the file.")
     ] = False,
 ) -> int:
-    """Print the JSON Schema of themis.toml, for editors, or of a result."""
+    """Print the JSON Schema of themis.toml, or of a saved result."""
     import json
 
     from themis.config import format_schema

@@ -30,6 +30,7 @@ from themis.cli_options import (
     SuitePath,
     TrustPickle,
     Verbose,
+    chosen_cache,
     find,
     given_settings,
 )
@@ -108,7 +109,7 @@ def check(
         path,
         overrides,
         jobs=jobs,
-        cache=False if no_cache else cache,
+        cache=chosen_cache(cache, no_cache=no_cache),
         trust_pickle=trust_pickle,
     )
 

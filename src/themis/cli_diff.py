@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from themis.cli_errors import ends_properly
-from themis.cli_options import AsJson, Verbose
+from themis.cli_options import AsJson, Verbose, check_talk
 
 if TYPE_CHECKING:
     from themis.differences import Verdict
@@ -31,7 +31,7 @@ def diff(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="One sentence.")] = False,
     verbose: Verbose = False,
 ) -> int:
-    """Say what changed significantly; ends with 1 on new discrimination."""
+    """Say what changed significantly between two saved results."""
     import json
 
     from themis.cli_run import write
@@ -39,6 +39,7 @@ def diff(
     from themis.display_differences import differences_headline, render_differences
     from themis.saved_results import read_result
 
+    check_talk(quiet=quiet, verbose=verbose)
     found = compare(read_result(before), read_result(after), tolerance=tolerance)
     if as_json:
         write(json.dumps(found.to_dict(), indent=2) + "\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
 
 import typer
 
@@ -161,6 +161,26 @@ def given_settings(
         "probe": probe,
     }
     return {name: value for name, value in options.items() if value is not None}
+
+
+def chosen_cache(cache: Path | None, *, no_cache: bool) -> Path | Literal[False] | None:
+    """The cache that two options ask for; both at once is a mistake."""
+    if no_cache and cache is not None:
+        raise _contradiction("--cache", "--no-cache")
+    return False if no_cache else cache
+
+
+def check_talk(*, quiet: bool, verbose: bool) -> None:
+    """Refuse to tell little and everything at once."""
+    if quiet and verbose:
+        raise _contradiction("--quiet", "--verbose")
+
+
+def _contradiction(option: str, other: str) -> Exception:
+    from themis.errors import Mistake, RequestError
+
+    problem = f"contradicts {other}, which is given, too"
+    return RequestError([Mistake("contradiction", option, problem, "leave one of them out")])
 
 
 def split_names(given: list[str] | None) -> list[str]:

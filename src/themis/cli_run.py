@@ -17,6 +17,7 @@ from typing import Any
 
 from themis.audit import Audit
 from themis.cli_errors import INTERRUPTED, printing, say
+from themis.cli_options import check_talk
 from themis.display_parts import in_encoding
 from themis.errors import Mistake, RequestError, SubjectError
 from themis.events import Listener, Progress
@@ -40,7 +41,8 @@ class Reporting:
     source: Mapping[str, Any] | None = None  # where the result comes from, to stand in it
 
     def check(self) -> None:
-        """Find out before the run whether the result can be saved after it."""
+        """Find out before the run whether the result can be told and saved after it."""
+        check_talk(quiet=self.quiet, verbose=self.verbose)
         if self.output is None:
             return
         folder = self.output.parent

@@ -31,6 +31,7 @@ from themis.cli_options import (
     SuitePath,
     TrustPickle,
     Verbose,
+    chosen_cache,
     find,
     given_settings,
     measures_of,
@@ -122,7 +123,7 @@ def search(
         path,
         overrides,
         jobs=jobs,
-        cache=False if no_cache else cache,
+        cache=chosen_cache(cache, no_cache=no_cache),
         trust_pickle=trust_pickle,
     )
 

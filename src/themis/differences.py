@@ -43,7 +43,7 @@ class ScoreDifference:
 
 @dataclass(frozen=True)
 class SetDifference:
-    """A minimal set that only one of two searches found."""
+    """A minimal set that only one of two results found."""
 
     quantity: Quantity
     change: SetChange
@@ -62,6 +62,7 @@ class Differences:
     open: tuple[str, ...]  # why something may have changed unseen
     confidence: float  # that every claimed change is one
     compared: bool = True  # whether anything was measured both before and after
+    one_search: bool = False  # only one of the two results is of a search
 
     @property
     def verdict(self) -> Verdict:
@@ -94,6 +95,7 @@ def compare(before: Result, after: Result, *, tolerance: float = 0.0) -> Differe
         open=tuple(_reasons_to_doubt(before, after)),
         confidence=max(1.0 - total_error(before) - total_error(after), 0.0),
         compared=_says_anything(before) and _says_anything(after),
+        one_search=bool(before.searches) != bool(after.searches),
     )
 
 

@@ -71,7 +71,8 @@ def show_differences(found: Differences, *, everything: bool = False) -> Iterato
         yield indented(Sentence(f"… {len(found.scores) - len(shown):,} more: -v shows them", DIM))
     if found.sets:
         yield ""
-        yield Sentence("minimal sets that only one of the two searches found")
+        only = "that only one of the two searches found"
+        yield Sentence(f"minimal sets {'of the one search' if found.one_search else only}")
         yield indented(_set_table(found.sets[: None if everything else ROWS]))
     yield ""
     for text in found.open:

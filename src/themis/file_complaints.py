@@ -20,6 +20,7 @@ from themis.file_format import (
     Check,
     File,
     MeasuredOutput,
+    Profile,
     RangeInput,
     Run,
     Subject,
@@ -77,6 +78,8 @@ class _Fault:
                 return cls(error, INPUTS[shape], ("inputs", name), tuple(inside))
             case ("outputs", str(name), *inside) if inside:
                 return cls(error, MeasuredOutput, ("outputs", name), tuple(inside))
+            case ("profile", *inside) if inside:
+                return cls(error, Profile, ("profile",), tuple(inside))
             case ("run", *inside) if inside:
                 return cls(error, Run, ("run",), tuple(inside))
             case ("checks", int(number), *inside) if inside:
@@ -143,7 +146,8 @@ _BESIDE: dict[type[Table], str] = {
     **{model: f" for the kind {kind!r}" for kind, model in SUBJECTS.items()},
 }
 _HEADERS = {
-    **{name: f"[{name}]" for name in ("subject", "inputs", "constraints", "run")},
+    **{name: f"[{name}]" for name in ("subject", "inputs", "constraints", "run", "profile")},
+    "outputs": "[outputs.limit]",
     "checks": "[[checks]]",
     "accepted": "[[accepted]]",
 }
