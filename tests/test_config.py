@@ -14,8 +14,9 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from themis.audit import Audit
 from themis.config import Config, find_config, format_schema, read_config
-from themis.errors import ConfigError
+from themis.errors import ConfigError, RequestError
 from themis.file_complaints import find_complaints
 from themis.file_format import SUBJECTS, Accepted, Check, File, RangeInput, Run, ValuesInput
 from themis.outcomes import DEFAULT_FAVOURABLE
@@ -861,3 +862,48 @@ def test_reading_a_file_loads_nothing_heavy() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == ""
+
+
+# What only shows when it is used ----------------------------------------------------------
+FUNCTION = 'kind = "python"\nfunction = "os:getcwd"'
+
+
+@pytest.mark.parametrize(
+    ("subject", "rest", "said"),
+    [
+        ('kind = "python"\nfunction = "not_there:decide"', "", "subject.function: there is no"),
+        ('kind = "command"\ncommand = ["not-there"]', "", "subject.command: there is no program"),
+        ('kind = "worker"\ncommand = ["not-there"]', "", "subject.command: there is no program"),
+        ('kind = "http"\nurl = "http://localhost/{age}"', "", "subject.url: "),
+        ('kind = "model"\nfile = "model.onnx"', "", "subject.file: there is no file"),
+        (
+            FUNCTION,
+            '[profile]\ndata = "nobody.csv"',
+            "profile.data: nobody.csv: there is no such file",
+        ),
+        (
+            FUNCTION,
+            '[profile]\ndata = "people.csv"\nweights = "many"',
+            "profile.weights: people.csv has no column 'many'",
+        ),
+        (
+            FUNCTION,
+            '[outputs.limit]\ndistance = "not_there:f"',
+            "outputs.limit.distance: there is no module",
+        ),
+    ],
+)
+@pytest.mark.parametrize("name", ["themis.toml", "pyproject.toml"])
+def test_what_can_not_be_used_has_its_line(
+    tmp_path: Path, subject: str, rest: str, said: str, name: str
+) -> None:
+    (tmp_path / "people.csv").write_text("race\n1\n2\n")
+    text = f"version = 1\n[subject]\n{subject}\n[inputs]\nrace = [1, 2]\n{rest}"
+    if name == "pyproject.toml":
+        text = "[tool.themis]\n" + text.replace("\n[", "\n[tool.themis.")
+    (tmp_path / name).write_text(text)
+    key = said.partition(":")[0].rpartition(".")[2]
+    (line,) = [n for n, each in enumerate(text.split("\n"), 1) if each.startswith(f"{key} =")]
+    with pytest.raises(RequestError) as caught:
+        Audit.from_file(tmp_path / name)
+    assert str(caught.value).startswith(f"{tmp_path / name}:{line}: {said}")

@@ -438,6 +438,10 @@ def test_a_changed_program_is_run_again_whatever_the_cache_holds(
     mended = run("replay", "suite.jsonl", "-o", "replay.json")
     assert mended.exit_code == 0, mended.output
     assert json.loads((tmp_path / "replay.json").read_text())["fixed"] == replay["still"]
+    for command in ("report replay.json", "diff result.json replay.json", "replay replay.json"):
+        refused = run(*command.split())
+        assert refused.exit_code == 2
+        assert "error: replay.json: is a replay, which says what became" in refused.output
     assert run("replay", "result.json").exit_code == 0
     (tmp_path / "loan.sh").write_text("exit 1\n")
     failed = run("replay", "suite.jsonl")

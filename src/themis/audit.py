@@ -160,30 +160,34 @@ class Audit:
         keeps them nowhere. Other keyword arguments override what the file says.
         """
         from themis.config import read_config
+        from themis.config_places import placing
 
         config = read_config(Path(path))
         spec = config.subject
         if cache is None and spec.kind in FIXED_BATCHES:
             cache = default_path(config.folder)
         settings = config.settings
+        with placing(config):
+            outputs = [loaded_output(each, config.folder) for each in config.outputs]
         options: dict[str, Any] = {
             "favourable": spec.favourable,
-            "outputs": [loaded_output(each, config.folder) for each in config.outputs],
+            "outputs": outputs,
             "max_failures": spec.max_failures,
             "repeats": spec.repeats,
             **{name: getattr(settings, name) for name in Settings.names()},
         }
 
         def make(schema: Schema, profile: People | None = None) -> Audit:
-            subject = subject_from_options(
-                spec.kind,
-                spec.options,
-                schema,
-                config.folder,
-                jobs=jobs,
-                trust_pickle=trust_pickle,
-                version=spec.version,
-            )
+            with placing(config):
+                subject = subject_from_options(
+                    spec.kind,
+                    spec.options,
+                    schema,
+                    config.folder,
+                    jobs=jobs,
+                    trust_pickle=trust_pickle,
+                    version=spec.version,
+                )
             given = {"profile": profile, **options, **overrides}
             audit = cls(subject, schema, **given, cache=cache)
             audit._remake = make
@@ -191,13 +195,14 @@ class Audit:
 
         if config.profile is None:
             return make(config.schema)
-        people = people_of(
-            read_rows(config.folder / config.profile.data),
-            config.schema,
-            weights=config.profile.weights,
-            unknown=config.profile.unknown,
-            where="profile.data",
-        )
+        with placing(config):
+            people = people_of(
+                read_rows(config.folder / config.profile.data),
+                config.schema,
+                weights=config.profile.weights,
+                unknown=config.profile.unknown,
+                where="profile.data",
+            )
         return make(people.schema, people)
 
     def close(self) -> None:

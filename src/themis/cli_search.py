@@ -170,9 +170,11 @@ def _naming_output(audit: Audit, of: str | None) -> Iterator[None]:
         yield
     except RequestError as error:
         declare = f"declare it in the file as [outputs.{of}], or leave --of out"
-        changed = {"remedy": declare} if audit.first_output is None else {}
+        has_none = audit.first_output is None
         raise RequestError(
-            replace(each, where="--of", **changed) if each.where == "output" else each
+            replace(each, where="--of", remedy=declare if has_none else each.remedy)
+            if each.where == "output"
+            else each
             for each in error.mistakes
         ) from None
 

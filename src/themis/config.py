@@ -8,7 +8,7 @@ to something else: constraints and checks.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -80,6 +80,7 @@ class Config:
     outputs: tuple[Output, ...] = ()
     profile: ProfileSpec | None = None
     accepted: tuple[Acceptance, ...] = ()
+    lines: Mapping[str, int] = field(default_factory=dict)  # of each key: "subject.command"
 
 
 def find_config(start: Path) -> Path:
@@ -141,6 +142,12 @@ class _Findings:
         lengths = range(len(full), 0, -1)
         return next((self._lines[full[:n]] for n in lengths if full[:n] in self._lines), 1)
 
+    def lines_by_name(self) -> dict[str, int]:
+        """The line of every key of the file, by how the key is spelled."""
+        depth = len(self._prefix)
+        inside = ((path, n) for path, n in self._lines.items() if path[:depth] == self._prefix)
+        return {spell_path(path[depth:]): line for path, line in inside if path[depth:]}
+
 
 class _Reader:
     """Turns the data of a file into a configuration, section by section."""
@@ -175,6 +182,7 @@ class _Reader:
             outputs,
             self._profile(),
             tuple(self._accepted(schema)),
+            self._found.lines_by_name(),
         )
 
     def _table(self, name: str) -> Mapping[str, Any]:

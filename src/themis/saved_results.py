@@ -31,6 +31,9 @@ def read_result(path: str | Path) -> Result:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise _mistake(path, f"can't be read as JSON: {reason}", "name a saved result") from None
+    if isinstance(data, Mapping) and "themis" in data and data.get("command") == "replay":
+        problem = "is a replay, which says what became of tests and holds no scores"
+        raise _mistake(path, problem, "name a result, or the suite that was replayed")
     if not isinstance(data, Mapping) or "themis" not in data or "scores" not in data:
         raise _mistake(path, "is no result of Themis", "write one: themis score -o FILE")
     if data.get("format") != FORMAT:
