@@ -53,8 +53,8 @@ LAYERS: dict[str, str] = {
         spot_estimates search_estimates exact_search paper_search searcher search_facts search_noise
     """,
     "file": """
-        xml_elements settings_xml toml_lines file_format file_complaints config config_places starter
-        drafts column_types from_data from_json_schema
+        xml_elements settings_xml toml_lines file_format file_complaints config config_places
+        starter drafts column_types from_data from_json_schema
     """,
     "audit": """
         checks knowledge result_contrasts differences baselines remarks views row_audit work replay
