@@ -604,3 +604,10 @@ def test_help_cuts_no_description(project: Project, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("COLUMNS", "80")
     for command in (["--help"], ["cache", "--help"]):
         assert "..." not in run(*command).stdout.replace("[ARGS]...", "")
+
+
+def test_what_may_void_an_answer_is_said_with_quiet_too(project: Project) -> None:
+    project("return 'yes' if person['race'] == 'green' else 'no'")  # favourable is 1
+    for arguments in (("score",), ("search", "--threshold", "0.1", "--measure", "group")):
+        done = run(*arguments, "--quiet")
+        assert "warning: no output was favourable" in " ".join(done.stdout.split())

@@ -56,10 +56,11 @@ def render_result(
 
 
 def render_headlines(result: Result, *, file: IO[str] | None = None) -> str:
-    """One sentence per score, and the failures."""
+    """One sentence per score, and what may void it."""
     console = make_console(file)
     sentences: list[RenderableType] = [Sentence(headline(score)) for score in result.scores]
-    return render(iter([*sentences, *_failures(result.failures), *_noise(result)]), console)
+    doubts = [*_failures(result.failures), *_noise(result), *_warnings(result)]
+    return render(iter([*sentences, *doubts]), console)
 
 
 def show_result(
@@ -91,9 +92,13 @@ def show_doubts(result: Result, *, everything: bool = False) -> Iterator[Rendera
     """What may void the verdict: failures, noise, odd outputs, runs that ended early."""
     yield from _failures(result.failures)
     yield from _noise(result, everything=everything)
+    yield from _warnings(result)
+    yield from _inconclusive(result.scores)
+
+
+def _warnings(result: Result) -> Iterator[RenderableType]:
     for note in result.notes:
         yield Sentence(note, WARNING, first="warning: ")
-    yield from _inconclusive(result.scores)
 
 
 def show_cost(result: Result) -> Iterator[RenderableType]:
