@@ -161,6 +161,8 @@ def means(
         sums[0] += weight * (0.0 if output is FAILED else output / 10)
         sums[1] += weight * (1.0 if output is FAILED else output / 10)
         sums[2] += weight
+    if len(ends) == 1:
+        return 0.0, 0.0
     lows = [low / total for low, _, total in ends.values()]
     highs = [high / total for _, high, total in ends.values()]
     return max(0.0, max(lows) - min(highs)), max(highs) - min(lows)
