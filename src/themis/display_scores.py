@@ -45,8 +45,8 @@ def show_score(score: Score, *, width: int, everything: bool = False) -> Iterato
     """The parts of one score, from its headline down."""
     yield Sentence(headline(score), HEADLINE, break_before=" (")
     if not score.samples:
-        pass  # an interval from 0 to 1 is all there is to draw
-    elif isinstance(score, CausalScore):
+        return  # an interval from 0 to 1 is all there is to draw, and the headline says why
+    if isinstance(score, CausalScore):
         yield indented(_causal_details(score))
         yield from show_witnesses(score, width=width, everything=everything)
     elif isinstance(score, GroupScore):
