@@ -181,9 +181,9 @@ CASES: list[tuple[str, Callable[[], Any], str, str, float, float]] = [
     ("decision tree", tree, "race", "group", 0.001, 1.3),
     ("decision tree", tree, "race", "causal", 0.001, 1.3),
     ("decision tree", tree, "education", "causal", 0.001, 1.3),
-    ("row function, scorecard", lambda: scorecard, "race", "group", 0.004, 2.0),
-    ("row function, scorecard", lambda: scorecard, "race", "causal", 0.004, 2.0),
-    ("row function, tiny", lambda: row, "race", "group", 0.004, 2.0),
+    ("row function, scorecard", lambda: scorecard, "race", "group", 0.002, 2.0),
+    ("row function, scorecard", lambda: scorecard, "race", "causal", 0.002, 2.0),
+    ("row function, tiny", lambda: row, "race", "group", 0.002, 2.0),
 ]
 
 
@@ -195,7 +195,7 @@ def main() -> None:
     if options.case is not None:
         name, make, against, measure, error, limit = CASES[options.case]
         scale = 3.0 if options.quick else 1.0
-        print(compare(name, make(), against, measure, error * scale, limit, 5))
+        print(compare(name, make(), against, measure, error * scale, limit, 9))
         return
     print(memory(10**7 if options.quick else 10**8), "\n", flush=True)
     print("| subject | measured | executions | bare ns | with Themis ns | ratio | limit | |")
