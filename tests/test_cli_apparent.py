@@ -60,10 +60,17 @@ def scores(data: dict[str, Any]) -> dict[tuple[str, str, str], float]:
 def test_rows_that_do_not_fit_are_told_in_brief_as_well(project: Project) -> None:
     project()
     done = run("apparent", "--data", "people.csv", "--measure", "group", "-q")
-    assert done.stderr == "note: people.csv: 6 rows, 2 do not fit, 4 used\n"
-    assert "do not fit" not in done.stdout
+    assert "warning: 2 of 6 rows of people.csv do not fit" in " ".join(done.stdout.split())
     Path("people.csv").write_text("\n".join(ROWS.splitlines()[:5]))
-    assert run("apparent", "--data", "people.csv", "--measure", "group", "-q").stderr == ""
+    done = run("apparent", "--data", "people.csv", "--measure", "group", "-q")
+    assert "do not fit" not in done.stdout
+
+
+def test_failures_are_told_in_brief_as_well(project: Project) -> None:
+    body = "if person['income'] == 80: raise ValueError('no')\nreturn person['income'] > 30"
+    project(body=body, subject="max_failures = 1.0")
+    done = run("apparent", "--data", "people.csv", "--only-data", "-q")
+    assert "failed: crash" in done.stdout
 
 
 def test_rows_and_all_inputs_are_measured_and_said_to_differ(project: Project) -> None:

@@ -467,10 +467,7 @@ class Audit:
         """Measure within the budget, and make what was learned a result."""
         work = Work(self.sampler, self.probe, self.settings)
         work.do(measure)
-
-        def notes() -> list[str]:
-            return [*self.population.warnings, *self._views.remarks(self._favourable)]
-
+        notes = [*self.population.warnings, *self._views.remarks(self._favourable)]
         own = self.profile_facts if data is None else data
         return work.result(command, notes=notes, remarks=self._cache_notes, data=own)
 

@@ -137,14 +137,17 @@ class _Run:
                 self.kept[place] = _Round(verdict, score, (score,))
 
     def doubt(self, checks: Sequence[Check]) -> None:
-        """Take back that no groups differ where no output was favourable at all."""
+        """Take back that a search found no groups apart where no output was favourable at all.
+
+        Of a single score its groups' rates tell.
+        """
         for check, each in zip(checks, self.kept, strict=True):
-            if check.measure == "group" and self.audit.lacks_favourable(check.output):
-                answer = each.answer
-                if answer.verdict == "holds":
-                    each.answer = replace(
-                        answer, verdict="not enough evidence", reason=NO_FAVOURABLE
-                    )
+            of_groups = check.search and check.measure == "group"
+            holds = each.answer.verdict == "holds"
+            if of_groups and holds and self.audit.lacks_favourable(check.output):
+                each.answer = replace(
+                    each.answer, verdict="not enough evidence", reason=NO_FAVOURABLE
+                )
 
     def _left(self) -> dict[str, Any] | None:
         """What is left of the budget, as settings; None when nothing is."""

@@ -11,6 +11,7 @@ from themis.results import CausalScore, CheckResult, GroupScore, Score, SearchRe
 from themis.search_facts import how_it_ended, largest_missed
 
 NOTHING_ACCEPTED = Acceptances()
+NO_FAVOURABLE = "no output was favourable: what `favourable` names never came"
 SHARES = (1 / 2, 1 / 4, 1 / 8, 1 / 8)  # of the error probability, for the first and later rounds
 
 
@@ -30,9 +31,6 @@ def precisions(error: float, confidence: float) -> Iterator[Precision]:
     """
     for place, share in enumerate(SHARES):
         yield Precision(error / 2**place, 1.0 - (1.0 - confidence) * share)
-
-
-NO_FAVOURABLE = "no output was favourable: what `favourable` names never came"
 
 
 def judge_score(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from themis.cli_errors import ends_properly, say
+from themis.cli_errors import ends_properly
 from themis.cli_options import (
     Against,
     AsJson,
@@ -126,11 +126,8 @@ def apparent(
     from themis.cli_session import Session
     from themis.cli_source import source_of
     from themis.cli_targets import check_targets
-    from themis.display_apparent import (
-        render_apparent,
-        render_apparent_headlines,
-        rows_used,
-    )
+    from themis.display import render_headlines
+    from themis.display_apparent import render_apparent
 
     path = find(config)
     check_targets({"--output": output}, {"the data": data, "the cache": cache}, config=path)
@@ -159,9 +156,7 @@ def apparent(
 
     def render(result: Result) -> str:
         if quiet:
-            if (result.data or {}).get("dropped"):
-                say(f"note: {rows_used(result.data or {})}")
-            return render_apparent_headlines(result, file=sys.stdout)
+            return render_headlines(result, file=sys.stdout)
         return render_apparent(result, file=sys.stdout, everything=verbose)
 
     reporting = Reporting(

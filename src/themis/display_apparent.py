@@ -15,7 +15,7 @@ from themis.display import render, show_result
 from themis.display_parts import DIM, HEADLINE, MARK, Sentence, grid, indented, make_console, short
 from themis.display_result_words import inconclusive
 from themis.display_scores import show_score
-from themis.display_words import apart_text, count, headline, percent, set_phrase, visible
+from themis.display_words import apart_text, count, percent, set_phrase, visible
 from themis.results import GroupScore, Result, Score
 
 IGNORED = 6  # columns named that the schema does not know
@@ -33,18 +33,12 @@ def render_apparent(
     return render(show_apparent(result, width=console.width, everything=everything), console)
 
 
-def render_apparent_headlines(result: Result, *, file: IO[str] | None = None) -> str:
-    """One sentence per score."""
-    sentences = (Sentence(headline(score)) for score in result.scores)
-    return render(iter(sentences), make_console(file))
-
-
 def show_apparent(
     result: Result, *, width: int, everything: bool = False
 ) -> Iterator[RenderableType]:
     """The parts of a result from top to bottom."""
     data = result.data or {}
-    yield Sentence(rows_used(data), HEADLINE)
+    yield Sentence(_rows_used(data), HEADLINE)
     yield from _columns(data)
     yield ""
     sets = dict.fromkeys(score.against for score in result.scores)
@@ -66,7 +60,7 @@ def show_apparent(
     yield from show_result(replace(result, scores=()), width=width, everything=everything)
 
 
-def rows_used(data: Mapping[str, Any]) -> str:
+def _rows_used(data: Mapping[str, Any]) -> str:
     """How many rows there were, and how many of them count."""
     text = f"{visible(data['file'])}: {count(data['rows'], 'row')}"
     if data["dropped"]:

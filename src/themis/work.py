@@ -76,7 +76,7 @@ class Work:
         self,
         command: str,
         *,
-        notes: Callable[[], Iterable[str]],
+        notes: Iterable[str],
         remarks: Iterable[str],
         data: Mapping[str, Any] | None,
     ) -> Result:
@@ -105,7 +105,7 @@ class Work:
             cache_hits=spent.cache_hits,
             stopped=stopped,
             failures=runner.failures.to_dict(getattr(runner.subject, "reproduce", None)),
-            notes=(*fit_notes(data), *notes(), *self._probe.remarks()),
+            notes=(*fit_notes(data), *notes, *self._probe.remarks()),
             timing=timing_of(spent, runner.subject, self._started, seconds, [*remarks, *slow]),
             noise=self._probe.noise(self._settings.confidence),
             data=data,
