@@ -202,6 +202,15 @@ class NoiseProbe:
     def _has_met_all(self) -> bool:
         return self._drawn - self._last_new > USUAL
 
+    def _stop(self, new: NDArray[np.int64], stop: int) -> int:
+        """Where to end before `stop`, given which are new: once all seem to have been met.
+
+        However many are run at once, that is at the same place.
+        """
+        before, behind = np.append(self._last_new, new), np.append(new, stop)
+        met_all = np.flatnonzero(behind - before > USUAL)
+        return int(before[met_all[0]]) + USUAL + 1 if len(met_all) else stop
+
     def _next(self, count: int) -> NDArray[Any]:
         return self._sampler.base.rows(self._drawn, self._drawn + count)
 
@@ -210,12 +219,8 @@ class NoiseProbe:
         start, codes = self._drawn, self._next(count)
         keys = _keys(codes)
         new = _distinct(self._met, keys)
-        ends = np.append(start + new, start + count)
-        starts = np.append(self._last_new, start + new)
-        usual = np.flatnonzero(ends - starts > USUAL)
-        if len(usual):  # end there, however many are run at once
-            count = int(starts[usual[0]]) + USUAL + 1 - start
-            new = new[new < count]
+        count = self._stop(start + new, start + count) - start
+        new = new[new < count]
         if len(new):
             self._last_new = start + int(new[-1])
         self._met = np.concatenate([self._met, keys[new]])

@@ -156,9 +156,9 @@ class Searcher:
         decider: Decider = GroupDecider(sampler, request, settings)
         if request.measure == "causal":
             decider = CausalDecider(self.book, request, settings)
-        search = Search(sampler, request, settings, decider, lattice, "sampled", known, listen)
-        search.ended = ended
-        return search
+        return Search(
+            sampler, request, settings, decider, lattice, "sampled", known, listen, ended=ended
+        )
 
     def _estimated(self, search: Search, result: SearchResult, settings: Settings) -> SearchResult:
         """The result with scores of the found sets; those that the budget does not reach lack."""

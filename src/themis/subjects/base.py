@@ -58,15 +58,15 @@ class WrongLengthError(ValueError):
     """A batch of inputs got another number of outputs."""
 
 
-def crash_message(error: BaseException) -> str:
-    """What a subject raised, and in which line of which file."""
+def crash_of(error: BaseException) -> Failure:
+    """The failure of a subject that raised: what, and in which line of which file."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     said = f"{type(error).__name__}: {error}"
-    if trace is None or trace.tb_frame.f_globals.get("__name__", "").startswith("themis."):
-        return said
-    return f"{said} ({Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno})"
+    if trace is not None and not trace.tb_frame.f_globals.get("__name__", "").startswith("themis."):
+        said += f" ({Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno})"
+    return Failure(CRASH, said)
 
 
 def isolate_failures(call: Callable[[int, int], Any], count: int) -> Answers:
@@ -83,37 +83,26 @@ def isolate_failures(call: Callable[[int, int], Any], count: int) -> Answers:
     outputs = np.empty(count, dtype=object)
     failures: dict[int, Failure] = {}
     again, several_work = 0, False
-
-    def is_failing(start: int) -> bool:
-        return bool(pending) and pending[-1][0] in (start, start + 1)
-
     while pending:
         start, stop, reason = pending.pop()
         if stop - start == 1 or len(failures) >= ISOLATED_FAILURES:
-            failures |= dict.fromkeys(range(start, stop), _failure(reason))
+            failures |= dict.fromkeys(range(start, stop), crash_of(reason))
             continue
-        middle = (start + stop) // 2
+        middle, worked = (start + stop) // 2, 0
         for first, last in ((middle, stop), (start, middle)):
             again += last - first
             try:
                 part = _checked(call(first, last), last - first)
                 outputs[first:last] = part if isinstance(part, list) else part.tolist()
+                worked += last - first
                 several_work = several_work or last - first > 1
             except (Exception, SystemExit) as error:
                 pending.append((first, last, error))
-        if (
-            stop - start == 2
-            and not several_work
-            and isinstance(reason, WrongLengthError)
-            and not is_failing(start)
-        ):
+        one_by_one = worked == stop - start == 2 and not several_work
+        if one_by_one and isinstance(reason, WrongLengthError):
             # Two that fail only together: it does not answer a batch at all.
-            return Answers(outputs, dict.fromkeys(range(count), _failure(reason)), again)
+            return Answers(outputs, dict.fromkeys(range(count), crash_of(reason)), again)
     return Answers(outputs, failures, again)
-
-
-def _failure(error: BaseException) -> Failure:
-    return Failure(CRASH, crash_message(error))
 
 
 def _checked(outputs: Any, count: int) -> Any:

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.characteristics import Codes
-from themis.outcomes import CRASH, Failure
+from themis.outcomes import Failure
 from themis.schema import Schema
-from themis.subjects.base import Answers, Batch, crash_message, isolate_failures
+from themis.subjects.base import Answers, Batch, crash_of, isolate_failures
 
 
 class RowFunction:
@@ -88,7 +88,7 @@ class _RowBatch:
                 return Answers(outputs, failures)
             except (Exception, SystemExit) as error:
                 # What was computed before the error is kept; go on behind the culprit.
-                failures[len(outputs)] = Failure(CRASH, crash_message(error))
+                failures[len(outputs)] = crash_of(error)
                 outputs.append(None)
 
     def _call(self, rows: Iterator[dict[str, Any]], outputs: list[Any]) -> None:
