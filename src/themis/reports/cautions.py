@@ -88,7 +88,9 @@ def _notes(result: Result) -> Iterator[Caution]:
     for search in result.searches:
         yield from (Caution("note", f"{search.measure} search: {note}") for note in search.notes)
     for score in result.scores:
-        yield from (Caution("note", f"{_name(score)}: {note}") for note in score.notes)
+        if score.samples:  # what was not measured is said above
+            notes = (f"{_name(score)}: {note}" for note in score.notes)
+            yield from (Caution("note", note) for note in notes)
 
 
 def _few(result: Result) -> Iterator[Caution]:

@@ -128,7 +128,7 @@ def _cautions(result: Result) -> Iterator[str]:
     ending = cut_off(result)
     texts += [] if ending is None else [ending]
     texts += [*result.notes, *(f"inconclusive: {each}" for each in inconclusive(result.scores))]
-    texts += [note for score in result.scores for note in score.notes]
+    texts += [note for score in result.scores if score.samples for note in score.notes]
     if texts:
         yield "\n".join(f"> ⚠️ {escape(each)}  " for each in dict.fromkeys(texts[:ROWS]))
 
