@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 from scipy.special import gammaln as log_gamma
 from scipy.special import xlog1py, xlogy
 
-from themis.estimation import (
+from themis.statistics.intervals import binomial_inclusion, normal_quantile
+from themis.statistics.proportions import (
     TAIL_SHARE,
     PaperRule,
     ProportionRule,
 )
-from themis.group_rules import GroupRule
-from themis.intervals import binomial_inclusion, normal_quantile
+from themis.statistics.spreads import GroupRule
 
 PROPORTIONS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.98, 1.0)
 PROMISES = ((0.95, 0.05), (0.99, 0.05), (0.95, 0.01), (0.99, 0.01))

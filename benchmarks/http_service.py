@@ -26,7 +26,7 @@ import numpy as np
 from aiohttp import web
 
 from themis import Integers, Reals, Schema
-from themis.subjects.http import HttpSubject
+from themis.subjects.http.subject import HttpSubject
 
 SCHEMA = Schema(
     sex=["female", "male"],

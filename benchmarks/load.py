@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import themis
-from themis.subjects.worker import WorkerSubject
+from themis.subjects.processes.worker import WorkerSubject
 
 EARLY = 100_000  # executions from which on memory must stay flat
 WORKER = """

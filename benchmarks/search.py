@@ -28,7 +28,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 import themis
-from themis.decisions import ThresholdRule
+from themis.statistics.thresholds import ThresholdRule
 
 CENSUS = {
     "age": 10, "workclass": 8, "weight": 70, "education": 16, "marital": 7, "occupation": 14,

@@ -25,9 +25,9 @@ import numpy as np
 
 import themis.worker
 from themis import Integers, Reals, Schema
-from themis.subjects.command import CommandSubject
-from themis.subjects.lines import write_requests
-from themis.subjects.worker import WorkerSubject
+from themis.subjects.processes.command import CommandSubject
+from themis.subjects.processes.lines import write_requests
+from themis.subjects.processes.worker import WorkerSubject
 
 SCHEMA = Schema(
     sex=["female", "male"],

@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from themis.cache_contents import CachedSubject, read_contents
-from themis.cache_file import default_path
+from themis.engine.cache_cache_contents import CachedSubject, read_contents
+from themis.engine.cache_cache_file import default_path
 
 INPUTS = """\
 race = { values = ["green", "purple"], protected = true }

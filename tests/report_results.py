@@ -10,8 +10,8 @@ from functools import cache
 from typing import Any
 
 import themis
-from themis.demo import SETS, demo_audit
-from themis.results import (
+from themis.cli.demo import SETS, demo_audit
+from themis.results.model import (
     CausalScore,
     CheckResult,
     Group,
@@ -25,7 +25,7 @@ from themis.results import (
     TestedSet,
     Witness,
 )
-from themis.saved_results import result_from_dict
+from themis.results.saved_saved_results import result_from_dict
 
 COMMON: dict[str, Any] = {
     "confidence": 0.99,

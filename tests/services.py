@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 
 from themis import Integers, RequestError, Schema
-from themis.outcomes import Failure
 from themis.subjects.base import Answers
-from themis.subjects.http import HttpSubject
+from themis.subjects.decisions import Failure
+from themis.subjects.http.subject import HttpSubject
 
 SCHEMA = Schema(race=["green", "purple"], age=Integers(18, 120))
 

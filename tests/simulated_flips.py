@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.flip_cells import UNTRIED
-from themis.readings import CONSTANT, FLIP, UNKNOWN
+from themis.search.flips_flip_cells import UNTRIED
+from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
 
 
 class SimulatedBook:

@@ -1,8 +1,8 @@
-"""Is the program still in layers? Who may import whom, and what is public.
+"""The rooms of the program: who may import whom, and what is public.
 
-LAYERS is the one table of it. A module may import what stands before it: modules of the layers
-above it in the list, and of its own layer those on its left. Imports inside functions and for
-type checking count like all others. A new module is one word in the right place.
+ROOMS is the one table of it. A package may import the packages that its row names, and the modules of
+the root that everybody may (FREE). Imports inside functions and for type checking count like all
+others; inside a package the modules must not form a cycle.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import inspect
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -21,117 +22,37 @@ import themis
 
 SOURCE = Path(themis.__file__).parent
 
-LAYERS: dict[str, str] = {
-    # name: modules in order, without the leading "themis."
-    "foundation": "_version errors events settings row_files steps toml_text",
-    "schema": "ranges characteristics _expressions _columns constraints schema",
-    "population": "inputs uniform blocks populations reference streams rows row_values",
-    "statistics": "intervals noise_bounds estimation group_rules spot_proofs decisions lattice",
-    "subjects": """
-        outputs outcomes answer_labels worker subjects subjects.base subjects.functions
-        subjects.models
-        subjects.onnx_models subjects.model_files subjects.shell_lines subjects.programs
-        subjects.processes subjects.texts subjects.layouts subjects.command subjects.lines
-        subjects.slots subjects.culprits subjects.worker subjects.templates subjects.credentials
-        subjects.addresses subjects.pacing subjects.loop_thread subjects.http_answers
-        subjects.http_client subjects.http_requests subjects.http_exchange subjects.http
-        subjects.loading
-    """,
-    "engine": """
-        cache_lock cache_file cache cache_contents failures recall combining runner suite_files
-        suites readings variants stored_rows tables trials sampling known
-    """,
-    "results": """
-        shown results saved_shape saved_results result_schema acceptances replay_results saved_tests
-    """,
-    "scores": """
-        harm witnesses shrinking conditions suggestions regions explanations causal group row_codes
-        within people_runs generated apparent exact paper scores probe
-    """,
-    "search": """
-        level_rates flip_cells searched_inputs flips tried_inputs search causal_decider
-        spot_estimates search_estimates exact_search paper_search searcher search_facts search_noise
-    """,
-    "file": """
-        xml_elements settings_xml toml_lines file_format file_complaints config config_places
-        starter drafts column_types from_data from_json_schema
-    """,
-    "audit": """
-        checks knowledge result_contrasts differences baselines remarks views row_audit work replay
-        audit checker demo
-    """,
-    "display": """
-        display_parts display_words display_noise_words display_result_words display_people
-        display_scores display_overview display display_cache display_search_words display_search
-        display_check_words display_checks display_apparent display_limits html plots frames
-        assertions progress progress_search display_replay display_differences themis
-    """,
-    "reports": """
-        reports reports.markup reports.words reports.room reports.style reports.document
-        reports.digest reports.svg reports.ratios reports.again reports.verdict reports.cautions
-        reports.scores reports.groups reports.set_levels reports.lattice_drawing
-        reports.lattice reports.people reports.pairs reports.harm reports.regions reports.method
-        reports.page reports.annex_tables reports.annex_log reports.annex reports.findings
-        reports.markdown reports.junit reports.sarif reports.github reports.score_table
-        reports.formats
-    """,
-    "command": """
-        cli_options cli_errors cli_targets cli_plan display_plan display_demo cli_run cli_session
-        cli_cache cli_source cli_init cli_search cli_apparent cli_check cli_replay cli_diff
-        cli_report cli __main__ claims shared_audits pytest_plugin
-    """,
-}
+FREE = {"_version", "errors", "settings", "events"}  # they import nothing but each other
 
-EXCEPTIONS = {
-    ("shown", "html"): "a result shows itself in a notebook; imported when it is shown",
-    ("shown", "plots"): "a result draws itself; imported when it is drawn",
-    ("shown", "frames"): "a result becomes a data frame; imported when it does",
-    ("results", "assertions"): "a score says whether it is within a limit; imported when asked",
+ROOMS: dict[str, tuple[str, str]] = {
+    # package: (what it is for, packages that it may import)
+    "statistics": ("counts in, ends and decisions out; knows nothing else of the program", ""),
+    "inputs": ("what an input is, which there are, how they are drawn; people given as rows", ""),
+    "subjects": ("the software under test, and what its answers mean", "inputs"),
+    "results": ("what was measured: frozen, saved, judged, compared", "inputs statistics"),
+    "engine": ("executes, counts, remembers, writes down", "inputs subjects"),
+    "scores": (
+        "a table and a stopping rule make a score, and its explanation",
+        "inputs statistics subjects results engine",
+    ),
+    "search": (
+        "which minimal sets are above a threshold",
+        "inputs statistics subjects results engine scores",
+    ),
+    "config": ("themis.toml in, and drafts of it out", "inputs subjects results"),
+    "audit": (
+        "wires one run: one command makes one result",
+        "inputs statistics subjects results engine scores search config",
+    ),
+    "show": ("results as sentences, terminal pages, notebooks, documents", "inputs results"),
+    "cli": (
+        "the command line; the only place that prints",
+        "inputs results engine config audit show",
+    ),
+    "testing": ("the pytest plugin", "results config audit show"),
 }
-
-# Modules that stay ignorant on purpose: all that they may import of the package.
-ONLY = {
-    "intervals": "",
-    "noise_bounds": "",
-    "estimation": "errors intervals",
-    "group_rules": "errors intervals estimation",
-    "spot_proofs": "intervals",
-    "decisions": "errors intervals spot_proofs",
-    "lattice": "",
-    "shown": "html plots frames",
-    "results": "_version characteristics shown assertions",
-    "search_facts": "results decisions",
-    "acceptances": "results",
-    "knowledge": "results search_facts",
-    "result_contrasts": "results",
-    "differences": "_version knowledge result_contrasts results search_facts",
-    "baselines": "differences knowledge result_contrasts results",
-    "checks": "acceptances config results search_facts",
-    "display_parts": "",
-    "display_words": "results search_facts",
-    "display_noise_words": "results display_words",
-    "display_people": "results display_parts display_words",
-    "display_scores": "results display_parts display_words display_noise_words display_people",
-    "display_overview": "results display_parts display_words",
-    "display_result_words": "results display_words search_facts",
-    "display_check_words": "results display_words display_search_words",
-    "display": """
-        results display_parts display_words display_noise_words display_result_words display_scores
-        display_overview
-    """,
-    "display_apparent": """
-        results display_parts display_words display_result_words display_scores display
-    """,
-    "display_cache": "cache_contents display_parts display_words",
-    "display_search_words": "results search_facts display_words",
-    "html": "results display_words display_noise_words display_search_words",
-    "plots": "results display_words display_search_words",
-    "frames": "errors results",
-    "progress": "events display_parts display_words",
-    "events": "",
-    "errors": "",
-    "worker": "",
-}
+ALONE = {"worker", "__main__", "pytest_plugin", "themis"}  # modules of the root beside FREE
+BOUND = 25  # files in one folder
 
 PUBLIC = [
     "Audit",
@@ -173,12 +94,6 @@ PUBLIC = [
     "to_frame",
 ]
 
-ORDER = [module for modules in LAYERS.values() for module in modules.split()]
-
-
-def layer_of(module: str) -> str:
-    return next(layer for layer, modules in LAYERS.items() if module in modules.split())
-
 
 def modules() -> dict[str, Path]:
     """Every module of the package by its name without `themis.`; the package itself is `themis`."""
@@ -211,58 +126,59 @@ def _short(name: str) -> str:
     return name.removeprefix("themis.")
 
 
-@pytest.mark.parametrize("module", modules())
-def test_every_module_stands_in_one_layer(module: str) -> None:
-    assert ORDER.count(module) == 1, (
-        f"{module!r} is {'in no layer' if module not in ORDER else 'there more than once'}: "
-        "put it into LAYERS of tests/test_architecture.py, behind all that it imports"
-    )
+def _room(module: str) -> str:
+    return module.partition(".")[0]
 
 
-def test_no_layer_names_a_module_that_is_gone() -> None:
-    assert not set(ORDER) - modules().keys()
+def test_every_module_is_in_a_room() -> None:
+    lost = {each for each in modules() if _room(each) not in {*ROOMS, *FREE, *ALONE}}
+    assert not lost, "give it a room of ROOMS, in tests/test_architecture.py"
+    assert ROOMS.keys() <= modules().keys()
 
 
-@pytest.mark.parametrize("module", [each for each in modules() if each in ORDER])
-def test_modules_import_only_what_stands_before_them(module: str) -> None:
-    place = ORDER.index(module)
-    upward = {
-        name
-        for name in imports_of(modules()[module])
-        if name in ORDER and ORDER.index(name) > place and (module, name) not in EXCEPTIONS
+@pytest.mark.parametrize("room", ROOMS)
+def test_rooms_import_only_what_their_row_allows(room: str) -> None:
+    allowed = {room, *ROOMS[room][1].split(), *FREE}
+    wrong = {
+        f"{module} -> {name}"
+        for module, path in modules().items()
+        if _room(module) == room
+        for name in imports_of(path)
+        if _room(name) not in allowed
     }
-    assert not upward, (
-        f"{module} (layer {layer_of(module)}) imports {', '.join(sorted(upward))}, which stands "
-        "behind it: move what it needs down, hand it over as an argument, or move the module"
-    )
+    assert not wrong, "move what it needs down, hand it over as an argument, or move the module"
 
 
-@pytest.mark.parametrize(("module", "imported"), EXCEPTIONS)
-def test_every_exception_is_still_needed(module: str, imported: str) -> None:
-    assert imported in imports_of(modules()[module])
+def test_rooms_are_listed_in_the_direction_of_the_data() -> None:
+    order = list(ROOMS)
+    for room, (_, allowed) in ROOMS.items():
+        assert all(order.index(each) < order.index(room) for each in allowed.split()), room
 
 
-@pytest.mark.parametrize(("module", "allowed"), ONLY.items())
-def test_ignorant_modules_stay_ignorant(module: str, allowed: str) -> None:
-    assert set(imports_of(modules()[module])) <= set(allowed.split())
+def test_free_modules_and_the_worker_import_nothing_of_the_rooms() -> None:
+    for module in (*FREE, "worker"):
+        assert set(imports_of(modules()[module])) <= FREE, module
 
 
-def test_reports_are_made_of_results_and_words_alone() -> None:
-    words = """
-        _version errors characteristics results search_facts display_words display_result_words
-        display_search_words display_check_words
-    """
-    known = {*words.split(), *LAYERS["reports"].split()}
-    for module in LAYERS["reports"].split():
-        assert set(imports_of(modules()[module])) <= known, module
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    inner = {name: set(imports_of(path)) - {name} for name, path in modules().items()}
+    inner["themis"] = (
+        set()
+    )  # the face names its parts for type checkers, and imports them when used
+    TopologicalSorter(inner).prepare()  # raises CycleError with the circle
 
 
-@pytest.mark.parametrize(
-    "layer", ["schema", "population", "statistics", "engine", "scores", "search"]
-)
-def test_nothing_below_the_audit_prints_or_knows_the_terminal(layer: str) -> None:
-    for module in LAYERS[layer].split():
-        tree = ast.parse(modules()[module].read_text(encoding="utf-8"))
+@pytest.mark.parametrize("folder", sorted({path.parent for path in modules().values()}))
+def test_no_folder_is_a_hall(folder: Path) -> None:
+    assert len(list(folder.glob("*.py"))) <= BOUND
+
+
+@pytest.mark.parametrize("room", ["inputs", "statistics", "subjects", "engine", "scores", "search"])
+def test_nothing_below_the_audit_prints_or_knows_the_terminal(room: str) -> None:
+    for module, path in modules().items():
+        if _room(module) != room:
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
         names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
         assert "print" not in names, f"{module} prints; raise an error or send an event"
         roots = {
@@ -289,7 +205,7 @@ def test_public_names_can_be_imported_and_say_what_they_are(name: str) -> None:
 @pytest.mark.parametrize("module", [each for each in modules() if each not in ("__main__",)])
 def test_every_module_says_in_its_first_line_what_it_is_for(module: str) -> None:
     text = ast.get_docstring(ast.parse(modules()[module].read_text(encoding="utf-8"))) or ""
-    assert text or module == "_version"
+    assert text or module == "_version" or _empty(module)
 
 
 def test_an_unknown_public_name_is_an_attribute_error() -> None:
@@ -305,10 +221,14 @@ def test_starting_up_imports_nothing_heavy(module: str) -> None:
     assert done.stdout.strip() == "[]"
 
 
-def layers_table() -> str:
-    """LAYERS for ARCHITECTURE.md: every module may import what stands before it."""
-    lines = ["| layer | modules |", "|---|---|"]
-    for layer, names in LAYERS.items():
-        shown = " · ".join(f"`{name}`" for name in names.split())
-        lines.append(f"| {layer} | {shown} |")
+def _empty(module: str) -> bool:
+    return not modules()[module].read_text(encoding="utf-8").strip()
+
+
+def rooms_table() -> str:
+    """ROOMS for ARCHITECTURE.md."""
+    lines = ["| room | what it is for | may import |", "|---|---|---|"]
+    for room, (purpose, allowed) in ROOMS.items():
+        names = ", ".join(f"`{name}`" for name in allowed.split()) or "nothing"
+        lines.append(f"| `{room}/` | {purpose} | {names} |")
     return "\n".join(lines) + "\n"

@@ -48,20 +48,19 @@ import yaml
 from typer.testing import CliRunner
 
 import themis
-from themis import file_format
-from themis.acceptances import Acceptance, Acceptances
-from themis.checker import run_checks
+from tests.test_architecture import rooms_table
+from themis.audit.checker import run_checks
 from themis.cli import app
-from themis.config import Check, read_config
+from themis.config import format as file_format
+from themis.config.reader import Check, read_config
 from themis.errors import ThemisError
-from themis.reports.formats import FORMATS
-from themis.reports.score_table import COLUMNS
-from themis.subjects.command import CommandSubject
-from themis.subjects.http import HttpSubject
+from themis.results.verdicts_acceptances import Acceptance, Acceptances
+from themis.show.reports.formats import FORMATS
+from themis.show.reports.formats_score_table import COLUMNS
+from themis.subjects.http.subject import HttpSubject
 from themis.subjects.loading import subject_from_options
-from themis.subjects.worker import WorkerSubject
-
-from .test_architecture import layers_table
+from themis.subjects.processes.command import CommandSubject
+from themis.subjects.processes.worker import WorkerSubject
 
 ROOT = Path(__file__).parent.parent
 DOCS = sorted((ROOT / "docs").glob("*.md"))
@@ -435,7 +434,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "file-reference": file_reference,
     "formats": formats_table,
     "score-columns": score_columns,
-    "layers": layers_table,
+    "layers": rooms_table,
 }
 
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from themis._version import __version__
 
 if TYPE_CHECKING:
-    from themis.audit import Audit
-    from themis.characteristics import Integers, Reals, Values
+    from themis.audit.audit import Audit
     from themis.errors import (
         ConfigError,
         DiscriminationError,
@@ -28,11 +27,10 @@ if TYPE_CHECKING:
         ThemisError,
     )
     from themis.events import Progress, SearchProgress
-    from themis.frames import to_frame
-    from themis.outputs import Output
-    from themis.plots import Plot
-    from themis.replay_results import Replay, ReplayedSet, ReplayedTest
-    from themis.results import (
+    from themis.inputs.characteristics import Integers, Reals, Values
+    from themis.inputs.schema import Schema
+    from themis.results.frames import to_frame
+    from themis.results.model import (
         CausalScore,
         Group,
         GroupScore,
@@ -43,9 +41,11 @@ if TYPE_CHECKING:
         TestedSet,
         Witness,
     )
-    from themis.schema import Schema
+    from themis.results.replays import Replay, ReplayedSet, ReplayedTest
+    from themis.show.notebook_plots import Plot
     from themis.subjects.functions import InputTable
     from themis.subjects.loading import batch, keywords
+    from themis.subjects.outputs import Output
 
 __all__ = [
     "Audit",
@@ -88,8 +88,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "themis.audit": ("Audit",),
-    "themis.characteristics": ("Integers", "Reals", "Values"),
+    "themis.audit.audit": ("Audit",),
+    "themis.inputs.characteristics": ("Integers", "Reals", "Values"),
     "themis.errors": (
         "ConfigError",
         "DiscriminationError",
@@ -104,11 +104,11 @@ _HOMES = {
         "ThemisError",
     ),
     "themis.events": ("Progress", "SearchProgress"),
-    "themis.outputs": ("Output",),
-    "themis.frames": ("to_frame",),
-    "themis.plots": ("Plot",),
-    "themis.replay_results": ("Replay", "ReplayedSet", "ReplayedTest"),
-    "themis.results": (
+    "themis.subjects.outputs": ("Output",),
+    "themis.results.frames": ("to_frame",),
+    "themis.show.notebook_plots": ("Plot",),
+    "themis.results.replays": ("Replay", "ReplayedSet", "ReplayedTest"),
+    "themis.results.model": (
         "CausalScore",
         "Group",
         "GroupScore",
@@ -119,7 +119,7 @@ _HOMES = {
         "TestedSet",
         "Witness",
     ),
-    "themis.schema": ("Schema",),
+    "themis.inputs.schema": ("Schema",),
     "themis.subjects.functions": ("InputTable",),
     "themis.subjects.loading": ("batch", "keywords"),
 }

@@ -10,10 +10,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.answer_labels import OutputColumns
-from themis.characteristics import Codes
-from themis.outcomes import CRASH, Failure
-from themis.schema import Schema
+from themis.inputs.characteristics import Codes
+from themis.inputs.schema import Schema
+from themis.subjects.answers import OutputColumns
+from themis.subjects.decisions import CRASH, Failure
 
 ISOLATED_FAILURES = 16  # culprits looked for in one batch that fails as a whole
 

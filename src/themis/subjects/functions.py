@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.characteristics import Codes
-from themis.outcomes import Failure
-from themis.schema import Schema
+from themis.inputs.characteristics import Codes
+from themis.inputs.schema import Schema
 from themis.subjects.base import Answers, Batch, crash_of, isolate_failures
+from themis.subjects.decisions import Failure
 
 
 class RowFunction:

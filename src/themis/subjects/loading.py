@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from themis.errors import Mistake, RequestError, suggest
-from themis.outputs import REFERENCE, Output
-from themis.schema import Schema
+from themis.inputs.schema import Schema
 from themis.subjects.base import Subject
-from themis.subjects.command import CommandSubject
 from themis.subjects.functions import BatchFunction, InputTable, RowFunction
 from themis.subjects.models import Model
-from themis.subjects.worker import WorkerSubject
+from themis.subjects.outputs import REFERENCE, Output
+from themis.subjects.processes.command import CommandSubject
+from themis.subjects.processes.worker import WorkerSubject
 
 
 @dataclass(frozen=True)
@@ -81,12 +81,12 @@ def subject_from_options(
     if kind == "model" and "object" in options:
         return _model_object(options["object"], schema, folder)
     if kind == "model":
-        from themis.subjects.model_files import load_model
+        from themis.subjects.models_model_files import load_model
 
         path = folder / options["file"]
         return load_model(path, schema, trust_pickle=trust_pickle, version=version)
     if kind == "http":
-        from themis.subjects.http import HttpSubject
+        from themis.subjects.http.subject import HttpSubject
 
         return HttpSubject(schema, **options, version=version)
     cwd = folder / options["cwd"] if "cwd" in options else folder

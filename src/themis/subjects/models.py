@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.characteristics import Characteristic, Codes, Integers, Values
 from themis.errors import Mistake, RequestError, suggest
-from themis.schema import Schema
+from themis.inputs.characteristics import Characteristic, Codes, Integers, Values
+from themis.inputs.schema import Schema
 from themis.subjects.base import Answers, Batch, isolate_failures
 from themis.subjects.functions import function_fingerprint
 

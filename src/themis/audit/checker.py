@@ -1,0 +1,234 @@
+"""Runs the checks of a file, one after the other, in one audit and within one budget."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from themis.audit.audit import Audit
+from themis.config.reader import Check
+from themis.errors import SubjectError
+from themis.events import SearchListener
+from themis.results.model import CheckResult, Result, Score, SearchResult
+from themis.results.verdicts import (
+    NO_FAVOURABLE,
+    NOTHING_ACCEPTED,
+    Precision,
+    can_be_narrowed,
+    judge_score,
+    judge_search,
+    not_judged,
+    precisions,
+)
+from themis.results.verdicts_acceptances import Acceptances, acceptance_remarks
+from themis.search.searcher_search_noise import weigh_search
+from themis.search.walk import SEARCH_ASSIGNMENTS
+from themis.settings import Settings
+
+OUT_OF_BUDGET = "the budget ended"
+
+
+def run_checks(
+    audit: Audit,
+    checks: Sequence[Check],
+    *,
+    accepted: Acceptances = NOTHING_ACCEPTED,
+    listen: SearchListener | None = None,
+    among: Sequence[str] | None = None,
+    max_size: int | None = None,
+) -> Result:
+    """The verdicts on all checks, with the scores and searches that they rest on.
+
+    `among` and `max_size` restrict the sets that searches look at.
+
+    Each verdict by itself is right with the audit's confidence. Raises SubjectError, with what was
+    learned, when the subject fails too often.
+    """
+    scope = {"among": among, "max_size": max_size}
+    run = _Run(audit, audit.settings, listen, accepted, scope)
+    for check in checks:
+        run.decide(check)
+    run.reconsider(checks)
+    run.doubt(checks)
+    if run.problem is not None:
+        raise SubjectError(str(run.problem), result=run.result())
+    return run.result()
+
+
+@dataclass
+class _Round:
+    """What one round learned."""
+
+    answer: CheckResult
+    outcome: Score | SearchResult | None = None
+    scores: tuple[Score, ...] = ()
+
+    @property
+    def is_decided(self) -> bool:
+        return self.answer.verdict != "not enough evidence"
+
+    @property
+    def is_final(self) -> bool:
+        """Whether a further round would bring nothing."""
+        return self.is_decided or self.outcome is None or not can_be_narrowed(self.outcome)
+
+    @property
+    def width(self) -> float:
+        """Of the interval; what is unknown is as wide as can be."""
+        low, high = self.answer.low, self.answer.high
+        return 1.0 if low is None or high is None else high - low
+
+
+@dataclass
+class _Run:
+    audit: Audit
+    settings: Settings
+    listen: SearchListener | None
+    accepted: Acceptances
+    scope: dict[str, Any]  # which sets a search looks at
+    results: list[Result] = field(default_factory=list)
+    kept: list[_Round] = field(default_factory=list)
+    ended: str = ""  # why the remaining checks are not run
+    problem: SubjectError | None = None
+    out_of_budget: bool = False
+
+    def __post_init__(self) -> None:
+        self._spent_before = self.audit.runner.spent
+        self._deadline = time.monotonic() + (self.settings.max_seconds or 0.0)
+
+    def decide(self, check: Check) -> None:
+        """Ask ever more precisely until the check is decided, and keep the best answer."""
+        confidence = self.settings.confidence
+        best = latest = _Round(not_judged(check, self.ended or OUT_OF_BUDGET, confidence))
+        for precision in precisions(self.settings.error, confidence):
+            left = self._left()
+            if self.ended or left is None:
+                latest = _Round(not_judged(check, self.ended or OUT_OF_BUDGET, confidence))
+                break
+            latest = self._ask(check, precision, left)
+            if latest.is_decided or latest.width <= best.width:
+                best = latest
+            if latest.is_final:
+                break
+        if not best.is_decided:  # the narrowest interval, and why there is no narrower one
+            best.answer = replace(best.answer, reason=latest.answer.reason)
+        self.kept.append(best)
+
+    def reconsider(self, checks: Sequence[Check]) -> None:
+        """Judge again what was judged before noise was found."""
+        for place, (check, each) in enumerate(zip(checks, self.kept, strict=True)):
+            if not each.is_decided or not self.audit.probe.found:
+                continue
+            weigh, confidence = self.audit.probe.weigh, self.settings.confidence
+            if isinstance(each.outcome, SearchResult):
+                search = weigh_search(each.outcome, self.audit.probe, self.settings, may_run=False)
+                scores = tuple(
+                    weigh(score, self.settings, most=SEARCH_ASSIGNMENTS, may_run=False)
+                    for score in each.scores
+                )
+                verdict = judge_search(check, search, confidence, self.accepted)
+                self.kept[place] = _Round(verdict, search, scores)
+            elif each.outcome is not None:
+                score = weigh(each.outcome, self.settings, may_run=False)
+                verdict = judge_score(check, score, confidence, self.accepted)
+                self.kept[place] = _Round(verdict, score, (score,))
+
+    def doubt(self, checks: Sequence[Check]) -> None:
+        """Take back that a search found no groups apart where no output was favourable at all.
+
+        Of a single score its groups' rates tell.
+        """
+        for check, each in zip(checks, self.kept, strict=True):
+            of_groups = check.search and check.measure == "group"
+            holds = each.answer.verdict == "holds"
+            if of_groups and holds and self.audit.lacks_favourable(check.output):
+                each.answer = replace(
+                    each.answer, verdict="not enough evidence", reason=NO_FAVOURABLE
+                )
+
+    def _left(self) -> dict[str, Any] | None:
+        """What is left of the budget, as settings; None when nothing is."""
+        left: dict[str, Any] = {}
+        if self.settings.max_executions is not None:
+            used = self.audit.runner.spent - self._spent_before
+            left["max_executions"] = self.settings.max_executions - used
+        if self.settings.max_seconds is not None:
+            left["max_seconds"] = self._deadline - time.monotonic()
+        if all(value > 0 for value in left.values()):
+            return left
+        self.out_of_budget = True
+        return None
+
+    def _ask(self, check: Check, precision: Precision, left: dict[str, Any]) -> _Round:
+        try:
+            with self._settings(error=precision.error, confidence=precision.confidence, **left):
+                result = self._measure(check)
+        except SubjectError as error:
+            if not isinstance(error.result, Result):
+                raise
+            self.problem, self.ended, result = error, "the subject failed", error.result
+        if result.stopped == "interrupted":
+            self.ended = "it was interrupted"
+        self.out_of_budget = self.out_of_budget or result.stopped == "budget"
+        self.results.append(result)
+        return self._judge(check, result)
+
+    def _judge(self, check: Check, result: Result) -> _Round:
+        confidence = self.settings.confidence
+        if check.against is None and result.searches:
+            search = result.searches[0]
+            return _Round(
+                judge_search(check, search, confidence, self.accepted), search, result.scores
+            )
+        if check.against is not None and result.scores:
+            score = result.scores[0]
+            return _Round(
+                judge_score(check, score, confidence, self.accepted), score, result.scores
+            )
+        return _Round(not_judged(check, self.ended or OUT_OF_BUDGET, confidence))
+
+    @contextmanager
+    def _settings(self, **changes: Any) -> Iterator[None]:
+        """Within, the audit measures with these settings."""
+        try:
+            self.audit.settings = replace(self.settings, **changes)
+            yield
+        finally:
+            self.audit.settings = self.settings
+
+    def _measure(self, check: Check) -> Result:
+        output = check.output or self.audit.first_output
+        if check.against is not None:
+            return self.audit.score(
+                [check.against], [check.measure], output=output, command="check"
+            )
+        return self.audit.search_all(
+            check.max_score, [check.measure], output=output, listen=self.listen, **self.scope
+        )
+
+    def result(self) -> Result:
+        """Everything as one result that can be saved."""
+        first, last = self.results[0], self.results[-1]
+        outcomes = [each.outcome for each in self.kept]
+        timing = {**last.timing, "started": first.timing["started"]}
+        for name in ("seconds", "repeats", "explaining", "isolating"):
+            total = sum(each.timing.get(name, 0) for each in self.results)
+            timing |= {name: round(total, 3)} if total else {}
+        stopped = "budget" if self.out_of_budget else "done"
+        stopped = last.stopped if last.stopped in ("interrupted", "failed") else stopped
+        checks = tuple(each.answer for each in self.kept)
+        return replace(
+            last,
+            command="check",
+            notes=(*last.notes, *acceptance_remarks(checks, self.accepted)),
+            scores=tuple(score for each in self.kept for score in each.scores),
+            searches=tuple(each for each in outcomes if isinstance(each, SearchResult)),
+            checks=checks,
+            stopped=stopped,
+            executions=sum(each.executions for each in self.results),
+            cache_hits=sum(each.cache_hits for each in self.results),
+            timing=timing,
+        )

@@ -1,0 +1,141 @@
+"""What would a run meet and cost? The domain, a few trial inputs, and estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from themis.audit.audit import Audit
+from themis.audit.rows import fit_notes
+from themis.inputs.characteristics import Value
+from themis.inputs.schema import Schema
+from themis.scores.scorer import EXACT_LIMIT
+from themis.statistics.proportions import ProportionRule
+
+TRIALS = 8
+SHARE_SAMPLE = 200_000  # inputs drawn to estimate the share that constraints leave
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One input and what the subject made of it."""
+
+    values: dict[str, Value]
+    output: Value | None  # None: no decision
+    favourable: bool
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The executions that a causal score of one characteristic takes, at best and at worst."""
+
+    name: str
+    fewest: int
+    most: int
+    exact: bool  # every input will be run
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is known before measuring anything."""
+
+    schema: Schema
+    valid_size: int | None  # None: too many to count
+    valid_share: float
+    share_is_exact: bool
+    warnings: tuple[str, ...]
+    trials: tuple[Trial, ...]
+    seconds_per_execution: float
+    estimates: tuple[Estimate, ...]
+    confidence: float
+    error: float
+    failure: str | None  # why some trial has no decision
+    profile: Mapping[str, Any] | None = None  # whom inputs are drawn from, where not from all
+
+
+def make_plan(audit: Audit) -> Plan:
+    """Run a few inputs of an audit's subject and work out what its scores will cost."""
+    schema, population = audit.schema, audit.all_inputs
+    trials = tuple(_try(audit))
+    share, is_exact = _share(schema, population.size)
+    failed = any(trial.output is None for trial in trials)
+    return Plan(
+        schema=schema,
+        valid_size=population.size,
+        valid_share=share,
+        share_is_exact=is_exact,
+        warnings=(
+            *population.warnings,
+            *fit_notes(audit.profile_facts),
+            *_warnings(audit, trials),
+        ),
+        trials=trials,
+        seconds_per_execution=audit.runner.seconds_per_execution or 0.0,
+        estimates=tuple(_estimate(audit, name) for name in schema.protected),
+        confidence=audit.settings.confidence,
+        error=audit.settings.error,
+        failure=audit.runner.failure_message() if failed else None,
+        profile=audit.profile_facts,
+    )
+
+
+def _try(audit: Audit) -> Iterator[Trial]:
+    codes = audit.sampler.base.rows(0, TRIALS)
+    cells = audit.runner.run(codes)
+    reading = audit.sampler.reading
+    labels = audit.runner.labels
+    favourable = reading.labels.is_favourable(reading.cells(cells))
+    for row, cell, good in zip(codes, cells.tolist(), favourable.tolist(), strict=True):
+        output = labels.labels[cell] if cell >= 0 else None
+        yield Trial(audit.schema.decode_row(row), output, good)
+
+
+def _warnings(audit: Audit, trials: tuple[Trial, ...]) -> Iterator[str]:
+    decided = [trial for trial in trials if trial.output is not None]
+    if decided and not any(trial.favourable for trial in decided):
+        outputs = dict.fromkeys(repr(trial.output) for trial in decided)
+        yield (
+            f"no trial got a favourable decision: the outputs were {', '.join(outputs)}. That is "
+            "chance, or `favourable` in [subject] names the wrong outputs"
+        )
+    if not audit.schema.protected:
+        yield (
+            "no characteristic is marked protected = true: `themis score` needs --against to "
+            "know what to measure"
+        )
+
+
+def _share(schema: Schema, valid: int | None) -> tuple[float, bool]:
+    """The share of combinations that constraints leave, and whether it is exact."""
+    if not schema.constraints:
+        return 1.0, True
+    if valid is not None:
+        return valid / schema.size, True
+    rng = np.random.default_rng(0)
+    codes: Any = np.stack(
+        [rng.integers(0, each.size, SHARE_SAMPLE) for each in schema.characteristics], axis=1
+    )
+    return float(schema.valid(codes).mean()), False
+
+
+def _estimate(audit: Audit, name: str) -> Estimate:
+    settings = audit.settings
+    assignments = audit.sampler.assignments(audit.schema.columns_of([name]))
+    levels = min(assignments.count, settings.max_assignments)
+    rule = ProportionRule(settings.confidence, settings.error)
+    most = rule.max_samples * levels
+    runs = audit.runner.runs
+    least_runs = runs // 2 + 1  # a majority may be certain before the last run
+    if audit.population.profile:
+        people = audit.population.size or 0
+        exact = people <= rule.max_samples and settings.stopping == "certified"
+        if exact and assignments.count <= levels and not assignments.binned:
+            return Estimate(name, least_runs * people * levels, runs * people * levels, exact=True)
+        return Estimate(name, least_runs * rule.first_look * levels, runs * most, exact=False)
+    size = audit.population.size
+    if size is not None and size <= min(most, EXACT_LIMIT) and settings.stopping == "certified":
+        return Estimate(name, least_runs * size, runs * size, exact=True)
+    return Estimate(name, least_runs * rule.first_look * levels, runs * most, exact=False)

@@ -1,0 +1,306 @@
+"""Replaying: saved tests are run against the subject as it is now, and compared with then."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.audit.notes import executor_of
+from themis.audit.replay_saved_tests import SavedTests
+from themis.engine.failures import TooManyFailuresError
+from themis.engine.runner import Runner
+from themis.engine.suites import output_names
+from themis.engine.suites_suite_files import plain_text
+from themis.errors import SubjectError
+from themis.results.replays import STATES, Replay, ReplayedSet, ReplayedTest, State
+from themis.subjects.answers import Part
+from themis.subjects.decisions import FAILED, NOT_RUN, Cells, Labels
+
+EXAMPLES = 5  # of each state that is worth showing
+SHOWN_STATES: tuple[State, ...] = ("new", "still", "failed", "fixed")
+
+Places = NDArray[np.int64]
+Listener = Callable[[int, int], None]  # inputs run so far, and all of them
+
+
+def replay_tests(
+    runner: Runner,
+    saved: SavedTests,
+    *,
+    listen: Listener | None = None,
+    keep_on_interrupt: bool = False,
+) -> Replay:
+    """Run every input of the tests once, afresh, and say what became of the tests.
+
+    What the runner remembers of this process is not used: the subject may have changed. Raises
+    SubjectError, with what was learned, when the subject fails too often.
+    """
+    started, clock = datetime.now(UTC), time.monotonic()
+    before = runner.executions, runner.cache_hits
+    rows = np.flatnonzero(saved.usable)
+    first, inverse = unique_rows(saved.codes[rows])
+    inputs = saved.codes[rows[first]]
+    cells = np.full(len(inputs), NOT_RUN, dtype=runner.labels.dtype)
+    stopped, problem = "done", None
+    try:
+        if not _run(runner, inputs, cells, listen):
+            stopped = "budget"
+    except TooManyFailuresError as error:
+        problem = error
+    except KeyboardInterrupt:
+        if not keep_on_interrupt:
+            raise
+        stopped = "interrupted"
+    now = np.full(len(saved.codes), NOT_RUN, dtype=np.int64)
+    now[rows] = cells[inverse]
+    outcome = _Outcome(saved, now, runner)
+    result = Replay(
+        source=saved.source,
+        kind=saved.kind,
+        subject={"kind": runner.subject.kind, "fingerprint": runner.subject.fingerprint()},
+        sets=tuple(outcome.by_set()),
+        examples=tuple(outcome.examples()),
+        inputs=int((cells != NOT_RUN).sum()),
+        changed=outcome.changed(rows[first]),
+        executions=runner.executions - before[0],
+        cache_hits=runner.cache_hits - before[1],
+        stopped=stopped,
+        failures=runner.failures.to_dict(getattr(runner.subject, "reproduce", None)),
+        unknown_rows=dict(saved.reasons),
+        notes=(*saved.notes, *_unchanged_subject(saved, runner)),
+        timing={
+            "started": started.isoformat(timespec="seconds"),
+            "seconds": round(time.monotonic() - clock, 3),
+            "executor": executor_of(runner.subject),
+        },
+    )
+    if problem is not None or runner.fails_too_often:
+        raise SubjectError(runner.failure_message(), result=result)
+    return result
+
+
+def _run(runner: Runner, inputs: NDArray[Any], cells: Cells, listen: Listener | None) -> bool:
+    """Run the inputs in their order, in place; whether the budget was enough for all."""
+    place = 0
+    while place < len(inputs):
+        size = min(runner.batch_size, len(inputs) - place)
+        size = int(min(size, runner.executions_left))
+        if size < 1 or runner.out_of_time:
+            return False
+        cells[place : place + size] = runner.perform(inputs[place : place + size])
+        place += size
+        if listen is not None:
+            listen(place, len(inputs))
+    return True
+
+
+def unique_rows(codes: NDArray[Any]) -> tuple[Places, Places]:
+    """The places of the first of equal rows, in order; and for each row, which of them it is."""
+    keys = np.zeros(len(codes), dtype=np.int64)
+    most = 1
+    for column in range(codes.shape[1]):
+        own = codes[:, column].astype(np.int64)
+        size = int(own.max(initial=0)) + 1
+        if most > 2**62 // size:  # as few numbers as there are different rows so far
+            _, keys = np.unique(keys, return_inverse=True)
+            most = int(keys.max(initial=0)) + 1
+            if most > 2**62 // size:
+                _, own = np.unique(own, return_inverse=True)
+                size = int(own.max(initial=0)) + 1
+        keys = keys * size + own
+        most *= size
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return first[order], rank[inverse]
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One output then or now: the number of each row's value, negative where there is none."""
+
+    numbers: Places
+    values: Callable[[int], Any]
+    part: Part | None
+
+    def differing(self, rows: Places, others: Places) -> NDArray[np.bool_]:
+        """Whether rows with an output have another one than these rows."""
+        own, other = self.numbers[rows], self.numbers[others]
+        if self.part is None:
+            return np.asarray(own != other)
+        return self.part.distances(own, other) > 0
+
+    def value(self, row: int) -> Any:
+        """The output of one row, None where there is none."""
+        number = int(self.numbers[row])
+        return self.values(number) if number >= 0 else None
+
+
+class _Outcome:
+    """What then and now say about each test."""
+
+    def __init__(self, saved: SavedTests, now: Places, runner: Runner) -> None:
+        self.saved, self.now, self.runner = saved, now, runner
+        order = np.lexsort((~saved.base, saved.tests))  # by test, a base input first
+        self.order = order[saved.tests[order] >= 0]
+        tests = saved.tests[self.order]
+        self.starts = np.flatnonzero(np.diff(tests, prepend=-1))
+        self.stops = np.append(self.starts[1:], len(tests))
+        self.numbers = tests[self.starts]
+        self.then = [
+            _Side(each.numbers, each.values.__getitem__, each.part) for each in saved.outputs
+        ]
+        self.later = list(_sides_now(runner, now))
+        self.states = self._classify()
+
+    def _classify(self) -> NDArray[np.int64]:
+        """The place in STATES of each test; of tests with one row, −1: there is nothing to tell."""
+        usable, now = self.saved.usable[self.order], self.now[self.order]
+        did = self._differ(self.then, usable)
+        does = self._differ(self.later, usable)
+        failed = self._any(usable & (now == FAILED))
+        waiting = self._any(usable & (now == NOT_RUN))
+        did_at_all = self._differ(self.then, np.ones_like(usable))
+        lost = (did_at_all != did) | (self._reduce(np.add, usable.astype(np.int64)) < 2)
+        choices: list[tuple[NDArray[np.bool_], State]] = [
+            (does & did, "still"),
+            (does, "new"),
+            (self._any(~usable) & lost, "unknown"),
+            (waiting, "not run"),
+            (failed, "failed"),
+            (did, "fixed"),
+        ]
+        states = np.select(
+            [chosen for chosen, _ in choices],
+            [STATES.index(state) for _, state in choices],
+            STATES.index("same"),
+        )
+        states[(self.stops - self.starts) < 2] = -1
+        return states
+
+    def _differ(self, sides: Sequence[_Side], chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which tests have, in some output that they are about, a row unlike the first."""
+        only = np.array([-1 if each is None else each for each in self.saved.only], dtype=np.int64)
+        about = only[self.numbers] if len(self.numbers) else only[:0]
+        found = np.zeros(len(self.starts), dtype=bool)
+        for place, side in enumerate(sides):
+            differing = self._any(self._unlike_first(side, chosen)[0])
+            found |= differing & ((about == -1) | (about == place))
+        return found
+
+    def _unlike_first(
+        self, side: _Side, chosen: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.bool_], Places]:
+        """Which rows, by test, have another output than their test's first with one; and that."""
+        decided = chosen & (side.numbers[self.order] >= 0)
+        places = np.arange(len(self.order))
+        first = self._reduce(np.minimum, np.where(decided, places, len(places)))
+        reference = np.repeat(first, self.stops - self.starts)
+        unlike = np.zeros(len(self.order), dtype=bool)
+        rows = self.order[decided]
+        if len(rows):
+            unlike[decided] = side.differing(rows, self.order[reference[decided]])
+        return unlike, reference
+
+    def _any(self, marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        return self._reduce(np.logical_or, marked).astype(bool)
+
+    def _reduce(self, how: np.ufunc, values: NDArray[Any]) -> NDArray[Any]:
+        if not len(self.starts):
+            return np.zeros(0, dtype=np.int64)
+        reduced: NDArray[Any] = how.reduceat(values, self.starts)
+        return reduced
+
+    def by_set(self) -> Iterator[ReplayedSet]:
+        """The counts of each set, in the order in which sets first appear."""
+        sets = [self.saved.sets[number] for number in self.numbers.tolist()]
+        places: dict[tuple[str, ...], int] = {}
+        which = np.array([places.setdefault(each, len(places)) for each in sets], dtype=np.int64)
+        for against, place in places.items():
+            found = self.states[(which == place) & (self.states >= 0)]
+            counts = np.bincount(found, minlength=len(STATES)).tolist()
+            states = {state: n for state, n in zip(STATES, counts, strict=True) if n}
+            if len(found):
+                yield ReplayedSet(against, len(found), states)
+
+    def examples(self) -> Iterator[ReplayedTest]:
+        """The first tests of each state that is worth showing."""
+        for state in SHOWN_STATES:
+            found = np.flatnonzero(self.states == STATES.index(state))
+            for test in found[:EXAMPLES].tolist():
+                first, second = self._pair(state, test)
+                schema, codes = self.runner.schema, self.saved.codes
+                yield ReplayedTest(
+                    state,
+                    self.saved.sets[int(self.numbers[test])],
+                    (schema.decode_row(codes[first]), schema.decode_row(codes[second])),
+                    (self._output(self.then, first), self._output(self.then, second)),
+                    (self._output(self.later, first), self._output(self.later, second)),
+                )
+
+    def _pair(self, state: State, test: int) -> tuple[int, int]:
+        """Two rows with different outputs; of a failed test, one that failed and another."""
+        rows = self.order[self.starts[test] : self.stops[test]]
+        rows = rows[self.saved.usable[rows]]
+        if state == "failed":
+            first = int(rows[self.now[rows] == FAILED][0])
+            return first, int(rows[rows != first][0])
+        only = self.saved.only[int(self.numbers[test])]
+        for place, side in enumerate(self.then if state == "fixed" else self.later):
+            decided = rows[side.numbers[rows] >= 0]
+            if only not in (None, place) or not len(decided):
+                continue
+            unlike = side.differing(decided, np.repeat(decided[:1], len(decided)))
+            if unlike.any():
+                return int(decided[0]), int(decided[unlike][0])
+        raise AssertionError("a test that discriminates has two different outputs")
+
+    def _output(self, sides: Sequence[_Side], row: int) -> Any:
+        """The output of a row; by name where there are several."""
+        if len(sides) == 1:
+            return sides[0].value(row)
+        names = output_names(self.runner.labels)
+        values = {name: side.value(row) for name, side in zip(names, sides, strict=True)}
+        known = {name: value for name, value in values.items() if value is not None}
+        return known or None
+
+    def changed(self, rows: Places) -> int:
+        """How many of these inputs got another output than before; failures are no outputs."""
+        changed = np.zeros(len(rows), dtype=bool)
+        for then, later in zip(self.then, self.later, strict=True):
+            both = (then.numbers[rows] >= 0) & (later.numbers[rows] >= 0)
+            texts: dict[str, int] = {}
+            for side in (then, later):
+                for number in np.unique(side.numbers[rows[both]]).tolist():
+                    texts.setdefault(plain_text(side.values(number)), len(texts))
+            changed[both] |= _texts(then, rows[both], texts) != _texts(later, rows[both], texts)
+        return int(changed.sum())
+
+
+def _texts(side: _Side, rows: Places, texts: dict[str, int]) -> Places:
+    """The outputs of rows as numbers that are equal exactly for equal texts."""
+    present, places = np.unique(side.numbers[rows], return_inverse=True)
+    known = [texts[plain_text(side.values(number))] for number in present.tolist()]
+    return np.array(known, dtype=np.int64)[places]
+
+
+def _sides_now(runner: Runner, now: Places) -> Iterator[_Side]:
+    labels = runner.labels
+    if isinstance(labels, Labels):
+        yield _Side(now, labels.labels.__getitem__, None)
+        return
+    for place, part in enumerate(labels.parts):
+        numbers = labels.part_cells(place, now).astype(np.int64)
+        yield _Side(numbers, part.labels.__getitem__, part)
+
+
+def _unchanged_subject(saved: SavedTests, runner: Runner) -> Iterator[str]:
+    if saved.fingerprint is not None and saved.fingerprint == runner.subject.fingerprint():
+        yield "as far as can be seen, the subject is the one that the result is of"

@@ -1,0 +1,304 @@
+"""Which tests does a file hold, a suite or a result, as inputs of the schema at hand?
+
+The schema may have changed since. What it does not admit any more is counted by its reason, and
+never run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.engine.suites_suite_files import PREFIX, OwnColumns, plain_text
+from themis.errors import Mistake, RequestError, suggest
+from themis.inputs.characteristics import Characteristic, Values
+from themis.inputs.row_files import MISSING, Column, Encoder, Table, kind_of, read_table
+from themis.inputs.schema import Schema
+from themis.results.model import CausalScore, Result
+from themis.results.saved_saved_results import read_result
+from themis.subjects.answers import Part, part_of
+from themis.subjects.outputs import Output
+
+PREFIXES = 4  # looked for, one behind the other
+
+
+@dataclass(frozen=True)
+class SavedOutput:
+    """One output of then: the number of each row's value, −1 where there is none."""
+
+    numbers: NDArray[np.int64]
+    values: list[Any]
+    part: Part | None = None  # what tells how far values are apart; without, all others differ
+
+
+@dataclass
+class SavedTests:
+    """The tests of a file: rows are inputs with their outputs of then."""
+
+    source: str
+    kind: Literal["suite", "result"]
+    codes: NDArray[Any]  # inputs of the schema at hand
+    tests: NDArray[np.int64]  # of each row: the place of its test, −1 where it is in none
+    sets: list[tuple[str, ...]]  # of each test
+    only: list[int | None]  # of each test: the one output that it is about, if it is not all
+    base: NDArray[np.bool_]  # rows that are base inputs
+    outputs: list[SavedOutput]
+    usable: NDArray[np.bool_]  # rows that the schema admits
+    reasons: Counter[str] = field(default_factory=Counter)  # why rows are not usable
+    notes: list[str] = field(default_factory=list)
+    fingerprint: str | None = None  # of the subject of then, where it is known
+
+
+def read_tests(
+    source: Result | str | Path, schema: Schema, outputs: Sequence[Output] = ()
+) -> SavedTests:
+    """The tests of a suite, or the witnesses of a result; raises RequestError where are none.
+
+    `outputs` are those that the subject is measured by; none means that its answer is a decision.
+    """
+    tests = _read(source, schema, outputs)
+    sizes = np.bincount(tests.tests[tests.tests >= 0], minlength=1)
+    if sizes.max() < 2:
+        problem = "holds no tests: no two inputs belong together"
+        remedy = "write some: themis score --suite FILE"
+        if tests.kind == "result":
+            problem = "has no witnesses: there is nothing to run again"
+            remedy = "replay a suite, which --suite writes"
+        raise RequestError([Mistake("no-tests", tests.source, problem, remedy)])
+    return tests
+
+
+def _read(source: Result | str | Path, schema: Schema, outputs: Sequence[Output]) -> SavedTests:
+    if isinstance(source, Result):
+        return _from_result(source, "the result", schema, outputs)
+    path = Path(source)
+    if kind_of(path) is not None:
+        return _from_table(read_table(path, exact=True), str(path), schema, outputs, "suite")
+    if path.suffix.lower() != ".json" and path.exists():
+        problem = f"{str(path)!r} is neither a suite nor a result"
+        remedy = "name a .csv, .jsonl or .parquet that --suite wrote, or a .json that -o wrote"
+        raise RequestError([Mistake("replay", "FILE", problem, remedy)])
+    return _from_result(read_result(path), str(path), schema, outputs)
+
+
+def _from_result(
+    result: Result, source: str, schema: Schema, outputs: Sequence[Output]
+) -> SavedTests:
+    """The witnesses of all scores, each a test of two inputs and one output."""
+    names = tuple(result.schema["inputs"])
+    own = OwnColumns.beside(names, [each.name for each in outputs])
+    encoders = {name: Encoder() for name in (*names, *own.all)}
+    only: list[int | None] = []
+    for score in result.scores:
+        for witness in score.witnesses if isinstance(score, CausalScore) else ():
+            place = _place(score.output, outputs, source)
+            only.append(place)
+            for values, output in zip(witness.inputs, witness.outputs, strict=True):
+                row = {
+                    **{name: values.get(name) for name in names},
+                    own.test: len(only),
+                    own.against: ",".join(score.against),
+                    own.outputs[place or 0]: output,
+                }
+                for name, encoder in encoders.items():
+                    encoder.add([_stand_in(row.get(name))])
+    columns = {name: encoder.column(json.loads) for name, encoder in encoders.items()}
+    table = Table(columns, 2 * len(only), "jsonl")
+    tests = _from_table(table, source, schema, outputs, "result")
+    tests.only = only
+    tests.fingerprint = result.subject.get("fingerprint")
+    return tests
+
+
+def _place(name: str | None, outputs: Sequence[Output], source: str) -> int | None:
+    """Which of the outputs a score is of."""
+    names = [each.name for each in outputs]
+    if not names or (name is None and len(names) == 1):
+        return None
+    if name in names:
+        return names.index(name)
+    problem = f"has a score of the output {name!r}, which is not measured any more"
+    raise RequestError([Mistake("unknown-output", source, problem, suggest(name or "", names))])
+
+
+def _stand_in(value: Any) -> str | None:
+    return None if value is None else json.dumps(value)
+
+
+def _from_table(
+    table: Table,
+    source: str,
+    schema: Schema,
+    outputs: Sequence[Output],
+    kind: Literal["suite", "result"],
+) -> SavedTests:
+    own = _own_columns(table, source, outputs)
+    _check_columns(table, own, source, schema)
+    codes = np.zeros((table.length, len(schema)), dtype=schema.dtype, order="F")
+    usable = np.ones(table.length, dtype=bool)
+    reasons: Counter[str] = Counter()
+    for place, characteristic in enumerate(schema):
+        column = table.columns[characteristic.name]
+        found = _codes(characteristic, column, is_text=table.is_text)
+        bad = usable & (found < 0)
+        if bad.any():
+            reasons[_reason(characteristic, column, bad)] += int(bad.sum())
+        usable &= ~bad
+        codes[:, place] = np.maximum(found, 0)
+    forbidden = usable & ~schema.valid(codes)
+    if forbidden.any():
+        reasons["a constraint forbids the input"] += int(forbidden.sum())
+    usable &= ~forbidden
+    tests, sets = _tests(table, own)
+    gone = _against_unknown(tests, sets, schema, usable)
+    for reason, count in gone.items():
+        reasons[reason] += count
+    extra = [n for n in table.columns if n not in (*schema.names, *own.all)]
+    return SavedTests(
+        source=source,
+        kind=kind,
+        codes=codes,
+        tests=tests,
+        sets=sets,
+        only=[None] * len(sets),
+        base=_truths(table.columns.get(own.base), table.length),
+        outputs=list(_outputs(table, own, outputs)),
+        usable=usable,
+        reasons=reasons,
+        notes=[f"the column {name!r} is no characteristic: it is not used" for name in extra],
+    )
+
+
+def _own_columns(table: Table, source: str, outputs: Sequence[Output]) -> OwnColumns:
+    """What the columns of the suite itself are called in this file."""
+    names = [each.name for each in outputs]
+    for times in range(PREFIXES, -1, -1):  # a shorter one may be a characteristic's
+        own = OwnColumns.of(names, PREFIX * times)
+        needed = (own.test, own.against, *own.outputs)
+        lacking = [each for each in needed if each not in table.columns]
+        if not lacking:
+            return own
+    problem = f"is no suite of this subject: it has no column {', '.join(map(repr, lacking))}"
+    raise RequestError([Mistake("replay", source, problem, "write one with --suite")])
+
+
+def _outputs(table: Table, own: OwnColumns, outputs: Sequence[Output]) -> Iterator[SavedOutput]:
+    """The outputs of then, with the distances of now."""
+    if not outputs:
+        column = table.columns[own.outputs[0]]
+        yield SavedOutput(column.codes.astype(np.int64), column.values)
+    for output, name in zip(outputs, own.outputs, strict=False):
+        column, part = table.columns[name], part_of(output)
+        numbers = part.number_list([_parsed(value) for value in column.values])
+        known = np.append(numbers, -1).astype(np.int64)  # the last one is for MISSING
+        yield SavedOutput(known[column.codes], list(part.labels), part)
+
+
+def _parsed(value: Any) -> Any:
+    """A list that was written as text."""
+    if isinstance(value, str) and value.startswith(("[", "{")):
+        try:
+            return json.loads(value)
+        except ValueError:
+            pass
+    return value
+
+
+def _truths(column: Column | None, length: int) -> NDArray[np.bool_]:
+    if column is None:
+        return np.zeros(length, dtype=bool)
+    known = [value is True or value == "true" for value in column.values]
+    return np.array([*known, False])[column.codes]
+
+
+def _check_columns(table: Table, own: OwnColumns, source: str, schema: Schema) -> None:
+    others = [name for name in table.columns if name not in own.all]
+    mistakes = [
+        Mistake(
+            "unknown-name",
+            source,
+            f"there is no column for the characteristic {name!r}",
+            suggest(name, others) if others else "write a new suite",
+        )
+        for name in schema.names
+        if name not in others
+    ]
+    if mistakes:
+        raise RequestError(mistakes)
+
+
+def _codes(characteristic: Characteristic, column: Column, *, is_text: bool) -> NDArray[np.int64]:
+    """The code of each row, −1 where the characteristic has no such value."""
+    texts: dict[str, int] = {}
+    if isinstance(characteristic, Values):
+        pairs = enumerate(characteristic.values)
+        texts = {plain_text(value): code for code, value in reversed(list(pairs))}
+    known = [_code(characteristic, texts, value, is_text) for value in column.values]
+    nothing = texts.get("", -1) if is_text else -1
+    table = np.array([*known, nothing], dtype=np.int64)  # the last one is for MISSING
+    assert MISSING == -1
+    return table[column.codes]
+
+
+def _code(characteristic: Characteristic, texts: dict[str, int], value: Any, is_text: bool) -> int:
+    code = None if is_text and texts else characteristic.encode(value)
+    if code is None and isinstance(value, str):
+        code = texts.get(value) if texts else characteristic.encode(_number(value))
+    return -1 if code is None else code
+
+
+def _number(text: str) -> int | float | None:
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return None
+
+
+def _reason(characteristic: Characteristic, column: Column, bad: NDArray[np.bool_]) -> str:
+    code = int(column.codes[bad][0])
+    value = "nothing" if code == MISSING else repr(column.values[code])
+    return f"{characteristic.name} has no value like {value}"
+
+
+def _tests(table: Table, own: OwnColumns) -> tuple[NDArray[np.int64], list[tuple[str, ...]]]:
+    """The test of each row, and the set of each test."""
+    numbers, against = table.columns[own.test], table.columns[own.against]
+    tests = numbers.codes.astype(np.int64)
+    sets: list[tuple[str, ...]] = [()] * len(numbers.values)
+    rows = np.flatnonzero(tests >= 0)
+    _, first = np.unique(tests[rows], return_index=True)
+    names = [tuple(str(each).split(",")) for each in against.values]
+    for place in rows[first].tolist():
+        code = int(against.codes[place])
+        sets[int(tests[place])] = names[code] if code != MISSING else ()
+    return tests, sets
+
+
+def _against_unknown(
+    tests: NDArray[np.int64],
+    sets: list[tuple[str, ...]],
+    schema: Schema,
+    usable: NDArray[np.bool_],
+) -> dict[str, int]:
+    """Take out the rows of tests against a characteristic that is gone; why, and how many."""
+    counted: dict[str, int] = {}
+    for gone in sorted(set(_gone(sets, schema))):
+        hit = np.array([*(gone in each for each in sets), False])  # the last one is for no test
+        rows = usable & hit[tests]
+        counted[f"there is no characteristic {gone!r} to test against"] = int(rows.sum())
+        usable &= ~rows
+    return counted
+
+
+def _gone(sets: Iterable[tuple[str, ...]], schema: Schema) -> Iterator[str]:
+    for each in set(sets):
+        yield from (name for name in each if name and name not in schema.names)

@@ -1,0 +1,131 @@
+"""Work: what one command measures within its budget, and the result that this makes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from themis.audit.notes import Spent, slow_start, timing_of, with_commands
+from themis.audit.rows import fit_notes
+from themis.engine.failures import TooManyFailuresError
+from themis.engine.runner import Budget, Runner
+from themis.engine.sampler import Sampler
+from themis.errors import SubjectError
+from themis.results.model import Result, Score, SearchResult
+from themis.scores.noise import NoiseProbe
+from themis.search.searcher_search_noise import weigh_search
+from themis.search.walk import SEARCH_ASSIGNMENTS
+from themis.settings import Settings
+
+
+class Work:
+    """The scores and searches of one command; nothing of it is lost however it ends."""
+
+    def __init__(self, sampler: Sampler, probe: NoiseProbe, settings: Settings) -> None:
+        self._sampler = sampler
+        self._probe = probe
+        self._settings = settings
+        self._scores: list[Score] = []
+        self._searches: list[SearchResult] = []
+        self._interrupted = self._failed = False
+        self._started, self._clock = datetime.now(UTC), time.monotonic()
+        self._before = Spent.of(self._runner)
+        start_budget(self._runner, settings)
+
+    @property
+    def _runner(self) -> Runner:
+        return self._sampler.runner
+
+    def add(self, score: Score) -> None:
+        """Keep a score, and run its pairs again to see whether they hold."""
+        self._scores.append(with_commands(score, self._runner.subject))
+        if score.stopped == "interrupted":
+            raise KeyboardInterrupt
+        self._probe.confirm(score, self._settings)
+
+    def add_searches(self, searches: Iterable[SearchResult]) -> None:
+        """Keep searches with the scores of what they found."""
+        self._searches += searches
+        found = [score for each in self._searches for score in each.minimal_sets]
+        self._scores += (with_commands(score, self._runner.subject) for score in found)
+        if any(each.stopped == "interrupted" for each in self._searches):
+            raise KeyboardInterrupt
+        for score in found:
+            self._probe.confirm(score, self._settings)
+
+    def do(self, measure: Callable[[Work], None]) -> None:
+        """Measure, look for noise, and compare what was learned with what noise would give."""
+        weighed = False
+        try:
+            measure(self)
+            self._probe.look(self._settings)
+            self._weigh()
+            weighed = True
+        except TooManyFailuresError:
+            self._failed = True
+        except KeyboardInterrupt:
+            if not self._sampler.keep_on_interrupt:
+                raise
+            self._interrupted = True
+        if not weighed:
+            self._weigh(may_run=False)
+
+    def result(
+        self,
+        command: str,
+        *,
+        notes: Iterable[str],
+        remarks: Iterable[str],
+        data: Mapping[str, Any] | None,
+    ) -> Result:
+        """What was learned; an error that holds it where the subject failed too often.
+
+        `notes` belong to what was measured, `remarks` to this run on this machine.
+        """
+        runner = self._runner
+        stops = {each.stopped for each in self._scores} | {each.stopped for each in self._searches}
+        stopped = "budget" if "budget" in stops else "done"
+        if self._interrupted or "interrupted" in stops:
+            stopped = "interrupted"
+        failed = self._failed or runner.fails_too_often
+        stopped = "failed" if failed else stopped
+        slow = () if self._interrupted else slow_start(runner)
+        seconds = time.monotonic() - self._clock
+        spent = Spent.of(runner) - self._before
+        result = Result(
+            command=command,
+            seed=self._settings.seed,
+            subject={"kind": runner.subject.kind, "fingerprint": runner.subject.fingerprint()},
+            schema=runner.schema.to_dict(),
+            scores=tuple(self._scores),
+            searches=tuple(self._searches),
+            executions=spent.executions,
+            cache_hits=spent.cache_hits,
+            stopped=stopped,
+            failures=runner.failures.to_dict(getattr(runner.subject, "reproduce", None)),
+            notes=(*fit_notes(data), *notes, *self._probe.remarks()),
+            timing=timing_of(spent, runner.subject, self._started, seconds, [*remarks, *slow]),
+            noise=self._probe.noise(self._settings.confidence),
+            data=data,
+        )
+        if failed:
+            raise SubjectError(runner.failure_message(), result=result)
+        return result
+
+    def _weigh(self, *, may_run: bool = True) -> None:
+        most = SEARCH_ASSIGNMENTS if self._searches else None
+        self._scores = [
+            self._probe.weigh(each, self._settings, most=most, may_run=may_run)
+            for each in self._scores
+        ]
+        self._searches = [
+            weigh_search(each, self._probe, self._settings, may_run=may_run)
+            for each in self._searches
+        ]
+
+
+def start_budget(runner: Runner, settings: Settings) -> None:
+    """Begin a measurement with the budget that the settings allow."""
+    runner.start(Budget(settings.max_executions, settings.max_seconds))

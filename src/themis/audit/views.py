@@ -1,0 +1,125 @@
+"""Views: the outputs of one audit, each with its scores and searches, on the same executions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from themis.audit.notes import odd_outputs
+from themis.engine.sampler import Sampler
+from themis.errors import Mistake, RequestError, suggest
+from themis.inputs.characteristics import Value
+from themis.inputs.people import People
+from themis.results.model import Measure
+from themis.scores.scorer import Scorer
+from themis.search.searcher import Searcher
+from themis.subjects.outputs import Output, Statistic
+from themis.subjects.readings import Reading
+
+
+@dataclass
+class View:
+    """One output as it is measured."""
+
+    scorer: Scorer
+
+    @property
+    def sampler(self) -> Sampler:
+        """The run, seen through this output."""
+        return self.scorer.sampler
+
+    @cached_property
+    def searcher(self) -> Searcher:
+        """Searches for sets that change this output."""
+        return Searcher(self.sampler, self.scorer)
+
+
+class Views:
+    """The outputs of an audit; without declared ones, the decision is the only one."""
+
+    def __init__(
+        self, sampler: Sampler, outputs: Sequence[Output], people: People | None = None
+    ) -> None:
+        self.outputs = outputs
+        self._scorer = Scorer(sampler, people)
+        self._known: dict[tuple[int, Statistic], View] = {}
+
+    @property
+    def whole(self) -> Sampler:
+        """A run that draws from all inputs, also where this one draws from a profile."""
+        return self._scorer.whole
+
+    def of(self, name: str | None, statistic: Statistic | None = None) -> View:
+        """The output of this name; the first one if none is given."""
+        place = self._place(name)
+        chosen = statistic or "rate"
+        if (place, chosen) not in self._known:
+            reading = Reading(self._scorer.sampler.runner.labels, place, chosen)
+            self._known[place, chosen] = View(self._scorer.reading_as(reading))
+        return self._known[place, chosen]
+
+    def for_groups(self, name: str | None, statistic: Statistic | None = None) -> View:
+        """The output for a group score: of its mean, unless its rate is asked for or all it has."""
+        if not self.outputs:
+            return self.of(None)
+        output = self.outputs[self._place(name)]
+        if statistic is None:
+            statistic = next(iter(output.statistics), None)
+        if statistic is None or statistic not in output.statistics:
+            raise RequestError([_no_groups(output)])
+        return self.of(output.name, statistic)
+
+    def searched(self, name: str | None, measures: Sequence[Measure]) -> View:
+        """The output for a search; group scores are of rates where there are some."""
+        if "group" not in measures or not self.outputs:
+            return self.of(name)
+        output = self.outputs[self._place(name)]
+        return self.for_groups(name, "rate" if "rate" in output.statistics else None)
+
+    def measured(
+        self, measures: Sequence[Measure], only: str | None = None
+    ) -> Iterator[tuple[Measure, View]]:
+        """Every score that a set gets: of each output, by each measure it has; or of one only."""
+        if only is not None:
+            for measure in measures:
+                yield measure, self.searched(only, [measure])
+            return
+        for output in self.outputs or (None,):
+            name = None if output is None else output.name
+            for measure in measures:
+                if measure == "causal" or output is None:
+                    yield measure, self.of(name)
+                else:
+                    for statistic in output.statistics:
+                        yield measure, self.of(name, statistic)
+
+    def remarks(self, favourable: Iterable[Value]) -> Iterator[str]:
+        """What is odd about the outputs."""
+        runner = self._scorer.sampler.runner
+        wanted = tuple(favourable)
+        for output in self.outputs or (None,):
+            reading = self.of(None if output is None else output.name).sampler.reading
+            own = wanted if output is None else (output.favourable or wanted)
+            name = "" if len(self.outputs) < 2 or output is None else f"{output.name}: "
+            yield from (name + each for each in odd_outputs(runner, reading, own))
+
+    def _place(self, name: str | None) -> int:
+        names = [each.name for each in self.outputs]
+        if name is None:
+            return 0
+        if name not in names:
+            remedy = suggest(name, names) if names else "declare it: Audit(…, outputs=[…])"
+            raise RequestError(
+                [Mistake("unknown-output", "output", f"there is no output {name!r}", remedy)]
+            )
+        return names.index(name)
+
+
+def _no_groups(output: Output) -> Mistake:
+    return Mistake(
+        "no-group-score",
+        f"outputs.{output.name}",
+        "nothing says which outputs are favourable, and it is no number with a scale",
+        "give it favourable = [...], a cut, or min and max",
+    )

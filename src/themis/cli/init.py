@@ -1,0 +1,150 @@
+"""How does `themis init` write its file? From nothing, from data, or from other descriptions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from themis.cli.endings import one_line, print_line
+from themis.cli.files import check_targets
+from themis.config.drafts import SUBJECT_FILE_NAME, starter_subject_text, starter_text
+from themis.config.from_json_schema import draft_from_json_schema
+from themis.config.from_rows import draft_from_data
+from themis.config.from_xml import convert_settings
+from themis.errors import Mistake, RequestError
+from themis.inputs.row_files import PARQUET_START, kind_of, read_table
+
+MOST_BYTES = 2**26  # of settings or a description; rows are read piece by piece
+
+
+def write_starter(
+    output: Path, *, protected: Sequence[str] | None, target: str | None, force: bool
+) -> None:
+    """Write a commented file and, unless there is one, the example that it describes."""
+    _check_writable(output, force=force)
+    for option, given in (("--protected", protected), ("--target", target)):
+        if given:
+            problem = "there are no columns without --from"
+            raise RequestError([Mistake("source", option, problem, "add --from FILE")])
+    output.write_text(starter_text(), encoding="utf-8")
+    print_line(f"wrote {output}")
+    subject = output.parent / SUBJECT_FILE_NAME
+    if subject.exists():
+        print_line(f"{subject} is there already: left as it is")
+    else:
+        subject.write_text(starter_subject_text(), encoding="utf-8")
+        print_line(f"wrote {subject}, the example that it describes")
+
+
+def write_converted(
+    source: str, output: Path, *, protected: Sequence[str] = (), target: str | None, force: bool
+) -> None:
+    """Write the file that other settings, rows of data or a description of inputs amount to."""
+    _check_writable(output, force=force)
+    name, pointer = _split(source)
+    check_targets({"--output": output}, {"the file to convert": name})
+    kind, data = _recognise(name)
+    if kind in ("xml", "schema"):
+        _refuse(kind, protected, target)
+    if kind == "xml":
+        output.write_text(convert_settings(data, source=str(name)), encoding="utf-8")
+        print_line(f"wrote {output}, from {one_line(source)}")
+        return
+    if kind == "schema":
+        document = _parse_json(name, data)
+        draft = draft_from_json_schema(
+            document, source=str(name), pointer=pointer, protected=protected
+        )
+    else:
+        table = read_table(name, kind=kind)
+        draft = draft_from_data(table, source=name.name, protected=protected, target=target)
+    output.write_text(draft.text(), encoding="utf-8")
+    used, given = len(draft.used), len(draft.drafts)
+    one, many = ("property", "properties") if kind == "schema" else ("column", "columns")
+    became = "a characteristic" if used == 1 else "characteristics"
+    print_line(
+        f"wrote {output}, from {one_line(source)}: {used} of {given} "
+        f"{one if given == 1 else many} became {became}"
+    )
+    for each in draft.drafts:
+        if each.left_out:
+            print_line(one_line(f"left out: {each.name}: {each.left_out}"))
+    print_line("put your own subject into it, and look over what was guessed")
+
+
+def _split(source: str) -> tuple[Path, str]:
+    """The file, and which part of it is meant."""
+    name, mark, pointer = source.partition("#")
+    return (Path(source), "") if Path(source).exists() or not mark else (Path(name), f"#{pointer}")
+
+
+def _recognise(source: Path) -> tuple[str, bytes]:
+    """What a file is, by its name or else by its beginning; with its content where it is small."""
+    kind = "xml" if source.suffix.lower() == ".xml" else kind_of(source)
+    try:
+        with source.open("rb") as file:
+            if kind in ("csv", "jsonl", "parquet"):
+                return kind, b""
+            data = file.read(MOST_BYTES)
+    except OSError as error:
+        problem = f"{str(source)!r} can't be read: {error.strerror}"
+        raise RequestError([Mistake("source", "--from", problem, "check its name")]) from error
+    start = data.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if kind == "xml" or start.startswith(b"<"):
+        return "xml", data
+    if start.startswith(PARQUET_START):
+        return "parquet", b""
+    if start.startswith((b"{", b"[")):
+        return ("jsonl" if _has_lines(start) else "schema"), data
+    if source.suffix.lower() in (".yaml", ".yml"):
+        problem = f"{str(source)!r} is YAML, which is not read here"
+        raise RequestError([Mistake("source", "--from", problem, "convert it to JSON first")])
+    if any(mark in start.partition(b"\n")[0] for mark in (b",", b";", b"\t")):
+        return "csv", b""
+    problem = f"{str(source)!r} is not a file that can be converted"
+    remedy = "give rows (.csv, .jsonl, .parquet), a JSON Schema or OpenAPI (.json), or XML settings"
+    raise RequestError([Mistake("source", "--from", problem, remedy)])
+
+
+def _has_lines(start: bytes) -> bool:
+    """Whether each line is an object of its own, and not the whole file."""
+    first, _, rest = start.partition(b"\n")
+    try:
+        return bool(rest.strip()) and isinstance(json.loads(first), dict)
+    except ValueError:
+        return False
+
+
+def _parse_json(source: Path, data: bytes) -> Any:
+    try:
+        return json.loads(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        problem = f"{str(source)!r} is no JSON: {error}"
+        raise RequestError([Mistake("source", "--from", problem, "mend it")]) from None
+
+
+def _refuse(kind: str, protected: Sequence[str], target: str | None) -> None:
+    """Options that mean nothing for this kind of file."""
+    mistakes = []
+    if kind == "xml" and protected:
+        problem = "XML settings name no columns to mark"
+        mistakes.append(Mistake("protected", "--protected", problem, "mark them in the new file"))
+    if target is not None:
+        problem = "only rows of data have a column with what was decided"
+        mistakes.append(Mistake("target", "--target", problem, "leave it out"))
+    if mistakes:
+        raise RequestError(mistakes)
+
+
+def _check_writable(output: Path, *, force: bool) -> None:
+    problem, remedy = "", ""
+    if output.is_dir():
+        problem, remedy = f"{str(output)!r} is a folder", "name a file in it"
+    elif output.exists() and not force:
+        problem, remedy = f"{str(output)!r} is there already", "--force overwrites it"
+    elif not output.parent.is_dir():
+        problem, remedy = f"there is no folder {str(output.parent)!r}", "create it first"
+    if problem:
+        raise RequestError([Mistake("output", "--output", problem, remedy)])

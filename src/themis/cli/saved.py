@@ -1,0 +1,140 @@
+"""The command `themis report`: a saved result in other formats. Nothing is run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from themis.cli.endings import ends_properly
+
+if TYPE_CHECKING:
+    from themis.errors import RequestError
+    from themis.results.model import Result
+    from themis.show.reports.formats import Format
+
+STDOUT = "-"
+HERE = "."
+SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"  # names the file that GitHub shows below a job
+
+
+@ends_properly
+def report(
+    result: Annotated[Path, typer.Argument(metavar="RESULT", help="A saved result.")],
+    formats: Annotated[
+        list[str],
+        typer.Option(
+            "--format",
+            metavar="html,md",
+            help="Some of html, md, junit, sarif, github, csv, parquet, annex.",
+        ),
+    ] = ["html"],  # noqa: B006 - Typer copies it
+    output: Annotated[
+        str,  # a path would lose its slash at the end
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="PATH",
+            help="Where to write: for one format a file or a folder that is there, for several a "
+            "folder; - for stdout.",
+        ),
+    ] = HERE,
+) -> int:
+    """Render a saved result in other formats; nothing is run."""
+    from themis.cli.session import write
+    from themis.results.saved_saved_results import read_result
+    from themis.show.reports.formats import parse_formats
+
+    chosen = parse_formats(formats)
+    places = _places(chosen, output, result.stem)
+    saved = read_result(result)
+    _check_reads(places.values(), result, saved)
+    for each in chosen:
+        if each.name == "github":
+            _summarise(saved)
+        rendered, path = each.render(saved), places[each.name]
+        if path is None:
+            assert isinstance(rendered, str)
+            write(rendered)
+        else:
+            _save(path, rendered)
+            write(f"wrote {path}\n")
+    return 0
+
+
+def _places(chosen: list[Format], output: str, stem: str) -> dict[str, Path | None]:
+    """Where each format goes, None for stdout; raises RequestError where that can't be."""
+    path = Path(output)
+    files = [each for each in chosen if each.suffix]
+    if output == STDOUT:
+        if any(each.name == "parquet" for each in chosen):
+            raise _mistake("parquet is no text", "name a file: -o FILE")
+        if len(chosen) > 1:
+            raise _mistake("several formats do not fit on stdout", "name a folder: -o DIR")
+        return {each.name: None for each in chosen}
+    is_folder = path.is_dir() or output.endswith(("/", os.sep))
+    if len(chosen) == 1 and not is_folder:
+        return {chosen[0].name: path}
+    if not files and output != HERE:
+        problem = f"github is no file of a folder, and {output!r} is one"
+        raise _mistake(problem, "name a file, or leave it out for stdout")
+    if path.exists() and not path.is_dir():
+        why = "several formats need a folder" if len(chosen) > 1 else "the slash asks for a folder"
+        raise _mistake(f"{output!r} is a file, and {why}", "name another place")
+    return {each.name: path / f"{stem}{each.suffix}" if each.suffix else None for each in chosen}
+
+
+def _check_reads(places: Iterable[Path | None], result: Path, saved: Result) -> None:
+    """Refuse to overwrite the result itself, or the configuration that it is of."""
+    from themis.cli.files import check_targets
+    from themis.cli.options import find
+    from themis.errors import ConfigError
+
+    config, named = None, (saved.source or {}).get("file")
+    with suppress(ConfigError, OSError):  # a report needs none
+        is_there = isinstance(named, str) and Path(named).is_file()
+        config = Path(str(named)) if is_there else find(None)
+    for path in places:
+        check_targets({"--output": path}, {"the result that is reported": result}, config=config)
+
+
+def _save(path: Path, rendered: str | bytes) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(rendered, bytes):
+            path.write_bytes(rendered)
+        else:  # CSV brings its own line ends; lone surrogates must not end the command
+            data = rendered.encode("utf-8", "backslashreplace")
+            path.write_bytes(data)
+    except (FileExistsError, NotADirectoryError):
+        problem = f"{str(path.parent)!r} can't be made a folder: a file is in the way"
+        raise _mistake(problem, "choose another place") from None
+    except OSError as error:
+        problem = f"{str(path)!r} can't be written: {error.strerror}"
+        raise _mistake(problem, "choose another place") from None
+
+
+def _summarise(result: Result) -> None:
+    """Add the job summary where GitHub wants it, if this is GitHub."""
+    from themis.show.reports.formats import FORMATS
+
+    summary = os.environ.get(SUMMARY_VARIABLE)
+    if summary:
+        page = FORMATS["md"].render(result)
+        assert isinstance(page, str)
+        try:
+            with Path(summary).open("a", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(page)
+        except OSError as error:
+            problem = f"{summary!r} can't be written: {error.strerror}"
+            raise _mistake(problem, f"unset {SUMMARY_VARIABLE}") from None
+
+
+def _mistake(problem: str, remedy: str) -> RequestError:
+    from themis.errors import Mistake, RequestError
+
+    return RequestError([Mistake("output", "--output", problem, remedy)])

@@ -1,0 +1,132 @@
+"""How does a checked file look in a terminal? Its domain, its trials, what a score will cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from themis.audit.plan import Estimate, Plan, Trial
+from themis.inputs.characteristics import Characteristic, Integers, Reals, Values
+from themis.show.terminal.parts import DIM, WARNING, Sentence, grid, indented, short
+from themis.show.words.values import count, duration, percent, size, sure, visible
+
+
+def show_plan(plan: Plan, name: str, *, width: int) -> Iterator[RenderableType]:
+    """The parts of a plan from top to bottom."""
+    yield Sentence(f"{visible(name)} is in order", "bold green")
+    yield ""
+    yield indented(_characteristics(plan, width))
+    yield ""
+    yield indented(_domain(plan))
+    yield ""
+    yield _title(f"{len(plan.trials)} trial inputs")
+    yield indented(_trials(plan.trials, width))
+    yield ""
+    yield _title("what a causal score will cost")
+    yield from map(indented, _costs(plan))
+    for warning in plan.warnings:
+        yield Sentence(visible(warning), WARNING, first="warning: ")
+
+
+def _title(text: str) -> Rule:
+    return Rule(Text(text, "bold cyan"), align="left", style="cyan")
+
+
+def _characteristics(plan: Plan, width: int) -> Table:
+    table = grid({"max_width": 20}, {"justify": "right"}, {}, {}, {"max_width": width - 52})
+    heads = ("characteristic", "values", "bins", "protected", "which")
+    table.add_row(*(short(head, DIM) for head in heads))
+    for each in plan.schema:
+        bins = "" if each.bin_starts is None else f"{each.levels}"
+        protected = short("protected", "bold yellow") if each.protected else short("–", DIM)
+        table.add_row(
+            short(visible(each.name)),
+            short(f"{each.size:,}"),
+            short(bins),
+            protected,
+            short(_describe(each), DIM),
+        )
+    return table
+
+
+def _describe(each: Characteristic) -> str:
+    if isinstance(each, Values):
+        return ", ".join(visible(value) for value in each.values[:20])
+    assert isinstance(each, Integers | Reals)
+    step = "" if each.step == 1 else f" by {each.step:g}"
+    return f"{each.min:g} to {each.max:g}{step}"
+
+
+def _domain(plan: Plan) -> Table:
+    table = grid({}, {})
+    table.add_row(short("inputs", DIM), short(size(plan.schema.size)))
+    if plan.schema.constraints:
+        about = "" if plan.share_is_exact else "about "
+        valid = about + size(round(plan.schema.size * plan.valid_share))
+        if plan.valid_size is not None:
+            valid = size(plan.valid_size)
+        constraints = count(len(plan.schema.constraints), "constraint")
+        leave = "leaves" if len(plan.schema.constraints) == 1 else "leave"
+        share = f"{constraints} {leave} {about}{percent(plan.valid_share)}"
+        table.add_row(short("valid inputs", DIM), short(valid))
+        table.add_row(short("", DIM), short(share))
+    if plan.profile is not None:
+        text = f"{visible(plan.profile['file'])}: {count(plan.profile['used'], 'row')}"
+        table.add_row(short("drawn from", DIM), short(text))
+    return table
+
+
+def _trials(trials: tuple[Trial, ...], width: int) -> Table:
+    widest = min(max(6, *(len(visible(trial.output)) for trial in trials)), 20)
+    table = grid({"max_width": 20}, {}, {"max_width": max(width - 18 - widest, 10)})
+    names = " · ".join(visible(name) for name in trials[0].values)
+    table.add_row(short("output", DIM), short("favourable", DIM), short(names, DIM))
+    for trial in trials:
+        values = " · ".join(visible(value) for value in trial.values.values())
+        if trial.output is None:
+            table.add_row(short("failed", "red"), short("–", DIM), short(values, DIM))
+            continue
+        table.add_row(
+            short(visible(trial.output)),
+            short("yes", "green") if trial.favourable else short("no"),
+            short(values, DIM),
+        )
+    return table
+
+
+def _costs(plan: Plan) -> Iterator[RenderableType]:
+    seconds = plan.seconds_per_execution
+    yield Sentence(
+        f"to ± {100 * plan.error:g} points, {sure(plan.confidence)}; one execution takes "
+        f"{_tiny(seconds)}",
+        DIM,
+    )
+    for each in plan.estimates:
+        yield Sentence(_cost(each, seconds))
+
+
+def _cost(each: Estimate, seconds: float) -> str:
+    if each.exact:
+        return (
+            f"{visible(each.name)}: all {count(each.most, 'input')}, an exact score; "
+            f"{duration(each.most * seconds)}"
+        )
+    first, last = duration(each.fewest * seconds), duration(each.most * seconds)
+    time = first if first == last else f"{first} to {last}"
+    return f"{visible(each.name)}: {each.fewest:,} to {each.most:,} executions, {time}"
+
+
+def _tiny(seconds: float) -> str:
+    for limit, factor, unit in ((1e-3, 1e6, "µs"), (1.0, 1e3, "ms")):
+        if seconds < limit:
+            return f"{_two_digits(seconds * factor)} {unit}"
+    return f"{_two_digits(seconds)} s"
+
+
+def _two_digits(number: float) -> str:
+    """A number to two digits, never as a power of ten: `0.35`, `3.5`, `200`."""
+    return f"{float(f'{number:.2g}'):,.10g}"

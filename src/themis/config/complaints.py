@@ -1,0 +1,248 @@
+"""What is wrong with the keys of a file and their types, in plain words?"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from themis.config.format import (
+    INPUTS,
+    SUBJECTS,
+    Accepted,
+    Characteristic,
+    Check,
+    File,
+    MeasuredOutput,
+    Profile,
+    RangeInput,
+    Run,
+    Subject,
+    Table,
+    ValuesInput,
+)
+from themis.config.toml import KeyPath
+from themis.errors import Mistake, suggest
+
+_SECRET = frozenset({"headers", "url", "env"})  # what stands there is never shown
+
+
+@dataclass(frozen=True)
+class Complaint:
+    """A mistake in the keys of a file and the path of the key, which tells its place."""
+
+    path: KeyPath
+    mistake: Mistake
+
+
+def find_complaints(data: Mapping[str, Any]) -> list[Complaint]:
+    """All that is wrong with the keys of a file and with the types of their values."""
+    readable, complaints = _settle_kind(data)
+    try:
+        File.model_validate(readable)
+        faults = []
+    except ValidationError as error:
+        faults = [_Fault.of(each) for each in error.errors(include_url=False)]
+    misspelt = {
+        (*fault.table, near)
+        for fault in faults
+        if fault.error["type"] == "extra_forbidden"
+        for near in difflib.get_close_matches(fault.key, fault.keys, n=1)
+    }
+    told = [each for each in faults if not (each.is_missing and each.path in misspelt)]
+    complaints += [each.complaint() for each in told]
+    return complaints + list(_choice_complaints(readable, misspelt))
+
+
+@dataclass(frozen=True)
+class _Fault:
+    """One error of pydantic: in which table, under which key of it."""
+
+    error: ErrorDetails
+    model: type[Table]  # of that table
+    table: KeyPath
+    inside: KeyPath  # from the table on: its key, then places inside of that key's value
+
+    @classmethod
+    def of(cls, error: ErrorDetails) -> _Fault:
+        """Pydantic's locations also name the member of a union, which is not in the file."""
+        match error["loc"]:
+            case ("subject", str(kind), *inside) if inside:
+                return cls(error, SUBJECTS[kind], ("subject",), tuple(inside))
+            case ("inputs", name, str(shape), *inside) if inside:
+                return cls(error, INPUTS[shape], ("inputs", name), tuple(inside))
+            case ("outputs", str(name), *inside) if inside:
+                return cls(error, MeasuredOutput, ("outputs", name), tuple(inside))
+            case ("profile", *inside) if inside:
+                return cls(error, Profile, ("profile",), tuple(inside))
+            case ("run", *inside) if inside:
+                return cls(error, Run, ("run",), tuple(inside))
+            case ("checks", int(number), *inside) if inside:
+                return cls(error, Check, ("checks", number), tuple(inside))
+            case ("accepted", int(number), *inside) if inside:
+                return cls(error, Accepted, ("accepted", number), tuple(inside))
+            case loc:
+                return cls(error, File, (), loc)
+
+    @property
+    def path(self) -> KeyPath:
+        return (*self.table, *self.inside)
+
+    @property
+    def is_missing(self) -> bool:
+        return self.error["type"] == "missing"
+
+    @property
+    def key(self) -> str:
+        return str(self.inside[0])
+
+    @property
+    def keys(self) -> list[str]:
+        """All keys that the table may have, those that only it has first."""
+        own = [key for key in self.model.model_fields if key not in _COMMON]
+        return own + [key for key in self.model.model_fields if key in _COMMON]
+
+    def complaint(self) -> Complaint:
+        code, problem, remedy = self._words()
+        return _complaint(code, self.path, problem, remedy)
+
+    def _words(self) -> tuple[str, str, str]:
+        kind, received = self.error["type"], self.error["input"]
+        context = self.error.get("ctx", {})
+        if kind == "broken_rule":
+            return "not-allowed", context["problem"], context["remedy"]
+        if kind == "extra_forbidden":
+            beside = _BESIDE.get(self.model, "")
+            return "unknown-key", f"there is no such key{beside}", suggest(self.key, self.keys)
+        code, rule, remedy = _WORDS[kind]
+        problem = rule.format(**context)
+        may_be_secret = not _SECRET.isdisjoint(self.path)
+        if code in {"wrong-type", "not-allowed", "out-of-range"} and not may_be_secret:
+            problem += f", got {_show(received)}"
+        if kind == "literal_error" and isinstance(received, str):
+            remedy = suggest(received, get_args(self.model.model_fields[self.key].annotation))
+        return code, problem, remedy or self._example()
+
+    def _example(self) -> str:
+        """The remedy that shows how the key is written."""
+        if self.model is File and self.key in _HEADERS and len(self.inside) == 1:
+            return f"write {_HEADERS[self.key]} and its keys below"
+        if len(self.inside) > 1:
+            return "write a table in { }"
+        examples = self.model.model_fields[self.key].examples or ()
+        written = f"{self.key} = {' or '.join(map(_toml, examples))}"
+        return f"write {written}" if self.is_missing else f"write for example {written}"
+
+
+_COMMON = Subject.model_fields.keys() | Characteristic.model_fields.keys()
+_BESIDE: dict[type[Table], str] = {
+    ValuesInput: " beside values",
+    RangeInput: " beside min and max",
+    **{model: f" for the kind {kind!r}" for kind, model in SUBJECTS.items()},
+}
+_HEADERS = {
+    **{name: f"[{name}]" for name in ("subject", "inputs", "constraints", "run", "profile")},
+    "outputs": "[outputs.limit]",
+    "checks": "[[checks]]",
+    "accepted": "[[accepted]]",
+}
+_WORDS = {  # pydantic's type of error → code, rule, remedy unless an example is the best one
+    "missing": ("missing-key", "is missing", ""),
+    "string_type": ("wrong-type", "must be text", "write it in quotes"),
+    "bool_type": ("wrong-type", "must be true or false", "write it without quotes"),
+    "int_type": ("wrong-type", "must be a whole number", ""),
+    "float_type": ("wrong-type", "must be a number", ""),
+    "finite_number": ("wrong-type", "must be a finite number", ""),
+    "list_type": ("wrong-type", "must be a list", ""),
+    "date_type": ("wrong-type", "must be a date", "write it as 2027-03-31, without quotes"),
+    **dict.fromkeys(
+        ("dict_type", "model_type", "model_attributes_type"), ("wrong-type", "must be a table", "")
+    ),
+    "literal_error": ("not-allowed", "must be {expected}", ""),
+    "string_pattern_mismatch": ("not-allowed", "is not written as it should be", ""),
+    "string_too_short": ("empty", "is empty", ""),
+    "too_short": ("empty", "is empty", ""),
+    "greater_than": ("out-of-range", "must be more than {gt:g}", ""),
+    "greater_than_equal": ("out-of-range", "must be at least {ge:g}", ""),
+    "less_than_equal": ("out-of-range", "must be at most {le:g}", ""),
+    "union_tag_not_found": (
+        "no-values",
+        "there are neither values nor min and max",
+        'write values = ["green", "purple"], or min = 18 and max = 120',
+    ),
+}
+
+
+def _settle_kind(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Complaint]]:
+    """The data with a kind of subject that exists, so that its other keys can be checked."""
+    subject = data.get("subject")
+    if not isinstance(subject, Mapping) or subject.get("kind") in tuple(SUBJECTS):
+        return data, []
+    kind = subject.get("kind")
+    near = difflib.get_close_matches(kind, SUBJECTS, n=1) if isinstance(kind, str) else []
+    fitting = max(SUBJECTS, key=lambda each: len(SUBJECTS[each].model_fields.keys() & subject))
+    problem = f"must be one of {', '.join(SUBJECTS)}, got {_show(kind)}"
+    code = "not-allowed"
+    if kind is None:
+        code, problem = "missing-key", "is missing"
+    guess = near[0] if near else fitting
+    complaint = _complaint(code, ("subject", "kind"), problem, f'write kind = "{guess}"')
+    return {**data, "subject": {**subject, "kind": guess}}, [complaint]
+
+
+def _choice_complaints(data: Mapping[str, Any], misspelt: set[KeyPath]) -> Iterator[Complaint]:
+    """What is wrong with keys that fit on their own: both or neither of two, no fitting limit."""
+    subject, checks = data.get("subject"), data.get("checks")
+    if isinstance(subject, Mapping) and subject.get("kind") == "model":
+        given = [key for key in ("file", "object") if key in subject]
+        if len(given) == 2:
+            yield _complaint("both-given", ("subject",), "both file and object are given", _REMOVE)
+        elif not given and misspelt.isdisjoint({("subject", "file"), ("subject", "object")}):
+            remedy = 'write file = "model.onnx" or object = "loan:model"'
+            yield _complaint("missing-key", ("subject",), "there is no model", remedy)
+    for number, check in enumerate(checks if isinstance(checks, list) else []):
+        path: KeyPath = ("checks", number)
+        if not isinstance(check, Mapping):
+            continue
+        search = check.get("search", False)
+        if "against" in check and search is True:
+            yield _complaint("both-given", path, "both against and search are given", _REMOVE)
+        hopeless = misspelt.isdisjoint({(*path, "against"), (*path, "search")})
+        if "against" not in check and search is False and hopeless:
+            remedy = 'write against = ["race"], or search = true'
+            yield _complaint("nothing-to-check", path, "there is nothing to check", remedy)
+        limit = check.get("max_score")
+        if search is True and isinstance(limit, int | float) and limit in (0, 1):
+            problem = f"a search needs a limit between 0 and 1, got {_show(limit)}"
+            yield _complaint("threshold", (*path, "max_score"), problem, "write 0.05 for 5 %")
+
+
+_REMOVE = "remove one of them"
+
+
+def _complaint(code: str, path: KeyPath, problem: str, remedy: str) -> Complaint:
+    return Complaint(path, Mistake(code, "", problem, remedy))
+
+
+def _show(value: Any) -> str:
+    """A received value in a message: on one line, and short."""
+    if isinstance(value, Mapping):
+        return "a table"
+    text = str(value).lower() if isinstance(value, bool) else repr(value)
+    if hasattr(value, "isoformat"):
+        text = value.isoformat()
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def _toml(value: Any) -> str:
+    """A value as it is written in a file."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_toml(each)}" for key, each in value.items()) + " }"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    return value.isoformat() if hasattr(value, "isoformat") else json.dumps(value)

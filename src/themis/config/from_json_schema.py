@@ -1,0 +1,285 @@
+"""What schema does a JSON Schema or an OpenAPI description suggest? Its finite properties, as said.
+
+Enumerations, truth values and bounded numbers are taken as they stand. What has no finite list of
+values is left out, with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from themis.config.drafts_drafts import Draft, DraftFile, check_names
+from themis.errors import Mistake, RequestError
+from themis.inputs.numbers import exact, is_number
+from themis.inputs.numbers_steps import align, round_step
+
+DESCRIPTION = 80  # characters of a description that are shown
+DEPTH = 20  # references that lead to references
+METHODS = ("post", "put", "patch")
+
+
+class _UnsupportedError(Exception):
+    """A property that has no finite list of values; the message is the reason."""
+
+
+def draft_from_json_schema(
+    document: Any, *, source: str, pointer: str = "", protected: Sequence[str] = ()
+) -> DraftFile:
+    """A file whose characteristics are the properties of an object.
+
+    `pointer` says which object of the document is meant, as in `#/components/schemas/Applicant`.
+    """
+    reader = _Reader(document, source)
+    try:
+        properties, required = reader.object(reader.find(pointer))
+    except (_UnsupportedError, RecursionError) as error:
+        problem = str(error) if isinstance(error, _UnsupportedError) else "leads in a circle"
+        remedy = "name an object that is described in the file itself"
+        raise RequestError([Mistake("source", source, problem, remedy)]) from None
+    check_names(list(properties), protected)
+    drafts = [
+        reader.draft(name, spec, required=name in required, protected=name in protected)
+        for name, spec in properties.items()
+    ]
+    if all(each.left_out for each in drafts):
+        reasons = "; ".join(f"{each.name}: {each.left_out}" for each in drafts[:5])
+        problem = f"no property has a finite list of values ({reasons or 'there is none'})"
+        raise RequestError([Mistake("source", source, problem, "add enum, or minimum and maximum")])
+    return DraftFile(f"{source}{pointer}: {len(drafts)} properties", drafts, protected)
+
+
+class _Reader:
+    """One document, in which references lead from here to there."""
+
+    def __init__(self, document: Any, source: str) -> None:
+        self._document = document
+        self._source = source
+
+    def find(self, pointer: str) -> Any:
+        """The object that describes an input: the one pointed at, or the only one there is."""
+        if pointer:
+            try:
+                return self._follow(pointer)
+            except _UnsupportedError as error:
+                raise self._mistake(f"{pointer}: {error}", "check the part behind #") from None
+        if not isinstance(self._document, Mapping):
+            raise self._mistake("is no description of an object", "name a JSON Schema")
+        if "openapi" not in self._document and "swagger" not in self._document:
+            return self._document
+        found = dict(self._bodies()) or dict(self._named())
+        if len(found) == 1:
+            return next(iter(found.values()))
+        if not found:
+            raise self._mistake("describes no object", "name one: --from FILE#/components/…")
+        listed = ", ".join(list(found)[:8])
+        problem = f"describes {len(found)} objects: {listed}"
+        raise self._mistake(problem, f"choose one, e.g. --from '{self._source}{next(iter(found))}'")
+
+    def _bodies(self) -> Iterator[tuple[str, Any]]:
+        """The bodies that requests have, by the place they are described at."""
+        for path, operations in _items(self._document.get("paths")):
+            for method in METHODS:
+                operation = operations.get(method) if isinstance(operations, Mapping) else None
+                place = ("paths", path, method, "requestBody", "content", "application/json")
+                body = operation if isinstance(operation, Mapping) else {}
+                for key in place[3:]:
+                    body = body.get(key, {}) if isinstance(body, Mapping) else {}
+                spec = body.get("schema") if isinstance(body, Mapping) else None
+                if isinstance(spec, Mapping):
+                    pointer = spec.get("$ref") or _pointer(*place, "schema")
+                    yield str(pointer), self._resolved(spec)
+
+    def _named(self) -> Iterator[tuple[str, Any]]:
+        holders: tuple[tuple[str, ...], ...] = (("components", "schemas"), ("definitions",))
+        for holder in holders:
+            specs: Any = self._document
+            for key in holder:
+                specs = specs.get(key, {}) if isinstance(specs, Mapping) else {}
+            for name, spec in _items(specs):
+                if isinstance(spec, Mapping) and ("properties" in spec or "allOf" in spec):
+                    yield _pointer(*holder, name), spec
+
+    def object(self, spec: Any) -> tuple[dict[str, Any], set[str]]:
+        """The properties of an object and the names of those that it must have."""
+        spec = self._resolved(spec)
+        if not isinstance(spec, Mapping):
+            raise self._mistake("is no description of an object", "name a JSON Schema")
+        properties = dict(_items(spec.get("properties")))
+        required = spec.get("required", [])
+        names = {str(name) for name in required} if isinstance(required, list) else set()
+        for part in spec.get("allOf", []) if isinstance(spec.get("allOf"), list) else []:
+            more, needed = self.object(part)
+            properties = more | properties
+            names |= needed
+        if not properties:
+            raise self._mistake("describes no properties", "name an object with properties")
+        return properties, names
+
+    def draft(self, name: str, spec: Any, *, required: bool, protected: bool) -> Draft:
+        """The characteristic that a property is, or why it is none."""
+        remarks: list[str] = []
+        try:
+            resolved = self._resolved(spec)
+            value = self._characteristic(resolved, remarks)
+        except _UnsupportedError as error:
+            return Draft(name, None, tuple(remarks), str(error))
+        except RecursionError:
+            return Draft(name, None, tuple(remarks), "its references lead in a circle")
+        description = resolved.get("description") if isinstance(resolved, Mapping) else None
+        if isinstance(description, str) and description.strip():
+            remarks.insert(0, " ".join(description.split())[:DESCRIPTION])
+        if not required:
+            remarks.append("may be missing; here it never is")
+        if protected:
+            value = value if isinstance(value, dict) else {"values": value}
+            value["protected"] = True
+        return Draft(name, value, tuple(remarks)).checked()
+
+    def _characteristic(self, spec: Any, remarks: list[str]) -> Any:
+        if spec is True or not isinstance(spec, Mapping):
+            raise _UnsupportedError("nothing is said about its values")
+        spec = self._without_null(spec, remarks)
+        if "const" in spec or (isinstance(spec.get("enum"), list) and len(spec["enum"]) == 1):
+            raise _UnsupportedError("it has one value only")
+        if isinstance(spec.get("enum"), list):
+            return _listed(spec["enum"], remarks)
+        kind = spec.get("type")
+        if kind == "boolean":
+            return [False, True]
+        if kind in ("integer", "number"):
+            return _range(spec, remarks, whole=kind == "integer")
+        if kind == "string":
+            raise _UnsupportedError("any text is possible; list the texts that matter")
+        raise _UnsupportedError(
+            f"its type is {kind!r}, not a single value" if kind else "its type is not said"
+        )
+
+    def _without_null(self, spec: Mapping[str, Any], remarks: list[str]) -> Mapping[str, Any]:
+        """The same without the possibility of null, and alternatives of single values as one."""
+        null = spec.get("nullable") is True
+        for key in ("anyOf", "oneOf"):
+            if isinstance(spec.get(key), list):
+                parts = [self._resolved(part) for part in spec[key]]
+                real = [
+                    p for p in parts if not (isinstance(p, Mapping) and p.get("type") == "null")
+                ]
+                null = null or len(real) < len(parts)
+                spec = _one_of(real)
+        kinds = spec.get("type")
+        if isinstance(kinds, list):
+            real_kinds = [kind for kind in kinds if kind != "null"]
+            null = null or len(real_kinds) < len(kinds)
+            if len(real_kinds) != 1:
+                raise _UnsupportedError(f"it has several types: {', '.join(map(str, kinds))}")
+            spec = {**spec, "type": real_kinds[0]}
+        if null:
+            remarks.append("may be null; here it never is")
+        return spec
+
+    def _resolved(self, spec: Any) -> Any:
+        """What a reference leads to, with what stands beside it."""
+        for _ in range(DEPTH):
+            if isinstance(spec, Mapping) and len(spec.get("allOf", ())) == 1 and "type" not in spec:
+                rest = {key: value for key, value in spec.items() if key != "allOf"}
+                spec = {**self._resolved(spec["allOf"][0]), **rest}
+            if not isinstance(spec, Mapping) or "$ref" not in spec:
+                return spec
+            beside = {key: value for key, value in spec.items() if key != "$ref"}
+            target = self._follow(str(spec["$ref"]))
+            if not isinstance(target, Mapping):
+                return target
+            spec = {**target, **beside}
+        raise _UnsupportedError("its references lead nowhere")
+
+    def _follow(self, pointer: str) -> Any:
+        if not pointer.startswith("#"):
+            raise _UnsupportedError(f"it is described elsewhere: {pointer}")
+        place = self._document
+        for part in pointer[1:].split("/")[1:]:
+            key = part.replace("~1", "/").replace("~0", "~")
+            if isinstance(place, list) and key.isdecimal() and int(key) < len(place):
+                place = place[int(key)]
+            elif isinstance(place, Mapping) and key in place:
+                place = place[key]
+            else:
+                raise _UnsupportedError(f"there is no {pointer}")
+        return place
+
+    def _mistake(self, problem: str, remedy: str) -> RequestError:
+        return RequestError([Mistake("source", self._source, problem, remedy)])
+
+
+def _one_of(parts: list[Any]) -> Mapping[str, Any]:
+    """Alternatives as one: the only one, or the values of them all."""
+    if len(parts) == 1 and isinstance(parts[0], Mapping):
+        return parts[0]
+    values: list[Any] = []
+    for part in parts:
+        if isinstance(part, Mapping) and "const" in part:
+            values.append(part["const"])
+        elif isinstance(part, Mapping) and isinstance(part.get("enum"), list):
+            values += part["enum"]
+        else:
+            raise _UnsupportedError("it is one of several things")
+    return {"enum": values}
+
+
+def _listed(values: list[Any], remarks: list[str]) -> list[Any]:
+    real = [value for value in values if value is not None]
+    if len(real) < len(values):
+        remarks.append("may be null; here it never is")
+    if not all(isinstance(value, str | bool | int | float) for value in real):
+        raise _UnsupportedError("some of its values are lists or objects")
+    return real
+
+
+def _range(spec: Mapping[str, Any], remarks: list[str], *, whole: bool) -> dict[str, Any]:
+    """The numbers between two bounds that are multiples of what the schema says."""
+    multiple = spec.get("multipleOf")
+    low, low_excluded = _bound(spec, "minimum", "exclusiveMinimum")
+    high, high_excluded = _bound(spec, "maximum", "exclusiveMaximum")
+    if low is None or high is None:
+        lacking = "minimum" if low is None else "maximum"
+        raise _UnsupportedError(f"it has no {lacking}; write {{ min = …, max = … }}")
+    step = exact(multiple) if is_number(multiple) else None
+    if step is not None and step <= 0:
+        raise _UnsupportedError(f"multipleOf is {multiple}")
+    if step is None and not whole:
+        if high <= low:
+            raise _UnsupportedError(f"minimum {float(low):g}, maximum {float(high):g}")
+        step = round_step(high - low)
+        remarks.append("any number between; the step is chosen here")
+        first, last = align(low, high, step)
+    else:
+        step = step or Fraction(1)
+        if whole:  # whole multiples of a fraction: of its numerator
+            step = Fraction(step.numerator)
+        first, last = -(-low // step) * step, high // step * step
+    first += step if low_excluded and first == low else 0
+    last -= step if high_excluded and last == high else 0
+    plain = int if whole else float
+    result = {"min": plain(first), "max": plain(last)}
+    if not whole or step != 1:
+        result["step"] = plain(step)
+    return result
+
+
+def _bound(spec: Mapping[str, Any], name: str, exclusive: str) -> tuple[Fraction | None, bool]:
+    """A bound, and whether it is itself excluded; older schemas say so by a truth value."""
+    given, strict = spec.get(name), spec.get(exclusive)
+    bound = exact(given) if is_number(given) else None
+    if not is_number(strict):
+        return bound, strict is True
+    limit = exact(strict)
+    looser = bound is not None and (bound > limit if name == "minimum" else bound < limit)
+    return (bound, False) if looser else (limit, True)
+
+
+def _items(thing: Any) -> list[tuple[str, Any]]:
+    return [(str(key), value) for key, value in thing.items()] if isinstance(thing, Mapping) else []
+
+
+def _pointer(*parts: str) -> str:
+    return "#/" + "/".join(part.replace("~", "~0").replace("/", "~1") for part in parts)

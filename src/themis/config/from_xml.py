@@ -1,0 +1,227 @@
+"""What do the XML settings of Themis 1.0 and 2.0 amount to? A commented `themis.toml`.
+
+Those programs ran a command with the values as arguments. Elements that are not known here are
+kept as comments; what can't be converted is reported, all of it at once.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from themis.config.from_xml_xml_elements import Element, parse_xml
+from themis.config.toml_toml_text import spell_key, spell_value
+from themis.errors import ConfigError, Mistake, suggest
+
+MEASURES = {"causalDiscrimination": "causal", "groupDiscrimination": "group"}
+SEARCH = "discriminationSearch"
+TYPES = ("categorical", "continuousInt")
+DEFAULT_LIMIT = 0.2  # the threshold of searches in the 2017 paper
+
+_HEAD = """\
+# Converted from {source}, settings of Themis 1.0 or 2.0. `themis validate` checks this file.
+version = 1
+
+[subject]
+kind = "command"
+command = {command}
+# The values go behind the command in the order of [inputs]. A program that wants name value pairs
+# has arguments = "named" instead.
+arguments = "positional"
+favourable = ["1"]          # the outputs that count as the favourable decision
+"""
+
+
+def convert_settings(data: bytes, *, source: str) -> str:
+    """The text of a `themis.toml`; raises ConfigError with all that can't be converted.
+
+    Document types and entities are refused, not expanded.
+    """
+    root = parse_xml(data, source=source)
+    found = _Findings(source)
+    if root.name != "settings":
+        found.add(root, f"the outermost element is <{root.name}>", "it must be <settings>")
+        raise ConfigError(found.mistakes)
+    parts = _Settings(root, found)
+    text = "\n".join([*parts.subject(), *parts.inputs(), *parts.run(), *parts.checks()]) + "\n"
+    if found.mistakes:
+        raise ConfigError(sorted(found.mistakes, key=lambda each: each.line or 0))
+    return text
+
+
+@dataclass
+class _Findings:
+    """What is wrong so far."""
+
+    source: str
+    mistakes: list[Mistake] = field(default_factory=list)
+
+    def add(self, element: Element, problem: str, remedy: str) -> None:
+        mistake = Mistake("settings", element.path, problem, remedy)
+        self.mistakes.append(mistake.at(file=self.source, line=element.line))
+
+
+class _Settings:
+    """The parts of the file, one after the other."""
+
+    def __init__(self, root: Element, found: _Findings) -> None:
+        self._root = root
+        self._found = found
+        self._names: list[str] = []
+
+    def subject(self) -> Iterator[str]:
+        command = _words(self._text(self._root, "command", "name the program"), self._found)
+        yield _HEAD.format(source=json.dumps(self._found.source), command=spell_value(command))
+        yield from _comments(self._root, {"command", "seed", "inputs", "tests"})
+
+    def inputs(self) -> Iterator[str]:
+        yield "# The characteristics, in the order of the arguments. Mark those that the law or you"
+        yield "# protect with { values = […], protected = true }."
+        yield "[inputs]"
+        listed = self._root.child("inputs")
+        elements = listed.children_named("input") if listed is not None else []
+        if not elements:
+            self._found.add(listed or self._root, "there is no <input>", "describe at least one")
+        for element in elements:
+            yield from self._input(element)
+        if listed is not None:
+            yield from _comments(listed, {"input"})
+
+    def _input(self, element: Element) -> Iterator[str]:
+        name = self._text(element, "name", "give it a name")
+        if name in self._names:
+            self._found.add(element, f"{name!r} stands there twice", "rename one")
+        self._names.append(name)
+        kind = self._text(element, "type", f"write one of: {', '.join(TYPES)}")
+        if kind == "categorical":
+            values = [each.text for each in element.path_to("values").children_named("value")]
+            if not values:
+                self._found.add(element, f"{name!r} has no <value>", "list its values")
+            for value in sorted({each for each in values if values.count(each) > 1}):
+                self._found.add(element, f"{name!r} has {value!r} twice", "remove one")
+            yield f"{spell_key(name)} = {spell_value(values)}"
+        elif kind == "continuousInt":
+            low, high = (self._bound(element, end) for end in ("lowerbound", "upperbound"))
+            if low > high:
+                self._found.add(element, f"{name!r} goes from {low} to {high}", "swap the bounds")
+            yield f"{spell_key(name)} = {{ min = {low}, max = {high} }}"
+        elif kind:
+            self._found.add(element, f"there is no type {kind!r}", suggest(kind, TYPES))
+        yield from _comments(element, {"name", "type", "values", "bounds"})
+
+    def _bound(self, element: Element, end: str) -> int:
+        bounds = element.child("bounds") or element
+        text = self._text(bounds, end, "write a whole number")
+        try:
+            return int(text)
+        except ValueError:
+            if text:
+                self._found.add(bounds, f"<{end}> is {text!r}", "write a whole number")
+        return 0
+
+    def run(self) -> Iterator[str]:
+        """The settings of the whole run: the strictest that any test asks for."""
+        tests = self._tests()
+        yield "\n[run]"
+        seed = self._root.child("seed")
+        if seed is not None:
+            if not seed.text.isdecimal():
+                self._found.add(seed, f"{seed.text!r} is no seed", "write a whole number")
+            yield f"seed = {seed.text.lstrip('0') or '0'}"
+        for name, key, choose in (("conf", "confidence", max), ("margin", "error", min)):
+            given = [value for test in tests if (value := self._share(test, name)) is not None]
+            if given:
+                several = "  # the strictest of several" if len(set(given)) > 1 else ""
+                yield f"{key} = {choose(given)!r}{several}"
+
+    def checks(self) -> Iterator[str]:
+        if self._tests():
+            yield "\n# What `themis check` enforces; `themis score --against …` only measures."
+        for test in self._tests():
+            yield from self._check(test)
+
+    def _check(self, test: Element) -> Iterator[str]:
+        function = self._text(test, "function", f"write one of: {', '.join((*MEASURES, SEARCH))}")
+        names = [each.text for each in test.children_named("input_name")]
+        for name in names:
+            if name not in self._names:
+                remedy = suggest(name, self._names) if self._names else "describe it"
+                self._found.add(test, f"there is no input {name!r}", remedy)
+        limit = self._share(test, "threshold")
+        if function in MEASURES:
+            if not names:
+                self._found.add(test, f"{function} has no <input_name>", "name a set")
+            yield from _check_lines({"against": names, "measure": MEASURES[function]}, limit)
+        elif function == SEARCH:
+            for measure in _searched(test):
+                yield from _check_lines({"search": True, "measure": measure}, limit)
+        elif function:
+            remedy = suggest(function, (*MEASURES, SEARCH))
+            self._found.add(test, f"there is no function {function!r}", remedy)
+        known = {"function", "conf", "margin", "threshold", "input_name", "group", "causal"}
+        yield from _comments(test, known)
+
+    def _tests(self) -> list[Element]:
+        return self._root.path_to("tests").children_named("test")
+
+    def _text(self, element: Element, name: str, remedy: str) -> str:
+        """The text of a child that must be there."""
+        child = element.child(name)
+        if child is None or not child.text:
+            self._found.add(child or element, f"there is no <{name}>", remedy)
+            return ""
+        return child.text
+
+    def _share(self, element: Element, name: str) -> float | None:
+        """A number from 0 to 1, if it is given."""
+        child = element.child(name)
+        if child is None or not child.text:
+            return None
+        try:
+            number = float(child.text)
+        except ValueError:
+            number = math.nan
+        if 0 <= number <= 1 and (name == "threshold" or 0 < number < 1):
+            return number
+        self._found.add(child, f"<{name}> is {child.text!r}", "write a number between 0 and 1")
+        return None
+
+
+def _words(command: str, found: _Findings) -> list[str]:
+    """A command line as a list; there is no shell any more."""
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        problem = f"{command!r} can't be split into words: {error}"
+        found.mistakes.append(Mistake("settings", "command", problem, "mend it", found.source))
+        return []
+
+
+def _searched(test: Element) -> list[str]:
+    """The measures that a search asks for; both where it does not say."""
+    wanted = [
+        name
+        for name in ("causal", "group")
+        if (child := test.child(name)) is None or child.text.lower() not in ("false", "0", "no")
+    ]
+    return wanted or ["causal"]
+
+
+def _check_lines(keys: Mapping[str, Any], limit: float | None) -> Iterator[str]:
+    yield "[[checks]]"
+    for key, value in keys.items():
+        yield f"{key} = {spell_value(value)}"
+    why = "" if limit is not None else "  # no threshold was given: choose your own"
+    yield f"max_score = {DEFAULT_LIMIT if limit is None else limit!r}{why}\n"
+
+
+def _comments(element: Element, known: set[str]) -> Iterator[str]:
+    """The elements that mean nothing here, so that nothing is lost."""
+    for child in element.children:
+        if child.name not in known:
+            for line in child.source().splitlines():
+                yield f"# {''.join(each for each in line if each.isprintable())}"

@@ -1,0 +1,402 @@
+"""What does a configuration file say? Reads `themis.toml` and reports all its mistakes at once.
+
+Three passes over the file, none of which hides the mistakes of the next: its keys and their
+types (the models of `file_format`), the rules of the schema and the settings, and what refers
+to something else: constraints and checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from themis.config import format as file_format
+from themis.config.complaints import find_complaints
+from themis.config.format import format_schema
+from themis.config.toml import KeyPath, key_lines, parse_toml, spell_path
+from themis.errors import ConfigError, Mistake, MistakesError, RequestError, SchemaError, suggest
+from themis.inputs.characteristics import Characteristic, Value
+from themis.inputs.constraints import parse_constraint
+from themis.inputs.population import Population
+from themis.inputs.schema import Schema, characteristic_from
+from themis.results.verdicts_acceptances import Acceptance
+from themis.settings import Settings
+from themis.subjects.decisions import DEFAULT_FAVOURABLE
+from themis.subjects.outputs import Output
+
+__all__ = ["Check", "Config", "SubjectSpec", "find_config", "format_schema", "read_config"]
+
+FILE_NAME = "themis.toml"
+PROJECT_FILE_NAME = "pyproject.toml"
+INIT_REMEDY = "run `themis init` to write one"
+
+
+@dataclass(frozen=True)
+class SubjectSpec:
+    """What `[subject]` says; `options` are the keys of its kind, as they are given."""
+
+    kind: str  # python, model, command, worker or http
+    options: Mapping[str, Any]
+    favourable: tuple[Value, ...]
+    version: str
+    max_failures: float
+    repeats: int = 1  # runs behind each output
+
+
+@dataclass(frozen=True)
+class Check:
+    """A limit on a score: of the set `against`, or of every set where `search` is true."""
+
+    against: tuple[str, ...] | None  # in schema order
+    search: bool
+    measure: Literal["causal", "group"]
+    max_score: float
+    name: str
+    line: int | None
+    output: str | None = None  # which of several
+
+
+@dataclass(frozen=True)
+class ProfileSpec:
+    """What `[profile]` says: a file of people, as it is written."""
+
+    data: str
+    weights: str | None
+    unknown: Literal["drop", "error", "extend"]
+
+
+@dataclass(frozen=True)
+class Config:
+    """A configuration file without mistakes."""
+
+    path: Path
+    folder: Path  # the file's own, absolute: what the subject's paths are relative to
+    subject: SubjectSpec
+    schema: Schema
+    settings: Settings
+    checks: tuple[Check, ...]
+    outputs: tuple[Output, ...] = ()
+    profile: ProfileSpec | None = None
+    accepted: tuple[Acceptance, ...] = ()
+    lines: Mapping[str, int] = field(default_factory=dict)  # of each key: "subject.command"
+
+
+def find_config(start: Path) -> Path:
+    """The configuration file of a folder: its `themis.toml`, else its `pyproject.toml`.
+
+    The latter counts when it has a table `[tool.themis]`. Raises ConfigError without any.
+    """
+    own, project = start / FILE_NAME, start / PROJECT_FILE_NAME
+    if own.exists():
+        return own
+    if project.is_file() and _has_table(project):
+        return project
+    problem = f"there is neither a {FILE_NAME} nor a {PROJECT_FILE_NAME} with [tool.themis]"
+    raise ConfigError([Mistake("no-config", "", problem, INIT_REMEDY, file=str(start))])
+
+
+def read_config(path: Path) -> Config:
+    """The configuration that a file describes; raises ConfigError with all of its mistakes."""
+    prefix: KeyPath = ("tool", "themis") if path.name == PROJECT_FILE_NAME else ()
+    text = _read_text(path)
+    try:
+        data = _section(parse_toml(text), prefix)
+    except ConfigError as error:
+        raise ConfigError(m.at(file=str(path), line=m.line) for m in error.mistakes) from None
+    found = _Findings(str(path), key_lines(text), prefix)
+    if not data:
+        what = "there is no [tool.themis] in it" if prefix else "the file is empty"
+        raise ConfigError([Mistake("empty-file", "", what, INIT_REMEDY, str(path))])
+    return _Reader(data, found).read(path)
+
+
+class _Findings:
+    """The mistakes of a file so far, each with its line."""
+
+    def __init__(self, file: str, lines: Mapping[KeyPath, int], prefix: KeyPath) -> None:
+        self.mistakes: list[Mistake] = []
+        self._file = file
+        self._lines = lines
+        self._prefix = prefix
+        self._touched: set[KeyPath] = set()
+
+    def add(self, path: KeyPath, mistake: Mistake) -> None:
+        """Report a mistake at a key, or where that would stand if it is missing."""
+        placed = mistake.at(file=self._file, line=self.line(path))
+        self.mistakes.append(replace(placed, where=spell_path(path)))
+        self._touched.update(path[:length] for length in range(len(path) + 1))
+
+    def add_all(self, path: KeyPath, error: MistakesError) -> None:
+        for mistake in error.mistakes:
+            self.add(path, mistake)
+
+    def has(self, *path: str | int) -> bool:
+        """Whether there is a mistake at this key or inside of it."""
+        return path in self._touched
+
+    def line(self, path: KeyPath) -> int:
+        """The line of a key, or of the innermost table around it that is there."""
+        full = (*self._prefix, *path)
+        lengths = range(len(full), 0, -1)
+        return next((self._lines[full[:n]] for n in lengths if full[:n] in self._lines), 1)
+
+    def lines_by_name(self) -> dict[str, int]:
+        """The line of every key of the file, by how the key is spelled."""
+        depth = len(self._prefix)
+        inside = ((path, n) for path, n in self._lines.items() if path[:depth] == self._prefix)
+        return {spell_path(path[depth:]): line for path, line in inside if path[depth:]}
+
+
+class _Reader:
+    """Turns the data of a file into a configuration, section by section."""
+
+    def __init__(self, data: Mapping[str, Any], found: _Findings) -> None:
+        self._data = data
+        self._found = found
+        self._characteristics: dict[str, Characteristic] = {}  # the healthy ones
+        self._names: list[str] = []  # also of the faulty ones
+
+    def read(self, path: Path) -> Config:
+        for complaint in find_complaints(self._data):
+            self._found.add(complaint.path, complaint.mistake)
+        self._read_characteristics()
+        self._read_constraints()
+        schema = self._read_schema()
+        settings = self._read_settings()
+        outputs = tuple(self._outputs())
+        for section in ("checks", "accepted"):
+            self._check_sets(section)
+            self._check_outputs(section)
+        self._check_repeated_acceptances()
+        if self._found.mistakes or schema is None or settings is None:
+            raise ConfigError(sorted(self._found.mistakes, key=lambda each: each.line or 0))
+        return Config(
+            path,
+            path.resolve().parent,
+            self._subject(),
+            schema,
+            settings,
+            tuple(self._checks(schema)),
+            outputs,
+            self._profile(),
+            tuple(self._accepted(schema)),
+            self._found.lines_by_name(),
+        )
+
+    def _table(self, name: str) -> Mapping[str, Any]:
+        table = self._data.get(name, {})
+        return table if isinstance(table, Mapping) else {}
+
+    def _read_characteristics(self) -> None:
+        for name, spec in self._table("inputs").items():
+            try:
+                Schema({name: [0]})  # the name alone
+                self._names.append(name)
+                if (usable := self._usable(name, spec)) is not None:
+                    schema = Schema({name: characteristic_from(usable)})
+                    self._characteristics[name] = schema.characteristics[0]
+            except SchemaError as error:
+                self._found.add_all(("inputs", name), error)
+
+    def _usable(self, name: str, spec: Any) -> Any:
+        """What can be checked further: the keys without a mistake, if none that is needed lacks."""
+        if not isinstance(spec, Mapping):
+            return spec
+        kept = {key: spec[key] for key in spec if not self._found.has("inputs", name, key)}
+        return kept if "values" in kept or {"min", "max"} <= kept.keys() else None
+
+    def _read_constraints(self) -> None:
+        healthy = list(self._characteristics.values())
+        faulty = [name for name in self._names if name not in self._characteristics]
+        excused = {_unknown_name(name, healthy) for name in faulty}
+        for name, text in self._table("constraints").items():
+            if self._found.has("constraints", name):
+                continue
+            try:
+                parse_constraint(text, healthy, name=name)
+            except SchemaError as error:
+                for mistake in error.mistakes:
+                    is_unknown = mistake.code == "unknown-name"
+                    if not is_unknown or (healthy and mistake.problem not in excused):
+                        self._found.add(("constraints", name), mistake)
+
+    def _read_schema(self) -> Schema | None:
+        """The whole schema if nothing is wrong with its parts; looks for contradictions."""
+        if self._found.has("inputs") or self._found.has("constraints"):
+            return None
+        texts = self._table("constraints")
+        places = {f"constraint {name!r}": name for name in texts}
+        try:
+            schema = Schema(self._characteristics).constrained(texts)
+            Population.of(schema)
+        except SchemaError as error:
+            for mistake in error.mistakes:
+                where = places.get(mistake.where)
+                path = ("constraints", where) if where is not None else (mistake.where,)
+                self._found.add(path, mistake)
+            return None
+        return schema
+
+    def _read_settings(self) -> Settings | None:
+        given = self._table("run")
+        try:
+            return Settings(**{key: given[key] for key in given if not self._found.has("run", key)})
+        except RequestError as error:
+            for mistake in error.mistakes:
+                self._found.add(("run", mistake.where), mistake)
+            return None
+
+    def _outputs(self) -> Iterator[Output]:
+        """The declared outputs without a mistake."""
+        for name, given in self._table("outputs").items():
+            if not isinstance(given, Mapping) or self._found.has("outputs", name):
+                continue
+            try:
+                chosen = {key: given[key] for key in given if key in Output.__dataclass_fields__}
+                yield Output(**{**chosen, "name": name})
+            except RequestError as error:
+                self._found.add_all(("outputs", name), error)
+
+    def _check_outputs(self, section: str) -> None:
+        """Whether the tables of a section name outputs that are declared."""
+        known = list(self._table("outputs"))
+        tables = self._data.get(section, [])
+        for number, table in enumerate(tables if isinstance(tables, list) else ()):
+            name = table.get("output") if isinstance(table, Mapping) else None
+            if name is not None and name not in known:
+                remedy = suggest(name, known) if known else f"declare it as [outputs.{name}]"
+                mistake = Mistake("unknown-output", "", f"there is no output {name!r}", remedy)
+                self._found.add((section, number, "output"), mistake)
+
+    def _sets(self, section: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """The tables of a section whose set can be read, with their numbers."""
+        tables = self._data.get(section, [])
+        for number, table in enumerate(tables if isinstance(tables, list) else []):
+            faulty = self._found.has(section, number, "against")
+            if isinstance(table, Mapping) and "against" in table and not faulty:
+                yield number, table
+
+    def _check_sets(self, section: str) -> None:
+        """Whether the sets of a section are made of characteristics, faulty ones included."""
+        if not self._names:
+            return
+        schema = Schema({name: [0] for name in self._names})
+        for number, table in self._sets(section):
+            path = (section, number, "against")
+            for name in _repeated(table["against"]):
+                problem = f"{name!r} stands there twice"
+                self._found.add(path, Mistake("duplicate-name", "", problem, "remove one"))
+            try:
+                schema.columns_of(table["against"])
+            except RequestError as error:
+                self._found.add_all(path, error)
+
+    def _check_repeated_acceptances(self) -> None:
+        """Whether a finding is accepted twice, which leaves open until when."""
+        first: dict[tuple[str, str, frozenset[str]], int] = {}
+        for number, table in self._sets("accepted"):
+            measure, output = (str(table.get(key)) for key in ("measure", "output"))
+            key = measure.replace("None", "causal"), output, frozenset(table["against"])
+            line = self._found.line(("accepted", number))
+            if key in first:
+                problem = f"this is accepted already, in line {first[key]}"
+                mistake = Mistake("duplicate-acceptance", "", problem, "remove one of them")
+                self._found.add(("accepted", number), mistake)
+            first.setdefault(key, line)
+
+    def _subject(self) -> SubjectSpec:
+        given = self._table("subject")
+        common = file_format.Subject.model_fields
+        return SubjectSpec(
+            kind=given["kind"],
+            options={key: given[key] for key in given if key != "kind" and key not in common},
+            favourable=tuple(given.get("favourable", DEFAULT_FAVOURABLE)),
+            version=given.get("version", ""),
+            max_failures=float(given.get("max_failures", 0)),
+            repeats=given.get("repeats", 1),
+        )
+
+    def _profile(self) -> ProfileSpec | None:
+        given = self._table("profile")
+        if not given:
+            return None
+        return ProfileSpec(given["data"], given.get("weights"), given.get("unknown", "drop"))
+
+    def _checks(self, schema: Schema) -> Iterator[Check]:
+        for number, given in enumerate(self._data.get("checks", [])):
+            against = tuple(name for name in schema.names if name in given.get("against", ()))
+            measure = given.get("measure", "causal")
+            limit = float(given["max_score"])
+            yield Check(
+                against=against or None,
+                search=not against,
+                measure=measure,
+                max_score=limit,
+                name=" ".join(
+                    [measure, ",".join(against) or "search", *_of(given), f"at most {limit:g}"]
+                ),
+                output=given.get("output"),
+                line=self._found.line(("checks", number)),
+            )
+
+    def _accepted(self, schema: Schema) -> Iterator[Acceptance]:
+        for number, given in enumerate(self._data.get("accepted", [])):
+            yield Acceptance(
+                against=tuple(name for name in schema.names if name in given["against"]),
+                measure=given.get("measure", "causal"),
+                reason=given["reason"],
+                until=given["until"],
+                max_score=given.get("max_score"),
+                output=given.get("output"),
+                line=self._found.line(("accepted", number)),
+            )
+
+
+def _of(check: Mapping[str, Any]) -> list[str]:
+    return ["of", check["output"]] if "output" in check else []
+
+
+def _repeated(names: list[str]) -> list[str]:
+    return [name for name in dict.fromkeys(names) if names.count(name) > 1]
+
+
+def _unknown_name(name: str, characteristics: list[Characteristic]) -> str:
+    """How a constraint that reads this name complains when it is not there."""
+    try:
+        parse_constraint(f"`{name}` == 0", characteristics, name="")
+    except SchemaError as error:
+        return error.mistakes[0].problem
+    raise AssertionError(f"{name!r} is there")
+
+
+def _section(data: Mapping[str, Any], prefix: KeyPath) -> Mapping[str, Any]:
+    for key in prefix:
+        inner = data.get(str(key))
+        data = inner if isinstance(inner, Mapping) else {}
+    return data
+
+
+def _has_table(project: Path) -> bool:
+    text = _read_text(project)
+    try:
+        return bool(_section(parse_toml(text), ("tool", "themis")))
+    except ConfigError:
+        return "[tool.themis" in text  # reading it will say what is wrong
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        mistake = Mistake("no-config", "", "there is no such file", INIT_REMEDY)
+    except IsADirectoryError:
+        mistake = Mistake("no-config", "", "is a folder", f"name a file, such as {FILE_NAME}")
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        mistake = Mistake("not-utf8", "", "is not UTF-8 text", "save it as UTF-8", line=line)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        mistake = Mistake("unreadable-file", "", f"can't be read: {reason}", "check its name")
+    raise ConfigError([mistake.at(file=str(path), line=mistake.line)])

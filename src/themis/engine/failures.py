@@ -1,0 +1,98 @@
+"""Failures: the executions that gave no decision, counted by kind, with an example of each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.errors import SubjectError
+from themis.inputs.characteristics import Value
+from themis.inputs.schema import Schema
+from themis.subjects.answers import AnswerLabels
+from themis.subjects.base import Answers
+from themis.subjects.decisions import FAILED, INVALID, Cells, Failure, Labels
+
+KINDS_LIMIT = 100_000  # failed inputs whose kinds are kept
+
+
+class TooManyFailuresError(SubjectError):
+    """The subject fails so often that the run was given up."""
+
+
+@dataclass
+class FailureLog:
+    """The failed executions: how many of each kind, and one example of each."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, tuple[dict[str, Value], str]] = field(default_factory=dict)
+    kinds: dict[bytes, str] | None = None  # by input, where somebody wants to know them all
+
+    @property
+    def total(self) -> int:
+        """How many executions failed."""
+        return self.counts.total()
+
+    def add(
+        self,
+        cells: Cells,
+        answers: Answers,
+        schema: Schema,
+        input_at: Callable[[int], NDArray[Any]],
+        explain: Callable[[Any], str],
+    ) -> bool:
+        """Count the failures of a batch; whether there were any."""
+        failed = np.flatnonzero(cells == FAILED).tolist()
+        for place in failed:
+            failure = answers.failures.get(place)
+            failure = failure or Failure(INVALID, explain(answers.outputs[place]))
+            self.counts[failure.kind] += 1
+            if self.kinds is not None and len(self.kinds) < KINDS_LIMIT:
+                self.kinds[_key(input_at(place))] = failure.kind
+            if failure.kind not in self.examples:
+                row = schema.decode_row(input_at(place))
+                self.examples[failure.kind] = (row, failure.message)
+        return bool(failed)
+
+    def kind_of(self, codes: NDArray[Any]) -> str | None:
+        """Why an input failed, if that is known."""
+        return None if self.kinds is None else self.kinds.get(_key(codes))
+
+    def message(self, executions: int) -> str:
+        """What failed, how often among so many executions, with an example."""
+        parts = []
+        for kind, count in sorted(self.counts.items()):
+            row, message = self.examples[kind]
+            parts.append(
+                f"{kind} in {count:,} of {executions:,} executions, e.g. {message} "
+                f"for the input {row}"
+            )
+        return f"the subject failed: {'; '.join(parts)}. max_failures allows a share of failures"
+
+    def to_dict(self, reproduce: Callable[[dict[str, Value]], str] | None) -> dict[str, Any]:
+        """The failures as they stand in the JSON result; `reproduce` gives a command line."""
+        return {
+            kind: {
+                "count": count,
+                "input": self.examples[kind][0],
+                "message": self.examples[kind][1],
+                **({} if reproduce is None else {"reproduce": reproduce(self.examples[kind][0])}),
+            }
+            for kind, count in sorted(self.counts.items())
+        }
+
+
+def _key(codes: NDArray[Any]) -> bytes:
+    return np.ascontiguousarray(codes, dtype=np.int64).tobytes()
+
+
+def number_answers(labels: Labels | AnswerLabels, answers: Answers) -> Cells:
+    """The label number of each answer, FAILED where there is none."""
+    cells = labels.number(answers.outputs)
+    if answers.failures:
+        cells[list(answers.failures)] = FAILED
+    return cells

@@ -1,0 +1,378 @@
+"""The runner: executes the subject, never twice on one input of a small domain, and counts."""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.engine.failures import FailureLog, TooManyFailuresError, number_answers
+from themis.engine.recall import Recall
+from themis.engine.runner_combining import Places, run_combined
+from themis.inputs.characteristics import Codes
+from themis.inputs.schema import Schema
+from themis.subjects.answers import AnswerLabels
+from themis.subjects.base import Answers, Batch, Subject
+from themis.subjects.decisions import FAILED, NOT_RUN, Cells, Labels
+
+# The input at a place of a batch, or the inputs at several places.
+InputAt = Callable[[Any], NDArray[Any]]
+
+MEMORY_LIMIT = 2**24  # bytes: a domain whose answers fit into so many is remembered whole
+BATCH = 65_536  # inputs run together at most
+ROW_BATCH = 16_384  # of a row function: each is a dictionary
+FIRST_BATCH = 16  # the same for a subject whose speed is not known yet
+BATCH_SECONDS = 0.5  # a batch takes about this long
+EARLY_FAILURES = 10  # this many failures above the limit end a run early
+
+# Subjects outside of this process: inputs run together. Fixed, so that a run that goes on from
+# what a cache holds meets the very same batches, whatever the speed. A batch of commands is small:
+# its results are stored at its end, and an interrupt loses them.
+FIXED_BATCHES = {"command": 32, "http": 256, "worker": 8_192}
+JOB_BATCH = 2  # but at least so many commands for each job
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a run may cost.
+
+    An input whose decision a cache file holds counts like an execution: so a run ends at the same
+    place whatever the file knew before.
+    """
+
+    max_executions: int | None = None
+    max_seconds: float | None = None
+
+
+class Runner:
+    """Runs batches of inputs and gives back label numbers; counts executions and cache hits.
+
+    With several `runs`, each output is what so many executions on the same input amount to.
+    """
+
+    def __init__(
+        self,
+        subject: Subject,
+        labels: Labels | AnswerLabels,
+        *,
+        budget: Budget | None = None,
+        max_failures: float = 0.0,
+        recall: Recall | None = None,
+        runs: int = 1,
+    ) -> None:
+        self.recall = recall
+        self.subject = subject
+        self.schema: Schema = subject.schema
+        self.labels = labels
+        self.max_failures = max_failures
+        self.runs = runs  # behind each output
+        self.executions = 0
+        self.asked = 0  # executions, and decisions that a cache file held instead
+        self.cache_hits = 0
+        self.repeats = 0  # executions to look for noise, which are not counted above
+        self._asked_again = 0  # those, and what a cache file held instead
+        self.isolating = 0  # inputs run again to find those that make a batch fail
+        self.explaining = 0  # those of the executions that explained a score
+        self.explains = False  # whether what is run now explains a score
+        self.failures = FailureLog()
+        self._seconds = 0.0
+        size = getattr(subject, "batch_size", FIXED_BATCHES.get(subject.kind, BATCH))
+        self._fixed_batch: int = max(size, JOB_BATCH * getattr(subject, "jobs", 1))
+        self.start(budget or Budget())
+        sizes = [each.size for each in self.schema]
+        self.remembers = self.schema.size <= MEMORY_LIMIT // labels.dtype.itemsize
+        self._strides = [math.prod(sizes[c + 1 :]) for c in range(len(sizes))]
+        size = self.schema.size if self.remembers else 0
+        self._memory = np.full(size, NOT_RUN, dtype=labels.dtype)
+
+    def start(self, budget: Budget) -> None:
+        """Begin a measurement with a fresh budget; what is known stays known."""
+        self._budget = budget
+        self._started_at = self.spent
+        self._deadline = time.monotonic() + (
+            math.inf if budget.max_seconds is None else budget.max_seconds
+        )
+
+    @property
+    def spent(self) -> int:
+        """What counts for budgets: all that was asked of the subject, for whatever reason."""
+        return self.asked + self._asked_again
+
+    @property
+    def executions_left(self) -> float:
+        """How many inputs the budget still allows to run; with several runs each, fewer."""
+        if self._budget.max_executions is None:
+            return math.inf
+        return (self._budget.max_executions - (self.spent - self._started_at)) // self.runs
+
+    @property
+    def seconds_left(self) -> float:
+        """How much time the budget still allows."""
+        return self._deadline - time.monotonic()
+
+    @property
+    def out_of_time(self) -> bool:
+        """Whether the budget's time is over."""
+        return self.seconds_left <= 0
+
+    @property
+    def seconds_per_execution(self) -> float | None:
+        """How long the subject takes for one input, as measured so far."""
+        return self._seconds / self.executions if self.executions else None
+
+    @property
+    def batch_size(self) -> int:
+        """How many inputs to run together, so that budgets and Ctrl-C are met soon."""
+        if self.is_external:
+            return self._fixed_batch
+        pressed = not math.isinf(self.seconds_left)
+        if self.seconds_per_execution is None:
+            if pressed:
+                return FIRST_BATCH if self.subject.vectorised else 1
+            return BATCH if self.subject.vectorised else FIRST_BATCH
+        most = BATCH if self.subject.vectorised else ROW_BATCH
+        seconds = min(BATCH_SECONDS, max(self.seconds_left, 0.0))
+        return min(most, max(int(seconds / max(self.runs * self.seconds_per_execution, 1e-9)), 1))
+
+    @property
+    def is_external(self) -> bool:
+        """Whether the subject runs outside of this process."""
+        return self.subject.kind in FIXED_BATCHES
+
+    @property
+    def fails_too_often(self) -> bool:
+        """Whether more executions failed than allowed."""
+        return self.failures.total > self.max_failures * self.spent
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Within, executions explain a score instead of measuring it, and are counted as such.
+
+        A failure is then no failure of the measurement: it is neither logged nor remembered.
+        """
+        before = self.executions
+        self.explains = True
+        try:
+            yield
+        finally:
+            self.explains = False
+            self.explaining += self.executions - before
+
+    def load(self, codes: NDArray[Any]) -> RunnerBatch:
+        """A batch of inputs whose columns can be overwritten between runs."""
+        if self.remembers:
+            return _RememberedBatch(self, codes)
+        return (_WholeBatch if self.is_external else _PlainBatch)(self, codes)
+
+    def run(self, codes: NDArray[Any]) -> Cells:
+        """The label number of each input, FAILED where the subject gave no decision."""
+        return self.load(codes).run()
+
+    def known(self, codes: NDArray[Any]) -> Cells:
+        """The outputs of these inputs, NOT_RUN where they are not remembered."""
+        if not self.remembers:
+            return np.full(len(codes), NOT_RUN, dtype=self.labels.dtype)
+        cells: Cells = self._memory[self.keys(codes)]
+        return cells
+
+    def keys(self, codes: NDArray[Any]) -> NDArray[np.int64]:
+        """Each input's place in the domain; only for domains that are remembered."""
+        keys = np.zeros(len(codes), dtype=np.int64)
+        for column, stride in enumerate(self._strides):
+            keys += codes[:, column].astype(np.int64) * stride
+        return keys
+
+    def execute(self, batch: Batch, input_at: InputAt) -> Cells:
+        """Run a loaded batch of the subject; `input_at` gives its inputs, for failure examples."""
+
+        def run(_: int, places: Places | None) -> Cells:
+            part, at = batch, input_at
+            if places is not None:
+                codes = np.asfortranarray(input_at(places))
+                part, at = self.subject.load(codes), codes.__getitem__
+            answers = self._run(part)
+            cells = number_answers(self.labels, answers)
+            self.asked += len(cells)
+            self._log(cells, answers, at)
+            return cells
+
+        return run_combined(run, self.runs, self.labels)
+
+    def perform(self, codes: NDArray[Any], *, again: int = 0) -> Cells:
+        """Run these inputs, except those whose decisions a cache file holds.
+
+        `again` is how often they were run before: each time has decisions of its own.
+        """
+        if not self.is_external:
+            return self.execute(self.subject.load(codes), codes.__getitem__)
+        size, starts = self.batch_size, range(0, len(codes), self.batch_size)
+        cells = [self._perform_part(codes[start : start + size], again) for start in starts]
+        return np.concatenate(cells) if cells else np.empty(0, dtype=self.labels.dtype)
+
+    def repeat(self, codes: NDArray[Any], *, again: int = 1) -> Cells:
+        """Run these inputs for the again-th time after the first; this counts as repeats.
+
+        The first time (0) is answered from what is known, where it is; the others are remembered
+        nowhere but in a cache file.
+        """
+        with self._counting_apart():
+            return self.perform(codes, again=again) if again else self.run(codes)
+
+    @contextmanager
+    def _counting_apart(self) -> Iterator[None]:
+        """Within, executions are counted as repeats."""
+        before = (self.executions, self.asked, self.cache_hits, self._seconds)
+        try:
+            yield
+        finally:
+            self.repeats += self.executions - before[0]
+            self._asked_again += self.asked - before[1]
+            self.executions, self.asked, self.cache_hits, self._seconds = before
+
+    def _perform_part(self, codes: NDArray[Any], again: int) -> Cells:
+        if self.recall is None:
+            return self.execute(self.subject.load(codes), codes.__getitem__)
+        recall = self.recall
+
+        def run(number: int, places: Places | None) -> Cells:
+            part = codes if places is None else codes[places]
+            return self._recall(recall, part, again * self.runs + number)
+
+        return run_combined(run, self.runs, self.labels)
+
+    def _recall(self, recall: Recall, codes: NDArray[Any], time: int) -> Cells:
+        before, load = self.executions, self.subject.load
+        recalled = recall.settle(codes, lambda part: self._run(load(part)), self.labels, time=time)
+        self.asked += len(codes)
+        self.cache_hits += len(codes) - (self.executions - before)
+        self._log(recalled.cells, recalled.answers, codes.__getitem__)
+        return recalled.cells
+
+    def _run(self, batch: Batch) -> Answers:
+        started = time.perf_counter()
+        answers = batch.run()
+        self._seconds += time.perf_counter() - started
+        self.executions += len(answers.outputs)
+        self.isolating += answers.again
+        return answers
+
+    def _log(self, cells: Cells, answers: Answers, input_at: InputAt) -> None:
+        if self.explains:
+            return
+        any_failed = self.failures.add(cells, answers, self.schema, input_at, self.labels.explain)
+        if any_failed and self.fails_too_often and self.failures.total >= EARLY_FAILURES:
+            raise TooManyFailuresError(self.failure_message())
+
+    def failure_message(self) -> str:
+        """What failed, how often, with an example."""
+        return self.failures.message(self.spent)
+
+    def close(self) -> None:
+        """End what the subject keeps alive, and make durable what was stored; may be used again."""
+        close = getattr(self.subject, "close", None)
+        try:
+            if close is not None:
+                close()
+        finally:
+            if self.recall is not None:
+                self.recall.cache.close()
+
+
+class RunnerBatch(Protocol):
+    """Inputs to run, with columns that can be overwritten between runs."""
+
+    def overwrite(self, column: int, codes: Codes | int) -> None:
+        """Give all inputs these codes in one column, or all the same code."""
+
+    def take(self, places: NDArray[np.int64]) -> RunnerBatch:
+        """Only these inputs; columns that were overwritten must be overwritten again."""
+
+    def run(self) -> Cells:
+        """The label numbers of the inputs as they stand now."""
+
+
+class _PlainBatch:
+    """Always executes: the domain is so large that no input comes twice."""
+
+    def __init__(self, runner: Runner, codes: NDArray[Any]) -> None:
+        self._runner = runner
+        self._codes = codes
+        self._changes: dict[int, Codes | int] = {}
+        self._batch = runner.subject.load(codes)
+
+    def overwrite(self, column: int, codes: Codes | int) -> None:
+        self._changes[column] = codes
+        self._batch.overwrite(column, codes)
+
+    def take(self, places: NDArray[np.int64]) -> RunnerBatch:
+        part = copy.copy(self)
+        part._codes, part._changes = self._codes[places], {}
+        part._batch = self._batch.take(places)
+        return part
+
+    def run(self) -> Cells:
+        return self._runner.execute(self._batch, self._input_at)
+
+    def _input_at(self, place: Any) -> NDArray[Any]:
+        rows: NDArray[Any] = self._codes[place].copy()
+        for column, codes in self._changes.items():
+            rows[..., column] = codes if isinstance(codes, int) else codes[place]
+        return rows
+
+
+class _WholeBatch:
+    """Inputs that are known as a whole, so that their decisions can be looked up."""
+
+    def __init__(self, runner: Runner, codes: NDArray[Any]) -> None:
+        self._runner = runner
+        self._codes = codes.copy(order="F")
+
+    def overwrite(self, column: int, codes: Codes | int) -> None:
+        self._codes[:, column] = codes
+
+    def take(self, places: NDArray[np.int64]) -> RunnerBatch:
+        return _WholeBatch(self._runner, self._codes[places])
+
+    def run(self) -> Cells:
+        return self._runner.perform(self._codes)
+
+
+class _RememberedBatch:
+    """Executes only inputs that were never run before."""
+
+    def __init__(self, runner: Runner, codes: NDArray[Any]) -> None:
+        self._runner = runner
+        self._codes = codes.copy(order="F")
+        self._keys = runner.keys(codes)
+
+    def overwrite(self, column: int, codes: Codes | int) -> None:
+        old = self._codes[:, column].astype(np.int64)
+        self._codes[:, column] = codes
+        change = self._codes[:, column].astype(np.int64) - old
+        self._keys += change * self._runner._strides[column]
+
+    def take(self, places: NDArray[np.int64]) -> RunnerBatch:
+        part = copy.copy(self)
+        part._codes, part._keys = self._codes[places], self._keys[places]
+        return part
+
+    def run(self) -> Cells:
+        runner, memory = self._runner, self._runner._memory
+        cells = memory[self._keys]
+        missing = np.flatnonzero(cells == NOT_RUN)
+        if len(missing):
+            first_of_each = np.unique(self._keys[missing], return_index=True)[1]
+            new = missing[np.sort(first_of_each)]
+            memory[self._keys[new]] = runner.perform(self._codes[new])
+            cells[missing] = memory[self._keys[missing]]
+            if runner.explains:
+                memory[self._keys[new[memory[self._keys[new]] == FAILED]]] = NOT_RUN
+        runner.cache_hits += len(cells) - (len(new) if len(missing) else 0)
+        return cells

@@ -1,0 +1,165 @@
+"""Sampling within a budget: which rows to run next, and telling those who watch."""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from numpy.typing import NDArray
+
+from themis.engine.runner import Runner
+from themis.engine.sampler_trials import Trials
+from themis.engine.tables import Tables
+from themis.events import Listener, Progress, ignore
+from themis.inputs.assignments import Assignments
+from themis.inputs.population import Population
+from themis.inputs.streams import CHUNK, BaseInputs
+from themis.settings import Settings
+from themis.subjects.decisions import Cells
+from themis.subjects.readings import Reading
+
+CELLS = 2**19  # outputs held at once: memory stays flat
+
+# Blocks of subjects outside of this process.
+LEAST_ROWS = 16  # enough to keep several processes busy while rows drop out
+GROWING_FROM = 4_096  # batches that may be larger than this grow
+FIRST_CELLS = 32
+GROWTH_SHARE = 4  # a block is at most this part of all before it
+
+
+@dataclass
+class Sampler:
+    """The parts of one run: population, runner, common base inputs and their tables."""
+
+    population: Population
+    runner: Runner
+    seed: int
+    listen: Listener = ignore
+    keep_on_interrupt: bool = False  # give what was learned instead of raising KeyboardInterrupt
+    reading: Reading = field(init=False)  # the output that is measured
+    block_rows: int | None = None  # a fixed size for blocks, instead of one that fits the subject
+    base: BaseInputs = field(init=False)
+    tables: Tables = field(init=False)
+    trials: Trials = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.base = BaseInputs(self.population, self.seed)
+        self.tables = Tables(self.base, self.runner)
+        self.reading = Reading(self.runner.labels)
+        self.trials = Trials(self.runner)
+
+    def reading_as(self, reading: Reading) -> Sampler:
+        """The same run, seen through another output."""
+        other = copy.copy(self)
+        other.reading = reading
+        return other
+
+    def assignments(self, columns: tuple[int, ...]) -> Assignments:
+        """The assignments of a set of columns."""
+        return Assignments(self.population.schema, columns)
+
+    def unseen(self, start: int) -> NDArray[Any] | None:
+        """Base inputs from a row on that were drawn with those before it; None if there are few.
+
+        Nothing is run on them: they tell how many people there are of a kind.
+        """
+        drawn_apart = any(block.size is None for block in self.population.blocks)
+        if drawn_apart or start > CHUNK // 2:
+            return None
+        return self.base.rows(start, CHUNK)
+
+    def blocks(self, start: int, stop: int, width: int) -> Iterator[tuple[int, int]]:
+        """Cut rows start..stop into blocks; ends early when the budget does.
+
+        How the rows are cut never changes a result.
+        """
+        while start < stop:
+            rows = min(stop - start, self._rows(start, width))
+            left = self.runner.executions_left
+            if rows * width > left:
+                rows = int(left // width)
+            if rows < 1 or self.runner.out_of_time:
+                return
+            yield start, start + rows
+            start += rows
+
+    def run_singles(self, assignments: Assignments, codes: NDArray[Any]) -> Cells:
+        """Run inputs that are compared by groups and not one with another."""
+        answers = self.runner.run(codes)
+        if self.tables.suite is not None:
+            self.tables.suite.add_singles(assignments.columns, codes, answers)
+        return self.reading.cells(answers)
+
+    def _rows(self, start: int, width: int) -> int:
+        if self.block_rows is not None:
+            return self.block_rows
+        if self.runner.is_external:
+            return self._fixed_rows(start, width)
+        cells = self.runner.batch_size
+        if self.runner.subject.vectorised and math.isinf(self.runner.seconds_left):
+            cells = CELLS
+        return min(max(cells // width, 1), CHUNK - start % CHUNK)  # within one chunk: no copy
+
+    def _fixed_rows(self, start: int, width: int) -> int:
+        """A number that depends on nothing measured, so that a resumed run cuts the same blocks.
+
+        Where batches are large blocks grow with what was done before: a budget, or an interrupt,
+        is met within a share of the time so far.
+        """
+        most = self.runner.batch_size
+        if most <= GROWING_FROM:
+            return max(most // width, LEAST_ROWS)
+        cells = min(max(start * width // GROWTH_SHARE, FIRST_CELLS), most)
+        return max(cells // width, 1)
+
+    def tell(
+        self,
+        measure: str,
+        assignments: Assignments,
+        samples: int,
+        expected: int,
+        ends: Callable[[], tuple[float, float]],
+    ) -> None:
+        """Send a progress event; the interval is only computed where somebody listens."""
+        if self.listen is not ignore:
+            done = self.runner.executions
+            self.listen(Progress(measure, assignments.names, samples, expected, *ends(), done))
+
+
+@dataclass
+class Cost:
+    """What one measurement cost: counts from the moment it was made."""
+
+    runner: Runner
+    executions_before: int = field(init=False)
+    hits_before: int = field(init=False)
+    started: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self.executions_before = self.runner.executions
+        self.hits_before = self.runner.cache_hits
+
+    @property
+    def executions(self) -> int:
+        return self.runner.executions - self.executions_before
+
+    @property
+    def cache_hits(self) -> int:
+        return self.runner.cache_hits - self.hits_before
+
+
+def ended_early(stopped: str, settings: Settings, samples: int) -> str:
+    """The note for a score whose run ended before it was done, after so many samples."""
+    limits = []
+    if settings.max_executions is not None:
+        limits.append(f"max_executions = {settings.max_executions:,}")
+    if settings.max_seconds is not None:
+        limits.append(f"max_seconds = {settings.max_seconds:g}")
+    reason = f"the budget ended ({', '.join(limits)})" if stopped == "budget" else "interrupted"
+    if not samples:
+        return f"{reason} before it was measured"
+    return f"{reason} before the interval was as narrow as asked; it holds all the same"

@@ -1,0 +1,282 @@
+"""Suites: the tests that a run made up, with their outputs, written down as they are run.
+
+A test is one context and one set: inputs that differ in nothing but the set. Its rows carry the
+same number, so that anybody can see from the file alone whether the outputs of a test differ.
+Writing costs no executions, and little memory: a bit for each row and a number for each test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.engine.failures import FailureLog
+from themis.engine.suites_suite_files import (
+    OutputColumn,
+    OwnColumns,
+    SuiteFile,
+    SuiteRows,
+    open_suite,
+    suite_mistake,
+)
+from themis.errors import RequestError
+from themis.inputs.schema import Schema
+from themis.subjects.answers import AnswerLabels, Part
+from themis.subjects.decisions import FAILED, Cells, Labels
+
+Places = NDArray[np.int64]
+Inputs = Callable[[Places, Places], NDArray[Any]]  # of cells, given by their rows and columns
+
+UNKNOWN_FAILURE = "failed"
+
+
+class Suite:
+    """A file that gets every test of a run; `rows` and `tests` say how many there are so far."""
+
+    def __init__(
+        self, path: Path, schema: Schema, labels: Labels | AnswerLabels, failures: FailureLog
+    ) -> None:
+        self.path = path
+        self.rows = 0
+        self.tests = 0
+        self._schema = schema
+        self._labels = labels
+        self._failures = failures
+        failures.kinds = {}
+        own = OwnColumns.beside(schema.names, output_names(labels))
+        self._file: SuiteFile | None = open_suite(path, schema, own)
+        self._problem: RequestError | None = None
+        self._seen: dict[tuple[Any, ...], _Seen] = {}
+
+    def add_table(
+        self,
+        stream: str,
+        columns: tuple[int, ...],
+        start: int,
+        base: NDArray[Any],
+        cells: Cells,
+        inputs: Inputs,
+    ) -> None:
+        """Write the cells of a set's table that are known and were not written before.
+
+        `base` are the base inputs of its rows, the first of which is number `start` of `stream`.
+        """
+        known = cells >= FAILED
+        seen = self._of(stream, columns, cells.shape[1])
+        new = known & ~seen.cells(start, known.shape)
+        row, column = np.nonzero(new)
+        if not len(row):
+            return
+        tests = self._number(seen, start + row)
+        seen.mark(start, new)
+        codes = inputs(row, column)
+        own = list(columns)
+        is_base = (codes[:, own] == base[row][:, own]).all(axis=1)
+        self._write(tests, columns, codes, cells[row, column], is_base)
+
+    def add_variants(
+        self,
+        stream: str,
+        columns: tuple[int, ...],
+        places: Places,
+        base: NDArray[Any],
+        outputs: Cells,
+        row: Places,
+        codes: NDArray[Any],
+        cells: Cells,
+    ) -> None:
+        """Write variants of base inputs that change exactly these columns, and first those inputs.
+
+        `places` are the base inputs' numbers, `row` tells for each variant which of them it is of.
+        """
+        known = np.flatnonzero(cells >= FAILED)
+        row, codes, cells = row[known], codes[known], cells[known]
+        if not len(row):
+            return
+        seen = self._of(stream, columns, 0)
+        present = np.unique(row)
+        fresh = present[seen.numbers(places[present]) == 0]
+        self._number(seen, places[present])
+        both = np.concatenate([fresh, row])
+        order = np.argsort(both, kind="stable")  # a base input comes before its variants
+        self._write(
+            seen.numbers(places[both[order]]),
+            columns,
+            np.concatenate([base[fresh], codes])[order],
+            np.concatenate([outputs[fresh], cells])[order],
+            order < len(fresh),
+        )
+
+    def add_domain(self, columns: tuple[int, ...], codes: NDArray[Any], cells: Cells) -> None:
+        """Write the whole domain as the tests of a set, once: a test is a context.
+
+        Without a set its inputs are in no test. No input of a domain is a base input of others.
+        """
+        seen = self._of("domain", columns, 0)
+        if seen.is_marked:
+            return
+        seen.is_marked = True
+        if not columns:
+            self.add_singles(columns, codes, cells)
+            return
+        sizes = [each.size for each in self._schema]
+        keys = np.zeros(len(codes), dtype=np.int64)
+        for column, size in enumerate(sizes):
+            if column not in columns:
+                keys = keys * size + codes[:, column]
+        order = np.argsort(keys, kind="stable")
+        first = np.diff(keys[order], prepend=-1) != 0
+        tests = self.tests + np.cumsum(first)
+        self.tests += int(first.sum())
+        none = np.zeros(len(codes), dtype=bool)
+        self._write(tests, columns, codes[order], cells[order], none)
+
+    def add_singles(self, columns: tuple[int, ...], codes: NDArray[Any], cells: Cells) -> None:
+        """Write inputs that are in no test with others."""
+        no_test = np.zeros(len(codes), dtype=np.int64)
+        self._write(no_test, columns, codes, cells, np.ones(len(codes), dtype=bool))
+
+    def close(self) -> None:
+        """Make the file complete; raises RequestError if something could not be written."""
+        file, self._file = self._file, None
+        if file is not None:
+            try:
+                file.close()
+            except OSError as error:
+                self._give_up(error)
+        problem, self._problem = self._problem, None
+        if problem is not None:
+            raise problem
+
+    def _of(self, stream: str, columns: tuple[int, ...], width: int) -> _Seen:
+        key = (stream, columns, width)
+        if key not in self._seen:
+            self._seen[key] = _Seen(width)
+        return self._seen[key]
+
+    def _number(self, seen: _Seen, places: Places) -> Places:
+        """The numbers of the tests of these base inputs; new ones get the next."""
+        numbers = seen.numbers(places)
+        new = np.unique(places[numbers == 0])
+        if len(new):
+            seen.give(new, self.tests + 1)
+            self.tests += len(new)
+            numbers = seen.numbers(places)
+        return numbers
+
+    def _write(
+        self,
+        tests: Places,
+        columns: tuple[int, ...],
+        codes: NDArray[Any],
+        cells: Cells,
+        base: NDArray[np.bool_],
+    ) -> None:
+        """Append rows; once that fails, nothing more is written, and `close` says so."""
+        if self._problem is not None or not len(codes):
+            return
+        if self._file is None:
+            raise suite_mistake(self.path, "is complete", "make a new Audit for another suite")
+        rows = SuiteRows(
+            tests,
+            ",".join(self._schema.names[column] for column in columns),
+            base,
+            codes,
+            list(self._outputs(cells)),
+            self._kinds(codes, cells),
+        )
+        try:
+            self._file.write(rows)
+            self.rows += len(rows)
+        except OSError as error:
+            self._give_up(error)
+
+    def _outputs(self, cells: Cells) -> Iterator[OutputColumn]:
+        """What each output is in these cells."""
+        labels = self._labels
+        if isinstance(labels, Labels):
+            places = np.where(cells == FAILED, -1, cells).astype(np.int64)
+            yield OutputColumn(labels.labels, labels.favourable.tolist(), places)
+            return
+        for place, part in enumerate(labels.parts):
+            own = labels.part_cells(place, cells)
+            present, places = np.unique(own, return_inverse=True)  # FAILED is −1, the smallest
+            failed = int((present == FAILED).sum())
+            known = present[failed:].tolist()
+            has_favourable = "rate" in part.output.statistics
+            good = part.favourable[known].tolist() if has_favourable else [None] * len(known)
+            yield OutputColumn([_value(part, each) for each in known], good, places - failed)
+
+    def _kinds(self, codes: NDArray[Any], cells: Cells) -> list[str]:
+        """Why each input failed, empty for those that did not."""
+        failed = np.flatnonzero(cells == FAILED).tolist()
+        if not failed:
+            return []
+        kinds = [""] * len(cells)
+        for place in failed:
+            kinds[place] = self._failures.kind_of(codes[place]) or UNKNOWN_FAILURE
+        return kinds
+
+    def _give_up(self, error: OSError) -> None:
+        problem = f"could not be written to the end: {error.strerror or error}"
+        remedy = f"it holds the first {self.rows:,} rows; make room and run again"
+        self._problem = suite_mistake(self.path, problem, remedy)
+
+
+def output_names(labels: Labels | AnswerLabels) -> list[str]:
+    """The names of the outputs that labels tell apart."""
+    return ["output"] if isinstance(labels, Labels) else [each.name for each in labels.outputs]
+
+
+def _value(part: Part, number: int) -> Any:
+    """The value of a number that an output's labels gave; whole numbers without a point."""
+    value = part.values[number]
+    if isinstance(value, np.floating):
+        return int(value) if value.is_integer() else float(value)
+    return value
+
+
+class _Seen:
+    """Which cells of one table were written, and the numbers of its tests."""
+
+    def __init__(self, width: int) -> None:
+        self.is_marked = False
+        self._width = width
+        self._numbers = np.zeros(0, dtype=np.int64)
+        self._bits = np.zeros((0, -(-width // 8)), dtype=np.uint8)
+
+    def numbers(self, places: Places) -> Places:
+        """The number of each base input's test, 0 where there is none yet."""
+        known = np.zeros(len(places), dtype=np.int64)
+        inside = places < len(self._numbers)
+        known[inside] = self._numbers[places[inside]]
+        return known
+
+    def give(self, places: Places, first: int) -> None:
+        """Number the tests of these base inputs, in their order."""
+        self._numbers = _grown(self._numbers, int(places.max()) + 1)
+        self._numbers[places] = np.arange(first, first + len(places))
+
+    def cells(self, start: int, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+        """Which cells of rows from `start` were written."""
+        written = np.zeros(shape, dtype=bool)
+        bits = self._bits[start : start + shape[0]]
+        written[: len(bits)] = np.unpackbits(bits, axis=1, count=self._width).astype(bool)
+        return written
+
+    def mark(self, start: int, new: NDArray[np.bool_]) -> None:
+        """Take note that these cells are written."""
+        self._bits = _grown(self._bits, start + len(new))
+        self._bits[start : start + len(new)] |= np.packbits(new, axis=1)
+
+
+def _grown(array: NDArray[Any], length: int) -> NDArray[Any]:
+    if length <= len(array):
+        return array
+    larger = np.zeros((max(length, len(array) * 5 // 4), *array.shape[1:]), dtype=array.dtype)
+    larger[: len(array)] = array
+    return larger

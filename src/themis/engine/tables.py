@@ -1,0 +1,304 @@
+"""The table: rows are contexts of base inputs, columns the assignments of a set, cells outputs.
+
+Both scores are read off it. Outputs that one set's table holds are never executed again for
+another: a variant of a subset is also a variant of every superset.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.engine.runner import Runner, RunnerBatch
+from themis.engine.suites import Suite
+from themis.engine.tables_stored_rows import StoredRows
+from themis.engine.variants import Rows, Variants, mark_impossible, own_columns, waves
+from themis.inputs.assignments import Assignments
+from themis.inputs.schema import Schema
+from themis.inputs.streams import BaseInputs
+from themis.subjects.decisions import FAILED, NOT_RUN, Cells
+from themis.subjects.readings import FLIP, Reading
+
+COLUMN_ROWS = 4_096  # from here on a column is a batch of its own
+STORE_LIMIT = 2**25  # bytes of outputs kept for other sets and later questions
+
+
+@dataclass
+class _Opened:
+    """Rows that are still to be run, loaded into the subject at most once."""
+
+    places: NDArray[np.int64]  # of these rows in the whole block
+    rows: Rows
+    loaded: RunnerBatch | None = None
+
+    def batch(self, runner: Runner) -> RunnerBatch:
+        """The rows as a batch whose columns can be overwritten."""
+        if self.loaded is None:
+            self.loaded = runner.load(self.rows.codes)
+        return self.loaded
+
+    def keep(self, alive: NDArray[np.bool_]) -> _Opened:
+        """Only the rows marked here."""
+        if alive.all():
+            return self
+        chosen = np.flatnonzero(alive)
+        loaded = None if self.loaded is None else self.loaded.take(chosen)
+        return _Opened(self.places[chosen], self.rows.take(chosen), loaded)
+
+
+class Tables:
+    """The tables of one run, on common base inputs, and what is known of them."""
+
+    def __init__(self, base: BaseInputs, runner: Runner) -> None:
+        self.base = base
+        self.runner = runner
+        self.suite: Suite | None = None
+        self._stored: dict[tuple[int, ...], StoredRows] = {}
+        self._base: Cells = np.empty(0, dtype=runner.labels.dtype)
+
+    @property
+    def schema(self) -> Schema:
+        return self.runner.schema
+
+    def rows(
+        self, assignments: Assignments, start: int, stop: int, reading: Reading | None = None
+    ) -> Rows:
+        """Base inputs with the members that stand for the set's bins."""
+        members = {c: self.base.members(c, start, stop) for c in assignments.binned}
+        tolerances = None
+        if reading is not None and reading.needs_tolerances:
+            tolerances = self.base.tolerances(start, stop)
+        return Rows(self.base.rows(start, stop), members, tolerances)
+
+    def fill(
+        self,
+        variants: Variants,
+        start: int,
+        stop: int,
+        *,
+        reading: Reading | None = None,
+        active: NDArray[np.bool_] | None = None,
+        until_flip: bool = False,
+    ) -> tuple[Rows, Cells]:
+        """Rows start..stop of a set's table, executing only what is not known yet.
+
+        `active` restricts it to some columns; with `until_flip` a row is left as soon as two of
+        its outputs differ (Algorithm 2, line 18). The cells hold what the reading sees.
+        """
+        reading = reading or Reading(self.runner.labels)
+        rows = self.rows(variants.assignments, start, stop, reading)
+        cells = self.empty(len(rows), variants.width)
+        if variants.complete and not self.runner.remembers:
+            self._recall(variants, rows, start, cells)
+        try:
+            self.complete(variants, rows, cells, reading, active=active, until_flip=until_flip)
+        finally:
+            self.note("base", variants, rows, start, cells)
+        if variants.complete and not (self.runner.remembers or self.runner.explains):
+            self._store(variants, start, cells)
+        return rows, reading.cells(cells)
+
+    def empty(self, rows: int, width: int) -> Cells:
+        """A table in which nothing was run."""
+        return np.full((rows, width), NOT_RUN, dtype=self.runner.labels.dtype, order="F")
+
+    def note(self, stream: str, variants: Variants, rows: Rows, start: int, cells: Cells) -> None:
+        """Write what is known of these rows into the suite, if one is wanted."""
+        if self.suite is not None and not self.runner.explains:
+            columns = variants.assignments.columns
+
+            def inputs(row: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[Any]:
+                return rows.inputs(variants, row, column)
+
+            self.suite.add_table(stream, columns, start, rows.codes, cells, inputs)
+
+    def complete(
+        self,
+        variants: Variants,
+        rows: Rows,
+        cells: Cells,
+        reading: Reading,
+        *,
+        active: NDArray[np.bool_] | None = None,
+        until_flip: bool = False,
+    ) -> None:
+        """Execute the cells that are still missing, in place."""
+        mark_impossible(self.schema, variants, rows, cells)
+        opened = _Opened(np.arange(len(rows)), rows)
+        if until_flip:
+            own = None
+            if reading.graded:  # distances are from the base input's own output
+                own = own_columns(variants, rows)
+                self._run_own(variants, rows, cells, own)
+            for places in waves(variants.width, vectorised=self.runner.subject.vectorised):
+                seen = reading.cells(_rows_of(cells, opened.places))
+                here = None if own is None else own[opened.places]
+                states = reading.row_states(seen, here, opened.rows.tolerances)
+                opened = opened.keep(states != FLIP)
+                self._run(variants, rows, cells, opened, places)
+        else:
+            chosen = np.arange(variants.width) if active is None else np.flatnonzero(active)
+            self._run(variants, rows, cells, opened, chosen)
+
+    def _run(
+        self,
+        variants: Variants,
+        rows: Rows,
+        cells: Cells,
+        opened: _Opened,
+        places: NDArray[np.int64],
+    ) -> None:
+        """Execute the missing cells in the opened rows and these columns."""
+        count = len(opened.places)
+        if not count or not len(places):
+            return
+        every = count == len(rows)
+        wanted = cells.T[places]  # by column, as the table is
+        missing = ((wanted if every else wanted[:, opened.places]) == NOT_RUN).T
+        runner = self.runner
+        by_row = not (runner.subject.vectorised or runner.is_external)
+        if count >= COLUMN_ROWS or (count <= runner.batch_size and by_row):
+            whole = missing.all(axis=0)
+            self._run_columns(variants, cells, opened, places[whole])
+            if whole.all():
+                return
+            missing[:, whole] = False
+        row_places, column_places = np.nonzero(missing)
+        first = 0
+        while first < len(row_places) and not runner.out_of_time:
+            part = slice(first, first + runner.batch_size)
+            own = opened.places[row_places[part]]
+            self.run_cells(variants, rows, cells, own, places[column_places[part]])
+            first = part.stop
+
+    def _run_own(
+        self, variants: Variants, rows: Rows, cells: Cells, own: NDArray[np.int64]
+    ) -> None:
+        """Execute the base inputs themselves."""
+        each = np.arange(len(rows))
+        missing = each[cells[each, own] == NOT_RUN]
+        for first in range(0, len(missing), self.runner.batch_size):
+            part = missing[first : first + self.runner.batch_size]
+            if self.runner.out_of_time:
+                return
+            self.run_cells(variants, rows, cells, part, own[part])
+
+    def _run_columns(
+        self, variants: Variants, cells: Cells, opened: _Opened, places: NDArray[np.int64]
+    ) -> None:
+        """Decode the rows once, then overwrite the set's columns, assignment by assignment."""
+        for place in places:
+            if self.runner.out_of_time:
+                return
+            batch = opened.batch(self.runner)
+            for position, column in enumerate(variants.assignments.columns):
+                level = int(variants.levels[place, position])
+                batch.overwrite(column, opened.rows.codes_at(column, level))
+            if len(opened.places) == len(cells):
+                cells[:, place] = batch.run()
+            else:
+                cells[opened.places, place] = batch.run()
+
+    def run_cells(
+        self,
+        variants: Variants,
+        rows: Rows,
+        cells: Cells,
+        row_places: NDArray[np.int64],
+        column_places: NDArray[np.int64],
+    ) -> None:
+        """Execute single cells: for few rows, or where the missing cells lie scattered."""
+        codes = rows.inputs(variants, row_places, column_places)
+        cells[row_places, column_places] = self.runner.run(codes)
+
+    # What is known already ---------------------------------------------------------------
+    def known_outputs(self, codes: NDArray[Any], start: int) -> Cells:
+        """The outputs of base inputs start, start + 1, … as far as they are held in memory."""
+        cells = self.runner.known(codes)
+        base = self._base[start : start + len(codes)]
+        _merge(cells[: len(base)], base)
+        for stored in self._stored.values():
+            known = stored.rows(start, start + len(codes))
+            if len(known):
+                own = stored.assignments.index_of(codes[: len(known)])
+                _merge(cells[: len(known)], known[np.arange(len(known)), own])
+        return cells
+
+    def keep_base(self, start: int, cells: Cells) -> None:
+        """Take note of the outputs of base inputs start, start + 1, …, unless there is a gap."""
+        if start <= len(self._base):
+            self._base = np.concatenate(
+                [self._base[:start], cells, self._base[start + len(cells) :]]
+            )
+
+    def _recall(self, variants: Variants, rows: Rows, start: int, cells: Cells) -> None:
+        stored = [each for each in self._stored.values() if start < each.count]
+        if not stored:
+            return
+        before = int((cells != NOT_RUN).sum())
+        for each in stored:
+            known = each.rows(start, start + len(rows))
+            _borrow(variants, rows.codes[: len(known)], each.assignments, known, cells)
+        self.runner.cache_hits += int((cells >= FAILED).sum()) - before
+
+    def _store(self, variants: Variants, start: int, cells: Cells) -> None:
+        columns = variants.assignments.columns
+        stored = self._stored.get(columns)
+        if stored is None:
+            stored = self._stored[columns] = StoredRows(variants.assignments, cells.dtype)
+        used = sum(each.bytes for each in self._stored.values())
+        if start <= stored.count and used + cells.nbytes < STORE_LIMIT:
+            stored.put(start, cells)
+
+
+def _borrow(
+    variants: Variants, codes: NDArray[Any], other: Assignments, known: Cells, cells: Cells
+) -> None:
+    """Copy the outputs that another set's table holds for the same variants of the same inputs.
+
+    They are those in which only characteristics of both sets differ from the base input.
+    """
+    mine = variants.assignments
+    if other.columns == mine.columns:
+        _merge(cells[: len(known)], known)
+        return
+    both = Assignments(mine.schema, tuple(c for c in mine.columns if c in other.columns))
+    own_mine, common_mine = _index_parts(mine, both, codes)
+    own_other, common_other = _index_parts(other, both, codes)
+    places = own_mine[:, None] + common_mine[None, :]
+    values = np.take_along_axis(known, own_other[:, None] + common_other[None, :], axis=1)
+    current = np.take_along_axis(cells[: len(known)], places, axis=1)
+    np.put_along_axis(
+        cells[: len(known)], places, np.where(current == NOT_RUN, values, current), axis=1
+    )
+
+
+def _merge(cells: Cells, known: Cells) -> None:
+    np.copyto(cells, known, where=cells == NOT_RUN)
+
+
+def _index_parts(
+    whole: Assignments, part: Assignments, codes: NDArray[Any]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """A table column's number as own part (outside `part`, per input) + part's (per assignment)."""
+    strides = np.cumprod([1, *whole.shape[:0:-1]])[::-1]
+    places = whole.places_of(codes)
+    own = np.zeros(len(codes), dtype=np.int64)
+    common = np.zeros(part.count, dtype=np.int64)
+    grid = np.unravel_index(np.arange(part.count), part.shape) if part.columns else ()
+    for position, column in enumerate(whole.columns):
+        if column in part.columns:
+            common += grid[part.columns.index(column)] * strides[position]
+        else:
+            own += places[:, position] * strides[position]
+    return own, common
+
+
+def _rows_of(cells: Cells, places: NDArray[np.int64]) -> Cells:
+    """Some rows of a table, column by column like the table: rows are looked at as a whole."""
+    if len(places) == len(cells):
+        return cells
+    return np.take(cells.T, places, axis=1).T

@@ -1,0 +1,167 @@
+"""Variants: the columns of a set's table, and the rows of base inputs that they are applied to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice, product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.inputs.assignments import Assignments
+from themis.inputs.schema import Schema
+from themis.inputs.streams import VARIANTS, BaseInputs
+from themis.subjects.decisions import NO_COUNTERFACTUAL, NOT_RUN, Cells
+from themis.subjects.readings import Tolerances
+
+TRIED = 100  # assignments tried per row where not all can be
+CORNERS = 32  # extreme assignments among them
+
+OWN = -1  # in `levels`: the base input's own value, unchanged
+
+
+@dataclass(frozen=True)
+class Variants:
+    """The columns of a set's table: all its assignments, or some where they are too many."""
+
+    assignments: Assignments
+    levels: NDArray[np.int64]  # one row per column of the table
+    complete: bool  # whether these are all assignments
+
+    @classmethod
+    def of(cls, assignments: Assignments, *, limit: int, base: BaseInputs) -> Variants:
+        """All assignments; where they are more than `limit`, the extreme ones and random ones.
+
+        A sample can show that a row flips but not that it is constant, so it is kept small. Its
+        first column is the base input itself.
+        """
+        if assignments.count <= limit:
+            return all_variants(assignments)
+        rng = base.generator(VARIANTS, *assignments.columns)
+        each = [assignments.schema.characteristics[c] for c in assignments.columns]
+        ends = (one.possible_levels(np.array([0, one.possible_count - 1])).tolist() for one in each)
+        corners = np.array(list(islice(product(*ends), CORNERS)))
+        drawn = assignments.random_levels(rng, 2 * limit)
+        candidates = np.concatenate([corners, drawn])
+        _, first = np.unique(candidates, axis=0, return_index=True)
+        some = candidates[np.sort(first)[: min(limit, TRIED) - 1]]
+        own = np.full((1, len(each)), OWN)
+        return cls(assignments, np.concatenate([own, some]), complete=False)
+
+    @property
+    def width(self) -> int:
+        """The number of columns."""
+        return len(self.levels)
+
+
+def all_variants(assignments: Assignments) -> Variants:
+    """Every assignment of a set as a column, however many there are."""
+    levels = assignments.levels(np.arange(assignments.count))
+    return Variants(assignments, levels, complete=True)
+
+
+@dataclass
+class Rows:
+    """Some consecutive base inputs, with the member that stands for each bin of the set."""
+
+    codes: NDArray[Any]
+    members: dict[int, NDArray[Any]]  # column → rows × bins
+    tolerances: Tolerances = None
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def take(self, places: NDArray[np.int64]) -> Rows:
+        """Only these rows."""
+        codes = np.empty((len(places), self.codes.shape[1]), self.codes.dtype, order="F")
+        for column in range(codes.shape[1]):
+            codes[:, column] = self.codes[:, column][places]
+        tolerances = None if self.tolerances is None else self.tolerances[places]
+        return Rows(codes, {c: each[places] for c, each in self.members.items()}, tolerances)
+
+    def codes_at(self, column: int, level: int) -> NDArray[Any] | int:
+        """The codes that a level of a column means in these rows."""
+        if level == OWN:
+            own: NDArray[Any] = self.codes[:, column]
+            return own
+        if column in self.members:
+            members: NDArray[Any] = self.members[column][:, level]
+            return members
+        return int(level)
+
+    def own_levels(self, assignments: Assignments) -> NDArray[Any]:
+        """The levels that the base inputs have themselves, one column per characteristic."""
+        characteristics = assignments.schema.characteristics
+        return np.stack(
+            [characteristics[c].level_of(self.codes[:, c]) for c in assignments.columns], axis=1
+        )
+
+    def inputs(
+        self, variants: Variants, rows: NDArray[np.int64], places: NDArray[np.int64]
+    ) -> NDArray[Any]:
+        """The inputs of single cells, given by their rows and columns of the table."""
+        codes = self.take(rows).codes
+        for position, column in enumerate(variants.assignments.columns):
+            levels = variants.levels[places, position]
+            members = self.members.get(column)
+            new = levels if members is None else members[rows, levels]
+            codes[:, column] = np.where(levels == OWN, codes[:, column], new)
+        return codes
+
+
+def own_columns(variants: Variants, rows: Rows) -> NDArray[np.int64]:
+    """The column of the table in which each base input itself stands."""
+    if variants.complete:
+        return variants.assignments.index_of(rows.codes)
+    own = int((variants.levels == OWN).all(axis=1).argmax())
+    return np.full(len(rows), own, dtype=np.int64)
+
+
+def mark_impossible(schema: Schema, variants: Variants, rows: Rows, cells: Cells) -> None:
+    """Mark the variants that a constraint forbids: they are no counterfactuals."""
+    names = set(variants.assignments.names)
+    if not any(names.intersection(each.variables) for each in schema.constraints):
+        return
+    codes = rows.codes.copy(order="F")
+    for place in range(variants.width):
+        if (cells[:, place] != NOT_RUN).all():
+            continue
+        for position, column in enumerate(variants.assignments.columns):
+            codes[:, column] = rows.codes_at(column, int(variants.levels[place, position]))
+        forbidden = ~schema.valid(codes) & (cells[:, place] == NOT_RUN)
+        cells[forbidden, place] = NO_COUNTERFACTUAL
+
+
+def waves(width: int, *, vectorised: bool) -> Iterator[NDArray[np.int64]]:
+    """The columns in the order of trying: far apart first, a few and then ever more at a time.
+
+    A subject that runs input by input gets one further column at a time: no execution is wasted
+    on a row that has flipped.
+    """
+    order = spread_order(width)
+    start, size = 0, first_wave(width, vectorised=vectorised)
+    while start < width:
+        yield order[start : start + size]
+        start += size
+        size = min(4 * size, 256) if vectorised else 1
+
+
+def first_wave(width: int, *, vectorised: bool) -> int:
+    """How many columns are tried at once in the beginning."""
+    if not vectorised:
+        return 2
+    return width if width <= 6 else 4
+
+
+def spread_order(width: int) -> NDArray[np.int64]:
+    """The numbers 0 … width − 1, each as far as possible from those before it."""
+    bits = max(width - 1, 1).bit_length()
+    numbers = np.arange(2**bits)
+    reversed_bits = np.zeros_like(numbers)
+    for bit in range(bits):
+        reversed_bits |= ((numbers >> bit) & 1) << (bits - 1 - bit)
+    inside = reversed_bits[reversed_bits < width]
+    order = np.concatenate([[0, width - 1], inside[(inside != 0) & (inside != width - 1)]])
+    return order[:width] if width > 1 else np.zeros(1, dtype=np.int64)

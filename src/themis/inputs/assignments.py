@@ -1,0 +1,88 @@
+"""Sets of characteristics and their assignments: the columns of the table (Def. 3.6, 3.7)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.inputs.characteristics import Value
+from themis.inputs.schema import Schema
+
+
+@dataclass(frozen=True)
+class Assignments:
+    """All joint levels of a set of characteristics, numbered 0, 1, … with the last one fastest."""
+
+    schema: Schema
+    columns: tuple[int, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the set's characteristics, in schema order."""
+        return tuple(self.schema.names[column] for column in self.columns)
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """The number of possible levels of each characteristic of the set."""
+        return tuple(self.schema.characteristics[c].possible_count for c in self.columns)
+
+    @property
+    def count(self) -> int:
+        """The number of assignments, exact however large."""
+        return math.prod(self.shape)
+
+    def levels(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The levels of these assignments: one row each, one column per characteristic."""
+        places = np.unravel_index(indices, self.shape)
+        each = [self.schema.characteristics[c] for c in self.columns]
+        return np.stack(
+            [one.possible_levels(p) for one, p in zip(each, places, strict=True)], axis=1
+        )
+
+    def random_levels(self, rng: np.random.Generator, count: int) -> NDArray[np.int64]:
+        """Levels of random assignments, however many there are."""
+        each = [self.schema.characteristics[c] for c in self.columns]
+        return np.stack(
+            [one.possible_levels(rng.integers(0, one.possible_count, count)) for one in each],
+            axis=1,
+        )
+
+    def places_of(self, codes: NDArray[Any]) -> NDArray[np.int64]:
+        """Where each input's own assignment stands, per characteristic of the set."""
+        result = np.empty((len(codes), len(self.columns)), dtype=np.int64)
+        for position, column in enumerate(self.columns):
+            characteristic = self.schema.characteristics[column]
+            levels = characteristic.level_of(codes[:, column])
+            result[:, position] = characteristic.possible_places(levels)
+        return result
+
+    def index_of(self, codes: NDArray[Any]) -> NDArray[np.int64]:
+        """The number of each input's own assignment."""
+        places = self.places_of(codes)
+        return np.asarray(np.ravel_multi_index(tuple(places.T), self.shape), dtype=np.int64)
+
+    def labels(self, index: int) -> dict[str, Value]:
+        """What an assignment is called, by characteristic."""
+        levels = self.levels(np.array([index]))[0]
+        return {
+            self.schema.names[column]: self.schema.characteristics[column].level_label(int(level))
+            for column, level in zip(self.columns, levels, strict=True)
+        }
+
+    @cached_property
+    def binned(self) -> tuple[int, ...]:
+        """The columns of the set that take bins instead of values."""
+        return tuple(
+            c for c in self.columns if self.schema.characteristics[c].bin_starts is not None
+        )
+
+
+def set_name(names: Sequence[str]) -> str:
+    """A set as it is written everywhere: `race,sex`."""
+    return ",".join(names)

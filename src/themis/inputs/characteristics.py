@@ -1,0 +1,346 @@
+"""Characteristics: the named input variables and the values that they take (Def. 3.1)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.errors import Mistake, SchemaError
+from themis.inputs.numbers import NumberRange, is_list, is_number, mistake
+
+Value: TypeAlias = str | int | float | bool
+Codes: TypeAlias = NDArray[np.integer[Any]]
+
+TABLE_LIMIT = 65_536  # up to this many values decoding is one table look-up
+
+
+@dataclass(frozen=True, kw_only=True)
+class Characteristic(ABC):
+    """A named input variable with a finite, ordered list of values, known by their codes 0, 1, …
+
+    Inside a set of characteristics it takes its *levels*: its values, or its bins where it has any.
+    `weights` (one per value, or one per bin) are the operational profile; a value of weight zero
+    does not occur.
+    """
+
+    name: str = ""
+    weights: Sequence[float] | None = None
+    protected: bool = False
+
+    # What each kind provides -------------------------------------------------------------
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """The number of values."""
+
+    @property
+    def numeric(self) -> bool:
+        """Whether all values are numbers."""
+        return True
+
+    @property
+    def boolean(self) -> bool:
+        """Whether all values are truth values."""
+        return False
+
+    @property
+    def ordered(self) -> bool:
+        """Whether a larger code is a larger number: "at least" and "between" mean something."""
+        return self.numeric
+
+    @abstractmethod
+    def decode(self, codes: Codes) -> NDArray[Any]:
+        """The values of these codes, as one array."""
+
+    @abstractmethod
+    def encode(self, value: Any) -> int | None:
+        """The code of a value, or None when it is not one of this characteristic's."""
+
+    # The same for all kinds --------------------------------------------------------------
+    def value(self, code: int) -> Value:
+        """The value of one code, as a plain Python object."""
+        value: Value = self.decode(np.array([code])).tolist()[0]
+        return value
+
+    @property
+    def bin_starts(self) -> NDArray[np.int64] | None:
+        """The first code of each bin, or None where there are no bins."""
+        return None
+
+    @property
+    def levels(self) -> int:
+        """The number of bins, or of values where there are no bins."""
+        return self.size if self.bin_starts is None else len(self.bin_starts)
+
+    def level_of(self, codes: Codes) -> Codes:
+        """The level that each code belongs to."""
+        if self.bin_starts is None:
+            return codes
+        return np.searchsorted(self.bin_starts, codes, side="right") - 1
+
+    def level_range(self, level: int) -> tuple[int, int]:
+        """The first code of a level and the one behind its last."""
+        if self.bin_starts is None:
+            return level, level + 1
+        stops = [*self.bin_starts[1:].tolist(), self.size]
+        return int(self.bin_starts[level]), int(stops[level])
+
+    def level_label(self, level: int) -> Value:
+        """What a level is called: its value, or the ends of the bin."""
+        start, stop = self.level_range(level)
+        if stop - start == 1:
+            return self.value(start)
+        return f"{self.value(start)} to {self.value(stop - 1)}"
+
+    @cached_property
+    def value_weights(self) -> NDArray[np.float64] | None:
+        """The probability of each value, or None when all are equally likely."""
+        if self.weights is None:
+            return None
+        weights = np.asarray(self.weights, dtype=float)
+        if self.bin_starts is not None and len(weights) != self.size:
+            sizes = np.diff([*self.bin_starts.tolist(), self.size])
+            weights = np.repeat(weights / sizes, sizes)
+        return np.asarray(weights / weights.sum())
+
+    @cached_property
+    def _weighted_levels(self) -> NDArray[np.int64]:
+        assert self.value_weights is not None
+        return np.unique(self.level_of(np.flatnonzero(self.value_weights > 0)))
+
+    @property
+    def possible_count(self) -> int:
+        """How many levels have a value of positive weight: the ones that may be assigned."""
+        return self.levels if self.value_weights is None else len(self._weighted_levels)
+
+    def possible_levels(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The possible levels at these places of their list, which may be too long to write."""
+        return places if self.value_weights is None else self._weighted_levels[places]
+
+    def possible_places(self, levels: NDArray[Any]) -> NDArray[Any]:
+        """Where these levels stand in the list of possible ones."""
+        if self.value_weights is None:
+            return levels
+        return np.searchsorted(self._weighted_levels, levels)
+
+    def named(self, name: str) -> Characteristic:
+        """The same characteristic under a name."""
+        return replace(self, name=name)
+
+    def _common_mistakes(self) -> Iterator[Mistake]:
+        if self.weights is None:
+            return
+        if not is_list(self.weights):
+            yield mistake(
+                "weights-list",
+                f"weights must be a list, got {self.weights!r}",
+                "give one weight for each value",
+            )
+            return
+        expected = {self.size, self.levels}
+        weights = list(self.weights)
+        if len(weights) not in expected:
+            rule = " or ".join(str(number) for number in sorted(expected))
+            what = "values" if len(expected) == 1 else "bins or values"
+            yield mistake(
+                "weights-length",
+                f"{len(weights)} weights for {rule} {what}",
+                "give one weight for each",
+            )
+        if not all(is_number(weight) and weight >= 0 for weight in weights):
+            yield mistake(
+                "weights-negative",
+                f"weights {weights!r} contain something that is not a number of at least 0",
+                "use 0 for a value that does not occur",
+            )
+        elif not sum(weights) > 0:
+            yield mistake("weights-zero", "all weights are 0", "make at least one positive")
+
+
+@dataclass(frozen=True)
+class Values(Characteristic):
+    """A categorical characteristic: a list of distinct strings, numbers or truth values."""
+
+    values: Sequence[Value] = field(default=())
+
+    def __post_init__(self) -> None:
+        _raise_any(self._mistakes())
+        _freeze(self, "values", "weights")
+
+    def _mistakes(self) -> Iterator[Mistake]:
+        if not is_list(self.values):
+            yield mistake(
+                "values-list",
+                f"values must be a list, got {self.values!r}",
+                f"write [{self.values!r}]",
+            )
+            return
+        if not self.values:
+            yield mistake("empty-values", "there are no values", "list at least one")
+            return
+        wrong = [v for v in self.values if not isinstance(v, str | bool) and not is_number(v)]
+        if wrong:
+            yield mistake(
+                "value-type",
+                f"{wrong[0]!r} can't be a value",
+                "use strings, finite numbers, true or false",
+            )
+            return
+        for value in [value for value, times in Counter(self.values).items() if times > 1]:
+            yield mistake(
+                "duplicate-value", f"the value {value!r} stands there twice", "remove one"
+            )
+        yield from self._common_mistakes()
+
+    @property
+    def size(self) -> int:
+        return len(self.values)
+
+    @cached_property
+    def numeric(self) -> bool:
+        return all(is_number(value) for value in self.values)
+
+    @cached_property
+    def ordered(self) -> bool:
+        return self.numeric and bool((np.diff(self._table) > 0).all())
+
+    @cached_property
+    def boolean(self) -> bool:
+        return all(isinstance(value, bool) for value in self.values)
+
+    @cached_property
+    def _table(self) -> NDArray[Any]:
+        if self.boolean or self.numeric:
+            numbers = np.array(self.values)
+            if numbers.tolist() == list(self.values):  # large ones among fractions are rounded
+                return numbers
+        table = np.empty(len(self.values), dtype=object)
+        table[:] = self.values
+        return table
+
+    def decode(self, codes: Codes) -> NDArray[Any]:
+        return np.take(self._table, codes)
+
+    @cached_property
+    def _codes(self) -> dict[Value, int]:
+        return {value: code for code, value in enumerate(self.values)}
+
+    def encode(self, value: Any) -> int | None:
+        try:
+            return self._codes.get(value)
+        except TypeError:  # unhashable: certainly not one of the values
+            return None
+
+
+@dataclass(frozen=True)
+class _Range(Characteristic):
+    """Numbers from `min` to `max`, both ends included, in steps."""
+
+    @abstractmethod
+    def _range(self) -> NumberRange:
+        """The range as the user wrote it."""
+
+    def _check(self) -> None:
+        found = list(self._range().mistakes())
+        _raise_any(iter(found or self._common_mistakes()))
+
+    @cached_property
+    def size(self) -> int:
+        return self._range().size
+
+    def encode(self, value: Any) -> int | None:
+        return self._range().encode(value)
+
+    @cached_property
+    def bin_starts(self) -> NDArray[np.int64] | None:
+        limits = self._range()
+        return None if limits.bins is None else np.array(limits.bin_starts(), dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Integers(_Range):
+    """Whole numbers from `min` to `max`, both ends included, in steps.
+
+    `bins=[40, 65]` groups them: an edge is the first value of the next bin.
+    """
+
+    min: int
+    max: int
+    step: int = field(default=1, kw_only=True)
+    bins: Sequence[int] | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        self._check()
+        _freeze(self, "bins", "weights")
+        for name in ("min", "max", "step"):
+            object.__setattr__(self, name, int(getattr(self, name)))
+
+    def _range(self) -> NumberRange:
+        return NumberRange(self.min, self.max, self.step, self.bins, whole=True)
+
+    def decode(self, codes: Codes) -> NDArray[Any]:
+        values = np.array(codes, dtype=np.int64)  # quicker than a table
+        if self.step != 1:
+            values *= self.step
+        if self.min:
+            values += self.min
+        return values
+
+
+@dataclass(frozen=True)
+class Reals(_Range):
+    """Numbers from `min` to `max`, both ends included, in steps of `step`.
+
+    `bins=[0.5]` groups them: an edge is the first value of the next bin.
+    """
+
+    min: float
+    max: float
+    step: float | None = field(default=None, kw_only=True)  # must be given: no default is sensible
+    bins: Sequence[float] | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        self._check()
+        _freeze(self, "bins", "weights")
+        for name in ("min", "max", "step"):
+            object.__setattr__(self, name, float(getattr(self, name)))
+
+    def _range(self) -> NumberRange:
+        return NumberRange(self.min, self.max, self.step, self.bins, whole=False)
+
+    @cached_property
+    def _digits(self) -> int:
+        return self._range().digits
+
+    def decode(self, codes: Codes) -> NDArray[Any]:
+        if self.size > TABLE_LIMIT:
+            return self._compute(codes)
+        return np.take(self._table, codes)
+
+    @cached_property
+    def _table(self) -> NDArray[Any]:
+        return self._compute(np.arange(self.size))
+
+    def _compute(self, codes: Codes) -> NDArray[Any]:
+        assert self.step is not None
+        return np.round(self.min + np.asarray(codes) * self.step, self._digits)
+
+
+def _freeze(characteristic: Characteristic, *names: str) -> None:
+    """Turn lists into tuples, so that a characteristic can't change and can be hashed."""
+    for name in names:
+        if getattr(characteristic, name) is not None:
+            object.__setattr__(characteristic, name, tuple(getattr(characteristic, name)))
+
+
+def _raise_any(mistakes: Iterator[Mistake]) -> None:
+    found = list(mistakes)
+    if found:
+        raise SchemaError(found)

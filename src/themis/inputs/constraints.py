@@ -1,0 +1,352 @@
+"""Which inputs does a constraint allow?
+
+A constraint is a condition over the characteristics of an input, for example
+`not (age < 30 and income > 150000)`, `race in ["green", "purple"]` or `18 <= age < 65`.
+A name that is not an identifier goes in backquotes: `` `marital-status` != "married" ``.
+
+Numbers are computed as float64: whole numbers are exact up to 2^53. Dividing by zero (or
+taking the remainder) leaves a number undefined, and a comparison with an undefined number is
+false, whatever its operator: of `a / 0 == 1`, `a / 0 != 1` and `a / 0 not in [1]` none holds,
+while `not (a / 0 == 1)` does.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.errors import SchemaError
+from themis.inputs.expressions import Findings, Reading, quote, read_expression
+from themis.inputs.expressions_columns import (
+    UNKNOWN,
+    Apply,
+    Array,
+    Kind,
+    Literal,
+    Node,
+    Read,
+    Variable,
+    all_hold,
+    any_holds,
+    compare_chain,
+    differ,
+    evaluate,
+    is_in,
+    is_not_in,
+    tabulate,
+    unless_zero,
+)
+
+__all__ = ["Constraint", "Variable", "parse_constraint"]
+
+MAX_LISTED_VALUES = 100_000  # with more, a literal is only compared to the first and last value
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A condition that inputs satisfy or not; `variables` are those it reads, in schema order."""
+
+    name: str
+    text: str
+    variables: tuple[str, ...]
+    _root: Node = field(repr=False, compare=False)
+
+    def holds(self, columns: Mapping[str, Array]) -> NDArray[np.bool_]:
+        """Whether it holds, input by input, from one column of codes per variable that it reads."""
+        return np.asarray(evaluate(self._root, columns), dtype=np.bool_)
+
+
+def parse_constraint(text: str, variables: Sequence[Variable], *, name: str) -> Constraint:
+    """The constraint that the text describes; raises SchemaError with all of its mistakes.
+
+    Nothing of the text is run. Each part that reads a single characteristic of at most
+    MAX_TABLE_SIZE values is computed here for all of them, and only looked up later.
+    """
+    found = Findings(f"constraint {name!r}")
+    known = {variable.name: variable for variable in variables}
+    reading = read_expression(text, known.__contains__, found)
+    root = _Checker(reading, known, found).condition(reading.tree) if reading else UNKNOWN
+    if found.mistakes:
+        raise SchemaError(found.mistakes)
+    reads = tuple(variable for variable in known if variable in root.reads)
+    return Constraint(name, text, reads, tabulate(root))
+
+
+_ARITHMETIC: Mapping[type[ast.operator], Callable[..., Array]] = {
+    ast.Add: np.add,
+    ast.Sub: np.subtract,
+    ast.Mult: np.multiply,
+    ast.Div: partial(unless_zero, np.divide),
+    ast.FloorDiv: partial(unless_zero, np.floor_divide),
+    ast.Mod: partial(unless_zero, np.remainder),
+}
+_DIVISIONS = (ast.Div, ast.FloorDiv, ast.Mod)
+_ORDER: Mapping[type[ast.cmpop], Callable[..., Array]] = {
+    ast.Lt: np.less,
+    ast.LtE: np.less_equal,
+    ast.Gt: np.greater,
+    ast.GtE: np.greater_equal,
+}
+_ALLOWED = "use comparisons, and, or, not, in [...], + - * / // % and parentheses"
+_UNSUPPORTED: Mapping[type[ast.AST], tuple[str, str]] = {
+    ast.Attribute: ("a dot", "put a name with a dot in it in backquotes"),
+    ast.BitXor: ("the operator ^", "write a != b for conditions a and b"),
+    ast.Call: ("a function call", _ALLOWED),
+    ast.Constant: ("None", "compare with one of the values of the characteristic"),
+    ast.IfExp: ("if … else", "write it with and, or, not"),
+    ast.List: ("a list outside in", "write lists right after in or not in"),
+    ast.NamedExpr: ("the operator :=", "write == to compare"),
+    ast.Pow: ("the operator **", "multiply instead"),
+    ast.Set: ("a set outside in", "write sets right after in or not in"),
+    ast.Starred: ("a star", "write the values of a list one by one"),
+    ast.Subscript: ("an index", "put a name with brackets in it in backquotes"),
+    ast.Tuple: ("a comma outside in", "join conditions with and; write 150000, not 150,000"),
+}
+
+
+class _Checker:
+    """Turns the tree of an expression into nodes and reports whatever has no sensible meaning."""
+
+    def __init__(self, reading: Reading, known: Mapping[str, Variable], found: Findings) -> None:
+        self._reading = reading
+        self._known = known
+        self._found = found
+        self._values: dict[str, _Values] = {}
+
+    def condition(self, tree: ast.expr) -> Node:
+        """The node of an expression that has to be true or false."""
+        node = self._expression(tree)
+        source = self._reading.source(tree)
+        if node.kind in {Kind.NUMBER, Kind.TEXT}:
+            remedy = "compare it with something"
+            if not node.reads:
+                remedy = "repeat the comparison on each side of and, or; or use in [...]"
+            problem = f"a condition is needed, {source} is {node.kind.value}"
+            return self._mistake("not-a-condition", problem, remedy)
+        if node.kind is Kind.BOOLEAN and not node.reads:
+            problem = f"{source} reads no characteristic, so it is the same for every input"
+            return self._mistake("constant-condition", problem, "remove it or read one")
+        return node
+
+    def _expression(self, tree: ast.expr) -> Node:
+        match tree:
+            case ast.Name():
+                return self._atom(tree)
+            case ast.BoolOp(op=op, values=values):
+                join = all_hold if isinstance(op, ast.And) else any_holds
+                return _apply(Kind.BOOLEAN, join, [self.condition(value) for value in values])
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return _apply(Kind.BOOLEAN, np.logical_not, [self.condition(operand)])
+            case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=operand):
+                function = np.negative if isinstance(sign, ast.USub) else np.positive
+                return _apply(Kind.NUMBER, function, [self._number(operand)])
+            case ast.BinOp():
+                return self._arithmetic(tree)
+            case ast.Compare():
+                return self._comparison(tree)
+        return self._unsupported(tree, self._reading.source(tree))
+
+    def _atom(self, tree: ast.Name) -> Node:
+        token = self._reading.token(tree)
+        if token.kind == "literal":
+            value = token.value
+            return UNKNOWN if value is None else Literal(_kind_of(value), value)
+        name = str(token.value)
+        if name in self._known:
+            variable = self._known[name]
+            number = Kind.NUMBER if variable.numeric else Kind.TEXT
+            return Read(Kind.BOOLEAN if variable.boolean else number, variable)
+        remedy = self._explain_unknown(name)
+        return self._mistake("unknown-name", f"there is no characteristic {quote(name)}", remedy)
+
+    def _explain_unknown(self, name: str) -> str:
+        for variable in self._known.values():
+            if not variable.numeric and (Kind.TEXT, name) in self._list(variable).listed:
+                return f'put text in quotes: "{name}"'
+        for known in self._known:
+            if not known.isidentifier() and known in self._reading.text and name in known:
+                return f"put a name that is not an identifier in backquotes: `{known}`"
+        return self._found.suggest(name, list(self._known))
+
+    def _number(self, tree: ast.expr) -> Node:
+        node = self._expression(tree)
+        if node.kind in {Kind.NUMBER, Kind.UNKNOWN}:
+            return node
+        problem = f"arithmetic needs numbers, {self._reading.source(tree)} is {node.kind.value}"
+        return self._mistake("not-a-number", problem, "use it in a comparison instead")
+
+    def _arithmetic(self, tree: ast.BinOp) -> Node:
+        parts = [self._number(tree.left), self._number(tree.right)]
+        function = _ARITHMETIC.get(type(tree.op))
+        source = self._reading.source(tree)
+        if function is None:
+            return self._unsupported(tree.op, source)
+        divisor = parts[1]
+        if isinstance(tree.op, _DIVISIONS) and _is_constant(divisor) and _constant(divisor) == 0:
+            return self._mistake(
+                "division-by-zero", f"{source} divides by zero", "divide by another number"
+            )
+        return _apply(Kind.NUMBER, function, parts)
+
+    def _comparison(self, tree: ast.Compare) -> Node:
+        if any(isinstance(op, ast.In | ast.NotIn) for op in tree.ops):
+            return self._membership(tree)
+        operands = [self._expression(operand) for operand in (tree.left, *tree.comparators)]
+        pairs = zip(tree.ops, operands, operands[1:], strict=False)
+        source = self._reading.source(tree)
+        compares = [self._comparator(op, left, right, source) for op, left, right in pairs]
+        meant = tuple(compare for compare in compares if compare)
+        if len(meant) < len(compares):
+            return UNKNOWN
+        return _apply(Kind.BOOLEAN, partial(compare_chain, comparisons=meant), operands)
+
+    def _comparator(
+        self, op: ast.cmpop, left: Node, right: Node, source: str
+    ) -> Callable[..., Array] | None:
+        """The function that compares the two, or None where that has no meaning."""
+        if isinstance(op, ast.Is | ast.IsNot):
+            meant = "==" if isinstance(op, ast.Is) else "!="
+            self._mistake("wrong-operator", f"{source} uses 'is'", f"write {meant!r} instead")
+        if Kind.UNKNOWN in {left.kind, right.kind}:
+            return None
+        if type(op) in _ORDER:
+            return _ORDER[type(op)] if self._have_order(left, right, source) else None
+        if not self._comparable(left, right, source):
+            return None
+        unequal = differ if left.kind is right.kind is Kind.NUMBER else operator.ne
+        return operator.eq if isinstance(op, ast.Eq | ast.Is) else unequal
+
+    def _have_order(self, left: Node, right: Node, source: str) -> bool:
+        for node in (left, right):
+            if node.kind is not Kind.NUMBER:
+                problem = f"only numbers have an order, {source} orders {node.kind.value}"
+                self._mistake("not-ordered", problem, "use ==, != or in")
+                return False
+        return True
+
+    def _comparable(self, left: Node, right: Node, source: str) -> bool:
+        """Whether == can be true; the reason is reported otherwise."""
+        for node, other in ((left, right), (right, left)):
+            if isinstance(node, Read) and _is_constant(other):
+                return self._check_value(node, _constant(other), source)
+        return left.kind is right.kind or self._report_kinds(left.kind, right.kind, source)
+
+    def _membership(self, tree: ast.Compare) -> Node:
+        if len(tree.ops) > 1:
+            problem = f"in can't be part of a chain, received {self._reading.source(tree)}"
+            return self._mistake("chained-in", problem, "write two comparisons joined by and")
+        left = self._expression(tree.left)
+        listed = tree.comparators[0]
+        if not isinstance(listed, ast.List | ast.Tuple | ast.Set) or not listed.elts:
+            problem = f"in needs a list of values, received {self._reading.source(listed)}"
+            return self._mistake("not-a-list", problem, 'write it like ["green", "purple"]')
+        members = [self._member(left, element) for element in listed.elts]
+        if any(member.kind is Kind.UNKNOWN for member in members):
+            return UNKNOWN
+        values = frozenset(_constant(member) for member in members)
+        function = is_in if isinstance(tree.ops[0], ast.In) else is_not_in
+        return _apply(Kind.BOOLEAN, partial(function, members=values), [left])
+
+    def _member(self, left: Node, tree: ast.expr) -> Node:
+        node = self._expression(tree)
+        source = self._reading.source(tree)
+        if node.reads:
+            problem = f"a list holds literal values, {source} names a characteristic"
+            return self._mistake("not-a-literal", problem, "compare with == and join by or")
+        if Kind.UNKNOWN in {left.kind, node.kind} or self._comparable(left, node, source):
+            return node
+        return UNKNOWN
+
+    def _check_value(self, read: Read, value: Any, source: str) -> bool:
+        values = self._list(read.variable)
+        if values.include(value):
+            return True
+        if _kind_of(value) is not read.kind:
+            return self._report_kinds(read.kind, _kind_of(value), source)
+        problem = f"{read.variable.name!r} has no value {_show(value)}"
+        same = values.of_kind(read.kind)
+        if isinstance(value, str):
+            remedy = self._found.suggest(value, [str(each) for each in same])
+        else:
+            remedy = f"its nearest value is {_show(min(same, key=lambda each: abs(each - value)))}"
+        self._mistake("not-a-value", problem, remedy)
+        return False
+
+    def _list(self, variable: Variable) -> _Values:
+        if variable.name not in self._values:
+            self._values[variable.name] = _Values(variable)
+        return self._values[variable.name]
+
+    def _report_kinds(self, left: Kind, right: Kind, source: str) -> bool:
+        problem = f"{left.value} can't equal {right.value}, received {source}"
+        remedy = "write numbers without quotes and text in quotes"
+        if Kind.BOOLEAN in {left, right}:
+            remedy = "compare it with true or false, written without quotes"
+        self._mistake("different-kinds", problem, remedy)
+        return False
+
+    def _unsupported(self, tree: ast.AST, source: str) -> Node:
+        what, remedy = _UNSUPPORTED.get(type(tree), ("such an expression", _ALLOWED))
+        problem = f"{what} is not part of a constraint, received {source}"
+        return self._mistake("unsupported-syntax", problem, remedy)
+
+    def _mistake(self, code: str, problem: str, remedy: str) -> Node:
+        self._found.add(code, problem, remedy)
+        return UNKNOWN
+
+
+class _Values:
+    """The values of a characteristic; of a very large one only the first and the last."""
+
+    def __init__(self, variable: Variable) -> None:
+        self._complete = variable.size <= MAX_LISTED_VALUES
+        codes = np.arange(variable.size) if self._complete else np.array([0, variable.size - 1])
+        values = [_as_compared(value) for value in variable.decode(codes).tolist()]
+        self.listed = dict.fromkeys((_kind_of(value), value) for value in values)
+
+    def of_kind(self, kind: Kind) -> list[Any]:
+        return [value for each, value in self.listed if each is kind]
+
+    def include(self, value: Any) -> bool:
+        """Whether this is one of the values, or may be if they aren't all listed."""
+        kind = _kind_of(value)
+        if self._complete or not (same := self.of_kind(kind)):
+            return (kind, value) in self.listed
+        return kind is not Kind.NUMBER or min(same) <= value <= max(same)
+
+
+def _apply(kind: Kind, function: Callable[..., Any], parts: Sequence[Node]) -> Node:
+    wrong = any(part.kind is Kind.UNKNOWN for part in parts)
+    return UNKNOWN if wrong else Apply(kind, function, tuple(parts))
+
+
+def _is_constant(node: Node) -> bool:
+    return node.kind is not Kind.UNKNOWN and not node.reads
+
+
+def _constant(node: Node) -> Any:
+    value = evaluate(node, {})
+    return value if isinstance(value, str) else np.asarray(value).item()
+
+
+def _kind_of(value: object) -> Kind:
+    if isinstance(value, bool):
+        return Kind.BOOLEAN
+    return Kind.NUMBER if isinstance(value, int | float) else Kind.TEXT
+
+
+def _as_compared(value: Any) -> Any:
+    return float(value) if _kind_of(value) is Kind.NUMBER else value
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, str):
+        return quote(value)
+    return str(value).lower().removesuffix(".0")

@@ -1,0 +1,305 @@
+"""Rows as codes of a schema: whole columns at once, and what does not fit, where and why."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.errors import Mistake, RequestError, suggest
+from themis.inputs.characteristics import Characteristic, Integers, Reals, Values
+from themis.inputs.rows import Column, GivenRows, column_of
+from themis.inputs.rows_row_values import (
+    OFF_STEP,
+    OUTSIDE,
+    UNKNOWN,
+    WEIGHTLESS,
+    codes_of,
+    factorise,
+    number_of,
+    reason_of,
+    wider_by,
+)
+from themis.inputs.schema import Schema
+from themis.scores.causal import context_keys
+
+Unknown = Literal["drop", "error", "extend"]
+
+EXAMPLES = 5  # rows named for each reason
+BREAKS, BAD_WEIGHT = "breaks the constraint", "weight that is no number of at least 0"
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """Rows that do not fit the schema for one reason."""
+
+    where: str  # the characteristic, or the name of the constraint
+    reason: str
+    rows: NDArray[np.int64]
+    values: tuple[Any, ...]  # of the first few rows
+
+
+@dataclass(frozen=True)
+class People:
+    """The rows that fit, each distinct one once, with the weight of all its copies."""
+
+    schema: Schema
+    codes: NDArray[Any]  # distinct rows × characteristics
+    weights: NDArray[np.float64]
+    counts: NDArray[np.int64]  # copies of each
+    heads: NDArray[np.float64]  # people that each stands for: copies, or whole-number weights
+    facts: Mapping[str, Any] = field(default_factory=dict)  # the `data` of a result
+
+    @property
+    def rows(self) -> int:
+        """How many rows were used, copies included."""
+        return int(self.counts.sum())
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
+def people_of(
+    rows: GivenRows,
+    schema: Schema,
+    *,
+    weights: str | Sequence[float] | None = None,
+    unknown: Unknown = "drop",
+    where: str = "rows",
+) -> People:
+    """The rows as codes; raises RequestError for what is missing, or with "error" for misfits.
+
+    With "extend" the people's schema is wider than the given one.
+    """
+    _check(rows, schema, weights, unknown, where)
+    extended: dict[str, Any] = {}
+    if unknown == "extend":
+        schema, extended = extend(rows, schema)
+    codes, misfits = _encode(rows, schema)
+    if weights is None:
+        weighed, own = np.ones(len(rows)), None
+    else:
+        own = rows.columns[weights] if isinstance(weights, str) else column_of(weights)
+        weighed, wrong = _weights(own)
+        misfits += wrong
+    fits = np.ones(len(rows), dtype=bool)
+    for each in misfits:
+        fits[each.rows] = False
+    if unknown == "error" and misfits:
+        raise RequestError(_as_mistake(each, rows) for each in misfits)
+    weightless = int((fits & (weighed == 0)).sum())
+    used = np.flatnonzero(fits & (weighed > 0))
+    if not len(used):
+        raise RequestError(
+            [
+                Mistake("no-rows", where, _none_fits(len(rows)), ""),
+                *(_as_mistake(each, rows) for each in misfits),
+            ]
+        )
+    facts = _facts(rows, schema, misfits, weights, unknown)
+    facts |= {"used": len(used), "dropped": int((~fits).sum())}
+    facts |= {"weightless": weightless} if weightless else {}
+    facts |= {"extended": extended} if extended else {}
+    return _distinct(schema, codes[used], weighed[used], facts)
+
+
+def _none_fits(rows: int) -> str:
+    return "the only row does not fit" if rows == 1 else f"none of the {rows:,} rows fits"
+
+
+def _distinct(
+    schema: Schema, codes: NDArray[Any], weights: NDArray[np.float64], facts: dict[str, Any]
+) -> People:
+    keys = context_keys(codes, ())
+    _, first = np.unique(keys, return_index=True)
+    order = np.argsort(first)  # as they come in the file
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    own = place[keys]
+    counts = np.bincount(own)
+    total = np.bincount(own, weights).astype(float)
+    is_count = bool((weights == np.floor(weights)).all())
+    distinct = np.asfortranarray(codes[np.sort(first)])
+    heads: NDArray[np.float64] = total if is_count else counts.astype(float)
+    facts["distinct"] = len(distinct)
+    return People(schema, distinct, total, counts, heads, facts)
+
+
+# What is asked for --------------------------------------------------------------------------
+def _check(rows: GivenRows, schema: Schema, weights: Any, unknown: str, where: str) -> None:
+    names = list(rows.columns)
+    mistakes = [
+        Mistake(
+            "missing-column", where, f"{rows.name} has no column {name!r}", _nearest(name, names)
+        )
+        for name in schema.names
+        if name not in rows.columns
+    ]
+    if isinstance(weights, str) and weights not in rows.columns:
+        problem = f"{rows.name} has no column {weights!r}"
+        mistakes.append(Mistake("missing-column", "weights", problem, _nearest(weights, names)))
+    elif isinstance(weights, str) and weights in schema.names:
+        problem = f"{weights!r} is a characteristic"
+        mistakes.append(Mistake("weights", "weights", problem, "name another column"))
+    elif weights is not None and not isinstance(weights, str) and len(weights) != len(rows):
+        problem = f"{len(weights):,} weights for {len(rows):,} rows"
+        mistakes.append(Mistake("weights", "weights", problem, "give one for each row"))
+    if unknown not in get_args(Unknown):
+        problem = f"there is no way {unknown!r} to treat rows that do not fit"
+        mistakes.append(Mistake("unknown", "unknown", problem, suggest(unknown, get_args(Unknown))))
+    if mistakes:
+        raise RequestError(mistakes)
+
+
+def _nearest(name: str, names: Sequence[str]) -> str:
+    """The remedy for a column that is not there; most often only its letters' case is another."""
+    same = [each for each in names if each.casefold() == name.casefold()]
+    return f"did you mean {same[0]!r}?" if same else suggest(name, names)
+
+
+def _weights(column: Column) -> tuple[NDArray[np.float64], list[Misfit]]:
+    values, places = factorise(column)
+    numbers = [number_of(value) for value in values]
+    good = np.array([number is not None and number >= 0 for number in numbers], dtype=bool)
+    table = np.array([n if ok else 0 for n, ok in zip(numbers, good, strict=True)], dtype=float)
+    wrong = np.flatnonzero(~good[places])
+    misfits = [_misfit("weights", BAD_WEIGHT, wrong, column)] if len(wrong) else []
+    return table[places], misfits
+
+
+# Encoding -----------------------------------------------------------------------------------
+def _encode(rows: GivenRows, schema: Schema) -> tuple[NDArray[Any], list[Misfit]]:
+    """The codes of all rows, 0 where a value does not fit, and what does not fit."""
+    codes = np.zeros((len(rows), len(schema)), dtype=schema.dtype, order="F")
+    fits = np.ones(len(rows), dtype=bool)
+    misfits: list[Misfit] = []
+    for position, characteristic in enumerate(schema):
+        column = rows.columns[characteristic.name]
+        values, places = factorise(column)
+        own = codes_of(characteristic, values)
+        codes[:, position] = np.maximum(own, 0)[places]
+        fits &= (own >= 0)[places]
+        reasons: dict[str, list[int]] = {}
+        for place in np.flatnonzero(own < 0).tolist():
+            reasons.setdefault(reason_of(characteristic, values[place]), []).append(place)
+        for reason, which in reasons.items():
+            found = np.flatnonzero(np.isin(places, which))
+            misfits.append(_misfit(characteristic.name, reason, found, column))
+    for constraint in schema.constraints:
+        by_name = {name: codes[:, schema.names.index(name)] for name in constraint.variables}
+        broken = np.flatnonzero(fits & ~constraint.holds(by_name))
+        if len(broken):
+            examples = tuple(schema.decode_row(codes[row]) for row in broken[:EXAMPLES])
+            shown = tuple({n: each[n] for n in constraint.variables} for each in examples)
+            misfits.append(Misfit(constraint.name, BREAKS, broken, shown))
+    return codes, misfits
+
+
+# Widening the schema ------------------------------------------------------------------------
+def extend(rows: GivenRows, schema: Schema) -> tuple[Schema, dict[str, Any]]:
+    """The schema with the values and ranges of the rows; with it, what was added by name.
+
+    Numbers off the step, missing values and broken constraints still do not fit.
+    """
+    changed: dict[str, Characteristic] = {}
+    added: dict[str, Any] = {}
+    mistakes: list[Mistake] = []
+    for characteristic in schema:
+        values, _ = factorise(rows.columns[characteristic.name])
+        new = [values[place] for place in np.flatnonzero(codes_of(characteristic, values) < 0)]
+        if characteristic.weights is not None:
+            if not {UNKNOWN, OUTSIDE} & {reason_of(characteristic, value) for value in new}:
+                continue
+            problem = f"{rows.name} has values without a weight, and the schema gives weights"
+            remedy = "add the values and their weights to the schema, or drop the rows"
+            mistakes.append(
+                Mistake("extend-weights", f"inputs.{characteristic.name}", problem, remedy)
+            )
+            continue
+        wider = wider_by(characteristic, new)
+        if wider is None:
+            continue
+        changed[characteristic.name] = wider
+        if isinstance(wider, Values):
+            added[characteristic.name] = list(wider.values[characteristic.size :])
+        elif isinstance(wider, Integers | Reals):
+            added[characteristic.name] = {"min": wider.min, "max": wider.max}
+    if mistakes:
+        raise RequestError(mistakes)
+    if not changed:
+        return schema, {}
+    whole = Schema({each.name: changed.get(each.name, each) for each in schema})
+    return whole.constrained({each.name: each.text for each in schema.constraints}), added
+
+
+# Saying it ----------------------------------------------------------------------------------
+def _misfit(where: str, reason: str, rows: NDArray[np.int64], column: Column) -> Misfit:
+    values = tuple(_plain(column[row]) for row in rows[:EXAMPLES])
+    return Misfit(where, reason, rows, values)
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value if value is None or isinstance(value, str | int | float) else str(value)
+
+
+def _facts(
+    rows: GivenRows, schema: Schema, misfits: Sequence[Misfit], weights: Any, unknown: str
+) -> dict[str, Any]:
+    known = {*schema.names, *([weights] if isinstance(weights, str) else [])}
+    key = "row" if rows.lines is None else "line"
+    facts: dict[str, Any] = {
+        "file": rows.name,
+        "rows": len(rows),
+        "unknown": unknown,
+        "reasons": [
+            {
+                "where": each.where,
+                "reason": each.reason,
+                "rows": len(each.rows),
+                "examples": [
+                    {key: rows.place(int(row)), "value": value}
+                    for row, value in zip(each.rows[:EXAMPLES], each.values, strict=True)
+                ],
+            }
+            for each in misfits
+        ],
+        "ignored": [name for name in rows.columns if name not in known],
+    }
+    if weights is not None:
+        facts["weights"] = weights if isinstance(weights, str) else "given"
+    return facts
+
+
+_REMEDIES = {
+    UNKNOWN: "add it to the schema, or use --unknown drop or extend",
+    OUTSIDE: "widen the range, or use --unknown drop or extend",
+    OFF_STEP: "use a smaller step, or use --unknown drop",
+    BREAKS: "mend the constraint, or use --unknown drop",
+    WEIGHTLESS: "give it a weight, or use --unknown drop",
+}
+
+
+def _as_mistake(misfit: Misfit, rows: GivenRows) -> Mistake:
+    word = "row" if rows.lines is None else "line"
+    shown = ", ".join(
+        f"{'' if value is None else f'{value!r} in '}{word} {rows.place(int(row)):,}"
+        for row, value in zip(misfit.rows, misfit.values, strict=False)
+    )
+    more = len(misfit.rows) - len(misfit.values)
+    if more:
+        shown += f" and {more:,} more"
+    number = f"{len(misfit.rows):,} row{'s' * (len(misfit.rows) != 1)}"
+    where = misfit.where
+    problem = f"{misfit.reason} in {number}: {shown}"
+    if misfit.reason == BREAKS:
+        where, problem = f"constraint {where!r}", f"broken by {number}: {shown}"
+    remedy = _REMEDIES.get(misfit.reason, "mend the rows, or use --unknown drop")
+    return Mistake("misfit", where, problem, remedy, file=rows.name)

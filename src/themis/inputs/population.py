@@ -1,0 +1,252 @@
+"""Populations: where inputs are drawn from, uniformly, by weight, or as people occur together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.errors import Mistake, SchemaError
+from themis.inputs.constraints import Constraint
+from themis.inputs.population_blocks import (
+    REJECTION_TRIALS,
+    Block,
+    CodeRange,
+    ColumnBlock,
+    RejectionBlock,
+    TableBlock,
+    nothing_found,
+)
+from themis.inputs.schema import Schema
+
+ENUMERATION_LIMIT = 2**21  # linked characteristics with fewer combinations are enumerated
+VALUES_LIMIT = 2**22  # constraints on one characteristic with fewer values are applied exactly
+FEW_VALID = 1e-3  # a smaller valid share is worth a warning
+
+
+@dataclass(frozen=True)
+class Population:
+    """Independent blocks of characteristics that together make an input."""
+
+    schema: Schema
+    blocks: tuple[Block, ...]
+    warnings: tuple[str, ...] = ()
+    profile: bool = False  # listed people: others exist as counterfactuals but are never drawn
+
+    @classmethod
+    def of(cls, schema: Schema) -> Population:
+        """The population of a schema: its valid inputs, uniformly, or by the weights it gives.
+
+        Raises SchemaError when the constraints leave nothing.
+        """
+        blocks: list[Block] = []
+        warnings: list[str] = []
+        mistakes: list[Mistake] = []
+        for columns in _linked_columns(schema):
+            try:
+                block, share = _block(schema, columns)
+                blocks.append(block)
+                warnings += _few_valid(schema, columns, share)
+            except SchemaError as error:
+                mistakes += error.mistakes
+        if mistakes:
+            raise SchemaError(mistakes)
+        return cls(schema, tuple(blocks), tuple(warnings))
+
+    @classmethod
+    def of_people(
+        cls, schema: Schema, codes: NDArray[Any], weights: NDArray[np.float64]
+    ) -> Population:
+        """An operational profile: these distinct inputs, each as likely as its weight says."""
+        even = bool((weights == weights[0]).all())
+        block = TableBlock(tuple(range(len(schema))), codes, None if even else weights)
+        return cls(schema, (block,), profile=True)
+
+    @cached_property
+    def size(self) -> int | None:
+        """The number of inputs that occur, exact; None when it can't be counted."""
+        sizes = [block.size for block in self.blocks]
+        return None if None in sizes else math.prod(size for size in sizes if size is not None)
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all inputs that occur are equally likely."""
+        return all(block.uniform for block in self.blocks)
+
+    def is_independent(self, columns: Sequence[int]) -> bool:
+        """Whether this set is independent of all other characteristics.
+
+        Where it is, every context admits every assignment equally (Theorem 4.3 holds). In a
+        profile nothing is: who has which value may depend on everything else.
+        """
+        if self.profile:
+            return False
+        chosen = set(columns)
+        return all(
+            chosen.issuperset(block.columns) or chosen.isdisjoint(block.columns)
+            for block in self.blocks
+        )
+
+    def members(self, column: int, start: int, stop: int) -> Block | None:
+        """The values of a characteristic in a range that occur, by weight; None if none does.
+
+        Where linked characteristics are too many to list, values that are possible by themselves
+        count as occurring. In a profile all values of the schema do.
+        """
+        characteristic = self.schema.characteristics[column]
+        whole: Block = ColumnBlock((column,), 0, characteristic.size, characteristic.value_weights)
+        block = next(block for block in self.blocks if column in block.columns)
+        place = block.columns.index(column)
+        if isinstance(block, RejectionBlock):
+            whole = block.parts[place]
+        elif isinstance(block, TableBlock) and not self.profile:
+            codes = np.unique(block.rows[:, place])
+            weights = characteristic.value_weights
+            whole = TableBlock(
+                (column,), codes[:, None], None if weights is None else weights[codes]
+            )
+        return whole.restricted({column: (start, stop)})
+
+    def restricted(self, ranges: Mapping[int, CodeRange]) -> Population | None:
+        """The population of those whose codes lie in these ranges; None if there are none."""
+        blocks = [block.restricted(ranges) for block in self.blocks]
+        if any(block is None for block in blocks):
+            return None
+        own = tuple(block for block in blocks if block is not None)
+        return Population(self.schema, own, profile=self.profile)
+
+    def combinations(self, indices: NDArray[np.int64]) -> NDArray[Any]:
+        """The inputs with these numbers, as codes; only where `size` is known."""
+        shape = tuple(block.size or 0 for block in self.blocks)
+        codes = np.empty((len(indices), len(self.schema)), dtype=self.schema.dtype, order="F")
+        for block, places in zip(self.blocks, np.unravel_index(indices, shape), strict=True):
+            codes[:, list(block.columns)] = block.combinations(places.astype(np.int64))
+        return codes
+
+    def probabilities(self, indices: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The probability of the inputs with these numbers; only where `size` is known."""
+        shape = tuple(block.size or 0 for block in self.blocks)
+        result = np.ones(len(indices))
+        for block, places in zip(self.blocks, np.unravel_index(indices, shape), strict=True):
+            result *= block.probabilities()[places]
+        return result
+
+
+def _linked_columns(schema: Schema) -> list[tuple[int, ...]]:
+    """Groups of columns that share constraints, directly or through others."""
+    group = list(range(len(schema)))
+    for constraint in schema.constraints:
+        members = {group[schema.names.index(name)] for name in constraint.variables}
+        group = [min(members) if each in members else each for each in group]
+    return [tuple(c for c, g in enumerate(group) if g == number) for number in sorted(set(group))]
+
+
+def _block(schema: Schema, columns: tuple[int, ...]) -> tuple[Block, float]:
+    """The block of these linked columns and the share of its combinations that are valid."""
+    own = _only(schema, columns)
+    parts = tuple(_part(own, column) for column in columns)
+    before = math.prod(schema.characteristics[column].size for column in columns)
+    total = math.prod(part.size or 0 for part in parts)
+    if len(columns) == 1:
+        return parts[0], total / before
+    if total <= ENUMERATION_LIMIT:
+        block: Block = _enumerated(own, parts, columns, total)
+        return block, (block.size or 0) / before
+    block = RejectionBlock(columns, parts, own, width=len(schema))
+    return block, _valid_share(block) * total / before
+
+
+def _part(schema: Schema, column: int) -> Block:
+    """One characteristic, less the values that constraints on it alone forbid."""
+    characteristic = schema.characteristics[column]
+    whole = ColumnBlock((column,), 0, characteristic.size, characteristic.value_weights)
+    alone = [each for each in schema.constraints if each.variables == (characteristic.name,)]
+    if not alone or characteristic.size > VALUES_LIMIT:
+        return whole
+    codes = whole.combinations(np.arange(whole.size))[:, 0]
+    allowed = np.ones(len(codes), dtype=bool)
+    for constraint in alone:
+        allowed &= constraint.holds({characteristic.name: codes})
+    if not allowed.any():
+        raise SchemaError([_contradiction(alone, {characteristic.name: codes})])
+    weights = None if whole.uniform else whole.probabilities()[allowed]
+    return TableBlock((column,), codes[allowed][:, None], weights)
+
+
+def _only(schema: Schema, columns: tuple[int, ...]) -> Schema:
+    """The schema with only the constraints that read these columns."""
+    names = {schema.names[column] for column in columns}
+    return schema.with_constraints(
+        each for each in schema.constraints if names.intersection(each.variables)
+    )
+
+
+def _enumerated(
+    schema: Schema, parts: tuple[Block, ...], columns: tuple[int, ...], total: int
+) -> TableBlock:
+    places = np.unravel_index(np.arange(total), tuple(part.size or 0 for part in parts))
+    codes = np.zeros((total, len(schema)), dtype=schema.dtype, order="F")
+    for part, place in zip(parts, places, strict=True):
+        codes[:, part.columns[0]] = part.combinations(place)[:, 0]
+    valid = schema.valid(codes)
+    if not valid.any():
+        by_name = {name: codes[:, column] for column, name in enumerate(schema.names)}
+        raise SchemaError([_contradiction(schema.constraints, by_name)])
+    weights = None
+    if not all(part.uniform for part in parts):
+        weights = np.ones(int(valid.sum()))
+        for part, place in zip(parts, places, strict=True):
+            weights *= part.probabilities()[place[valid]]
+    return TableBlock(columns, np.ascontiguousarray(codes[valid][:, list(columns)]), weights)
+
+
+def _contradiction(constraints: Sequence[Constraint], codes: Mapping[str, NDArray[Any]]) -> Mistake:
+    """Says which constraint leaves nothing of these inputs, alone or with those before it."""
+    so_far = np.ones(len(next(iter(codes.values()))), dtype=bool)
+    names: list[str] = []
+    for constraint in constraints:
+        holds = constraint.holds({name: codes[name] for name in constraint.variables})
+        if not holds.any():
+            return Mistake(
+                "nothing-valid",
+                f"constraint {constraint.name!r}",
+                f"{constraint.text!r} holds for no input at all",
+                "correct it, or widen the ranges that it reads",
+            )
+        so_far &= holds
+        names.append(repr(constraint.name))
+        if not so_far.any():
+            break
+    return Mistake(
+        "nothing-valid",
+        "constraints",
+        f"{', '.join(names)} contradict each other: no input meets all of them",
+        "relax one of them",
+    )
+
+
+def _valid_share(block: RejectionBlock) -> float:
+    """The share of valid proposals, estimated; raises SchemaError when none is found."""
+    rng = np.random.default_rng(0)
+    tried = found = 0
+    while tried < REJECTION_TRIALS and found < 1_000:
+        codes = block.propose(rng, 100_000)
+        found += int(block.schema.valid(codes).sum())
+        tried += len(codes)
+    if not found:
+        raise SchemaError([nothing_found(block, tried)])
+    return found / tried
+
+
+def _few_valid(schema: Schema, columns: tuple[int, ...], share: float) -> Iterator[str]:
+    if share < FEW_VALID:
+        names = ", ".join(schema.names[column] for column in columns)
+        yield (
+            f"the constraints leave only {share:.2g} of all combinations of {names}: "
+            "scores describe that small part of the inputs"
+        )

@@ -1,0 +1,227 @@
+"""The schema: which inputs exist (Def. 3.2), as ordered characteristics and constraints."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.errors import Mistake, RequestError, SchemaError, suggest
+from themis.inputs.characteristics import Characteristic, Integers, Reals, Value, Values
+from themis.inputs.constraints import Constraint, parse_constraint
+
+
+class Schema:
+    """The inputs of a subject: ordered characteristics, and constraints that valid inputs meet.
+
+    >>> schema = Schema(race=["green", "purple"], age=Integers(18, 120, bins=[40, 65]))
+    >>> schema.size
+    206
+
+    Names that are not identifiers go into a mapping: `Schema({"marital-status": [...]})`.
+    """
+
+    def __init__(
+        self,
+        inputs: Mapping[str, Characteristic | Sequence[Value]] | None = None,
+        /,
+        **named: Characteristic | Sequence[Value],
+    ) -> None:
+        mistakes: list[Mistake] = []
+        characteristics = []
+        given = [*(inputs or {}).items(), *named.items()]
+        for name, spec in given:
+            try:
+                characteristics.append(_characteristic(name, spec))
+            except SchemaError as error:
+                mistakes += [replace(m, where=f"inputs.{name}") for m in error.mistakes]
+        mistakes += _name_mistakes([name for name, _ in given])
+        if mistakes:
+            raise SchemaError(mistakes)
+        self.characteristics: tuple[Characteristic, ...] = tuple(characteristics)
+        self.constraints: tuple[Constraint, ...] = ()
+
+    def where(self, *expressions: str, **named: str) -> Schema:
+        """The same schema with further constraints that every valid input meets.
+
+        >>> Schema(age=Integers(18, 120), job=["none", "nurse"]).where("age < 70 or job == 'none'")
+        Schema(age=Integers, job=Values; 1 constraint)
+        """
+        first = len(self.constraints) + 1
+        texts = {f"{first + index}": text for index, text in enumerate(expressions)} | named
+        return self.constrained(texts)
+
+    def constrained(self, texts: Mapping[str, str]) -> Schema:
+        """The same schema with further constraints under the given names."""
+        mistakes: list[Mistake] = []
+        constraints = list(self.constraints)
+        for name, text in texts.items():
+            try:
+                constraints.append(parse_constraint(text, self.characteristics, name=name))
+            except SchemaError as error:
+                mistakes += error.mistakes
+        if mistakes:
+            raise SchemaError(mistakes)
+        return self.with_constraints(constraints)
+
+    def with_constraints(self, constraints: Iterable[Constraint]) -> Schema:
+        """The same characteristics with exactly these constraints."""
+        result = Schema.__new__(Schema)
+        result.characteristics = self.characteristics
+        result.constraints = tuple(constraints)
+        return result
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The characteristics' names in schema order."""
+        return tuple(characteristic.name for characteristic in self.characteristics)
+
+    @property
+    def protected(self) -> tuple[str, ...]:
+        """The names of the characteristics marked as protected."""
+        return tuple(each.name for each in self.characteristics if each.protected)
+
+    @property
+    def size(self) -> int:
+        """The number of inputs before constraints, exact however large."""
+        return math.prod(characteristic.size for characteristic in self.characteristics)
+
+    @cached_property
+    def dtype(self) -> type[np.int32] | type[np.int64]:
+        """The integer type of this schema's codes."""
+        largest = max(characteristic.size for characteristic in self.characteristics)
+        return np.int32 if largest < 2**31 else np.int64
+
+    def columns_of(self, names: Iterable[str], *, where: str = "--against") -> tuple[int, ...]:
+        """The columns of a set of characteristics, in schema order."""
+        wanted = [names] if isinstance(names, str) else list(names)
+        mistakes = [
+            Mistake(
+                "unknown-name",
+                where,
+                f"there is no characteristic {name!r}",
+                suggest(str(name), self.names),
+            )
+            for name in wanted
+            if name not in self.names
+        ]
+        if not wanted:
+            mistakes.append(
+                Mistake(
+                    "empty-set",
+                    where,
+                    "the set of characteristics is empty",
+                    f"name at least one of: {', '.join(self.names)}",
+                )
+            )
+        if mistakes:
+            raise RequestError(mistakes)
+        return tuple(sorted({self.names.index(name) for name in wanted}))
+
+    def valid(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which rows of a code matrix meet all constraints."""
+        result = np.ones(len(codes), dtype=bool)
+        for constraint in self.constraints:
+            columns = {name: codes[:, self.names.index(name)] for name in constraint.variables}
+            result &= constraint.holds(columns)
+        return result
+
+    def decode_row(self, row: NDArray[Any]) -> dict[str, Value]:
+        """One input as plain values by name."""
+        return {
+            each.name: each.value(int(code))
+            for each, code in zip(self.characteristics, row, strict=True)
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The schema as the `inputs` and `constraints` of a `themis.toml`."""
+        return {
+            "inputs": {each.name: _spec(each) for each in self.characteristics},
+            "constraints": {each.name: each.text for each in self.constraints},
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Schema:
+        """The schema that `to_dict` described."""
+        inputs = {name: characteristic_from(spec) for name, spec in data["inputs"].items()}
+        return cls(inputs).constrained(data.get("constraints", {}))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Schema) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((self.characteristics, self.constraints))
+
+    def __iter__(self) -> Iterator[Characteristic]:
+        return iter(self.characteristics)
+
+    def __len__(self) -> int:
+        return len(self.characteristics)
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{each.name}={type(each).__name__}" for each in self)
+        number = len(self.constraints)
+        limits = f"; {number} constraint{'s' * (number > 1)}" if number else ""
+        return f"Schema({parts}{limits})"
+
+
+def _characteristic(name: str, spec: Any) -> Characteristic:
+    if isinstance(spec, Characteristic):
+        return spec.named(name)
+    if isinstance(spec, range) and len(spec):
+        return Integers(spec[0], spec[-1], step=max(spec.step, 1), name=name)
+    return Values(spec, name=name)
+
+
+def _name_mistakes(names: Sequence[str]) -> Iterator[Mistake]:
+    if not names:
+        yield Mistake("no-inputs", "inputs", "there is no characteristic", "describe at least one")
+    for name in names:
+        if not isinstance(name, str) or not name.strip() or "," in name or "`" in name:
+            yield Mistake(
+                "bad-name",
+                "inputs",
+                f"{name!r} can't be a name",
+                "use text without commas and backquotes",
+            )
+    for name in [name for name, times in Counter(names).items() if times > 1]:
+        yield Mistake("duplicate-name", "inputs", f"{name!r} stands there twice", "rename one")
+
+
+def _spec(each: Characteristic) -> Any:
+    """A characteristic as it stands in the file."""
+    extra: dict[str, Any] = {}
+    if each.weights is not None:
+        extra["weights"] = [float(weight) for weight in each.weights]
+    if each.protected:
+        extra["protected"] = True
+    if isinstance(each, Values):
+        return {"values": list(each.values), **extra} if extra else list(each.values)
+    assert isinstance(each, Integers | Reals)
+    result: dict[str, Any] = {"min": each.min, "max": each.max}
+    if isinstance(each, Reals) or each.step != 1:
+        result["step"] = each.step
+    if each.bins is not None:
+        result["bins"] = list(each.bins)
+    return {**result, **extra}
+
+
+def characteristic_from(spec: Any) -> Characteristic:
+    """The characteristic that a spec of the file describes, still without a name."""
+    if not isinstance(spec, Mapping):
+        return Values(spec)
+    options = dict(spec)
+    if "values" in options:
+        return Values(options.pop("values"), **options)
+    kind = (
+        Reals
+        if any(isinstance(options[key], float) for key in ("min", "max", "step") if key in options)
+        else Integers
+    )
+    return kind(**options)

@@ -1,0 +1,138 @@
+"""Streams of base inputs: row i depends on the seed and i alone, never on how it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.inputs.population import Population
+from themis.inputs.population_blocks import RejectionBlock
+
+CHUNK = 65_536  # rows drawn together from one generator
+BRANCH_CHUNK = 1_024  # the same for the stream of one group
+SLOW_CHUNK = 256  # the same where many proposals are rejected for one row
+PERMUTATION_LIMIT = 2**22  # domains up to this size can be drawn without replacement
+
+# What a generator is for: no two share their numbers.
+INPUTS, MEMBERS, ORDER, VARIANTS, TOLERANCES, PROOFS = range(6)
+
+
+class BaseInputs:
+    """The endless sequence of random inputs of one run, the same for every set and measure."""
+
+    def __init__(self, population: Population, seed: int, *, branch: tuple[int, ...] = ()) -> None:
+        self.population = population
+        self._rows_per_chunk = BRANCH_CHUNK if branch else CHUNK
+        self.seed = seed
+        self._branch = branch
+        self._chunk = lru_cache(maxsize=8)(self._draw_chunk)
+        self._slow_chunk = lru_cache(maxsize=64)(self._draw_slow_chunk)
+        self._member_chunk = lru_cache(maxsize=16)(self._draw_members)
+        self._tolerance_chunk = lru_cache(maxsize=8)(self._draw_tolerances)
+
+    def generator(self, purpose: int, *key: int) -> np.random.Generator:
+        """A generator of its own for one purpose and place."""
+        return np.random.Generator(
+            np.random.PCG64(
+                np.random.SeedSequence(self.seed, spawn_key=(*self._branch, purpose, *key))
+            )
+        )
+
+    def rows(self, start: int, stop: int) -> NDArray[Any]:
+        """The inputs start, start + 1, …, stop − 1 as a code matrix that must not be changed."""
+        size = self._rows_per_chunk
+        rejecting = any(isinstance(block, RejectionBlock) for block in self.population.blocks)
+        if not rejecting and start // size == (stop - 1) // size:
+            offset = start // size * size
+            return self._chunk(start // size)[start - offset : stop - offset]
+        codes = _assemble(self._chunk, size, start, stop)
+        for number, block in enumerate(self.population.blocks):
+            if isinstance(block, RejectionBlock):
+                part = _assemble(partial(self._slow_chunk, number), SLOW_CHUNK, start, stop)
+                codes[:, list(block.columns)] = part
+        return codes
+
+    def members(self, column: int, start: int, stop: int) -> NDArray[Any]:
+        """The member that stands for each bin of a binned characteristic, for these inputs.
+
+        Rows are inputs, columns are bins; an input's own bin is represented by its own value.
+        """
+        drawn = _assemble(partial(self._member_chunk, column), CHUNK, start, stop)
+        own = self.rows(start, stop)[:, column]
+        levels = self.population.schema.characteristics[column].level_of(own)
+        drawn[np.arange(len(drawn)), levels] = own
+        return drawn
+
+    def tolerances(self, start: int, stop: int) -> NDArray[np.float64]:
+        """Of each of these inputs, a number between 0 and 1 that a distance must exceed."""
+        column = _assemble(self._tolerance_chunk, CHUNK, start, stop)
+        return np.ascontiguousarray(column[:, 0])
+
+    def _draw_tolerances(self, chunk: int) -> NDArray[Any]:
+        return self.generator(TOLERANCES, chunk).random((CHUNK, 1))
+
+    def _draw_chunk(self, chunk: int) -> NDArray[Any]:
+        schema = self.population.schema
+        rng = self.generator(INPUTS, chunk)
+        codes = np.empty((self._rows_per_chunk, len(schema)), dtype=schema.dtype, order="F")
+        for block in self.population.blocks:
+            if not isinstance(block, RejectionBlock):
+                drawn = block.draw(rng, self._rows_per_chunk)
+                for position, column in enumerate(block.columns):
+                    codes[:, column] = drawn[:, position]
+        codes.flags.writeable = False  # blocks of rows are views of it
+        return codes
+
+    def _draw_slow_chunk(self, number: int, chunk: int) -> NDArray[Any]:
+        return self.population.blocks[number].draw(
+            self.generator(INPUTS, chunk, number), SLOW_CHUNK
+        )
+
+    def _draw_members(self, column: int, chunk: int) -> NDArray[Any]:
+        characteristic = self.population.schema.characteristics[column]
+        rng = self.generator(MEMBERS, column, chunk)
+        members = np.empty(
+            (CHUNK, characteristic.levels), dtype=self.population.schema.dtype, order="F"
+        )
+        for level in range(characteristic.levels):
+            start, stop = characteristic.level_range(level)
+            block = self.population.members(column, start, stop)
+            # A bin that does not occur is represented by a value that nobody may have.
+            members[:, level] = start if block is None else block.draw(rng, CHUNK)[:, 0]
+        return members
+
+
+class ShuffledInputs(BaseInputs):
+    """Every input that occurs, once, in random order: a sample without replacement."""
+
+    def __init__(self, population: Population, seed: int) -> None:
+        super().__init__(population, seed)
+        assert population.size is not None
+        assert population.uniform
+        self.size = population.size
+        self._order = self.generator(ORDER).permutation(self.size)
+
+    def rows(self, start: int, stop: int) -> NDArray[Any]:
+        return self.population.combinations(self._order[start:stop])
+
+    def take(self, places: NDArray[np.int64]) -> NDArray[Any]:
+        """The inputs at these places of the order."""
+        return self.population.combinations(self._order[places])
+
+
+def _assemble(
+    draw: Callable[[int], NDArray[Any]], size: int, start: int, stop: int
+) -> NDArray[Any]:
+    """Rows start..stop of a sequence that is drawn in chunks of `size`; always a fresh array."""
+    first = draw(start // size)
+    rows = np.empty((stop - start, first.shape[1]), dtype=first.dtype, order="F")
+    for chunk in range(start // size, -(-stop // size)):
+        offset = chunk * size
+        part = draw(chunk)[max(start - offset, 0) : stop - offset]
+        place = max(offset - start, 0)
+        rows[place : place + len(part)] = part
+    return rows

@@ -1,0 +1,160 @@
+"""How does a result become a data frame? Rows of plain values, for pandas or polars."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.util import find_spec
+from typing import Any, Literal
+
+from themis.errors import Mistake, RequestError, suggest
+from themis.results.model import Group, GroupScore, Result, Score, SearchResult, Witness
+
+Library = Literal["pandas", "polars"]
+LIBRARIES: tuple[Library, ...] = ("pandas", "polars")
+SCORE_FIELDS = (
+    "score", "low", "high", "confidence", "error", "method", "samples", "executions",
+    "cache_hits", "stopped", "lower_bound", "unknown",
+)  # fmt: skip
+IMPACT_FIELDS = ("impact_ratio", "impact_ratio_low", "impact_ratio_high")
+Row = Mapping[str, Any]
+
+
+def to_frame(things: Any, library: Library | None = None) -> Any:
+    """A data frame of a score, result, search, group or witness, or of several of one kind.
+
+    Scores give a row each, a search one for each set that it looked at, groups a row each, and
+    witnesses two rows each: the favoured person first, `pair` counts them. `library` is "pandas" or
+    "polars"; without it, the first of the two that is installed. Raises RequestError without any.
+    """
+    several = [things] if isinstance(things, _KINDS) else list(things)
+    columns = _columns(_rows(several))
+    if not columns and several and all(isinstance(each, Result) for each in several):
+        columns = {name: [] for name in ("measure", "against", *SCORE_FIELDS)}  # of no score
+    return _make(_library(library), columns)
+
+
+def _rows(things: Sequence[Any]) -> list[Row]:
+    if not things:
+        return []
+    for kind, make in _ROWS.items():
+        if all(isinstance(each, kind) for each in things):
+            return make(things)
+    kinds = ", ".join(sorted({type(each).__name__ for each in things}))
+    problem = f"can't make one data frame of {kinds}"
+    remedy = "give a score, result, search, group or witness, or several of one kind"
+    raise RequestError([Mistake("frame", "to_frame", problem, remedy)])
+
+
+def _score_rows(scores: Iterable[Score]) -> list[Row]:
+    return [_score_row(each) for each in scores]
+
+
+def _score_row(score: Score) -> Row:
+    row: dict[str, Any] = {"measure": score.measure, "against": ",".join(score.against)}
+    row |= {name: getattr(score, name) for name in SCORE_FIELDS}
+    if score.output is not None:
+        row["output"] = score.output
+    if isinstance(score, GroupScore):
+        row |= {name: getattr(score, name) for name in IMPACT_FIELDS}
+    return row
+
+
+def _result_rows(results: Iterable[Result]) -> list[Row]:
+    return [_score_row(score) for result in results for score in result.scores]
+
+
+def _search_rows(searches: Iterable[SearchResult]) -> list[Row]:
+    return [row for search in searches for row in _sets_of(search)]
+
+
+def _sets_of(search: SearchResult) -> Iterable[Row]:
+    """Every set that was looked at; the minimal ones with the scores that were measured."""
+    scores = {score.against: score for score in search.minimal_sets if score.samples}
+    for each in search.tested:
+        score = scores.get(each.against)
+        yield {
+            "measure": search.measure,
+            "against": ",".join(each.against),
+            "decision": each.decision,
+            "minimal": each.against in search.found,
+            "score": None if score is None else score.score,
+            "low": None if score is None else score.low,
+            "high": None if score is None else score.high,
+            "samples": each.samples,
+            "reason": each.reason,
+        }
+
+
+def _group_rows(groups: Iterable[Group]) -> list[Row]:
+    names = ("rate", "low", "high", "samples", "few")
+    groups = list(groups)
+    taken = {name for group in groups for name in group.values}
+    return [
+        {**group.values, **{_free(name, taken): getattr(group, name) for name in names}}
+        for group in groups
+    ]
+
+
+def _witness_rows(witnesses: Iterable[Witness]) -> list[Row]:
+    witnesses = list(witnesses)
+    taken = {name for witness in witnesses for name in witness.inputs[0]}
+    pair, output = _free("pair", taken), _free("output", taken)
+    return [
+        {pair: number, **person, output: decision}
+        for number, witness in enumerate(witnesses)
+        for person, decision in zip(witness.inputs, witness.outputs, strict=True)
+    ]
+
+
+def _free(name: str, taken: Iterable[str]) -> str:
+    """A column's name that no characteristic has."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+_ROWS: dict[type, Callable[[Any], list[Row]]] = {
+    Score: _score_rows,
+    Result: _result_rows,
+    SearchResult: _search_rows,
+    Group: _group_rows,
+    Witness: _witness_rows,
+}
+_KINDS = tuple(_ROWS)
+
+
+def _columns(rows: Sequence[Row]) -> dict[str, list[Any]]:
+    """Rows as columns; what a row does not have is None."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: _alike([row.get(name) for row in rows]) for name in names}
+
+
+def _alike(values: list[Any]) -> list[Any]:
+    """The values, as text if they are of several kinds: a column has one."""
+    kinds = {type(each) for each in values if each is not None}
+    if len(kinds) <= 1 or kinds == {int, float}:
+        return values
+    return [None if each is None else str(each) for each in values]
+
+
+def _library(wanted: Library | None) -> Library:
+    if wanted is not None and wanted not in LIBRARIES:
+        problem = f"there is no library {wanted!r} to make data frames with"
+        mistake = Mistake("frame", "library", problem, suggest(str(wanted), LIBRARIES))
+        raise RequestError([mistake])
+    for each in LIBRARIES if wanted is None else (wanted,):
+        if find_spec(each) is not None:
+            return each
+    problem = f"{wanted} is not installed" if wanted else "neither pandas nor polars is installed"
+    remedy = f"pip install {wanted or 'pandas'}"
+    raise RequestError([Mistake("frame", "to_frame", problem, remedy)])
+
+
+def _make(library: Library, columns: dict[str, list[Any]]) -> Any:
+    if library == "pandas":
+        import pandas
+
+        return pandas.DataFrame(columns)
+    import polars
+
+    return polars.DataFrame(columns, strict=False)

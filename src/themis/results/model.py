@@ -1,0 +1,424 @@
+"""Results: what was measured, in a form that can be saved, compared and shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from themis._version import __version__
+from themis.inputs.characteristics import Value
+from themis.results.model_shown import Plotted, Shown
+
+FOUR_FIFTHS = 0.8  # the line below which an impact ratio is taken as evidence of adverse impact
+
+Measure = Literal["causal", "group"]
+Verdict = Literal["holds", "violated", "accepted", "not enough evidence"]
+
+# Left out of the JSON result where they say nothing.
+UNLESS_USED: dict[str, Any] = {
+    "output": None,
+    "distance": "exact",
+    "scale": None,
+    "population": "inputs",
+    "counterfactuals": "generated",
+    "regions": [],
+    "placebo": None,
+    "statistic": "rate",
+}
+
+
+@dataclass(frozen=True)
+class Witness(Shown):
+    """Two inputs that differ only in the set, the favoured one first, and their outputs."""
+
+    inputs: tuple[dict[str, Value], dict[str, Value]]
+    outputs: tuple[Value, Value]
+    reproduce: tuple[str, ...] = ()  # lines for a shell that show it, where there are some
+
+    @property
+    def differs_in(self) -> tuple[str, ...]:
+        """The characteristics in which the two differ."""
+        first, second = self.inputs
+        return tuple(name for name in first if first[name] != second[name])
+
+
+@dataclass(frozen=True)
+class Harm:
+    """One change of the set, and how often it costs or brings the favourable decision."""
+
+    change_from: dict[str, Value]
+    change_to: dict[str, Value]
+    lost: float  # share of contexts in which the change turns favourable into unfavourable
+    gained: float  # share of contexts in which it does the reverse
+    contexts: int  # how many contexts this was counted on
+
+
+@dataclass(frozen=True)
+class Region:
+    """People among whom many of the flips are found; counted on inputs that did not suggest it."""
+
+    conditions: tuple[str, ...]  # on the context, all of them: "hours > 40", "education = HS"
+    coverage: float  # share of all flips that lie here
+    coverage_low: float
+    coverage_high: float
+    share: float  # of all inputs that lie here
+    lift: float  # so many times as often as among all inputs, an input flips here
+    flips: int  # how many flips this was counted on
+
+
+@dataclass(frozen=True)
+class Noise:
+    """How often a subject answers otherwise when it is run again on the same input."""
+
+    inputs: int  # run again
+    differing: int
+    rate: float  # that two runs on one input differ
+    low: float
+    high: float
+    confidence: float
+    repeats: int = 1  # runs behind each output
+
+
+@dataclass(frozen=True)
+class Placebo:
+    """The causal score that noise alone would give: as many runs as assignments, all the same."""
+
+    score: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Group(Shown):
+    """One group's rate of favourable decisions; all groups' intervals hold together."""
+
+    values: dict[str, Value]
+    rate: float
+    low: float
+    high: float
+    samples: int
+    few: bool = False  # too few people to call it fair or unfair
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score(Plotted):
+    """A score with its interval: with the stated confidence, low ≤ truth ≤ high.
+
+    `method` is "exact" when every input was run, else "sampled". With `lower_bound` only the
+    lower end says anything: some assignments were too many to try.
+    """
+
+    measure: Measure
+    against: tuple[str, ...]
+    score: float
+    low: float
+    high: float
+    confidence: float
+    error: float
+    method: Literal["exact", "sampled"]
+    samples: int
+    stopped: str
+    stopping: str
+    executions: int
+    cache_hits: int
+    lower_bound: bool = False
+    unknown: int = 0  # rows that could have gone either way: failures, or too many variants
+    notes: tuple[str, ...] = ()
+    output: str | None = None  # the output's name, where a subject has several
+    distance: str = "exact"  # what counts as another output
+    scale: tuple[float, float] | None = None  # what 0 and 1 stand for, of numbers that are averaged
+    population: Literal["inputs", "profile", "rows"] = "inputs"  # of whom this is the score
+    counterfactuals: Literal["generated", "within"] = "generated"  # made up, or among the rows
+
+    @property
+    def conclusive(self) -> bool:
+        """Whether the run came to its end, and was not cut off by its budget or by hand."""
+        return self.stopped not in ("budget", "interrupted", "noise")
+
+    def __str__(self) -> str:
+        bound = "at least " if self.lower_bound else ""
+        return (
+            f"{self.measure} score against {','.join(self.against)}: {bound}{self.score:.3f} "
+            f"[{self.low:.3f}, {self.high:.3f}] at {self.confidence:.0%} "
+            f"({self.method}, {self.executions:,} executions)"
+        )
+
+    def assert_below(self, limit: float) -> None:
+        """Pass if the score is certainly at most the limit.
+
+        Raises DiscriminationError if it is certainly above, InconclusiveError if it may be.
+        """
+        __tracebackhide__ = True
+        from themis.results.verdicts_assertions import assert_below
+
+        assert_below(self, limit)
+
+    def assert_conclusive(self) -> None:
+        """Raise InconclusiveError if the run was cut off, and the interval is wider than asked."""
+        __tracebackhide__ = True
+        from themis.results.verdicts_assertions import assert_conclusive
+
+        assert_conclusive(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The score as it stands in the JSON result."""
+        data: dict[str, Any] = _plain(asdict(self))
+        data["groups"] = data.get("groups", [])
+        data["witnesses"] = data.get("witnesses", [])
+        for witness in data["witnesses"]:
+            if not witness["reproduce"]:
+                del witness["reproduce"]
+        for group in data["groups"]:
+            if not group["few"]:
+                del group["few"]
+        unused = {name: value for name, value in UNLESS_USED.items() if data.get(name) == value}
+        return {name: value for name, value in data.items() if name not in unused}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CausalScore(Score):
+    """The fraction of inputs whose output changes when only the set changes (Def. 3.7)."""
+
+    witnesses: tuple[Witness, ...] = ()
+    flip_rate: float | None = None
+    direction: tuple[Harm, ...] = ()
+    regions: tuple[Region, ...] = ()
+    placebo: Placebo | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupScore(Score):
+    """The largest difference between the groups' rates of favourable decisions (Def. 3.5, 3.6)."""
+
+    groups: tuple[Group, ...] = ()
+    statistic: Literal["rate", "mean"] = "rate"  # of favourable outputs, or of a number's values
+    impact_ratio: float | None = None
+    impact_ratio_low: float | None = None
+    impact_ratio_high: float | None = None
+
+    @property
+    def most_favoured(self) -> Group | None:
+        """The group with the highest observed rate."""
+        return max(self.groups, key=lambda group: group.rate, default=None)
+
+    @property
+    def least_favoured(self) -> Group | None:
+        """The group with the lowest observed rate."""
+        return min(self.groups, key=lambda group: group.rate, default=None)
+
+    @property
+    def observed(self) -> float | None:
+        """The spread of the rates that were seen; `score` is moved to within ± error of both ends.
+
+        Without any guarantee: it is 0 when two groups did equally well in what was tried.
+        """
+        best, worst = self.most_favoured, self.least_favoured
+        return None if best is None or worst is None else best.rate - worst.rate
+
+    @property
+    def four_fifths(self) -> Literal["below", "above", "unclear"]:
+        """Where the impact ratio certainly lies: below the four-fifths line, above, or unclear."""
+        if self.impact_ratio_high is not None and self.impact_ratio_high < FOUR_FIFTHS:
+            return "below"
+        if self.impact_ratio_low is not None and self.impact_ratio_low >= FOUR_FIFTHS:
+            return "above"
+        return "unclear"
+
+
+@dataclass(frozen=True)
+class TestedSet:
+    """What a search found about one set, and why."""
+
+    __test__ = False  # not a test, whatever pytest thinks of the name
+
+    against: tuple[str, ...]
+    decision: Literal["above", "below", "undecided"]
+    reason: str
+    samples: int = 0  # 0: it followed from another set and was not run
+    estimate: float | None = None  # a by-product of deciding, without an interval
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchResult(Plotted):
+    """The minimal sets above a threshold (Def. 3.9).
+
+    With the stated confidence, all at once: every found set has a score above threshold − error,
+    and every set above threshold + error contains a found or an undecided one.
+    """
+
+    measure: Measure
+    threshold: float
+    confidence: float
+    error: float
+    minimal_sets: tuple[Score, ...]  # the found sets with their estimated scores
+    found: tuple[tuple[str, ...], ...]
+    undecided: tuple[tuple[str, ...], ...]
+    tested: tuple[TestedSet, ...]
+    sets_total: int
+    sets_tested: int
+    sets_pruned: int
+    sets_open: int  # neither tested nor pruned when the budget ended
+    among: tuple[str, ...]
+    max_size: int
+    method: Literal["exact", "sampled"]
+    stopped: str
+    stopping: str
+    executions: int
+    cache_hits: int
+    notes: tuple[str, ...] = ()
+    output: str | None = None  # as of the scores of its sets
+    distance: str = "exact"
+    statistic: Literal["rate", "mean"] = "rate"
+
+    @property
+    def conclusive(self) -> bool:
+        """Whether every set was decided."""
+        return self.stopped == "done" and not self.undecided
+
+    def why(self, *against: str) -> str:
+        """Why a set is in or out of the answer."""
+        names = {name for part in against for name in part.split(",")}
+        for each in self.tested:
+            if set(each.against) == names:
+                return f"{each.decision}: {each.reason}"
+        for found in self.found:
+            if names > set(found):
+                return f"pruned: it contains {','.join(found)}, which is above"
+        return "not searched" if not names <= set(self.among) else "open: the budget ended before"
+
+    def assert_nothing_found(self) -> None:
+        """Pass if certainly no set is above the threshold (+ error, when inputs were sampled).
+
+        Raises DiscriminationError if one certainly is, InconclusiveError if one may be.
+        """
+        __tracebackhide__ = True
+        from themis.results.verdicts_assertions import assert_nothing_found
+
+        assert_nothing_found(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The search as it stands in the JSON result."""
+        return {
+            "measure": self.measure,
+            "threshold": self.threshold,
+            "confidence": self.confidence,
+            "error": self.error,
+            "among": list(self.among),
+            "max_size": self.max_size,
+            "minimal_sets": [list(names) for names in self.found],
+            "undecided": [list(names) for names in self.undecided],
+            "sets_total": self.sets_total,
+            "sets_tested": self.sets_tested,
+            "sets_pruned": self.sets_pruned,
+            "sets_open": self.sets_open,
+            "method": self.method,
+            "stopped": self.stopped,
+            "stopping": self.stopping,
+            "executions": self.executions,
+            "sets": [_plain(asdict(each)) for each in self.tested],
+            "notes": list(self.notes),
+            **{
+                name: getattr(self, name)
+                for name in ("output", "distance", "statistic")
+                if getattr(self, name) != UNLESS_USED[name]
+            },
+        }
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A finding that was let pass, why, and for how long."""
+
+    against: tuple[str, ...]
+    reason: str
+    until: str  # the last day, as 2027-03-31
+    max_score: float | None = None  # up to which score; None: whatever it is
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckResult:
+    """Whether a limit on a score holds; of a search, the score is the worst of the found sets."""
+
+    name: str
+    measure: Measure
+    against: tuple[str, ...] | None  # None: a search
+    search: bool
+    max_score: float
+    confidence: float  # that this verdict, by itself, is right
+    verdict: Verdict
+    score: float | None = None
+    low: float | None = None
+    high: float | None = None
+    sets: tuple[tuple[str, ...], ...] = ()  # what a search found
+    reason: str = ""
+    output: str | None = None  # the output's name, where a subject has several
+    accepted: tuple[Accepted, ...] = ()  # what was let pass
+    baseline: Literal["new", "known"] | None = None  # beside an earlier result, if there is one
+
+    @property
+    def fails(self) -> bool:
+        """Whether this is a reason to stop: a violation, unless a baseline knows it already."""
+        return self.verdict == "violated" and self.baseline != "known"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is neither decided nor, beside a baseline, surely nothing new."""
+        return self.verdict == "not enough evidence" and self.baseline != "known"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result(Plotted):
+    """Everything that one command measured."""
+
+    command: str
+    seed: int
+    subject: Mapping[str, Any]
+    schema: Mapping[str, Any]
+    scores: tuple[Score, ...]
+    executions: int
+    cache_hits: int
+    stopped: str
+    failures: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
+    timing: Mapping[str, Any] = field(default_factory=dict)
+    searches: tuple[SearchResult, ...] = ()
+    checks: tuple[CheckResult, ...] = ()
+    noise: Noise | None = None
+    data: Mapping[str, Any] | None = None  # what was given and used, where rows were given
+    source: Mapping[str, Any] | None = None  # the file, its lines by characteristic, the command
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON result, format 1."""
+        found = [each.to_dict() for each in self.searches]
+        searched = {"search": found[0] if len(found) == 1 else found} if found else {}
+        checked = {"checks": [_plain(asdict(each)) for each in self.checks]} if self.checks else {}
+        return {
+            "themis": __version__,
+            "format": 1,
+            "command": self.command,
+            "seed": self.seed,
+            "subject": dict(self.subject),
+            "schema": dict(self.schema),
+            "executions": self.executions,
+            "cache_hits": self.cache_hits,
+            "stopped": self.stopped,
+            "failures": dict(self.failures),
+            "notes": list(self.notes),
+            "timing": dict(self.timing),
+            **({} if self.noise is None else {"noise": _plain(asdict(self.noise))}),
+            **({} if self.data is None else {"data": dict(self.data)}),
+            **({} if self.source is None else {"source": dict(self.source)}),
+            "scores": [score.to_dict() for score in self.scores],
+            **searched,
+            **checked,
+        }
+
+
+def _plain(value: Any) -> Any:
+    """Tuples as lists and floats without noise, as JSON has them."""
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return round(value, 12) if isinstance(value, float) else value

@@ -1,0 +1,105 @@
+"""What became of saved tests when they were run again: still, new, fixed, the same, or unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from themis._version import __version__
+from themis.inputs.characteristics import Value
+
+State = Literal["still", "new", "fixed", "same", "failed", "unknown", "not run"]
+
+STATES: tuple[State, ...] = ("still", "new", "fixed", "same", "failed", "unknown", "not run")
+
+
+@dataclass(frozen=True)
+class ReplayedTest:
+    """Two inputs of one test, with their outputs then and now; None where there was none."""
+
+    state: State
+    against: tuple[str, ...]
+    inputs: tuple[dict[str, Value], dict[str, Value]]
+    before: tuple[Any, Any]  # of several outputs: a dictionary
+    now: tuple[Any, Any]
+
+
+@dataclass(frozen=True)
+class ReplayedSet:
+    """How many tests against one set are in each state; states without tests are left out."""
+
+    against: tuple[str, ...]
+    tests: int
+    states: Mapping[State, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replay:
+    """Saved tests, run again.
+
+    A test discriminates when two of its inputs, which differ in nothing but the set, get different
+    outputs. `still`: it did and it does; `new`: it did not; `fixed`: it does no longer; `same`: it
+    neither did nor does; `failed`: the subject gave no decision where one is needed; `unknown`: the
+    schema does not admit its inputs any more.
+    """
+
+    source: str
+    kind: Literal["suite", "result"]
+    subject: Mapping[str, Any]
+    sets: tuple[ReplayedSet, ...]
+    examples: tuple[ReplayedTest, ...]
+    inputs: int  # different ones that were run
+    changed: int  # of them, that got another output than before
+    executions: int
+    cache_hits: int
+    stopped: str
+    failures: Mapping[str, Any]
+    unknown_rows: Mapping[str, int] = field(default_factory=dict)  # why, and how many
+    notes: tuple[str, ...] = ()
+    timing: Mapping[str, Any] = field(default_factory=dict)
+
+    def count(self, *states: State) -> int:
+        """How many tests are in these states: `replay.count("still", "new")`."""
+        return sum(each.states.get(state, 0) for each in self.sets for state in states)
+
+    @property
+    def tests(self) -> int:
+        """How many tests there are."""
+        return sum(each.tests for each in self.sets)
+
+    @property
+    def conclusive(self) -> bool:
+        """Whether it is known of every test whether it discriminates."""
+        return self.stopped == "done" and not self.count("failed", "unknown", "not run")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The replay as JSON has it."""
+        return {
+            "themis": __version__,
+            "format": 1,
+            "command": "replay",
+            "source": {"file": self.source, "kind": self.kind},
+            "subject": dict(self.subject),
+            "executions": self.executions,
+            "cache_hits": self.cache_hits,
+            "stopped": self.stopped,
+            "failures": dict(self.failures),
+            "notes": list(self.notes),
+            "timing": dict(self.timing),
+            "tests": self.tests,
+            **{state.replace(" ", "_"): self.count(state) for state in STATES},
+            "inputs": self.inputs,
+            "changed": self.changed,
+            "unknown_rows": dict(self.unknown_rows),
+            "sets": [
+                {"against": list(each.against), "tests": each.tests, **each.states}
+                for each in self.sets
+            ],
+            "examples": [_example(each) for each in self.examples],
+        }
+
+
+def _example(test: ReplayedTest) -> dict[str, Any]:
+    data = asdict(test)
+    return {name: list(each) if isinstance(each, tuple) else each for name, each in data.items()}

@@ -1,0 +1,220 @@
+"""Does a limit hold? Verdicts on scores and searches, and how precisely to ask; nothing is run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from themis.config.reader import Check
+from themis.results.model import CausalScore, CheckResult, GroupScore, Score, SearchResult, Verdict
+from themis.results.verdicts_acceptances import Acceptances, Cover
+from themis.results.verdicts_search_facts import how_it_ended, largest_missed
+
+NOTHING_ACCEPTED = Acceptances()
+NO_FAVOURABLE = "no output was favourable: what `favourable` names never came"
+SHARES = (1 / 2, 1 / 4, 1 / 8, 1 / 8)  # of the error probability, for the first and later rounds
+
+
+@dataclass(frozen=True)
+class Precision:
+    """What one round asks for."""
+
+    error: float
+    confidence: float
+
+
+def precisions(error: float, confidence: float) -> Iterator[Precision]:
+    """The rounds of one check: the asked error, then half of it, three times at most.
+
+    The rounds share the error probability, so that a verdict that any of them gives is right with
+    the asked confidence.
+    """
+    for place, share in enumerate(SHARES):
+        yield Precision(error / 2**place, 1.0 - (1.0 - confidence) * share)
+
+
+def judge_score(
+    check: Check, score: Score, confidence: float, accepted: Acceptances = NOTHING_ACCEPTED
+) -> CheckResult:
+    """The verdict on a limit for one set: certain only when the whole interval is on one side.
+
+    What is not surely below the limit, but surely below what is accepted, is accepted.
+    """
+    verdict: Verdict = "not enough evidence"
+    certain = score.samples > 0 and (score.conclusive or not _is_noisy(score))
+    certain = certain and not _nobody_favoured(score)
+    if certain and score.low > check.max_score:
+        verdict = "violated"
+    elif certain and score.high <= check.max_score:
+        verdict = "holds"
+    acceptance = accepted.counting(score, score.against) if certain else None
+    cover = acceptance.covers(score.low, score.high) if acceptance and verdict != "holds" else None
+    if cover is not None and cover != "no":
+        verdict = "accepted" if cover == "yes" else "not enough evidence"
+    reason = _why_open(score) if verdict == "not enough evidence" else ""
+    if verdict == "violated":
+        reason = _why_not_accepted(accepted, [score])
+    return CheckResult(
+        name=check.name,
+        measure=check.measure,
+        output=score.output,
+        against=check.against,
+        search=False,
+        max_score=check.max_score,
+        confidence=confidence,
+        verdict=verdict,
+        score=score.score if score.samples else None,
+        low=score.low if score.samples else None,
+        high=score.high if score.samples else None,
+        reason=reason,
+        accepted=(acceptance.told(),) if acceptance and verdict == "accepted" else (),
+    )
+
+
+def judge_search(
+    check: Check, search: SearchResult, confidence: float, accepted: Acceptances = NOTHING_ACCEPTED
+) -> CheckResult:
+    """The verdict on a limit for every set.
+
+    It is violated when the whole interval of some found set is above the limit. It holds when all
+    sets were decided and none was found: then none is above limit + error. Found sets that are
+    accepted do not count; when there are no others, neither does the search hold nor fail.
+    """
+    scores = {each.against: each for each in search.minimal_sets if each.samples}
+    covers = {names: _cover(accepted, search, names, scores) for names in search.found}
+    left = [names for names in search.found if covers[names] != "yes"]
+    above = [
+        scores[names]
+        for names in left
+        if names in scores and scores[names].low > check.max_score and covers[names] != "unclear"
+    ]
+    measured = above or [scores[each] for each in left or search.found if each in scores]
+    worst = max(measured, key=lambda each: (each.low, each.score), default=None)
+    verdict: Verdict = "not enough evidence"
+    reason = ""
+    if above and search.stopped != "noise":
+        verdict = "violated"
+        reason = _why_not_accepted(accepted, above)
+    elif not left and search.conclusive:
+        verdict = "accepted" if search.found else "holds"
+    else:
+        reason = _why_search_open(search, worst, left)
+    missed = largest_missed(search) if verdict == "holds" else None
+    return CheckResult(
+        name=check.name,
+        measure=check.measure,
+        output=search.output,
+        against=None,
+        search=True,
+        max_score=check.max_score,
+        confidence=confidence,
+        verdict=verdict,
+        score=None if worst is None else worst.score,
+        low=None if worst is None else worst.low,
+        high=missed if worst is None else worst.high,
+        sets=search.found,
+        reason=reason,
+        accepted=tuple(
+            each.told()
+            for names in search.found
+            if covers[names] == "yes"
+            if (each := accepted.counting(search, names)) is not None
+        ),
+    )
+
+
+def not_judged(check: Check, reason: str, confidence: float) -> CheckResult:
+    """The verdict on a check that nothing was run for."""
+    return CheckResult(
+        name=check.name,
+        measure=check.measure,
+        output=check.output,
+        against=check.against,
+        search=check.search,
+        max_score=check.max_score,
+        confidence=confidence,
+        verdict="not enough evidence",
+        reason=reason,
+    )
+
+
+def can_be_narrowed(outcome: Score | SearchResult) -> bool:
+    """Whether a smaller error may bring a decision that this one did not."""
+    if isinstance(outcome, SearchResult):
+        return outcome.stopped == "done" and not outcome.undecided
+    settled = outcome.method == "sampled" and not outcome.lower_bound and not outcome.unknown
+    return outcome.conclusive and settled and not _nobody_favoured(outcome)
+
+
+def _cover(
+    accepted: Acceptances,
+    search: SearchResult,
+    names: tuple[str, ...],
+    scores: Mapping[tuple[str, ...], Score],
+) -> Cover | None:
+    """Whether a found set is accepted; None without an acceptance that counts."""
+    acceptance, score = accepted.counting(search, names), scores.get(names)
+    if acceptance is None:
+        return None
+    return acceptance.covers(*((None, None) if score is None else (score.low, score.high)))
+
+
+def _why_not_accepted(accepted: Acceptances, above: Sequence[Score]) -> str:
+    """Why findings with an acceptance count all the same; empty where none has one."""
+    parts = [
+        f"{','.join(each.against)} is accepted only up to {each.max_score:g}"
+        for score in above
+        if (each := accepted.counting(score, score.against)) is not None
+        if each.max_score is not None
+    ]
+    ended = accepted.ended(above)
+    parts += [f"{','.join(e.against)} was accepted until {e.until.isoformat()}" for e in ended]
+    return "; ".join(parts)
+
+
+def _nobody_favoured(score: Score) -> bool:
+    """Whether no output was favourable, so that groups can't differ whatever the subject does."""
+    if not isinstance(score, GroupScore) or score.statistic != "rate":
+        return False
+    return all(group.rate == 0 for group in score.groups)
+
+
+def _why_open(score: Score) -> str:
+    if score.samples and _nobody_favoured(score):
+        return NO_FAVOURABLE
+    if not score.conclusive:
+        return f"{how_it_ended(score.stopped)}{_noise(score)}"
+    if score.lower_bound:
+        return "there are too many combinations to try all, so only a lower bound is known"
+    if score.unknown:
+        return "some executions failed, so the interval stays wide"
+    return f"the score is so near the limit that ± {100 * score.error:.3g} points do not tell"
+
+
+def _why_search_open(
+    search: SearchResult, worst: Score | None, left: Sequence[tuple[str, ...]]
+) -> str:
+    if search.stopped == "noise":
+        return f"{how_it_ended(search.stopped)}{_noise(worst)}"
+    if search.stopped != "done":
+        return f"{how_it_ended(search.stopped)} with {search.sets_open:,} sets open"
+    if not left:
+        return f"{len(search.undecided):,} of {search.sets_total:,} sets could not be decided"
+    if worst is not None and not worst.conclusive:
+        return how_it_ended(worst.stopped)
+    return f"found sets are so near the limit that ± {100 * search.error:.3g} points do not tell"
+
+
+def _is_noisy(score: Score) -> bool:
+    return isinstance(score, CausalScore) and score.placebo is not None
+
+
+def _noise(score: Score | None) -> str:
+    """What noise alone gives, and what may help; nothing where there is none."""
+    placebo = score.placebo if isinstance(score, CausalScore) else None
+    if score is None or placebo is None or score.stopped != "noise":
+        return ""
+    return (
+        f": noise alone gives {100 * placebo.score:.1f} %, at most {100 * placebo.high:.1f} %; "
+        "more repeats may tell"
+    )

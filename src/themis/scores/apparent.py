@@ -1,0 +1,194 @@
+"""Apparent scores (Def. 3.8): of the people in given rows, not of all inputs.
+
+The rows are the population: where all that a score needs was run, it is exact and no interval is
+claimed. Where executions failed or the budget ended, the ends are what the rest could still do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.engine.sampler import Cost, ended_early
+from themis.inputs.assignments import Assignments, set_name
+from themis.inputs.characteristics import Value
+from themis.inputs.people import People
+from themis.results.model import CausalScore, Group, GroupScore, Measure, Score
+from themis.scores.causal import causal_score, context_keys
+from themis.scores.group import group_score
+from themis.scores.people import PeopleRun
+from themis.scores.people_generated import causal_generated, weigh
+from themis.scores.people_within import compare_within, find_pairs, measure_within
+from themis.scores.witnesses import POOL, FlipPool
+from themis.settings import Settings
+from themis.statistics.proportions import Interval
+from themis.subjects.answers import NumberPart
+from themis.subjects.decisions import Cells
+from themis.subjects.readings import Reading
+
+FEW = 30  # people; a smaller group is marked: its rate says little about others like them
+
+Counterfactuals = Literal["generated", "within"]
+
+
+def measure_people(
+    run: PeopleRun,
+    reading: Reading,
+    columns: tuple[int, ...],
+    measure: Measure,
+    settings: Settings,
+    counterfactuals: Counterfactuals = "generated",
+) -> Score:
+    """The apparent group or causal score of a set of columns."""
+    assignments = Assignments(run.people.schema, columns)
+    settings = replace(settings, stopping="certified")  # there is no rule that stops it
+    if measure == "group":
+        score: Score = apparent_group(run, reading, assignments, settings)
+    elif counterfactuals == "within":
+        score = causal_within(run, reading, assignments, settings)
+    else:
+        score = causal_generated(run, reading, assignments, settings)
+    return replace(score, population="rows")
+
+
+def apparent_group(
+    run: PeopleRun, reading: Reading, assignments: Assignments, settings: Settings
+) -> GroupScore:
+    """The spread of the groups' rates (or means) among the rows, each row with its weight.
+
+    Groups below FEW people are marked, and count like all others.
+    """
+    cost = Cost(run.sampler.runner)
+    stopped = run.run(assignments, "group")
+    values, own = groups_of(assignments, run.codes)
+    cells = reading.cells(run.answers)
+    least, most = _favour(cells, reading)
+    known = cells >= 0
+
+    def total(weights: NDArray[Any]) -> NDArray[np.float64]:
+        return np.bincount(own, weights, len(values)).astype(float)
+
+    weight, decided = total(run.weights), total(run.weights * known)
+    low, high = total(run.weights * least) / weight, total(run.weights * most) / weight
+    rates = np.divide(low * weight, decided, out=np.zeros(len(values)), where=decided > 0)
+    heads, counts = total(run.heads), total(run.counts)
+    shown = np.flatnonzero(decided > 0)
+    groups = tuple(
+        Group(
+            values=values[place],
+            rate=float(rates[place]),
+            low=float(low[place]),
+            high=float(high[place]),
+            samples=int(counts[place]),
+            few=bool(heads[place] < FEW),
+        )
+        for place in shown
+    )
+    spread = float(np.ptp(rates[shown])) if len(shown) else 0.0
+    interval = Interval(spread, spread, spread)
+    if not known.all() and len(values) > 1:
+        interval = Interval(
+            spread, max(0.0, float(low.max() - high.min())), float(high.max() - low.min())
+        )
+    silent = len(values) - len(shown)
+    score = group_score(
+        groups,
+        interval,
+        settings=settings,
+        cost=cost,
+        reading=reading,
+        against=assignments.names,
+        method="exact",
+        samples=run.seen,
+        stopped=stopped or "exhausted",
+        unknown=int(run.counts[~known].sum()),
+        notes=(*_ended(stopped, settings, run.seen), *_silent(silent)),
+    )
+    return replace(score, impact_ratio_low=0.0) if silent and score.impact_ratio else score
+
+
+def _favour(cells: Cells, reading: Reading) -> tuple[NDArray[Any], NDArray[Any]]:
+    """How favourable each output is, at least and at most: 0 or 1, or a share of a scale."""
+    if reading.statistic == "rate":
+        return reading.favourable_ends(cells)
+    assert isinstance(reading.labels, NumberPart)
+    shares = reading.labels.shares(cells)
+    return shares, np.where(cells < 0, 1.0, shares)
+
+
+def causal_within(
+    run: PeopleRun, reading: Reading, assignments: Assignments, settings: Settings
+) -> CausalScore:
+    """The share of rows with a counterfactual among the rows that gets another output."""
+    cost = Cost(run.sampler.runner)
+    stopped = run.run(assignments, "causal")
+    contexts = context_keys(run.codes, assignments.columns)
+    _, levels = groups_of(assignments, run.codes)
+    cells = reading.cells(run.answers)
+    if reading.graded:
+        found = measure_within(contexts, levels, cells, reading.distances)
+    else:
+        found = compare_within(contexts, levels, cells)
+    pool = FlipPool(run.people.schema, reading)
+    flipping = np.flatnonzero(found.least > 0)[:POOL]
+    if len(flipping):
+        pairs = find_pairs(contexts, levels, cells, flipping, reading.distances)
+        pool.add_pairs(run.codes[pairs[:, 0]], run.codes[pairs[:, 1]], cells[pairs])
+    paired = int(run.counts[found.paired].sum())
+    note = (
+        f"{paired:,} of {run.people.rows:,} rows have a counterpart among the rows that differs "
+        f"only in {set_name(assignments.names)}; the others count as unchanged"
+    )
+    score = causal_score(
+        weigh(found.least, found.most, run.weights),
+        settings=settings,
+        cost=cost,
+        pool=pool,
+        tally=None,  # few rows have all counterparts, so that directions would mislead
+        against=assignments.names,
+        method="exact",
+        samples=run.seen,
+        stopped=stopped or "exhausted",
+        unknown=int(run.counts[(found.most > found.least) | (cells < 0)].sum()),
+        notes=(note, *_ended(stopped, settings, run.seen)),
+        **reading.details(),
+    )
+    return replace(score, counterfactuals="within")
+
+
+def groups_of(
+    assignments: Assignments, codes: NDArray[Any]
+) -> tuple[list[dict[str, Value]], NDArray[np.int64]]:
+    """What the groups that occur among these inputs are called, and each input's group."""
+    places, own = np.unique(assignments.places_of(codes), axis=0, return_inverse=True)
+    each = [assignments.schema.characteristics[c] for c in assignments.columns]
+    levels = [one.possible_levels(places[:, i]).tolist() for i, one in enumerate(each)]
+    labels = [
+        {one.name: one.level_label(level) for one, level in zip(each, row, strict=True)}
+        for row in zip(*levels, strict=True)
+    ]
+    return labels, own.reshape(-1)
+
+
+def mark_few(score: GroupScore, people: People, columns: tuple[int, ...]) -> GroupScore:
+    """The score with those groups marked of which a profile holds few people."""
+    labels, own = groups_of(Assignments(people.schema, columns), people.codes)
+    heads = np.bincount(own, people.heads).tolist()
+    sizes = {tuple(each.values()): size for each, size in zip(labels, heads, strict=True)}
+    groups = tuple(
+        replace(each, few=sizes.get(tuple(each.values.values()), 0) < FEW) for each in score.groups
+    )
+    return replace(score, groups=groups)
+
+
+def _ended(stopped: str, settings: Settings, samples: int) -> tuple[str, ...]:
+    return (ended_early(stopped, settings, samples),) if stopped else ()
+
+
+def _silent(groups: int) -> tuple[str, ...]:
+    if not groups:
+        return ()
+    return (f"{groups:,} group{'s have' if groups > 1 else ' has'} no decision to show",)

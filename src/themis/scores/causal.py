@@ -1,0 +1,336 @@
+"""The causal score (Def. 3.7): the fraction of rows of a set's table that are not constant."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.engine.sampler import Cost, Sampler, ended_early
+from themis.engine.variants import Rows, Variants, first_wave, own_columns
+from themis.inputs.streams import PERMUTATION_LIMIT, ShuffledInputs
+from themis.results.model import CausalScore, Region
+from themis.scores.harm import WIDTH_LIMIT, HarmTally
+from themis.scores.regions import SeenRows, known_regions, sampled_regions
+from themis.scores.witnesses import FlipPool
+from themis.scores.witnesses_explanations import explained
+from themis.settings import Settings
+from themis.statistics.intervals import normal_quantile
+from themis.statistics.proportions import Interval, ProportionRule, anytime_interval
+from themis.subjects.decisions import Cells
+from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
+
+WHOLE_WIDTH = 16  # sets up to this many assignments have their first rows run whole
+TALLIED_ROWS = 20_000  # after so many rows the direction of harm is known well enough
+FINITE_FACTOR = 20  # beyond this many contexts per sample, drawing without replacement is no gain
+
+Source = Callable[[int, int, bool], tuple[Rows, Cells]]  # rows start..stop, until a flip or whole
+
+
+def measure_causal(sampler: Sampler, variants: Variants, settings: Settings) -> CausalScore:
+    """The causal score of a set, sampled until it is known to ± error, or the budget ends.
+
+    Guarantee: low ≤ truth ≤ high with the stated confidence, at whatever row the run stopped.
+    """
+    cost = Cost(sampler.runner)
+    source, contexts = _source(sampler, variants, settings)
+    rule = ProportionRule(settings.confidence, settings.error, contexts)
+    whole_rows = _whole_rows(sampler, variants, rule)
+    rows = _CausalRows(sampler, variants, whole_rows=whole_rows, first_look=rule.first_look)
+    stopped = "budget"
+    try:
+        for target in _looks(rule, contexts):
+            rows.advance(source, target, settings)
+            if rows.count < target:
+                break
+            if rows.is_known(rule, settings):
+                stopped = "exhausted" if rows.count == contexts else "error reached"
+                break
+    except KeyboardInterrupt:
+        if not sampler.keep_on_interrupt:
+            raise
+        stopped = "interrupted"
+    score = rows.score(rule, settings, stopped, cost, contexts)
+    return explained(
+        score, rows.pool, sampler, lambda: rows.regions(source, settings.confidence, contexts)
+    )
+
+
+class _CausalRows:
+    """What the rows seen so far say."""
+
+    def __init__(
+        self, sampler: Sampler, variants: Variants, *, whole_rows: int, first_look: int
+    ) -> None:
+        self.sampler = sampler
+        self.variants = variants
+        self.whole_rows = whole_rows
+        self.first_look = first_look
+        self.count = self.flips = self.unknown = 0
+        self.pool = FlipPool(sampler.runner.schema, sampler.reading)
+        self.seen = SeenRows()
+        fits = variants.complete and HarmTally.fits(variants.assignments, sampler.reading)
+        self.tally = HarmTally(variants.assignments, sampler.reading) if fits else None
+
+    def advance(self, source: Source, target: int, settings: Settings) -> None:
+        """Run rows up to the target, or as far as the budget goes."""
+        width = self.variants.width
+        while self.count < target:
+            whole = self.count < self.whole_rows
+            stop = min(target, self.whole_rows) if whole else target
+            for first, last in self.sampler.blocks(self.count, stop, width):
+                self._take(*source(first, last, not whole), whole=whole)
+                self.count = last
+                self.sampler.tell(
+                    "causal",
+                    self.variants.assignments,
+                    self.count,
+                    self.expected(settings),
+                    lambda: self._ends(settings),
+                )
+            if self.count < stop:
+                return
+
+    def _take(self, rows: Rows, cells: Cells, *, whole: bool) -> None:
+        states = self._states(rows, cells)
+        self.seen.add(rows.codes, states)
+        self.flips += int((states == FLIP).sum())
+        self.unknown += int((states == UNKNOWN).sum())
+        self.pool.add_table(self.variants, rows, cells, states)
+        if whole and self.tally is not None and self.count < TALLIED_ROWS:
+            self.tally.add(cells)
+
+    def _states(self, rows: Rows, cells: Cells) -> NDArray[np.int8]:
+        reading = self.sampler.reading
+        own = own_columns(self.variants, rows) if reading.graded else None
+        states = reading.row_states(cells, own, rows.tolerances)
+        if not self.variants.complete:
+            states[states == CONSTANT] = UNKNOWN  # an assignment that was not tried may flip it
+        return states
+
+    def regions(
+        self, source: Source, confidence: float, contexts: int | None
+    ) -> tuple[Region, ...]:
+        """Where the flips live, as far as the rows show it."""
+        schema, columns = self.sampler.runner.schema, self.variants.assignments.columns
+        if self.seen.count == contexts and not self.unknown:
+            codes, flips = self.seen.table()
+            weights, order = np.ones(len(flips)), np.arange(len(flips))
+            return known_regions(codes, flips, weights, schema, columns, confidence, order=order)
+
+        def run(start: int, stop: int) -> tuple[NDArray[Any], NDArray[np.int8]]:
+            rows, cells = source(start, stop, True)
+            return rows.codes, self._states(rows, cells)
+
+        limit = sys.maxsize if contexts is None else contexts
+        self.seen.look_further(self.sampler.runner, run, width=self.variants.width, limit=limit)
+        finite = contexts is not None
+        fresh = None if finite else self.sampler.unseen(max(self.count, self.seen.count))
+        return sampled_regions(self.seen, schema, columns, confidence, fresh=fresh, finite=finite)
+
+    def is_known(self, rule: ProportionRule, settings: Settings) -> bool:
+        """Whether the score is known to ± error at this look."""
+        if not self.unknown:
+            return rule.done(self.flips, self.count)
+        if self.count == rule.population:
+            return True
+        interval = self.anytime(settings)
+        possible = (self.flips + self.unknown) / self.count
+        return (
+            interval.low >= interval.score - settings.error
+            and interval.high <= possible + settings.error
+        )
+
+    def expected(self, settings: Settings) -> int:
+        """At most so many rows, if the rest looks like those seen so far."""
+        share = (self.flips + 1) / (self.count + 2)
+        normal = normal_quantile(settings.confidence) ** 2 * share * (1 - share) / settings.error**2
+        return max(self.count, int(1.2 * normal), self.first_look)
+
+    def _ends(self, settings: Settings) -> tuple[float, float]:
+        interval = self.anytime(settings)
+        return interval.low, interval.high
+
+    def anytime(self, settings: Settings) -> Interval:
+        """The interval that holds whenever the run stops."""
+        return anytime_interval(
+            self.flips, self.flips + self.unknown, self.count, settings.confidence
+        )
+
+    def score(
+        self,
+        rule: ProportionRule,
+        settings: Settings,
+        stopped: str,
+        cost: Cost,
+        contexts: int | None,
+    ) -> CausalScore:
+        """The score with all that belongs to it."""
+        known = stopped in ("error reached", "exhausted")
+        if known and not self.unknown:
+            interval = rule.interval(self.flips, self.count)
+        elif self.count:
+            interval = anytime_interval(
+                self.flips,
+                self.flips + self.unknown,
+                self.count,
+                settings.confidence,
+                population=contexts,
+            )
+        else:
+            interval = Interval(0.0, 0.0, 1.0)
+        notes = [ended_early(stopped, settings, self.count)] if not known else []
+        lower_bound = not self.variants.complete and self.unknown > 0
+        if lower_bound:
+            notes.append(
+                f"{self.variants.assignments.count:,} assignments are too many to try: "
+                f"{self.variants.width:,} were, so the score is a lower bound"
+            )
+        exact = stopped == "exhausted" and not self.unknown
+        return causal_score(
+            interval,
+            against=self.variants.assignments.names,
+            settings=settings,
+            stopped=stopped,
+            cost=cost,
+            samples=self.count,
+            unknown=self.unknown,
+            lower_bound=lower_bound,
+            pool=self.pool,
+            tally=self.tally,
+            notes=tuple(notes),
+            method="exact" if exact else "sampled",
+            **self.sampler.reading.details(),
+        )
+
+
+def causal_score(
+    interval: Interval,
+    *,
+    settings: Settings,
+    cost: Cost,
+    pool: FlipPool,
+    tally: HarmTally | None,
+    **details: Any,
+) -> CausalScore:
+    """The result with its witnesses and the direction of harm."""
+    counted = tally is not None and tally.contexts > 0
+    fields: dict[str, Any] = {"method": "sampled", **details}
+    return CausalScore(
+        measure="causal",
+        score=interval.score,
+        low=interval.low,
+        high=interval.high,
+        confidence=settings.confidence,
+        error=settings.error,
+        stopping=settings.stopping,
+        executions=cost.executions,
+        cache_hits=cost.cache_hits,
+        witnesses=pool.choose(),
+        flip_rate=tally.flip_rate if tally is not None and counted else None,
+        direction=tally.changes() if tally is not None and counted else (),
+        **fields,
+    )
+
+
+def _whole_rows(sampler: Sampler, variants: Variants, rule: ProportionRule) -> int:
+    """How many first rows to run whole, for the direction of harm and the flip rate.
+
+    They are chosen before anything is seen, so that what they say is not biased by early stops.
+    """
+    if not variants.complete or variants.width > WIDTH_LIMIT:
+        return 0
+    if variants.width <= first_wave(variants.width, vectorised=sampler.runner.subject.vectorised):
+        return sys.maxsize  # nothing is saved by leaving a row early
+    if variants.width <= WHOLE_WIDTH:
+        return rule.first_look
+    return max(10, rule.first_look * WHOLE_WIDTH // variants.width)
+
+
+def _looks(rule: ProportionRule, contexts: int | None) -> Iterator[int]:
+    """The rule's looks, and further ones for runs in which rows stay unknown."""
+    yield from rule.looks()
+    target = rule.max_samples
+    while contexts is None or target < contexts:
+        target = -(-11 * target // 10)
+        if contexts is not None:
+            target = min(target, contexts)
+        yield target
+
+
+def _source(sampler: Sampler, variants: Variants, settings: Settings) -> tuple[Source, int | None]:
+    """Where rows come from; with it, their number when they are drawn without replacement."""
+    finite = _finite_rows(sampler, variants, settings)
+    if finite is not None:
+        return finite
+
+    def from_tables(start: int, stop: int, until_flip: bool) -> tuple[Rows, Cells]:
+        return sampler.tables.fill(
+            variants, start, stop, reading=sampler.reading, until_flip=until_flip
+        )
+
+    return from_tables, None
+
+
+def _finite_rows(
+    sampler: Sampler, variants: Variants, settings: Settings
+) -> tuple[Source, int] | None:
+    """Every context once, in random order, where there are few enough of them.
+
+    Contexts that admit the same number of assignments weigh the same, so each is drawn once;
+    otherwise every input is drawn once, and a context comes as often as it has inputs.
+    """
+    population, columns = sampler.population, variants.assignments.columns
+    size = population.size
+    if (
+        not population.uniform
+        or size is None
+        or size > PERMUTATION_LIMIT
+        or not variants.complete
+        or variants.assignments.binned
+        or sampler.reading.graded
+    ):
+        return None
+    independent = population.is_independent(columns)
+    contexts = size
+    if independent:
+        for block in population.blocks:
+            if set(block.columns) <= set(columns):
+                contexts //= block.size or 1
+    most = ProportionRule(settings.confidence, settings.error).max_samples
+    if contexts > FINITE_FACTOR * most:
+        return None
+    inputs = ShuffledInputs(population, sampler.seed)
+    order = np.arange(size)
+    if independent:
+        order = _first_of_each_context(inputs.rows(0, size), columns)
+
+    def from_shuffled(start: int, stop: int, until_flip: bool) -> tuple[Rows, Cells]:
+        rows = Rows(inputs.take(order[start:stop]), {})
+        cells = sampler.tables.empty(len(rows), variants.width)
+        try:
+            sampler.tables.complete(variants, rows, cells, sampler.reading, until_flip=until_flip)
+        finally:
+            sampler.tables.note("shuffled", variants, rows, start, cells)
+        return rows, sampler.reading.cells(cells)
+
+    return from_shuffled, contexts
+
+
+def _first_of_each_context(codes: NDArray[Any], columns: tuple[int, ...]) -> NDArray[np.int64]:
+    keys = context_keys(codes, columns)
+    _, first = np.unique(keys, return_index=True)
+    return np.sort(first)
+
+
+def context_keys(codes: NDArray[Any], columns: tuple[int, ...]) -> NDArray[np.int64]:
+    """A number for each input that is the same exactly for inputs with the same context."""
+    keys = np.zeros(len(codes), dtype=np.int64)
+    for column in range(codes.shape[1]):
+        if column not in columns:
+            _, own = np.unique(codes[:, column], return_inverse=True)
+            _, keys = np.unique(keys * (own.max() + 1) + own, return_inverse=True)
+    return keys

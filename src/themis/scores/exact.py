@@ -1,0 +1,293 @@
+"""Exact scores: every input that occurs is run, and the definitions are computed as they stand."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.engine.sampler import Cost, Sampler
+from themis.engine.variants import Rows, Variants, own_columns
+from themis.inputs.assignments import Assignments
+from themis.inputs.population import Population
+from themis.results.model import CausalScore, Group, GroupScore, Region
+from themis.scores.causal import causal_score, context_keys
+from themis.scores.group import group_score
+from themis.scores.harm import HarmTally
+from themis.scores.regions import MOST_UNKNOWN, SeenRows, known_regions, sampled_regions
+from themis.scores.witnesses import FlipPool
+from themis.scores.witnesses_explanations import explained
+from themis.settings import Settings
+from themis.statistics.proportions import Interval
+from themis.subjects.answers import NumberPart
+from themis.subjects.decisions import FAILED, NO_COUNTERFACTUAL, NOT_RUN, Cells
+from themis.subjects.readings import FLIP, UNKNOWN, Reading, row_states
+
+CHUNK = 2**18
+DENSE_LIMIT = 2**25  # cells of a table that is built whole
+FREE_ROWS = 1_000  # rows of a binned set's table read from what was run, for people and harm
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Every input that occurs, its answer and its probability."""
+
+    codes: NDArray[Any]
+    cells: Cells
+    weights: NDArray[np.float64]
+
+
+def rounded(share: float) -> float:
+    """A sum of weights without the noise of its last digits: three tenths are not above 0.3."""
+    return round(float(share), 12)
+
+
+def run_domain(sampler: Sampler) -> Domain | None:
+    """Run every input that occurs; None when the budget ends before."""
+    population = sampler.population
+    assert population.size is not None
+    codes, cells, weights = [], [], []
+    position = 0
+    try:
+        for first, last in sampler.blocks(0, population.size, 1):
+            for start in range(first, last, CHUNK):
+                indices = np.arange(start, min(start + CHUNK, last))
+                part = population.combinations(indices)
+                codes.append(part)
+                cells.append(sampler.runner.run(part))
+                weights.append(population.probabilities(indices))
+            position = last
+    finally:
+        if position < population.size and sampler.tables.suite is not None:
+            for part, outputs in zip(codes, cells, strict=False):
+                sampler.tables.suite.add_singles((), part, outputs)
+    if position < population.size:
+        return None
+    return Domain(np.concatenate(codes), np.concatenate(cells), np.concatenate(weights))
+
+
+def can_be_exact(sampler: Sampler, assignments: Assignments) -> bool:
+    """Whether the definitions can be computed from the outputs of the whole domain."""
+    chosen = set(assignments.columns)
+    width = math.prod(assignments.schema.characteristics[c].size for c in chosen)
+    blocks = sampler.population.blocks
+    contexts = math.prod(b.size or 1 for b in blocks if chosen.isdisjoint(b.columns))
+    if assignments.binned and sampler.reading.needs_tolerances:
+        return False
+    return len(assignments.binned) <= 1 and width * contexts <= DENSE_LIMIT
+
+
+def exact_causal(
+    sampler: Sampler, domain: Domain, variants: Variants, settings: Settings, cost: Cost
+) -> CausalScore:
+    """The causal score by Definition 3.7 itself; failed executions leave an interval."""
+    assignments = variants.assignments
+    reading = sampler.reading
+    pool = FlipPool(sampler.runner.schema, reading)
+    tally = HarmTally(assignments, reading) if HarmTally.fits(assignments, reading) else None
+    if assignments.binned:
+        low = high = _binned_score(domain, sampler.population, assignments, reading)
+        unknown = 0
+        seen = _read_rows(sampler, variants, pool, tally)
+    else:
+        rows, cells, weights = _dense(domain, assignments, reading)
+        states = row_states(cells)
+        unknown = int((states == UNKNOWN).sum())
+        if reading.graded:
+            low, high = _expected_distance(domain, assignments, reading, cells)
+            own = own_columns(variants, rows)
+            states = reading.row_states(cells, own, np.zeros(len(cells)))  # at least a little
+        else:
+            low = float(weights[states == FLIP].sum())
+            high = low + float(weights[states == UNKNOWN].sum())
+        shuffled = np.random.default_rng(sampler.seed).permutation(len(cells))
+        pool.add_table(variants, rows.take(shuffled), cells[shuffled], states[shuffled])
+        if tally is not None:
+            tally.add(cells, weights)
+
+    def regions() -> tuple[Region, ...]:
+        schema, columns = assignments.schema, assignments.columns
+        if assignments.binned:
+            return sampled_regions(seen, schema, columns, settings.confidence)
+        known = np.flatnonzero(states != UNKNOWN)
+        if reading.graded or unknown > MOST_UNKNOWN * (states == FLIP).sum():
+            return ()  # of degrees, none that counts everyone who is affected alike is the answer
+        return known_regions(
+            rows.take(known).codes,
+            states[known] == FLIP,
+            weights[known],
+            schema,
+            columns,
+            settings.confidence,
+            order=np.random.default_rng(sampler.seed).permutation(len(known)),
+        )
+
+    low, high = rounded(low), rounded(high)
+    score = causal_score(
+        Interval(low, low, high),
+        against=assignments.names,
+        settings=settings,
+        cost=cost,
+        pool=pool,
+        tally=tally,
+        method="exact",
+        samples=len(domain.cells),
+        stopped="exhausted",
+        unknown=unknown,
+        **reading.details(),
+    )
+    return explained(score, pool, sampler, regions, known=sampler.runner.remembers)
+
+
+def _expected_distance(
+    domain: Domain, assignments: Assignments, reading: Reading, cells: Cells
+) -> tuple[float, float]:
+    """The expected largest distance of an input's variants from its own output, at both ends."""
+    keys = context_keys(domain.codes, assignments.columns)
+    own = reading.cells(domain.cells)
+    low = np.zeros(len(keys))
+    unclear = own == FAILED
+    for column in range(cells.shape[1]):
+        others = cells[keys, column]
+        low = np.maximum(low, reading.distances(own, others))
+        unclear |= others == FAILED
+    high = np.where(unclear, 1.0, low)
+    return float(low @ domain.weights), float(high @ domain.weights)
+
+
+def exact_group(
+    sampler: Sampler, domain: Domain, variants: Variants, settings: Settings, cost: Cost
+) -> GroupScore:
+    """The group score by Definitions 3.5 and 3.6; failed executions leave an interval."""
+    assignments = variants.assignments
+    own = assignments.index_of(domain.codes)
+    certain, possible = _shares(domain, sampler.reading)
+    totals = np.bincount(own, domain.weights, minlength=assignments.count)
+    counts = np.bincount(own, minlength=assignments.count)
+    present = np.flatnonzero(counts)
+    low = np.bincount(own, domain.weights * certain, assignments.count)[present] / totals[present]
+    high = np.bincount(own, domain.weights * possible, assignments.count)[present] / totals[present]
+    groups = tuple(
+        Group(
+            values=assignments.labels(int(place)),
+            rate=rounded(low[i]),
+            low=rounded(low[i]),
+            high=rounded(high[i]),
+            samples=int(counts[place]),
+        )
+        for i, place in enumerate(present)
+    )
+    certain_spread = max(0.0, rounded(low.max() - high.min()))
+    possible_spread = max(0.0, rounded(high.max() - low.min()))
+    score = rounded(low.max() - low.min())
+    unknown = int((possible > certain).sum())
+    if not unknown or len(present) == 1:  # one group is not apart from itself
+        certain_spread = possible_spread = score
+    return group_score(
+        groups,
+        Interval(score, certain_spread, possible_spread),
+        settings=settings,
+        cost=cost,
+        against=assignments.names,
+        method="exact",
+        samples=len(domain.cells),
+        stopped="exhausted",
+        unknown=unknown,
+        reading=sampler.reading,
+    )
+
+
+def _shares(domain: Domain, reading: Reading) -> tuple[NDArray[Any], NDArray[Any]]:
+    """How favourable each input's output is, at the ends: 0 or 1, or a share of a scale."""
+    cells = reading.cells(domain.cells)
+    if reading.statistic == "rate":
+        return reading.favourable_ends(cells)
+    assert isinstance(reading.labels, NumberPart)
+    shares = reading.labels.shares(cells)
+    return shares, np.where(cells == FAILED, 1.0, shares)
+
+
+def _dense(
+    domain: Domain, assignments: Assignments, reading: Reading
+) -> tuple[Rows, Cells, NDArray[np.float64]]:
+    """The whole table of a set without bins: its contexts, its cells, the contexts' weights."""
+    keys = context_keys(domain.codes, assignments.columns)
+    contexts = int(keys.max()) + 1
+    seen = reading.cells(domain.cells)
+    cells = np.full((contexts, assignments.count), NO_COUNTERFACTUAL, seen.dtype, order="F")
+    cells[keys, assignments.index_of(domain.codes)] = seen
+    weights = np.bincount(keys, domain.weights, minlength=contexts).astype(float)
+    _, first = np.unique(keys, return_index=True)
+    return Rows(domain.codes[first], {}), cells, weights
+
+
+def _binned_score(
+    domain: Domain, population: Population, assignments: Assignments, reading: Reading
+) -> float:
+    """The causal score of a set with one binned characteristic.
+
+    Each bin is represented by a random member, the input's own bin by its own value. An input
+    keeps its output when its own value's column and those of all other bins' members show one
+    label only; members are drawn independently, so that chance is a product over the bins.
+    """
+    (column,) = assignments.binned
+    characteristic = assignments.schema.characteristics[column]
+    rest = tuple(c for c in assignments.columns if c != column)
+    seen = replace(domain, cells=reading.cells(domain.cells))
+    shown, weights = _shown_labels(seen, assignments.columns, rest, column, characteristic.size)
+    levels = characteristic.possible_levels(np.arange(characteristic.possible_count))
+    bins = [slice(*characteristic.level_range(int(level))) for level in levels]
+    members = np.zeros(characteristic.size)
+    for each in bins:
+        block = population.members(column, each.start, each.stop)
+        if block is not None:
+            members[block.combinations(np.arange(block.size or 0))[:, 0]] = block.probabilities()
+    bins = [each for each in bins if members[each].any()]
+    constant = 0.0
+    for label in np.unique(shown[shown >= 0]).tolist():
+        agrees = (shown == label) | (shown == NO_COUNTERFACTUAL)
+        chance = [agrees[:, b] @ members[b] for b in bins]
+        for place, own in enumerate(bins):
+            others = np.prod([each for i, each in enumerate(chance) if i != place], axis=0)
+            stays = (weights[:, own] * (shown[:, own] == label)).sum(axis=1)
+            constant += float((stays * others).sum())
+    return 1.0 - constant
+
+
+_MIXED = NOT_RUN  # in `_shown_labels`: two outputs differ already for one member
+
+
+def _shown_labels(
+    domain: Domain, columns: tuple[int, ...], rest: tuple[int, ...], column: int, size: int
+) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    """Per context and member of the binned column: the one label that its variants show."""
+    keys = context_keys(domain.codes, columns)
+    contexts = int(keys.max()) + 1
+    place = keys * size + domain.codes[:, column]
+    dtype = domain.cells.dtype
+    largest = np.full(contexts * size, NO_COUNTERFACTUAL, dtype=dtype)
+    smallest = np.full(contexts * size, np.iinfo(dtype).max, dtype=dtype)
+    np.maximum.at(largest, place, domain.cells)
+    np.minimum.at(smallest, place, domain.cells)
+    shown = np.where((largest >= 0) & (largest != smallest), _MIXED, largest).astype(dtype)
+    weights = np.bincount(place, domain.weights, minlength=contexts * size).astype(float)
+    return shown.reshape(contexts, size), weights.reshape(contexts, size)
+
+
+def _read_rows(
+    sampler: Sampler, variants: Variants, pool: FlipPool, tally: HarmTally | None
+) -> SeenRows:
+    """People and harm of a binned set, from rows whose outputs are all known by now."""
+    seen = SeenRows()
+    if not sampler.runner.remembers:
+        return seen
+    rows, cells = sampler.tables.fill(variants, 0, FREE_ROWS, reading=sampler.reading)
+    states = row_states(cells)
+    seen.add(rows.codes, states)
+    pool.add_table(variants, rows, cells, states)
+    if tally is not None:
+        tally.add(cells)
+    return seen

@@ -1,0 +1,262 @@
+"""The group score (Def. 3.5, 3.6): the spread of the groups' rates of favourable decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.engine.sampler import Cost, Sampler, ended_early
+from themis.engine.variants import OWN, Variants, mark_impossible
+from themis.inputs.assignments import Assignments
+from themis.inputs.characteristics import Value
+from themis.inputs.population import Population
+from themis.inputs.population_blocks import CodeRange
+from themis.inputs.streams import BaseInputs
+from themis.results.model import Group, GroupScore
+from themis.settings import Settings
+from themis.statistics.proportions import Interval
+from themis.statistics.spreads import GroupRule, GroupState
+from themis.subjects.decisions import NO_COUNTERFACTUAL, Cells
+from themis.subjects.readings import Reading
+
+# rows first..last, one column for each active group
+Source = Callable[[int, int, NDArray[np.bool_]], Cells]
+
+GROUP_BRANCH = 1_000  # streams of single groups are apart from the common one
+
+
+def measure_group(sampler: Sampler, variants: Variants, settings: Settings) -> GroupScore:
+    """The group score of a set, sampled until it is known to ± error, or the budget ends.
+
+    Guarantee: low ≤ truth ≤ high with the stated confidence, at whatever row the run stopped.
+    """
+    cost = Cost(sampler.runner)
+    source, labels = group_source(sampler, variants)
+    state = GroupRule(settings.confidence, settings.error).start(len(labels))
+    count, stopped = 0, "budget"
+    try:
+        for target in state.rule.looks():
+            for first, last in sampler.blocks(count, target, int(state.active.sum())):
+                cells = source(first, last, state.active)
+                state.add(*favourable_ends(sampler, cells, first, last))
+                count = last
+                _tell(sampler, variants, state, count, target)
+            state.look()
+            if count < target:
+                break
+            if state.done:
+                stopped = "error reached"
+                break
+    except KeyboardInterrupt:
+        if not sampler.keep_on_interrupt:
+            raise
+        state.look()
+        stopped = "interrupted"
+    return _score(state, labels, variants, settings, stopped, count, cost, sampler.reading)
+
+
+def group_source(sampler: Sampler, variants: Variants) -> tuple[Source, list[dict[str, Value]]]:
+    """Where rows come from, and the groups' names.
+
+    Where the set is independent of the rest, the groups share their contexts: differences are
+    then seen with few rows. Otherwise each group has inputs of its own, and a row is one of each;
+    so it is for bins whose members depend on another characteristic of the set.
+    """
+    population, assignments = sampler.population, variants.assignments
+    paired_bins = all(population.is_independent((column,)) for column in assignments.binned)
+    if not (paired_bins and population.is_independent(assignments.columns)):
+        return _apart(sampler, variants)
+    places = _possible_places(sampler, variants)
+
+    def paired(first: int, last: int, active: NDArray[np.bool_]) -> Cells:
+        wanted = np.zeros(variants.width, dtype=bool)
+        wanted[places[active]] = True
+        _, cells = sampler.tables.fill(
+            variants, first, last, reading=sampler.reading, active=wanted
+        )
+        return cells.T[wanted].T  # by column, as the table is
+
+    return paired, [labels_of(variants, int(place)) for place in places]
+
+
+def _apart(sampler: Sampler, variants: Variants) -> tuple[Source, list[dict[str, Value]]]:
+    streams, labels = [], []
+    for place in range(variants.width):
+        population = group_population(sampler.population, variants, place)
+        if population is not None:
+            streams.append(group_stream(sampler, variants, place, population))
+            labels.append(labels_of(variants, place))
+
+    def own(first: int, last: int, active: NDArray[np.bool_]) -> Cells:
+        chosen = np.flatnonzero(active)
+        codes = np.concatenate([streams[group].rows(first, last) for group in chosen])
+        cells = sampler.run_singles(variants.assignments, codes)
+        return cells.reshape(len(chosen), last - first).T
+
+    return own, labels
+
+
+def _tell(
+    sampler: Sampler,
+    variants: Variants,
+    state: GroupState,
+    count: int,
+    target: int,
+) -> None:
+    """Report progress; the interval shrinks with the square root of the rows."""
+    shrink = ((state.high - state.low) / (2 * state.rule.error)) ** 2
+    expected = max(target, int(min(shrink, 1e6) * count))
+    ends = (state.low, state.high)
+    sampler.tell("group", variants.assignments, count, expected, lambda: ends)
+
+
+def _possible_places(sampler: Sampler, variants: Variants) -> NDArray[np.int64]:
+    """The columns that are groups: assignments that a constraint inside the set does not forbid."""
+    rows = sampler.tables.rows(variants.assignments, 0, 1)
+    cells = sampler.tables.empty(1, variants.width)
+    mark_impossible(sampler.runner.schema, variants, rows, cells)
+    own = (variants.levels == OWN).all(axis=1)
+    return np.flatnonzero((cells[0] != NO_COUNTERFACTUAL) & ~own)
+
+
+def group_stream(
+    sampler: Sampler, variants: Variants, place: int, population: Population
+) -> BaseInputs:
+    """The inputs of one group, in a random order of its own."""
+    columns = variants.assignments.columns
+    branch = (GROUP_BRANCH + len(columns), *columns, place)
+    return BaseInputs(population, sampler.seed, branch=branch)
+
+
+def group_population(population: Population, variants: Variants, place: int) -> Population | None:
+    """The inputs that have this assignment; None where there are none."""
+    levels = variants.levels[place]
+    if (levels == OWN).any():
+        return None
+    ranges: dict[int, CodeRange] = {
+        column: population.schema.characteristics[column].level_range(int(level))
+        for column, level in zip(variants.assignments.columns, levels, strict=True)
+    }
+    return population.restricted(ranges)
+
+
+def favourable_ends(
+    sampler: Sampler, cells: Cells, first: int, last: int
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Certainly and possibly favourable, in rows first..last."""
+    tolerances = None
+    if sampler.reading.statistic == "mean":
+        tolerances = sampler.base.tolerances(first, last)
+    return sampler.reading.favourable_ends(cells, tolerances)
+
+
+def labels_of(variants: Variants, place: int) -> dict[str, Value]:
+    """What a column of the table is called, by characteristic."""
+    assignments: Assignments = variants.assignments
+    return {
+        name: assignments.schema.characteristics[column].level_label(int(level))
+        for name, column, level in zip(
+            assignments.names, assignments.columns, variants.levels[place], strict=True
+        )
+    }
+
+
+def _score(
+    state: GroupState,
+    labels: Sequence[dict[str, Value]],
+    variants: Variants,
+    settings: Settings,
+    stopped: str,
+    count: int,
+    cost: Cost,
+    reading: Reading,
+) -> GroupScore:
+    interval = state.interval()
+    groups = tuple(
+        Group(values=values, rate=each.score, low=each.low, high=each.high, samples=int(trials))
+        for values, each, trials in zip(labels, state.group_intervals(), state.trials, strict=True)
+        if trials
+    )
+    failed = int((state.favourable_high - state.favourable_low).sum())
+    notes = [] if stopped == "error reached" else [ended_early(stopped, settings, count)]
+    if not variants.complete:
+        notes.append(
+            f"{variants.assignments.count:,} groups are too many to try: "
+            f"{len(groups):,} were, so the score is a lower bound"
+        )
+        interval = Interval(interval.score, interval.low, 1.0)
+    return group_score(
+        groups,
+        interval,
+        against=variants.assignments.names,
+        settings=settings,
+        stopped=stopped,
+        samples=count,
+        cost=cost,
+        unknown=failed,
+        notes=tuple(notes),
+        lower_bound=not variants.complete,
+        reading=reading,
+    )
+
+
+@dataclass(frozen=True)
+class ImpactRatio:
+    """The lowest rate divided by the highest, with what the groups' intervals allow."""
+
+    ratio: float | None
+    low: float | None
+    high: float | None
+
+    @classmethod
+    def of(cls, groups: Sequence[Group], *, all_groups: bool) -> ImpactRatio:
+        """The ratio of these groups; None where no group has a favourable decision.
+
+        If there are further groups, they may have any rate: the ratio can be as low as 0.
+        """
+        best = max((group.rate for group in groups), default=0.0)
+        if not best:
+            return cls(None, None, None)
+        ratio = min(group.rate for group in groups) / best
+        low = min(group.low for group in groups) / max(group.high for group in groups)
+        low = low if all_groups else 0.0
+        floor = max(group.low for group in groups)
+        ceiling = min(group.high for group in groups)
+        return cls(ratio, low, min(ceiling / floor, 1.0) if floor > 0 else 1.0)
+
+
+def group_score(
+    groups: tuple[Group, ...],
+    interval: Interval,
+    *,
+    settings: Settings,
+    cost: Cost,
+    reading: Reading,
+    **details: Any,
+) -> GroupScore:
+    """The result for these groups, with the impact ratio."""
+    impact = ImpactRatio(None, None, None)
+    if reading.statistic == "rate":  # a ratio of means depends on where the scale begins
+        impact = ImpactRatio.of(groups, all_groups=not details.get("lower_bound", False))
+    fields: Mapping[str, Any] = {"method": "sampled", **details, **reading.details()}
+    return GroupScore(
+        measure="group",
+        score=interval.score,
+        low=interval.low,
+        high=interval.high,
+        confidence=settings.confidence,
+        error=settings.error,
+        stopping=settings.stopping,
+        executions=cost.executions,
+        cache_hits=cost.cache_hits,
+        groups=groups,
+        statistic=reading.statistic,
+        impact_ratio=impact.ratio,
+        impact_ratio_low=impact.low,
+        impact_ratio_high=impact.high,
+        **fields,
+    )

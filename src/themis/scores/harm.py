@@ -1,0 +1,105 @@
+"""The direction of harm: which change of value turns favourable into unfavourable, how often."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.inputs.assignments import Assignments
+from themis.results.model import Harm
+from themis.subjects.decisions import FAILED, Cells
+from themis.subjects.readings import Reading
+
+WIDTH_LIMIT = 256  # sets with more assignments get no matrix of changes
+GRADED_LIMIT = 32  # the same where all distances of a row are needed
+SHOWN = 20
+FEW_LABELS = 20  # up to so many, outputs are counted label by label
+
+
+class HarmTally:
+    """Counts, over whole rows of a table, what each change of assignment does to the decision."""
+
+    def __init__(self, assignments: Assignments, reading: Reading) -> None:
+        self.assignments = assignments
+        self.reading = reading
+        width = assignments.count
+        self._lost: NDArray[np.float64] = np.zeros((width, width))
+        self._known: NDArray[np.float64] = np.zeros((width, width))
+        self._counted: NDArray[np.float64] = np.zeros((width, width))  # contexts, without weights
+        self._flipped = self._pairs = 0.0
+        self.contexts = 0
+
+    def add(self, cells: Cells, weights: NDArray[np.float64] | None = None) -> None:
+        """Count rows in which every assignment was tried."""
+        known = (cells >= 0).astype(np.float64)
+        favourable = self.reading.labels.is_favourable(cells).astype(np.float64)
+        weight: Any = np.ones(len(cells)) if weights is None else weights
+        self._lost += (favourable * weight[:, None]).T @ (known - favourable)
+        self._known += (known * weight[:, None]).T @ known
+        self._counted += known.T @ known
+        total = known.sum(axis=1)
+        pairs = total * (total - 1.0)
+        apart = self._apart(cells, total)
+        share = np.divide(apart, pairs, out=np.zeros(len(cells)), where=pairs > 0)
+        self._flipped += float((share * weight).sum())
+        lost = (pairs == 0) & (cells == FAILED).any(axis=1)  # nothing is left to compare
+        self._pairs += float(weight[~lost].sum())
+        self.contexts += len(cells)
+
+    def _apart(self, cells: Cells, total: NDArray[np.float64]) -> NDArray[np.float64]:
+        """For each row the sum of the distances of all its ordered pairs of outputs."""
+        numbers = len(self.reading.labels.labels)
+        result = total**2
+        if not self.reading.graded:
+            if numbers <= FEW_LABELS:
+                for number in range(numbers):
+                    result -= (cells == number).sum(axis=1, dtype=np.float64) ** 2
+                return result
+            ordered = np.sort(cells, axis=1)
+            same = [
+                ((ordered[:, shift:] == ordered[:, :-shift]) & (ordered[:, shift:] >= 0)).sum(
+                    axis=1
+                )
+                for shift in range(1, cells.shape[1])
+            ]
+            return np.asarray(result - total - 2.0 * np.sum(same, axis=0))
+        result = np.zeros(len(cells))
+        for shift in range(1, cells.shape[1]):
+            for column in range(cells.shape[1] - shift):
+                first, second = cells[:, column], cells[:, column + shift]
+                result += 2 * self.reading.distances(first, second)
+        return result
+
+    @staticmethod
+    def fits(assignments: Assignments, reading: Reading) -> bool:
+        """Whether a set has few enough assignments to compare them all."""
+        return assignments.count <= (GRADED_LIMIT if reading.graded else WIDTH_LIMIT)
+
+    @property
+    def flip_rate(self) -> float | None:
+        """How often one change of the set, to any other assignment, changes the output."""
+        return self._flipped / self._pairs if self._pairs else None
+
+    def changes(self, count: int = SHOWN) -> tuple[Harm, ...]:
+        """The changes that cost most people the favourable decision, the worst first."""
+        if not self.reading.has_favourable:
+            return ()
+        rate = np.divide(
+            self._lost, self._known, out=np.zeros_like(self._lost), where=self._known > 0
+        )
+        first, second = np.nonzero((rate > 0) & (rate >= rate.T))
+        keep = (first < second) | (rate[first, second] > rate[second, first])
+        first, second = first[keep], second[keep]
+        order = np.argsort(-rate[first, second], kind="stable")[:count]
+        return tuple(
+            Harm(
+                change_from=self.assignments.labels(int(first[place])),
+                change_to=self.assignments.labels(int(second[place])),
+                lost=float(rate[first[place], second[place]]),
+                gained=float(rate[second[place], first[place]]),
+                contexts=round(self._counted[first[place], second[place]]),
+            )
+            for place in order
+        )

@@ -1,0 +1,344 @@
+"""The probe: does the subject decide the same when it is asked again? If not, flips may be noise.
+
+A fair subject that flips at random with probability q shows a causal score of 1 − (1−q)ᵏ − qᵏ for k
+assignments. So a few of the pairs that a score rests on are run again: where noise alone made them,
+each comes out the same with a chance of at most ¼. Some random inputs are run again as well, which
+gives the rate of the noise. Only where there is noise its effect on a score is worth measuring: the
+placebo score, of inputs that are run as often as a row has assignments, with nothing changed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.engine.sampler import Sampler
+from themis.engine.variants import TRIED
+from themis.inputs.characteristics import Value
+from themis.inputs.schema import Schema
+from themis.results.model import CausalScore, GroupScore, Noise, Placebo, Score
+from themis.settings import Settings
+from themis.statistics.intervals_noise_bounds import exact_ends, placebo_at_most, rate_ends
+from themis.subjects.decisions import NOT_RUN, Cells
+from themis.subjects.readings import Reading
+
+PAIRS = 5  # run again for each causal score: noise alone repeats all with a chance below 0.001
+SHARE = 20  # one of so many executions is made again to look for noise
+ENOUGH = 300  # inputs run again where noise was found, or where that costs next to nothing
+MOST = 10_000
+USUAL = 200  # so many base inputs in a row that were all met before: hardly another one is left
+
+FEWEST_ROWS = 30  # of a placebo score that is measured; else it follows from the rate
+PLACEBO_EXECUTIONS = 1_000  # that it may take, or as many as the score took
+CHEAP_EXECUTIONS = 100_000  # the same where a batch costs little more than one call
+
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # odd, so that no two codes of a column share a key
+
+NOISE = "noise"  # why a score is inconclusive
+
+
+class NoiseProbe:
+    """What is known of a subject's noise within one audit; asks for more as the runs grow.
+
+    `names` are those of the subject's outputs, where there are several.
+    """
+
+    def __init__(self, sampler: Sampler, names: Sequence[str] = ()) -> None:
+        self._sampler, self._runner = sampler, sampler.runner
+        labels = self._runner.labels
+        self._names = tuple(names)
+        self._readings = [Reading(labels, place) for place in range(max(len(names), 1))]
+        self._doubted: set[int] = set()  # outputs of which some pair did not come out the same
+        self._confirmed: set[bytes] = set()
+        self._drawn = 0  # base inputs looked at so far
+        self._last_new = -1  # the last of them that was not met before
+        self._spent = 0  # runs of them that this took
+        self._met = np.empty(0, dtype=np.uint64)  # keys of those that are distinct
+        schema = sampler.population.schema
+        # Those that are distinct and got an answer each time:
+        self._codes: NDArray[Any] = np.empty((0, len(schema)), dtype=schema.dtype)
+        self._tolerances = np.empty(0)
+        self._runs: list[Cells] = [np.empty(0, labels.dtype) for _ in range(2)]  # one after another
+
+    @property
+    def found(self) -> bool:
+        """Whether some input got another output when it was run again."""
+        return any(self._is_noisy(place) for place in range(len(self._readings)))
+
+    def finds_in(self, output: str | None) -> bool:
+        """The same for one output."""
+        return self._is_noisy(self._place(output))
+
+    def noise(self, confidence: float) -> Noise | None:
+        """The rate at which two runs on an input differ; None where none was run again."""
+        inputs = len(self._codes)
+        if not inputs:
+            return None
+        changed = [self._changed(place, inputs, 2) for place in range(len(self._readings))]
+        differing = int(np.logical_or.reduce(changed).sum())
+        return self._noise(differing, inputs, confidence)
+
+    def remarks(self) -> Iterator[str]:
+        """What the rate does not show: that the pairs of some score did not come out the same."""
+        inputs = len(self._codes)
+        if any(not self._changed(place, inputs, 2).any() for place in self._doubted):
+            yield (
+                "the subject does not always decide the same: people with another decision got "
+                "the same one when they were run again"
+            )
+
+    def confirm(self, score: Score, settings: Settings) -> None:
+        """Run some pairs of a causal score again; those of an earlier score only once.
+
+        A pair counts as noise when one of the two is as far from what it was before as half the
+        way to the other. Cost: 2 × PAIRS executions. Where the pairs are fewer, each is run more
+        often.
+        """
+        if not isinstance(score, CausalScore) or not score.witnesses or not _looks(settings):
+            return
+        place = self._place(score.output)
+        reading, pairs = self._readings[place], score.witnesses[:PAIRS]
+        codes = _encode(self._runner.schema, [row for pair in pairs for row in pair.inputs])
+        before = reading.labels.number([each for pair in pairs for each in pair.outputs])
+        apart = np.repeat(reading.distances(before[::2], before[1::2]), 2)
+        for again in range(1, math.ceil(PAIRS / len(pairs)) + 1):
+            key = bytes([place, again]) + codes.tobytes()
+            known = key in self._confirmed or self._is_noisy(place)
+            if known or not self._has_room(len(codes)):
+                return
+            after = reading.cells(self._runner.repeat(codes, again=again))
+            if (2 * reading.distances(before, after) >= apart).any():
+                self._doubted.add(place)
+            self._confirmed.add(key)
+
+    def look(self, settings: Settings) -> None:
+        """Run so many base inputs again as the settings ask for, or as befits the run so far."""
+        while _looks(settings) and not (self._runner.out_of_time or self._has_met_all):
+            count = min(self._wanted(settings), self._runner.batch_size)
+            if 2 * count > self._runner.executions_left:
+                count = int(self._runner.executions_left // 2)
+            if count < 1:
+                return
+            self._take(count)
+
+    def weigh(
+        self, score: Score, settings: Settings, *, most: int | None = None, may_run: bool = True
+    ) -> Score:
+        """The score as it is; where there is noise, with what that alone would give.
+
+        The interval is then widened on both sides by the placebo's upper end: an output that is
+        not the usual one can make a flip or hide one. `most` is the number of assignments tried in
+        a row where that is not the settings' own.
+        """
+        if not _looks(settings) or not self.finds_in(score.output):
+            return score
+        if isinstance(score, GroupScore):
+            return _with_note(score, _group_note(score))
+        if not isinstance(score, CausalScore) or score.placebo is not None:
+            return score
+        width = self._width(score, settings, most)
+        rows = self._affordable_rows(score, width) if may_run else 0
+        placebo = self._placebo(self._place(score.output), width, rows, settings.confidence)
+        too_much = placebo.high > settings.noise_limit and score.conclusive
+        return replace(
+            score,
+            placebo=placebo,
+            low=max(0.0, score.low - placebo.high),
+            high=min(1.0, score.high + placebo.high),
+            stopped=NOISE if too_much else score.stopped,
+            notes=(*score.notes, _note(placebo)),
+        )
+
+    # What was run ------------------------------------------------------------------------
+    def _place(self, output: str | None) -> int:
+        return self._names.index(output) if output in self._names else 0
+
+    def _is_noisy(self, place: int) -> bool:
+        return place in self._doubted or bool(self._changed(place, len(self._codes), 2).any())
+
+    def _changed(self, place: int, inputs: int, runs: int) -> NDArray[np.bool_]:
+        """Which of the first inputs got another output in some of the first runs."""
+        changed = np.zeros(inputs, dtype=bool)
+        for number in range(1, runs):
+            changed |= self._differs(place, inputs, number)
+        return changed
+
+    def _differs(self, place: int, inputs: int, number: int) -> NDArray[np.bool_]:
+        reading = self._readings[place]
+        first, other = (reading.cells(self._runs[n][:inputs]) for n in (0, number))
+        return reading.differs(first, other, self._tolerances[:inputs])
+
+    def _noise(self, differing: int, inputs: int, confidence: float) -> Noise:
+        low, high = rate_ends(differing, inputs, confidence)
+        rate = differing / inputs
+        return Noise(inputs, differing, rate, low, high, confidence, self._runner.runs)
+
+    # Running inputs again ----------------------------------------------------------------
+    def _wanted(self, settings: Settings) -> int:
+        """How many further base inputs to run again.
+
+        Unless the user says so, their runs are a share of the executions; one whose own output is
+        not known yet takes two.
+        """
+        if settings.probe is not None:
+            return settings.probe - self._drawn
+        share = min(self._runner.asked // (SHARE * self._runner.runs), MOST) - self._spent
+        least = ENOUGH if self.found or self._runner.subject.vectorised else 0
+        if share < 1:
+            return least - self._drawn
+        first = self._sampler.tables.known_outputs(self._next(share), self._drawn)
+        costs = np.cumsum(1 + (first == NOT_RUN))
+        return max(int(np.searchsorted(costs, share, side="right")), least - self._drawn)
+
+    def _has_room(self, executions: int) -> bool:
+        return self._runner.executions_left >= executions and not self._runner.out_of_time
+
+    @property
+    def _has_met_all(self) -> bool:
+        return self._drawn - self._last_new > USUAL
+
+    def _stop(self, new: NDArray[np.int64], stop: int) -> int:
+        """Where to end before `stop`, given which are new: once all seem to have been met.
+
+        However many are run at once, that is at the same place.
+        """
+        before, behind = np.append(self._last_new, new), np.append(new, stop)
+        met_all = np.flatnonzero(behind - before > USUAL)
+        return int(before[met_all[0]]) + USUAL + 1 if len(met_all) else stop
+
+    def _next(self, count: int) -> NDArray[Any]:
+        return self._sampler.base.rows(self._drawn, self._drawn + count)
+
+    def _take(self, count: int) -> None:
+        """Run the next base inputs again, less those that were met before."""
+        start, codes = self._drawn, self._next(count)
+        keys = _keys(codes)
+        new = _distinct(self._met, keys)
+        count = self._stop(start + new, start + count) - start
+        new = new[new < count]
+        if len(new):
+            self._last_new = start + int(new[-1])
+        self._met = np.concatenate([self._met, keys[new]])
+        first = self._sampler.tables.known_outputs(codes[:count], start)[new]
+        codes = codes[new]
+        missing = np.flatnonzero(first == NOT_RUN)
+        if len(missing):
+            first[missing] = self._runner.repeat(codes[missing], again=0)
+        second = self._runner.repeat(codes) if len(codes) else first
+        self._drawn += count
+        self._spent += len(codes) + len(missing)
+        decided = (first >= 0) & (second >= 0)  # a failure is another matter than noise
+        tolerances = self._sampler.base.tolerances(start, start + count)[new][decided]
+        self._codes = np.concatenate([self._codes, codes[decided]])
+        self._tolerances = np.concatenate([self._tolerances, tolerances])
+        self._runs[0] = np.concatenate([self._runs[0], first[decided]])
+        self._runs[1] = np.concatenate([self._runs[1], second[decided]])
+
+    # The placebo -------------------------------------------------------------------------
+    def _placebo(self, place: int, width: int, rows: int, confidence: float) -> Placebo:
+        """The placebo of rows with so many runs: measured on so many rows, else from the rate."""
+        inputs = len(self._codes)
+        if not inputs:
+            return Placebo(0.0, 0.0, 1.0)  # there was no budget left to say how much
+        noise = self._noise(int(self._changed(place, inputs, 2).sum()), inputs, confidence)
+        if width == 2:
+            return Placebo(noise.rate, noise.low, noise.high)
+        if rows >= FEWEST_ROWS and self._run_rows(place, rows, width):
+            changed = int(self._changed(place, rows, width).sum())
+            return Placebo(changed / rows, *exact_ends(changed, rows, (1.0 - confidence) / 2))
+        reading = self._readings[place]
+        two = not reading.graded and len(reading.labels.labels) <= 2
+        likely, highest = (
+            placebo_at_most(rate, width, two_outputs=two) for rate in (noise.rate, noise.high)
+        )
+        return Placebo(likely, noise.low if width > 1 else 0.0, highest)
+
+    def _affordable_rows(self, score: CausalScore, width: int) -> int:
+        """How many rows of a placebo may be run: it costs no more than the score did."""
+        cheap = self._runner.subject.vectorised
+        least = CHEAP_EXECUTIONS if cheap else PLACEBO_EXECUTIONS
+        limit = max(least, score.executions + score.cache_hits)
+        return min(len(self._codes), ENOUGH, limit // max(width, 1))
+
+    def _width(self, score: CausalScore, settings: Settings, most: int | None) -> int:
+        """How many runs a row of the score's table has, or at most has."""
+        columns = self._runner.schema.columns_of(score.against)
+        count = self._sampler.assignments(columns).count
+        if most is not None:
+            return min(count, most)
+        sampled = count > settings.max_assignments and score.method == "sampled"
+        return TRIED if sampled else count
+
+    def _run_rows(self, place: int, rows: int, width: int) -> bool:
+        """Run the first inputs until each has `width` runs or differs; False if the budget ends."""
+        changed = self._changed(place, rows, 2)
+        for number in range(2, width):
+            self._make_room(number, rows)
+            cells = self._runs[number]
+            places = np.flatnonzero(~changed & (cells[:rows] == NOT_RUN))
+            if not self._has_room(len(places)):
+                return False
+            if len(places):
+                cells[places] = self._runner.repeat(self._codes[places], again=number)
+            changed |= self._differs(place, rows, number)
+        return True
+
+    def _make_room(self, number: int, rows: int) -> None:
+        if number == len(self._runs):
+            self._runs.append(np.empty(0, self._runner.labels.dtype))
+        lacking = rows - len(self._runs[number])
+        if lacking > 0:
+            room = np.full(lacking, NOT_RUN, self._runner.labels.dtype)
+            self._runs[number] = np.concatenate([self._runs[number], room])
+
+
+def _looks(settings: Settings) -> bool:
+    """Whether noise is looked for: the paper's procedures are left as printed."""
+    return settings.probe != 0 and settings.stopping != "paper"
+
+
+def _keys(codes: NDArray[Any]) -> NDArray[np.uint64]:
+    """64 bits for each input: should two ever share them, one less is run again."""
+    keys = np.zeros(len(codes), dtype=np.uint64)
+    for column in codes.T:
+        keys = keys * _MULTIPLIER + column.astype(np.uint64)
+    return keys
+
+
+def _distinct(before: NDArray[np.uint64], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """The places of keys that are neither among those before nor earlier here."""
+    _, first = np.unique(np.concatenate([before, keys]), return_index=True)
+    return np.sort(first[first >= len(before)]) - len(before)
+
+
+def _with_note(score: Score, note: str) -> Score:
+    return score if note in score.notes else replace(score, notes=(*score.notes, note))
+
+
+def _note(placebo: Placebo) -> str:
+    return (
+        "the subject does not always decide the same: noise alone may explain "
+        f"{100 * placebo.high:.1f} points of this score"
+    )
+
+
+def _group_note(score: GroupScore) -> str:
+    if score.method == "exact":
+        return (
+            "the subject does not always decide the same: these are the rates of one run on every "
+            "input, and another run would give slightly different ones"
+        )
+    return (
+        "the subject does not always decide the same; rates are averages over its noise, so that "
+        "this interval holds"
+    )
+
+
+def _encode(schema: Schema, rows: Sequence[dict[str, Value]]) -> NDArray[Any]:
+    codes = [[each.encode(row[each.name]) for each in schema] for row in rows]
+    return np.array(codes, dtype=schema.dtype, order="F")

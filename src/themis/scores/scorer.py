@@ -1,0 +1,167 @@
+"""Scores of a given set (use 1 of the paper): exact where that is no dearer, else sampled."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from themis.engine.sampler import Cost, Sampler
+from themis.engine.tables_known import KnownOutputs
+from themis.engine.variants import Variants, all_variants
+from themis.inputs.assignments import Assignments
+from themis.inputs.people import People
+from themis.inputs.population import Population
+from themis.results.model import GroupScore, Measure, Score
+from themis.scores.apparent import mark_few, measure_people
+from themis.scores.causal import measure_causal
+from themis.scores.exact import Domain, can_be_exact, exact_causal, exact_group, run_domain
+from themis.scores.group import measure_group
+from themis.scores.paper import paper_causal, paper_group, paper_variants
+from themis.scores.people import PeopleRun
+from themis.settings import Settings
+from themis.statistics.proportions import ProportionRule
+from themis.subjects.decisions import FAILED
+from themis.subjects.readings import Reading
+
+EXACT_LIMIT = 2**24
+DEAR_WIDTH = 16  # where executions are dear: wide rows mostly flip long before they are run whole
+PROBES = 8  # inputs run to learn how long the whole domain would take
+
+
+@dataclass
+class _Known:
+    """The whole domain, once it was run."""
+
+    domain: Domain | None = None
+
+
+class Scorer:
+    """Measures sets, and remembers the whole domain once it was run.
+
+    With `people` the sampler draws from a profile, which they are.
+    """
+
+    def __init__(self, sampler: Sampler, people: People | None = None) -> None:
+        self.sampler = sampler
+        self.whole = sampler  # draws from all inputs
+        self._known = _Known()
+        self._run: PeopleRun | None = None
+        if people is not None:
+            whole = Population.of(people.schema)
+            self.whole = Sampler(whole, sampler.runner, sampler.seed, sampler.listen)
+            self._run = PeopleRun(sampler, people)
+
+    def reading_as(self, reading: Reading) -> Scorer:
+        """The same, of another output of the same executions."""
+        other = Scorer(self.sampler.reading_as(reading))
+        other.whole = self.whole.reading_as(reading)
+        other._known, other._run = self._known, self._run
+        return other
+
+    def measure(self, columns: tuple[int, ...], measure: Measure, settings: Settings) -> Score:
+        """The causal or group score of a set of columns."""
+        if self._run is not None:
+            return self._of_profile(self._run, columns, measure, settings)
+        assignments = self.sampler.assignments(columns)
+        if settings.stopping == "paper":
+            procedure = paper_causal if measure == "causal" else paper_group
+            return procedure(self.sampler, paper_variants(assignments), settings)
+        variants = Variants.of(assignments, limit=settings.max_assignments, base=self.sampler.base)
+        cost = Cost(self.sampler.runner)
+        was_known = self._known.domain is not None
+        domain = self._whole_domain(assignments, settings)
+        if was_known and domain is not None:
+            self.sampler.runner.cache_hits += len(domain.cells)
+        if domain is not None and not (assignments.binned and (domain.cells == FAILED).any()):
+            complete = all_variants(assignments)
+            exact = exact_causal if measure == "causal" else exact_group
+            if self.sampler.tables.suite is not None:
+                self.sampler.tables.suite.add_domain(columns, domain.codes, domain.cells)
+            return exact(self.sampler, domain, complete, settings, cost)
+        if measure == "causal":
+            return measure_causal(self.sampler, variants, settings)
+        return measure_group(self.sampler, variants, settings)
+
+    def _of_profile(
+        self, run: PeopleRun, columns: tuple[int, ...], measure: Measure, settings: Settings
+    ) -> Score:
+        """A score of the profile: exact where running all people is no dearer, else sampled."""
+        assignments = self.sampler.assignments(columns)
+        width = min(assignments.count, settings.max_assignments)
+        most = ProportionRule(settings.confidence, settings.error).max_samples
+        fits = assignments.count <= settings.max_assignments and not assignments.binned
+        people = len(run.people)
+        cost = people * width if measure == "causal" else people
+        limit = most * width if fits or measure == "group" else 0
+        if settings.stopping == "certified" and cost <= min(limit, self._executions_left(cost)):
+            score = measure_people(run, self.sampler.reading, columns, measure, settings)
+        elif settings.stopping == "paper":
+            procedure = paper_causal if measure == "causal" else paper_group
+            score = procedure(self.sampler, paper_variants(assignments), settings)
+        else:
+            variants = Variants.of(
+                assignments, limit=settings.max_assignments, base=self.sampler.base
+            )
+            sampled = measure_causal if measure == "causal" else measure_group
+            score = sampled(self.sampler, variants, settings)
+        if isinstance(score, GroupScore):
+            score = mark_few(score, run.people, columns)
+        return replace(score, population="profile")
+
+    def _executions_left(self, wanted: int) -> float:
+        left = self.sampler.runner.executions_left
+        return left if wanted <= left and self._has_time_for(wanted) else 0.0
+
+    def run_all(self) -> Domain | None:
+        """The whole domain, run once; None when the budget ends before.
+
+        Of a profile: all inputs, most of which have no weight.
+        """
+        if self._known.domain is None:
+            domain = run_domain(self.whole)
+            if domain is not None and self._run is not None:
+                domain = _weighted(domain, self._run.people)
+            self._known.domain = domain
+        return self._known.domain
+
+    def _whole_domain(self, assignments: Assignments, settings: Settings) -> Domain | None:
+        """All outputs, if running everything costs no more than sampling might."""
+        if not can_be_exact(self.sampler, assignments):
+            return None
+        if self._known.domain is None:
+            size = self.sampler.population.size
+            most = ProportionRule(settings.confidence, settings.error).max_samples
+            width = assignments.count
+            if not self.sampler.runner.subject.vectorised:
+                width = min(width, DEAR_WIDTH)
+            limit = min(most * width, EXACT_LIMIT)
+            if size is None or size > min(limit, self.sampler.runner.executions_left):
+                return None
+            if not self._has_time_for(size):
+                return None
+            return self.run_all()
+        return self._known.domain
+
+    def _has_time_for(self, executions: int) -> bool:
+        """Whether so many executions, for which there is budget, surely fit in the time left."""
+        runner = self.sampler.runner
+        if math.isinf(runner.seconds_left):
+            return True
+        for count in (1, min(PROBES, executions)):  # the first time may take longer than others
+            seconds = runner.runs * (runner.seconds_per_execution or 0.0)
+            if runner.executions < count and 4 * count * seconds < runner.seconds_left:
+                runner.run(self.sampler.base.rows(0, count))
+        seconds = runner.runs * (runner.seconds_per_execution or 0.0)
+        return 2 * executions * seconds < runner.seconds_left
+
+
+def _weighted(domain: Domain, people: People) -> Domain:
+    """The whole domain with the weights of a profile instead of its own."""
+    keys = KnownOutputs(people.schema).keys
+    of_all, of_people = keys(domain.codes), keys(people.codes)
+    order = np.argsort(of_all)
+    weights = np.zeros(len(of_all))
+    weights[order[np.searchsorted(of_all, of_people, sorter=order)]] = people.weights
+    return replace(domain, weights=weights / weights.sum())

@@ -1,0 +1,144 @@
+"""Witnesses: pairs of inputs that differ only in the set and get different outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.engine.variants import Rows, Variants, own_columns
+from themis.inputs.schema import Schema
+from themis.results.model import Witness
+from themis.subjects.decisions import Cells
+from themis.subjects.readings import FLIP, Reading
+
+POOL = 512  # flips looked at; the chosen witnesses are the most different of them
+SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs of inputs and the numbers of their two outputs."""
+
+    codes: NDArray[Any]  # pairs × 2 × characteristics
+    outputs: NDArray[Any]  # pairs × 2
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __iter__(self) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+        return zip(self.codes, self.outputs, strict=True)
+
+    def take(self, places: slice | NDArray[np.int64] | Sequence[int]) -> Pairs:
+        """Only these pairs."""
+        return Pairs(self.codes[places], self.outputs[places])
+
+
+@dataclass
+class FlipPool:
+    """The first flips of a run, from which the most different pairs are chosen."""
+
+    schema: Schema
+    reading: Reading
+    _first: list[NDArray[Any]] = field(default_factory=list)
+    _second: list[NDArray[Any]] = field(default_factory=list)
+    _outputs: list[NDArray[Any]] = field(default_factory=list)
+    _count: int = 0
+
+    def add_table(
+        self, variants: Variants, rows: Rows, cells: Cells, states: NDArray[np.int8]
+    ) -> None:
+        """Take pairs from the rows of a table that flip, until the pool is full."""
+        places = np.flatnonzero(states == FLIP)[: POOL - self._count]
+        if not len(places):
+            return
+        chosen, outputs = rows.take(places), np.ascontiguousarray(cells[places])
+        first, second = _pairs(variants, chosen, outputs, self.reading, self._count)
+        each = np.arange(len(places))
+        self.add_pairs(
+            chosen.inputs(variants, each, first),
+            chosen.inputs(variants, each, second),
+            np.stack([outputs[each, first], outputs[each, second]], axis=1),
+        )
+
+    def add_pairs(self, first: NDArray[Any], second: NDArray[Any], outputs: NDArray[Any]) -> None:
+        """Take ready pairs of inputs with the numbers of their two outputs."""
+        self._first.append(first)
+        self._second.append(second)
+        self._outputs.append(outputs)
+        self._count += len(first)
+
+    def choose(self, count: int = SHOWN) -> tuple[Witness, ...]:
+        """The most different pairs as witnesses: other changes first, then other people."""
+        return self.witnesses(self.most_different(count))
+
+    def most_different(self, count: int) -> Pairs:
+        """So many pairs, each as far as possible from those before it."""
+        if not self._count:
+            none = np.empty((0, 2, len(self.schema)), self.schema.dtype)
+            return Pairs(none, np.empty((0, 2), np.int8))
+        first, second = np.concatenate(self._first), np.concatenate(self._second)
+        chosen = _most_different(first, second, count)
+        codes = np.stack([first[chosen], second[chosen]], axis=1)
+        return Pairs(codes, np.concatenate(self._outputs)[chosen])
+
+    def witnesses(self, pairs: Pairs) -> tuple[Witness, ...]:
+        """The pairs in plain values, the favoured input first."""
+        labels, good = self.reading.labels.labels, self.reading.ranks()
+        witnesses = []
+        for codes, outputs in pairs:
+            order = (0, 1) if good[outputs[0]] >= good[outputs[1]] else (1, 0)
+            first, second = (self.schema.decode_row(codes[place]) for place in order)
+            shown = (labels[outputs[order[0]]], labels[outputs[order[1]]])
+            witnesses.append(Witness(inputs=(first, second), outputs=shown))
+        return tuple(witnesses)
+
+
+def _pairs(
+    variants: Variants, rows: Rows, cells: Cells, reading: Reading, offset: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Two columns with different outputs in each row: the person as drawn, and a near variant.
+
+    Near: few characteristics of the set change, and a favourable decision becomes another. Where
+    outputs differ by degrees, it is the variant whose output is farthest.
+    """
+    each = np.arange(len(rows))
+    own = own_columns(variants, rows)
+    known = cells >= 0
+    first = np.where(known[each, own], own, known.argmax(axis=1))
+    if reading.graded:
+        base = cells[each, first]
+        apart = [reading.distances(base, cells[:, column]) for column in range(variants.width)]
+        return first, np.stack(apart, axis=1).argmax(axis=1)
+    output = cells[each, first][:, None]
+    favourable = reading.labels.is_favourable(cells)
+    same_side = favourable == favourable[each, first][:, None]
+    changed = (variants.levels[None, :, :] != variants.levels[first][:, None, :]).sum(axis=2)
+    width = variants.width
+    turn = (np.arange(width)[None, :] - (each + offset)[:, None]) % width  # not always the same one
+    cost = (changed + 100 * same_side) * width + turn
+    cost[~known | (cells == output)] = np.iinfo(np.int64).max
+    return first, cost.argmin(axis=1)
+
+
+def _most_different(first: NDArray[Any], second: NDArray[Any], count: int) -> list[int]:
+    """Places of pairs, each as far as possible from those chosen before it."""
+    changed = first != second
+    change = np.concatenate([np.where(changed, first, -1), np.where(changed, second, -1)], axis=1)
+    context = np.where(changed, -1, first)
+    distance = np.full(len(first), np.inf)
+    chosen: list[int] = []
+    place = 0
+    while len(chosen) < min(count, len(first)):
+        chosen.append(place)
+        new_change = (change != change[place]).any(axis=1)
+        far = (context != context[place]).mean(axis=1) + new_change
+        distance = np.minimum(distance, far)
+        distance[place] = -1
+        if distance.max() <= 0:  # only repetitions are left
+            break
+        place = int(distance.argmax())
+    return chosen

@@ -1,0 +1,107 @@
+"""The base inputs of a search: their outputs, and what changes of them do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.engine.sampler import Sampler
+from themis.engine.variants import Rows
+from themis.inputs.assignments import Assignments
+from themis.search.base_inputs_level_rates import LevelRates
+from themis.search.flips_flip_cells import Places
+from themis.subjects.decisions import NOT_RUN, Cells
+
+# Columns, and which variants change exactly those.
+ChangedColumns = tuple[tuple[int, ...], NDArray[np.bool_]]
+
+
+class BudgetEndedError(Exception):
+    """The next executions are more than the budget allows."""
+
+
+class SearchedInputs:
+    """Common base inputs, run as far as they were needed, and variants of them."""
+
+    def __init__(self, sampler: Sampler, columns: tuple[int, ...]) -> None:
+        self.sampler = sampler
+        self.outputs: Cells = np.empty(0, sampler.runner.labels.dtype)
+        self.rates = LevelRates(sampler.population.schema, columns)  # of favourable outputs
+        self._answers: Cells = self.outputs  # with all outputs, where a suite gets them
+
+    def run_until(self, stop: int) -> None:
+        """Run the base inputs before `stop` that were not run yet."""
+        start = len(self.outputs)
+        if stop <= start:
+            return
+        runner, tables, reading = self.sampler.runner, self.sampler.tables, self.sampler.reading
+        codes = self.sampler.base.rows(start, stop)
+        if stop - start > runner.executions_left:
+            raise BudgetEndedError
+        answers = runner.run(codes)
+        tables.keep_base(start, answers)
+        if tables.suite is not None:
+            self._answers = np.concatenate([self._answers, answers])
+            tables.suite.add_singles((), codes, answers)
+        cells = reading.cells(answers)
+        self.outputs = np.concatenate([self.outputs, cells])
+        self.rates.learn(codes, reading.labels.is_favourable(cells))
+
+    def sides(self, places: Places) -> Places:
+        """The decisions on these base inputs: 1 for a favourable one."""
+        return self.sampler.reading.labels.is_favourable(self.outputs[places]).astype(np.int64)
+
+    def rows(self, assignments: Assignments, places: Places) -> Rows:
+        """These base inputs, with the members that stand for the set's bins."""
+        first, last = int(places.min()), int(places.max()) + 1
+        rows = self.sampler.tables.rows(assignments, first, last, self.sampler.reading)
+        return rows.take(places - first)
+
+    def run(
+        self,
+        rows: Rows,
+        places: Places,
+        row: Places,
+        codes: NDArray[Any],
+        sets: Sequence[ChangedColumns],
+    ) -> tuple[Cells, NDArray[np.bool_]]:
+        """Execute variants of base inputs: their outputs, and which of them are flips.
+
+        `sets` is for a suite: each variant changes exactly the columns of one of them.
+        """
+        runner, reading = self.sampler.runner, self.sampler.reading
+        if len(codes) > runner.executions_left or runner.out_of_time:
+            raise BudgetEndedError
+        cells = np.full(len(codes), NOT_RUN, dtype=runner.labels.dtype)
+        first = 0
+        try:
+            while first < len(codes):
+                part = slice(first, first + runner.batch_size)
+                cells[part] = runner.run(codes[part])
+                first = part.stop
+        finally:  # the suite gets the answers however that ends
+            self._write_down(rows, places, row, codes, cells, sets)
+        outputs = reading.cells(cells)
+        tolerances = None if rows.tolerances is None else rows.tolerances[row]
+        return outputs, reading.differs(self.outputs[places[row]], outputs, tolerances)
+
+    def _write_down(
+        self,
+        rows: Rows,
+        places: Places,
+        row: Places,
+        codes: NDArray[Any],
+        cells: Cells,
+        sets: Sequence[ChangedColumns],
+    ) -> None:
+        suite = self.sampler.tables.suite
+        if suite is None:
+            return
+        own, stream = self._answers[places], f"search {self.sampler.reading.place}"
+        for columns, which in sets:
+            suite.add_variants(
+                stream, columns, places, rows.codes, own, row[which], codes[which], cells[which]
+            )

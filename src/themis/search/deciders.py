@@ -1,0 +1,210 @@
+"""Is a set's causal score above the threshold? Decided on the flips of common base inputs.
+
+That an input flips takes a few tries, that it does not takes all variants. "Above" needs no proof:
+an input that has not flipped so far counts as "no flip", which is the safe side. "Below" needs
+proofs, of all inputs that count as "no flip" or of a random part of them, whichever is cheaper.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.results.model import TestedSet
+from themis.search.flips import FIRST_TRIES, FlipBook
+from themis.search.lattice import members
+from themis.search.tried_inputs import TRIES_SHARE, Counts, TriedInputs
+from themis.search.walk import SearchRequest
+from themis.settings import Settings
+from themis.statistics.thresholds import Decision, Spot, ThresholdRule
+from themis.statistics.thresholds_spot_proofs import SpotProofs
+
+SPOT_COST = 16  # sets whose proofs take fewer executions prove all that they need
+DEAR_SPOT_COST = 256  # from here on twice as many inputs may be tried for fewer proofs, …
+DEAREST_SPOT_COST = 4_096  # … and from here on four times as many
+MISSED = 0.03  # of the open inputs, flips that the tries may have missed: to plan with caution
+LOOKS = (8, 16, 32, 64)  # inputs that are tried to foresee what a set will cost
+DEAR = 1_000  # executions from which on a decision is put off for larger sets
+PATIENCE = 3  # given up when so many times as many proofs are needed as were planned
+_GROWTH = 1.25  # of the sample sizes at which the cost of proving all is foreseen
+
+
+@dataclass
+class CausalDecider:
+    """Decides causal scores on the flips of common base inputs."""
+
+    book: FlipBook
+    search: SearchRequest
+    settings: Settings
+
+    def decide(self, mask: int, delta: float) -> TestedSet:
+        way = self._way(mask, delta)
+        counts, decision = way.run()
+        reason = f"{counts.hits} of {counts.total} inputs flip"
+        if counts.untried:
+            reason = f"at least {reason}"
+        if counts.unknown:
+            reason += f", {counts.unknown} could not be settled"
+        names = self.book.names(way.inputs.mask)
+        return TestedSet(names, decision, reason, counts.total, counts.hits / counts.total)
+
+    def takes_proofs(self, mask: int, delta: float) -> bool:
+        return self._way(mask, delta).takes_proofs()
+
+    def _way(self, mask: int, delta: float) -> _Decision:
+        own = sum(1 << self.search.columns[place] for place in members(mask))
+        rule = ThresholdRule(self.search.threshold, self.settings.error, delta, self._spot(own))
+        return _Decision(TriedInputs(self.book, own), rule)
+
+    def _spot(self, mask: int) -> Spot:
+        """Whether spot proofs are planned; it depends on the number of assignments alone."""
+        cost = self.book.proof_cost(mask)
+        if not self.book.is_exhaustive(mask) or cost < SPOT_COST:
+            return "none"
+        if cost < DEAR_SPOT_COST:
+            return "some"
+        return "many" if cost < DEAREST_SPOT_COST else "most"
+
+
+class _Decision:
+    """The way to one decision."""
+
+    def __init__(self, inputs: TriedInputs, rule: ThresholdRule) -> None:
+        self.inputs = inputs
+        self.rule = rule
+        self.ahead = rule.spot_proofs()
+        self.tried_again = not self.ahead  # before all is settled; cheap sets need not
+
+    def takes_proofs(self) -> bool:
+        """Whether "below" is foreseen from a few inputs, and only by many proofs."""
+        cost = 0.0
+        for count in LOOKS if self.ahead else ():
+            self.inputs.draw(count)
+            counts = self.inputs.counts
+            cost = min(self._cost_of_all(counts), *(self._cost(t, counts) for t in self.ahead))
+            if cost < DEAR:
+                return False
+        return DEAR <= cost < np.inf
+
+    def run(self) -> tuple[Counts, Decision]:
+        """What is known of the inputs that were looked at, and what they say."""
+        while True:
+            counts = self.inputs.counts
+            decision = self._decide(counts)
+            if decision != "undecided" or self._at_end():
+                return counts, decision
+            if self.ahead and counts.total == self.ahead[0].rows:
+                test = self.ahead.pop(0)
+                if self._is_cheapest(test, counts):
+                    if self._prove_some(test):
+                        return self.inputs.counts, "below"
+                    continue
+            if counts.total >= self.rule.max_samples and not self.tried_again:
+                self.tried_again = True
+                self.inputs.try_more(self.inputs.open_places)
+                continue
+            chosen = self._to_settle(counts)
+            if not len(chosen):
+                self._draw(counts)
+            elif not self._is_dearer(chosen, counts):
+                self.inputs.settle(chosen)
+            else:
+                self._draw(counts, at_least=counts.total // 8)
+
+    def _decide(self, counts: Counts) -> Decision:
+        if counts.total > self.rule.max_samples:
+            first = self.inputs.counts_of(self.rule.max_samples)
+            last = self.rule.decide_last(first.hits, first.unknown + first.untried)
+            if last != "undecided":
+                return last
+        return self.rule.decide(counts.hits, counts.misses, counts.unknown + counts.untried)
+
+    def _at_end(self) -> bool:
+        """Whether all that the last test looks at is settled."""
+        first = self.inputs.counts_of(self.rule.max_samples)
+        return first.total == self.rule.max_samples and not first.untried
+
+    def _draw(self, counts: Counts, at_least: int = 1) -> None:
+        steps = self.rule.safe_steps(counts.hits, counts.misses + counts.untried, counts.unknown)
+        target = counts.total + max(steps, at_least)
+        self.inputs.draw(min(target, self.ahead[0].rows) if self.ahead else target)
+
+    def _prove_some(self, test: SpotProofs) -> bool:
+        counts = self.inputs.counts
+        planned = test.needed(counts.hits + counts.unknown, counts.untried) or counts.untried
+        self.inputs.try_more(self.inputs.open_places[:planned])
+        counts = self.inputs.counts
+        sample = test.start(counts.hits + counts.unknown, counts.untried)
+        return self.inputs.prove(sample, PATIENCE * planned)
+
+    def _to_settle(self, counts: Counts) -> NDArray[np.int64]:
+        """The fewest inputs to settle that could decide "below"; none while that is too far."""
+        rule, untried = self.rule, counts.untried
+        hits, misses, unknown = counts.hits, counts.misses, counts.unknown
+        open_places = self.inputs.open_places
+        if counts.total >= rule.max_samples:
+            return open_places[open_places < rule.max_samples]
+        if not untried or rule.decide(hits, misses + untried, unknown) != "below":
+            return open_places[:0]
+        few, enough = 0, untried
+        while enough - few > 1:
+            middle = (few + enough) // 2
+            if rule.decide(hits, misses + middle, unknown + untried - middle) == "below":
+                enough = middle
+            else:
+                few = middle
+        return open_places[:enough]
+
+    # What is cheapest: foreseen from what was seen; whatever is chosen, the guarantee holds. --
+    def _is_dearer(self, chosen: NDArray[np.int64], counts: Counts) -> bool:
+        """Whether these proofs now cost more than going on to spot proofs."""
+        cost = int(self.inputs.book.proof_costs(self.inputs.mask, chosen).sum())
+        return any(self._cost(test, counts) < cost for test in self.ahead)
+
+    def _is_cheapest(self, test: SpotProofs, counts: Counts) -> bool:
+        """Whether these spot proofs are the cheapest way to "below" that is foreseen."""
+        cost = self._cost(test, counts)
+        others = [self._cost(other, counts) for other in self.ahead]
+        others.append(self._cost_of_all(counts))
+        return cost < np.inf and cost <= min(others)
+
+    def _cost(self, test: SpotProofs, counts: Counts) -> float:
+        then = counts.scaled(test.rows)
+        missed = math.ceil(MISSED * then.untried)
+        proofs = test.needed(then.hits + then.unknown + missed, then.untried - missed)
+        if proofs is None:
+            return np.inf
+        opened = self._open_costs(test.rows, then.untried)
+        proving = (1 + TRIES_SHARE) * proofs * float(opened.mean())
+        return self._cost_to_come(test.rows, counts) + proving
+
+    def _cost_of_all(self, counts: Counts) -> float:
+        """What it costs to prove as many as the plain rule needs."""
+        for size in self._sizes(counts.total):
+            then = counts.scaled(size)
+            if self.rule.decide(then.hits, then.misses + then.untried, then.unknown) == "below":
+                proofs = float(self._open_costs(size, then.untried).sum())
+                return self._cost_to_come(size, counts) + proofs
+        return np.inf
+
+    def _open_costs(self, size: int, untried: int) -> NDArray[np.int64]:
+        """What it costs to settle each of so many open ones among the first `size` inputs."""
+        places = np.linspace(0, size - 1, max(untried, 1)).astype(np.int64)
+        now = self.inputs.open_places
+        places[: len(now)] = now[: len(places)]
+        return self.inputs.book.proof_costs(self.inputs.mask, places)
+
+    def _sizes(self, size: int) -> Iterator[int]:
+        while size < self.rule.max_samples:
+            yield size
+            size = int(_GROWTH * size) + 1
+        yield self.rule.max_samples
+
+    def _cost_to_come(self, size: int, counts: Counts) -> float:
+        """What it costs to look at so many inputs in all."""
+        each = 1 + FIRST_TRIES * (counts.untried + counts.misses) / counts.total
+        return max(size - counts.total, 0) * each

@@ -1,0 +1,373 @@
+"""Which base inputs flip under which change: known once, used by every set of a search.
+
+A cell belongs to one base input and one set T: the variants that change *exactly* the
+characteristics in T. An input flips under X' when some cell with T ⊆ X' holds a flip. Cells are
+disjoint, so nothing is executed twice, and a flip under a subset is a flip under every superset.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.engine.sampler import Sampler
+from themis.engine.variants import Rows, Variants
+from themis.inputs.assignments import Assignments
+from themis.inputs.streams import PROOFS, VARIANTS
+from themis.search.base_inputs import SearchedInputs
+from themis.search.flips_flip_cells import UNTRIED, FlipCells, Places, waves
+from themis.search.lattice import members, subsets
+from themis.subjects.decisions import FAILED
+from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
+
+FIRST_TRIES = 4  # variants of the whole set tried at first
+LEARNING_ROWS = 2_048  # base inputs that are run before many tries, to know what to try
+AT_ONCE = 16  # more tries of an input in one batch, at most
+RANDOM_SHARE = 0.3  # of more tries, so that more is learned than what is expected
+SAMPLE_TRIES = 128  # variants tried where all are too many: a flip can be found, not excluded
+WIDEST = 6  # sets with more characteristics are only sampled
+
+CELLS_AT_ONCE = 2**17  # inputs built at once: memory stays flat
+
+
+class FlipBook:
+    """The flips of common base inputs under changes of some searched characteristics."""
+
+    def __init__(self, sampler: Sampler, columns: tuple[int, ...], *, cap: int) -> None:
+        self.sampler = sampler
+        self.columns = columns
+        self.cap = cap
+        self._inputs = SearchedInputs(sampler, columns)
+        self._cells: dict[int, FlipCells] = {}
+        self._counts: dict[int, int] = {}
+        self._shuffles = 0
+
+    def states(self, mask: int, start: int, stop: int) -> NDArray[np.int8]:
+        """FLIP, CONSTANT or UNKNOWN for each of these base inputs under a set."""
+        states = self.probe(mask, start, stop)
+        return self.settle(mask, states, start, np.flatnonzero(states == UNTRIED))
+
+    def probe(self, mask: int, start: int, stop: int) -> NDArray[np.int8]:
+        """The same for little: known flips, and a few promising variants of the whole set.
+
+        Inputs that did not flip so far stay UNTRIED.
+        """
+        self._inputs.run_until(stop)
+        result = np.full(stop - start, UNTRIED, dtype=np.int8)
+        result[self._inputs.outputs[start:stop] < 0] = UNKNOWN  # nothing to compare with
+        for part in self._parts(mask):
+            if part in self._cells:
+                known = self._cells[part].state[start:stop] == FLIP
+                result[: len(known)][known & (result[: len(known)] == UNTRIED)] = FLIP
+        cell = self._cell(mask)
+        if cell.complete:
+            cell.grow(stop)
+            states = np.concatenate([np.full(start, CONSTANT, np.int8), result])
+            places = start + np.flatnonzero(result == UNTRIED)
+            places = places[~cell.probed[places]]
+            cell.probed[places] = True
+            self._try_promising(mask, states, places, FIRST_TRIES)
+            result = states[start:]
+        else:
+            self._advance(mask, result, start, stop, SAMPLE_TRIES)
+            result[result == UNTRIED] = UNKNOWN
+        return result
+
+    def probe_again(self, mask: int, states: NDArray[np.int8], budget: float) -> NDArray[np.int8]:
+        """The states after more tries on the open inputs, for about this many executions.
+
+        Tried are variants that flipped others or promise to, and some random ones.
+        """
+        states = states.copy()
+        open_places = np.flatnonzero(states == UNTRIED)
+        if not len(open_places):
+            return states
+        if budget >= LEARNING_ROWS / 2:
+            self._inputs.run_until(LEARNING_ROWS)
+        first, then = (1 - RANDOM_SHARE) * budget, RANDOM_SHARE * budget
+        self._try_promising(mask, states, open_places, SAMPLE_TRIES, first, AT_ONCE)
+        anything = self.shuffled(mask, np.arange(self._cell(mask).variants.width))
+        self._try_in_order(mask, states, open_places, anything, then, AT_ONCE)
+        return states
+
+    def settle(
+        self, mask: int, states: NDArray[np.int8], start: int, chosen: Places
+    ) -> NDArray[np.int8]:
+        """The states with these untried ones settled: parts are exhausted, small ones first."""
+        if not len(chosen):
+            return states
+        result = np.full(len(states), CONSTANT, dtype=np.int8)
+        result[chosen] = UNTRIED
+        stop = start + len(states)
+        unknown = np.zeros(len(states), dtype=bool)
+        for part in self._parts(mask):
+            self._advance(part, result, start, stop, None)
+            state = self._cells[part].state[start:stop]
+            assert not (state[result == UNTRIED] == UNTRIED).any(), "a cell was not exhausted"
+            unknown |= state == UNKNOWN
+        pending = result == UNTRIED
+        result[pending] = np.where(unknown[pending], UNKNOWN, CONSTANT)
+        settled = states.copy()
+        settled[chosen] = result[chosen]
+        self._learn_flips(mask, start + chosen[settled[chosen] == FLIP])
+        return settled
+
+    def pairs(self, mask: int, count: int) -> tuple[Any, Any, Any]:
+        """Base inputs that flip under a set, their flipped variants, and both outputs."""
+        first, second, outputs = [], [], []
+        seen = np.zeros(len(self._inputs.outputs), dtype=bool)
+        for part in self._parts(mask):
+            cell = self._cells.get(part)
+            if cell is None:
+                continue
+            state = cell.state[: len(self._inputs.outputs)]
+            places = np.flatnonzero((state == FLIP) & ~seen[: len(state)])[:count]
+            if len(places):
+                seen[places] = True
+                rows = self._rows(part, places)
+                own = np.arange(len(places))
+                first.append(rows.codes)
+                second.append(
+                    rows.inputs(cell.variants, own, cell.flip_place[places].astype(np.int64))
+                )
+                outputs.append(
+                    np.stack([self._inputs.outputs[places], cell.flip_output[places]], axis=1)
+                )
+        if not first:
+            return (), (), ()
+        return np.concatenate(first), np.concatenate(second), np.concatenate(outputs)
+
+    def is_exhaustive(self, mask: int) -> bool:
+        """Whether all variants of a set are tried, so that a row can be called constant."""
+        return self._cell(mask).complete
+
+    def proof_cost(self, mask: int) -> int:
+        """The executions that prove that an input does not flip, if nothing is known of it."""
+        return self._count(mask) - 1
+
+    def proof_costs(self, mask: int, places: Places) -> Places:
+        """The same for each of these base inputs, less what was run in smaller sets."""
+        costs = np.full(len(places), self.proof_cost(mask), np.int64)
+        for part in self._parts(mask):
+            cell = self._cells.get(part)
+            if cell is not None and part != mask:
+                known = places < len(cell.state)
+                done = np.zeros(len(places), dtype=bool)
+                done[known] = cell.state[places[known]] != UNTRIED
+                costs -= done * self._exactly(part)
+        return costs
+
+    def _exactly(self, mask: int) -> int:
+        """How many assignments change all characteristics of a set."""
+        return math.prod(self._count(1 << place) - 1 for place in members(mask))
+
+    def shuffled(self, mask: int, places: Places) -> Places:
+        """These places in a random order that is independent of all that was seen so far."""
+        self._shuffles += 1  # so that no two orders share their numbers
+        columns = self._assignments(mask).columns
+        rng = self.sampler.base.generator(PROOFS, self._shuffles, *columns)
+        return rng.permutation(places)
+
+    def names(self, mask: int) -> tuple[str, ...]:
+        """The names of a set's characteristics."""
+        return self._assignments(mask).names
+
+    def _parts(self, mask: int) -> list[int]:
+        """The subsets of a set, cheap ones first; of a very wide set only those that are known."""
+        if mask.bit_count() > WIDEST:
+            found = [part for part in self._cells if part & mask == part]
+            return sorted({*found, mask}, key=lambda part: (part.bit_count(), part))
+        return sorted(subsets(mask), key=lambda part: (self._count(part), part))
+
+    def _count(self, mask: int) -> int:
+        if mask not in self._counts:
+            self._counts[mask] = self._assignments(mask).count
+        return self._counts[mask]
+
+    def _assignments(self, mask: int) -> Assignments:
+        columns = tuple(self.columns[place] for place in members(mask))
+        return Assignments(self.sampler.population.schema, columns)
+
+    def _cell(self, mask: int) -> FlipCells:
+        if mask not in self._cells:
+            assignments = self._assignments(mask)
+            complete = assignments.count <= self.cap and mask.bit_count() <= WIDEST
+            limit = self.cap if complete else 2
+            variants = Variants.of(assignments, limit=limit, base=self.sampler.base)
+            if not complete:
+                variants = self._sampled(assignments)
+            self._cells[mask] = FlipCells(variants, complete)
+        return self._cells[mask]
+
+    def _sampled(self, assignments: Assignments) -> Variants:
+        """Random assignments of a set that has too many: a fixed list for all base inputs."""
+        rng = self.sampler.base.generator(VARIANTS, len(assignments.columns), *assignments.columns)
+        drawn = assignments.random_levels(rng, 16 * SAMPLE_TRIES)
+        return Variants(assignments, drawn, complete=False)
+
+    def _rows(self, mask: int, places: Places) -> Rows:
+        return self._inputs.rows(self._assignments(mask), places)
+
+    def _try_promising(
+        self,
+        mask: int,
+        states: NDArray[np.int8],
+        places: Places,
+        count: int,
+        budget: float = math.inf,
+        at_once: int = 1,
+    ) -> None:
+        """Run the best variants of these open inputs, whatever cells they belong to."""
+        sides = self._inputs.sides(places)
+        for side in (0, 1):
+            own = places[sides == side]
+            if len(own):
+                order = self._best_order(self._cell(mask), side)[:count]
+                share = budget * len(own) / len(places)
+                self._try_in_order(mask, states, own, order, share, at_once)
+
+    def _try_in_order(
+        self,
+        mask: int,
+        states: NDArray[np.int8],
+        places: Places,
+        order: Places,
+        budget: float,
+        at_once: int,
+    ) -> None:
+        """Run variants, ever more at once, for all open inputs that have not had them."""
+        for start, size in waves(len(order), at_once):
+            places = places[states[places] == UNTRIED]
+            if not len(places) or budget <= 0:
+                return
+            budget -= self._try_assignments(mask, order[start : start + size], places, states)
+
+    def _try_assignments(
+        self, mask: int, chosen: Places, places: Places, states: NDArray[np.int8]
+    ) -> int:
+        """Run assignments of a set for those of these inputs that have not had them: how many."""
+        cell = self._cells[mask]
+        rows = self._rows(mask, places)
+        row = np.repeat(np.arange(len(places)), len(chosen))
+        column = np.tile(chosen, len(places))
+        differs = cell.variants.levels[column] != rows.own_levels(cell.variants.assignments)[row]
+        changed = differs @ (1 << np.array(members(mask), dtype=np.int64))
+        codes = rows.inputs(cell.variants, row, column)
+        fresh = changed > 0
+        if self.sampler.runner.schema.constraints:
+            fresh &= self.sampler.runner.schema.valid(codes)
+        parts = np.unique(changed[fresh]).tolist()
+        variants = np.zeros(len(row), np.int64)
+        for part in parts:
+            own, here = self._cell(part), np.flatnonzero(fresh & (changed == part))
+            own.grow(int(places.max()) + 1)
+            variants[here] = own.variants.assignments.index_of(codes[here])
+            fresh[here] = ~own.was_run(places[row[here]], variants[here])
+        if not fresh.any():
+            return 0
+        now = np.flatnonzero(fresh)
+        inputs = places[row[now]]
+        sets = [(self._assignments(part).columns, changed[now] == part) for part in parts]
+        outputs, flips = self._inputs.run(rows, places, row[now], codes[now], sets)
+        for part, (_, here) in zip(parts, sets, strict=True):
+            own = self._cells[part]
+            own.failed[inputs[here & (outputs == FAILED)]] = True
+            own.note_apart(inputs[here], variants[now[here]])
+            target = flips & here
+            own.note_flips(inputs[target], variants[now[target]], outputs[target])
+        states[inputs[flips]] = FLIP
+        np.add.at(cell.hits, (self._inputs.sides(inputs[flips]), column[now[flips]]), 1)
+        return len(now)
+
+    def _learn_flips(self, mask: int, places: Places) -> None:
+        """Count, for inputs that were found to flip, the assignment of the set that did it."""
+        cell = self._cell(mask)
+        for part in self._parts(mask):
+            own = self._cells[part]
+            here = places[own.state[places] == FLIP]
+            if part == mask or not len(here):
+                continue
+            rows = self._rows(part, here)
+            codes = rows.inputs(
+                own.variants, np.arange(len(here)), own.flip_place[here].astype(np.int64)
+            )
+            variants = cell.variants.assignments.index_of(codes)
+            np.add.at(cell.hits, (self._inputs.sides(here), variants), 1)
+
+    def _advance(
+        self, mask: int, result: NDArray[np.int8], start: int, stop: int, limit: int | None
+    ) -> None:
+        """Run a cell of the inputs that have not flipped yet, up to a number of variants."""
+        cell = self._cell(mask)
+        cell.grow(stop)
+        places = start + np.flatnonzero(result == UNTRIED)
+        places = places[cell.state[places] == UNTRIED]
+        if limit is not None:
+            places = places[cell.tried[places] < limit]
+        self._begin(cell, mask, places)
+        for number in np.unique(cell.order[places]):
+            self._try(cell, mask, places[cell.order[places] == number], int(number), limit)
+        flipped = cell.state[start:stop] == FLIP
+        result[flipped & (result == UNTRIED)] = FLIP
+
+    def _begin(self, cell: FlipCells, mask: int, places: Places) -> None:
+        """Give inputs that are new to the cell the best order that is known now."""
+        new = places[cell.order[places] < 0]
+        if not len(new):
+            return
+        sides = self._inputs.sides(new)
+        for side in (0, 1):
+            chosen = new[sides == side]
+            if len(chosen):
+                cell.orders.append(self._best_order(cell, side))
+                cell.order[chosen] = len(cell.orders) - 1
+
+    def _best_order(self, cell: FlipCells, side: int) -> Places:
+        """Variants that flipped others first, then those least like the decision at hand."""
+        likeness = self._inputs.rates.likeness(cell.variants)
+        return np.lexsort((likeness if side else -likeness, -cell.hits[side]))
+
+    def _try(
+        self, cell: FlipCells, mask: int, places: Places, number: int, limit: int | None
+    ) -> None:
+        """Try variants in one order, ever more at a time, until each input flips or is done."""
+        order = cell.orders[number]
+        end = len(order) if cell.complete else min(len(order), SAMPLE_TRIES)
+        for place, size in waves(end if limit is None else min(limit, end)):
+            now = places[(cell.state[places] == UNTRIED) & (cell.tried[places] == place)]
+            rows = max(CELLS_AT_ONCE // size, 1)
+            for first in range(0, len(now), rows):
+                part = now[first : first + rows]
+                self._wave(cell, mask, part, order[place : place + size])
+                cell.tried[part] = place + size
+        over = places[(cell.tried[places] >= end) & (cell.state[places] == UNTRIED)]
+        certain = ~cell.failed[over] & cell.complete
+        cell.state[over] = np.where(certain, CONSTANT, UNKNOWN)
+
+    def _wave(self, cell: FlipCells, mask: int, places: Places, chosen: Places) -> None:
+        """Execute these variants of these inputs, and note the flips."""
+        runner = self.sampler.runner
+        rows = self._rows(mask, places)
+        own = rows.own_levels(cell.variants.assignments)
+        differs = cell.variants.levels[chosen][None] != own[:, None, :]
+        allowed = differs.all(axis=2) if cell.complete else differs.any(axis=2)
+        row, column = np.nonzero(allowed)
+        fresh = ~cell.is_apart(places[row], chosen[column])
+        row, column = row[fresh], column[fresh]
+        codes = rows.inputs(cell.variants, row, chosen[column])
+        if runner.schema.constraints:
+            valid = runner.schema.valid(codes)
+            row, column, codes = row[valid], column[valid], codes[valid]
+        if not len(row):
+            return
+        every = [(cell.variants.assignments.columns, np.ones(len(row), dtype=bool))]
+        outputs, differs = self._inputs.run(rows, places, row, codes, every)
+        cell.failed[places[row[outputs == FAILED]]] = True
+        flips = np.flatnonzero(differs)
+        first_flip = flips[np.unique(row[flips], return_index=True)[1]]
+        target, variants = places[row[first_flip]], chosen[column[first_flip]]
+        cell.note_flips(target, variants, outputs[first_flip])
+        np.add.at(cell.hits, (self._inputs.sides(target), variants), 1)

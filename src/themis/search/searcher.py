@@ -1,0 +1,210 @@
+"""Runs a whole search: the procedure, the order of measures, scores of what it finds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from themis.engine.sampler import Sampler
+from themis.errors import Mistake, RequestError
+from themis.events import SearchListener
+from themis.results.model import Measure, Score, SearchResult
+from themis.scores.scorer import Scorer
+from themis.search.deciders import CausalDecider
+from themis.search.deciders_exact_search import ExactDecider, is_cheaper
+from themis.search.estimates import estimate_found
+from themis.search.flips import FlipBook
+from themis.search.lattice import Border, Lattice
+from themis.search.paper import paper_search
+from themis.search.walk import (
+    SEARCH_ASSIGNMENTS,
+    Decider,
+    GroupDecider,
+    Search,
+    SearchRequest,
+)
+from themis.settings import Settings
+
+ROWS_AT_LEAST = 8  # a set far from the threshold is decided with about this many rows
+LISTED = 100_000  # sets looked at for an estimate of the cost
+
+
+@dataclass(frozen=True)
+class SearchPlan:
+    """What a search may cost, before it starts."""
+
+    sets: int
+    executions_at_least: int  # if every set is far from the threshold and nothing is pruned late
+    complete: bool  # whether all sets were counted
+
+
+class Searcher:
+    """Searches within one run; what one search learned is free for the next."""
+
+    def __init__(self, sampler: Sampler, scorer: Scorer) -> None:
+        self.sampler = sampler
+        self.scorer = scorer
+        everything = tuple(range(len(sampler.population.schema)))
+        self.book = FlipBook(sampler, everything, cap=SEARCH_ASSIGNMENTS)
+        self._answers: dict[object, tuple[SearchResult, ...]] = {}
+
+    def search(
+        self,
+        measures: Sequence[Measure],
+        threshold: float,
+        columns: tuple[int, ...],
+        max_size: int | None,
+        settings: Settings,
+        *,
+        prune: bool = True,
+        listen: SearchListener | None = None,
+    ) -> tuple[SearchResult, ...]:
+        """All minimal sets above the threshold, per measure; one guarantee for all of them."""
+        check_request(threshold, max_size)
+        size = min(max_size or len(columns), len(columns))
+        key = (tuple(measures), threshold, columns, size, prune, settings)
+        if key in self._answers:
+            return tuple(_asked_again(each) for each in self._answers[key])
+        results: list[SearchResult] = []
+        causal_border: Border | None = None
+        for measure in measures:
+            before = self._spent()
+            request = SearchRequest(measure, threshold, columns, size, 1 / len(measures))
+            if settings.stopping == "paper":
+                printed = paper_search(self.sampler, request, settings, prune=prune)
+                results.append(self._of_whom(printed))
+                continue
+            search = self._make(request, settings, causal_border, listen)
+            result = self._estimated(search, search.run(), settings)
+            found = replace(result, executions=self._spent() - before)
+            results.append(self._of_whom(found))
+            if result.stopped == "interrupted":
+                break
+            if measure == "causal":
+                causal_border = search.border
+        details = self.sampler.reading.details()
+        named = {name: details[name] for name in ("output", "distance") if name in details}
+        statistic = self.sampler.reading.statistic
+        answer = tuple(replace(each, **named, statistic=statistic) for each in results)
+        if all(each.stopped == "done" for each in answer):
+            self._answers[key] = answer
+        return answer
+
+    def _of_whom(self, result: SearchResult) -> SearchResult:
+        """The result with scores that say whether they are of a profile."""
+        if not self.sampler.population.profile:
+            return result
+        scores = tuple(replace(score, population="profile") for score in result.minimal_sets)
+        return replace(result, minimal_sets=scores)
+
+    def _spent(self) -> int:
+        """The executions so far, less those that only explain."""
+        return self.sampler.runner.executions - self.sampler.runner.explaining
+
+    def plan(
+        self, columns: tuple[int, ...], max_size: int | None, settings: Settings
+    ) -> SearchPlan:
+        """How many sets there are, and what deciding them costs at the least."""
+        lattice = self._lattice(
+            columns, min(max_size or len(columns), len(columns)), "causal", settings
+        )
+        executions = number = 0
+        for number, mask in enumerate(lattice.by_size(), start=1):
+            executions += ROWS_AT_LEAST * lattice.cost(mask)
+            if number >= LISTED:
+                break
+        size = self.sampler.population.size or math.inf
+        return SearchPlan(lattice.total, int(min(executions, size)), number == lattice.total)
+
+    def _lattice(
+        self, columns: tuple[int, ...], max_size: int, measure: Measure, settings: Settings
+    ) -> Lattice:
+        schema = self.sampler.population.schema
+        levels = tuple(schema.characteristics[c].possible_count for c in columns)
+        cap = SEARCH_ASSIGNMENTS if measure == "causal" else settings.max_assignments
+        return Lattice(levels, max_size, cap)
+
+    def _make(
+        self,
+        request: SearchRequest,
+        settings: Settings,
+        causal_border: Border | None,
+        listen: SearchListener | None,
+    ) -> Search:
+        lattice = self._lattice(request.columns, request.max_size, request.measure, settings)
+        sampler = self.sampler
+        population = sampler.population
+        independent = all(population.is_independent((column,)) for column in request.columns)
+        known = causal_border if independent else None
+        if sampler.reading.needs_tolerances:  # Theorem 4.3 is about outputs that differ or do not
+            known = None
+        ended = "done"
+        if is_cheaper(self.scorer.whole, lattice, request.columns):
+            domain = None
+            try:
+                domain = self.scorer.run_all()
+            except KeyboardInterrupt:
+                if not sampler.keep_on_interrupt:
+                    raise
+                ended = "interrupted"
+            if domain is not None:
+                if sampler.tables.suite is not None:
+                    sampler.tables.suite.add_domain((), domain.codes, domain.cells)
+                exact = ExactDecider.of(sampler, domain, request)
+                return Search(sampler, request, settings, exact, lattice, "exact", None, listen)
+        decider: Decider = GroupDecider(sampler, request, settings)
+        if request.measure == "causal":
+            decider = CausalDecider(self.book, request, settings)
+        return Search(
+            sampler, request, settings, decider, lattice, "sampled", known, listen, ended=ended
+        )
+
+    def _estimated(self, search: Search, result: SearchResult, settings: Settings) -> SearchResult:
+        """The result with scores of the found sets; those that the budget does not reach lack."""
+        scores: list[Score] = []
+        for names in result.found if result.stopped == "done" else ():
+            columns = self.sampler.population.schema.columns_of(names)
+            score: Score | None
+            if isinstance(search.decider, CausalDecider):
+                mask = sum(1 << column for column in columns)
+                score = estimate_found(self.sampler, self.book, mask, settings)
+            else:
+                score = self.scorer.measure(columns, result.measure, settings)
+            if score is None:
+                break
+            scores.append(score)
+            if score.stopped == "interrupted":
+                return replace(result, minimal_sets=tuple(scores), stopped="interrupted")
+        return replace(result, minimal_sets=tuple(scores))
+
+
+def check_request(threshold: float, max_size: int | None) -> None:
+    """Raise RequestError with all that is wrong with a request for a search."""
+    mistakes = list(_mistakes(threshold, max_size))
+    if mistakes:
+        raise RequestError(mistakes)
+
+
+def _mistakes(threshold: float, max_size: int | None) -> Iterator[Mistake]:
+    if isinstance(threshold, bool) or not 0 < threshold < 1:
+        yield Mistake(
+            "threshold",
+            "--threshold",
+            f"must lie between 0 and 1, got {threshold!r}",
+            "write 0.1 for 10 %",
+        )
+    if max_size is not None and max_size < 1:
+        yield Mistake(
+            "max-size",
+            "--max-size",
+            f"must be at least 1, got {max_size!r}",
+            "leave it out for sets of any size",
+        )
+
+
+def _asked_again(result: SearchResult) -> SearchResult:
+    scores = tuple(replace(each, executions=0) for each in result.minimal_sets)
+    return replace(
+        result, minimal_sets=scores, executions=0, cache_hits=result.cache_hits + result.executions
+    )

@@ -1,0 +1,103 @@
+"""Base inputs of one set: a few variants of each are tried, and some are proved not to flip."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.search.flips import FlipBook
+from themis.search.flips_flip_cells import UNTRIED, Places
+from themis.statistics.thresholds_spot_proofs import SpotSample
+from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
+
+TRIES_SHARE = 0.2  # what more tries before proofs may cost, in parts of the proofs
+PILOT = 10  # open inputs settled before the others, to learn what flips them
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many inputs flip, are constant, stay unknown, and are not settled yet."""
+
+    hits: int
+    misses: int
+    unknown: int
+    untried: int
+
+    @property
+    def total(self) -> int:
+        return self.hits + self.misses + self.unknown + self.untried
+
+    def scaled(self, total: int) -> Counts:
+        """As they would be among so many inputs, if it goes on like this."""
+        part = total / self.total
+        hits, misses, unknown = (
+            round(part * each) for each in (self.hits, self.misses, self.unknown)
+        )
+        return Counts(hits, misses, unknown, max(total - hits - misses - unknown, 0))
+
+
+class TriedInputs:
+    """The first base inputs under one set: which of them flip, as far as that is known."""
+
+    def __init__(self, book: FlipBook, mask: int) -> None:
+        self.book = book
+        self.mask = mask
+        self.states: NDArray[np.int8] = np.empty(0, dtype=np.int8)
+
+    @property
+    def counts(self) -> Counts:
+        """What is known of them."""
+        return self.counts_of(len(self.states))
+
+    def counts_of(self, first: int) -> Counts:
+        """The same for the first of them."""
+        states = self.states[:first]
+        return Counts(*(int((states == each).sum()) for each in (FLIP, CONSTANT, UNKNOWN, UNTRIED)))
+
+    @property
+    def open_places(self) -> Places:
+        """Those that have not flipped so far, and may."""
+        return np.flatnonzero(self.states == UNTRIED)
+
+    def draw(self, count: int) -> None:
+        """Try so many inputs in all."""
+        used = len(self.states)
+        if count > used:
+            more = self.book.probe(self.mask, used, count)
+            self.states = np.concatenate([self.states, more])
+
+    def settle(self, chosen: Places) -> None:
+        """Find out whether these flip, by all their variants."""
+        self.states = self.book.settle(self.mask, self.states, 0, chosen)
+
+    def try_more(self, places: Places) -> None:
+        """Try more variants of all open inputs, for a part of what it costs to settle these."""
+        budget = TRIES_SHARE * float(self.book.proof_costs(self.mask, places).sum())
+        self.states = self.book.probe_again(self.mask, self.states, budget)
+
+    def prove(self, sample: SpotSample, most: float = math.inf) -> bool:
+        """Settle open inputs in random order until the sample says enough, or can't any more.
+
+        An input that turns out to flip teaches which variants to try on all open ones. Given up
+        where more than `most` proofs at once are needed.
+        """
+        block = PILOT
+        while not sample.done:
+            needed = sample.needed()
+            if needed is None or needed > most:
+                return False
+            order = self.book.shuffled(self.mask, self.open_places)
+            chosen = order[: min(needed, block)]
+            self.settle(chosen)
+            flips = int((self.states[chosen] != CONSTANT).sum())
+            sample.settle(len(chosen), flips)
+            block = len(self.states)
+            if flips and not sample.done:
+                open_before = self.counts.untried
+                self.try_more(order[:needed])
+                sample.found(open_before - self.counts.untried)
+                block = PILOT
+        return True

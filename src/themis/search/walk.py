@@ -1,0 +1,240 @@
+"""Discrimination search (Def. 3.9): all minimal sets whose score exceeds a threshold.
+
+Each set is decided, not estimated; what follows by monotonicity is not run. One error budget is
+divided among all sets before anything is seen, so that the whole answer holds at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from themis.engine.sampler import Cost, Sampler
+from themis.engine.variants import Variants
+from themis.events import SearchListener, SearchProgress
+from themis.inputs.assignments import Assignments
+from themis.results.model import Measure, SearchResult, TestedSet
+from themis.scores.group import favourable_ends, group_source
+from themis.search.base_inputs import BudgetEndedError
+from themis.search.lattice import Border, Lattice, members
+from themis.settings import Settings
+from themis.statistics.spreads import GroupRule
+from themis.statistics.thresholds import Decision, ThresholdRule
+
+SEARCH_ASSIGNMENTS = 50_000  # assignments of a set that are tried exhaustively in a search
+GROUP_FIRST_ROWS = 8
+GROUP_GROWTH = 1.15
+
+
+@dataclass(frozen=True)
+class SearchRequest:
+    """What is searched for."""
+
+    measure: Measure
+    threshold: float
+    columns: tuple[int, ...]  # the characteristics that sets are made of
+    max_size: int
+    error_share: float = 1.0  # the part of 1 − confidence that this search may use
+
+
+class Decider(Protocol):
+    """Decides whether one set's score is above the threshold, with a given error probability."""
+
+    def decide(self, mask: int, delta: float) -> TestedSet:
+        """The decision on a set; raises BudgetEndedError when the budget is too small."""
+
+    def takes_proofs(self, mask: int, delta: float) -> bool:
+        """Whether a set seems to be below, and to show it seems to cost much."""
+
+
+@dataclass
+class Search:
+    """One search over one lattice of sets; `run` gives the answer."""
+
+    sampler: Sampler
+    request: SearchRequest
+    settings: Settings
+    decider: Decider
+    lattice: Lattice
+    method: Literal["exact", "sampled"] = "sampled"
+    known_below: Border | None = None  # of the causal search, where group ≤ causal holds
+    listen: SearchListener | None = None
+    border: Border = field(default_factory=Border)
+    tested: dict[int, TestedSet] = field(default_factory=dict)
+    ended: str = "done"  # or why not all sets were visited
+
+    def run(self) -> SearchResult:
+        """Decide every set that is not implied by others, cheap ones first."""
+        cost = Cost(self.sampler.runner)
+        if self.ended != "done":  # before it could begin
+            return self._result(cost)
+        try:
+            for mask in self.lattice.by_cost(lambda each: self.border.pruned_by(each) is not None):
+                self._visit(mask)
+                self._tell(mask)
+        except BudgetEndedError:
+            self.ended = "budget"
+        except KeyboardInterrupt:
+            if not self.sampler.keep_on_interrupt:
+                raise
+            self.ended = "interrupted"
+        return self._result(cost)
+
+    def _visit_larger(self, mask: int) -> None:
+        """Decide larger sets that seem to be below, until one is: this one is implied then.
+
+        A set that is below must be tested unless a larger one is; below it nothing has to be.
+        """
+        for larger in self.lattice.extensions(mask):
+            if larger in self.tested or self.border.pruned_by(larger) is not None:
+                continue
+            if self.decider.takes_proofs(larger, self._delta(larger)):
+                self._visit(larger)
+                self._tell(larger)
+                if self.border.implied_by(mask) is not None:
+                    return
+
+    def _delta(self, mask: int) -> float:
+        alpha = (1.0 - self.settings.confidence) * self.request.error_share
+        return alpha * self.lattice.share(mask)
+
+    def _visit(self, mask: int) -> None:
+        if mask in self.tested:
+            return
+        reason = self._implied_below(mask)
+        if reason is not None:
+            self.tested[mask] = reason
+            return
+        if self.decider.takes_proofs(mask, self._delta(mask)):
+            self._visit_larger(mask)
+            reason = self._implied_below(mask)
+        tested = reason or self.decider.decide(mask, self._delta(mask))
+        self.tested[mask] = tested
+        if reason is not None:
+            return
+        if tested.decision == "above":
+            self.border.add_above(mask)
+        elif tested.decision == "below":
+            self.border.add_below(mask)
+
+    def _implied_below(self, mask: int) -> TestedSet | None:
+        superset = self.border.implied_by(mask)
+        if superset is not None:
+            return TestedSet(
+                self.names(mask), "below", f"within {self.label(superset)}, which is below"
+            )
+        if self.known_below is not None:
+            causal = self.known_below.implied_by(mask)
+            if causal is not None:
+                return TestedSet(
+                    self.names(mask),
+                    "below",
+                    f"the causal score of {self.label(causal)} is below, and bounds it",
+                )
+        return None
+
+    def names(self, mask: int) -> tuple[str, ...]:
+        """The names of a set's characteristics."""
+        schema = self.sampler.population.schema
+        return tuple(schema.names[self.request.columns[place]] for place in members(mask))
+
+    def label(self, mask: int) -> str:
+        """A set as it is written."""
+        return ",".join(self.names(mask))
+
+    def _tell(self, mask: int) -> None:
+        if self.listen is not None:
+            decided = sum(each.decision != "undecided" for each in self.tested.values())
+            self.listen(
+                SearchProgress(
+                    measure=self.request.measure,
+                    against=self.names(mask),
+                    decided=decided,
+                    found=len(self.border.above),
+                    total=self.lattice.total,
+                    executions=self.sampler.runner.executions,
+                )
+            )
+
+    def _result(self, cost: Cost) -> SearchResult:
+        above = self.border.above
+        run = {m: each for m, each in self.tested.items() if each.samples}
+        undecided = [self.tested[m].against for m in self.tested
+                     if self.tested[m].decision == "undecided"]  # fmt: skip
+        implied = len(self.tested) - len(run)
+        pruned = self.lattice.total - len(self.tested) if self.ended == "done" else -1
+        if pruned < 0:
+            pruned = max(self.lattice.count_supersets(above), 0)
+        return SearchResult(
+            measure=self.request.measure,
+            threshold=self.request.threshold,
+            confidence=self.settings.confidence,
+            error=self.settings.error,
+            minimal_sets=(),
+            found=tuple(sorted((self.names(mask) for mask in above), key=lambda n: (len(n), n))),
+            undecided=tuple(undecided),
+            tested=tuple(self.tested.values()),
+            sets_total=self.lattice.total,
+            sets_tested=len(run),
+            sets_pruned=pruned + implied,
+            sets_open=self.lattice.total - len(run) - pruned - implied,
+            among=tuple(self.sampler.population.schema.names[c] for c in self.request.columns),
+            max_size=self.request.max_size,
+            method=self.method,
+            stopped=self.ended,
+            stopping=self.settings.stopping,
+            executions=cost.executions,
+            cache_hits=cost.cache_hits,
+        )
+
+
+@dataclass
+class GroupDecider:
+    """Decides group scores by betting on differences between groups on common contexts."""
+
+    sampler: Sampler
+    search: SearchRequest
+    settings: Settings
+
+    def takes_proofs(self, mask: int, delta: float) -> bool:
+        return False
+
+    def decide(self, mask: int, delta: float) -> TestedSet:
+        columns = tuple(self.search.columns[place] for place in members(mask))
+        variants = Variants.of(
+            Assignments(self.sampler.population.schema, columns),
+            limit=self.settings.max_assignments,
+            base=self.sampler.base,
+        )
+        limits = ThresholdRule(self.search.threshold, self.settings.error, delta)
+        source, labels = group_source(self.sampler, variants)
+        rule = GroupRule(1.0 - delta, self.settings.error, decide_below=limits.ceiling)
+        state = rule.start(len(labels))
+        count = 0
+        decision: Decision = "undecided"
+        names = variants.assignments.names
+        while decision == "undecided":
+            target = max(GROUP_FIRST_ROWS, int(count * GROUP_GROWTH) + 1)
+            for first, last in self.sampler.blocks(count, target, int(state.active.sum())):
+                cells = source(first, last, state.active)
+                state.add(*favourable_ends(self.sampler, cells, first, last))
+                count = last
+            if count < target:
+                raise BudgetEndedError
+            state.look()
+            decision = _group_decision(state.low, state.high, limits, complete=variants.complete)
+            if decision == "undecided" and (
+                state.done or (not variants.complete and state.high < limits.ceiling)
+            ):
+                break
+        spread = state.interval()
+        reason = f"groups are {spread.low:.3f} to {spread.high:.3f} apart on {count} contexts"
+        return TestedSet(names, decision, reason, count, spread.score)
+
+
+def _group_decision(low: float, high: float, limits: ThresholdRule, *, complete: bool) -> Decision:
+    if low > limits.floor:
+        return "above"
+    if not complete:
+        return "undecided"
+    return "below" if high < limits.ceiling else "undecided"

@@ -1,0 +1,192 @@
+"""How does a result look as a comment on a pull request? GitHub's Markdown, short enough for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from themis.results.model import CausalScore, CheckResult, GroupScore, Result, Score, Witness
+from themis.results.verdicts_search_facts import how_it_ended
+from themis.show.words.scores_display_result_words import (
+    cost_text,
+    cut_off,
+    failure_text,
+    inconclusive,
+)
+from themis.show.words.searches import guarantee, harms, search_headline, set_text
+from themis.show.words.searches_display_check_words import (
+    acceptance_words,
+    check_interval,
+    checks_guarantee,
+    checks_headline,
+    verdict_words,
+)
+from themis.show.words.values import headline, impact, percent, visible
+
+LIMIT = 65_000  # characters; GitHub takes 65,536
+ROWS = 40  # of a table
+LONGEST = 80  # characters of one value
+WITNESSES = 2  # pairs of people for each score
+PEOPLE = 20  # characteristics of a person
+TELLING = 10  # scores whose people are shown
+MARKS = {"holds": "✅", "violated": "❌", "accepted": "☑️", "not enough evidence": "❔"}
+
+_SPECIAL = re.compile(r"[\\`*_\[\]<>|~&#]")
+_LINKING = re.compile(r"@(?=\w)|&#35;(?=\w)|:(?=[\w+-]+:)")  # people, issues, emoji
+_LEADING = re.compile(r"^(?:[-+=\s]|\d(?=\d*[.)]))")  # would begin a list, a rule or code
+
+
+def render_markdown(result: Result) -> str:
+    """The verdict, a table, the people it happens to, and the cost; at most LIMIT characters."""
+    parts = ["## Themis", *_verdict(result), *_tables(result), *_cautions(result)]
+    parts += [each for score in _worst(result) for each in _people(score)]
+    cost = f"<sub>{escape(_certainty(result))} {escape(cost_text(result))}</sub>"
+    return "\n\n".join([*_fitting(parts, LIMIT - len(cost) - 100), cost]) + "\n"
+
+
+def _fitting(parts: list[str], room: int) -> Iterator[str]:
+    """The parts that fit; that some don't is said."""
+    for place, part in enumerate(parts):
+        room -= len(part) + 2
+        if room < 0:
+            yield f"… {len(parts) - place:,} more parts are in the saved result"
+            return
+        yield part
+
+
+def escape(text: str) -> str:
+    """Text that Markdown shows as it is: nothing is styled, linked, mentioned or run."""
+    if not text:
+        return ""
+    text = _LEADING.sub(_entity, _SPECIAL.sub(_entity, visible(text)))
+    text = _LINKING.sub(lambda found: f"{found[0]}<!-- -->", text)
+    return text.replace("$", "<span>$</span>")  # two of them would be a formula
+
+
+def _entity(found: re.Match[str]) -> str:
+    return f"&#{ord(found[0])};"
+
+
+def _verdict(result: Result) -> Iterator[str]:
+    if result.checks:
+        yield f"**{escape(_capital(checks_headline(result.checks)))}.**"
+    elif result.searches:
+        yield from (f"**{escape(_capital(search_headline(each)))}.**" for each in result.searches)
+    elif not result.scores:
+        why = "" if result.stopped == "done" else f": {how_it_ended(result.stopped)}"
+        yield f"**Nothing was measured{escape(why)}.**"
+    elif len(result.scores) <= 3:
+        yield from (f"**{escape(_capital(headline(each)))}.**" for each in result.scores)
+
+
+def _tables(result: Result) -> Iterator[str]:
+    if result.checks:
+        yield _table(
+            ("", "check", "verdict", "score", "interval"),
+            [_check_row(each) for each in result.checks],
+        )
+        for check in result.checks:
+            texts = [*acceptance_words(check), visible(check.reason) if check.reason else ""]
+            lines = [f"- {escape(check.name)}: {escape(each)}" for each in texts if each]
+            if lines:
+                yield "\n".join(lines)
+    elif result.scores:
+        yield _table(
+            ("set", "measure", "score", "interval", "how"),
+            [_score_row(each) for each in result.scores],
+        )
+
+
+def _check_row(check: CheckResult) -> tuple[str, ...]:
+    point = "–" if check.score is None else percent(check.score)
+    mark = MARKS[check.verdict if check.baseline != "known" else "accepted"]
+    return (mark, check.name, verdict_words(check), point, check_interval(check))
+
+
+def _score_row(score: Score) -> tuple[str, ...]:
+    ends = f"{percent(score.low)} – {percent(score.high)}"
+    interval = "exact" if score.low == score.high else ends
+    how = score.method if score.conclusive else how_it_ended(score.stopped)
+    bound = "at least " if score.lower_bound else ""
+    shown = f"{bound}{percent(score.low if score.lower_bound else score.score)}"
+    if not score.samples:
+        shown, interval = "–", ""
+    what = score.measure if score.output is None else f"{score.measure} of {score.output}"
+    return (set_text(score.against), what, shown, interval, how)
+
+
+def _table(heads: Iterable[str], rows: list[tuple[str, ...]]) -> str:
+    lines = [_line(heads), _line("---" for _ in heads)]
+    lines += [_line(map(escape, row)) for row in rows[:ROWS]]
+    if len(rows) > ROWS:
+        lines.append(f"\n… and {len(rows) - ROWS:,} more")
+    return "\n".join(lines)
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cautions(result: Result) -> Iterator[str]:
+    """What speaks against believing it."""
+    texts = [f"failed: {failure_text(kind, each)}" for kind, each in result.failures.items()]
+    ending = cut_off(result)
+    texts += [] if ending is None else [ending]
+    texts += [*result.notes, *(f"inconclusive: {each}" for each in inconclusive(result.scores))]
+    texts += [note for score in result.scores if score.samples for note in score.notes]
+    if texts:
+        yield "\n".join(f"> ⚠️ {escape(each)}  " for each in dict.fromkeys(texts[:ROWS]))
+
+
+def _worst(result: Result) -> list[Score]:
+    """The scores that are surely above 0, the largest first."""
+    known = {(each.measure, headline(each)): each for each in result.scores if each.low > 0}
+    return sorted(known.values(), key=lambda each: -each.low)[:TELLING]
+
+
+def _people(score: Score) -> Iterator[str]:
+    """Whom a set hurts, folded away."""
+    lines = [f"- {escape(each)}" for each in harms(score, most=3)]
+    ratio = impact(score) if isinstance(score, GroupScore) else None
+    lines += [] if ratio is None else [f"- {escape(ratio)}"]
+    parts = ["\n".join(lines)] if lines else []
+    if isinstance(score, CausalScore):
+        parts += [_pair(each) for each in score.witnesses[:WITNESSES]]
+    if parts:
+        summary = f"<summary>{escape(headline(score))}</summary>"
+        yield "\n\n".join([f"<details>{summary}", *parts, "</details>"])
+
+
+def _pair(witness: Witness) -> str:
+    """Two people side by side: where they differ first, then what they share."""
+    first, second = witness.inputs
+    changed = witness.differs_in
+    names = [*changed, *(name for name in first if name not in changed)]
+    rows = [
+        f"| {_bold(name, name in changed)} | {_bold(first[name], name in changed)} "
+        f"| {_bold(second[name], name in changed)} |"
+        for name in names[:PEOPLE]
+    ]
+    hidden = len(names) - PEOPLE
+    rows += [f"| + {hidden} more | = | = |"] if hidden > 0 else []
+    outputs = " | ".join(_bold(each, True) for each in witness.outputs)
+    head = ["| | one | the other |", "| --- | --- | --- |"]
+    return "\n".join([*head, *rows, f"| **decision** | {outputs} |"])
+
+
+def _bold(value: object, changed: bool) -> str:
+    text = visible(value)
+    shown = escape(text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…")
+    return f"**{shown}**" if changed else shown
+
+
+def _certainty(result: Result) -> str:
+    if result.checks:
+        return checks_guarantee(result)
+    if result.searches:
+        return " ".join(guarantee(each) for each in result.searches)
+    return ""
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

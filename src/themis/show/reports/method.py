@@ -1,0 +1,206 @@
+"""How sure are we, and how was it measured? Confidence, method, seed, versions, the command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from themis.results.model import Result, Score
+from themis.results.verdicts_search_facts import how_it_ended
+from themis.show.reports.html import Html, cut, folded, join, shell, table, tag, value
+from themis.show.reports.html_room import Room
+from themis.show.reports.html_words import score_name
+from themis.show.reports.method_again import command_again
+from themis.show.reports.verdict_cautions import noise_text
+from themis.show.words.searches_display_check_words import checks_guarantee
+from themis.show.words.values import count, duration, method, percent, size, sure, visible
+
+Fact = tuple[str, Any]
+
+
+def method_section(result: Result, room: Room, hashed: str) -> Html:
+    """What stands behind the numbers."""
+    return tag(
+        "section",
+        tag("h2", "How sure, and how it was measured", id="method-title"),
+        *_sureness(result),
+        facts_list(facts(result, hashed)),
+        *_per_score(result, room),
+        inputs_table(result, room),
+        id="method",
+        aria_labelledby="method-title",
+    )
+
+
+def again_section(result: Result) -> Html:
+    """The command that makes the result again."""
+    command = command_again(result)
+    note = "This is the command that was given."
+    if not command.recorded:
+        note = (
+            "Put together from the result; run it in the folder of the themis.toml. "
+            "A limit on executions or time is not among what a result keeps."
+        )
+    if result.command == "demo":
+        note = "The demo needs no file."
+    return tag(
+        "section",
+        tag("h2", "Run it again", id="again-title"),
+        shell([cut(command.line, 8_000)]),
+        tag("p", f"{note} The same seed gives the same result as long as the subject is the same."),
+        id="again",
+        aria_labelledby="again-title",
+    )
+
+
+def _sureness(result: Result) -> Iterator[Html]:
+    sampled = [each for each in result.scores if each.method == "sampled" and each.samples]
+    certified = [each for each in sampled if each.stopping == "certified"]
+    if certified:
+        confidence = min(each.confidence for each in certified)
+        yield tag(
+            "p",
+            f"{sure(confidence)} is about the procedure: of 100 runs with other seeds, in at least "
+            f"{100 * confidence:.10g} the interval contains the true score. It is said of each "
+            "score on its own.",
+        )
+    if any(each.method == "exact" and each.conclusive for each in result.scores):
+        yield tag("p", "Exact means: every input was run, and the score is what its definition "
+                       "says.")  # fmt: skip
+    if result.checks:
+        yield tag("p", checks_guarantee(result))
+    if result.noise is not None and not result.noise.differing:
+        yield tag("p", noise_text(result.noise), ".")
+
+
+def facts(result: Result, hashed: str) -> Iterator[Fact]:
+    """Where a result comes from: the subject, the run, the versions, the hash."""
+    timing = result.timing
+    yield "Subject", visible(result.subject.get("kind", "unknown"))
+    if result.subject.get("fingerprint"):
+        yield "Fingerprint", tag("code", visible(result.subject["fingerprint"]))
+    if started(result):
+        yield "Started", started(result)
+    if "seconds" in timing:
+        yield "Took", duration(timing["seconds"])
+    if timing.get("executor"):
+        yield "Ran", visible(timing["executor"])
+    yield "Executions", f"{result.executions:,}"
+    if result.cache_hits:
+        yield "Answered from the cache", f"{result.cache_hits:,}"
+    if timing.get("repeats"):
+        yield "Made again, to look for noise", f"{timing['repeats']:,}"
+    yield "Seed", str(result.seed)
+    yield "Ended", "done" if result.stopped == "done" else how_it_ended(result.stopped)
+    yield from _data(result)
+    if isinstance(timing.get("versions"), Mapping):
+        yield "Versions", ", ".join(f"{visible(n)} {visible(v)}"
+                                    for n, v in timing["versions"].items())  # fmt: skip
+    file = (result.source or {}).get("file")
+    if file:
+        yield "File", tag("code", value(file))
+    yield "SHA-256 of the result", tag("code", hashed)
+
+
+def _data(result: Result) -> Iterator[Fact]:
+    """What rows were given and what became of them, as far as the result says."""
+    for name, each in (result.data or {}).items():
+        shown = f"{each:,}" if isinstance(each, int) and not isinstance(each, bool) else None
+        yield f"Data: {visible(name)}", shown or value(each, 400)
+
+
+def started(result: Result) -> str:
+    """When the run began, in UTC as it was written; empty if that is not known."""
+    text = result.timing.get("started")
+    try:
+        return datetime.fromisoformat(str(text)).strftime("%Y-%m-%d %H:%M:%S %Z").strip()
+    except ValueError:
+        return ""
+
+
+def facts_list(pairs: Iterator[Fact]) -> Html:
+    """Names and values, one below the other."""
+    items = (tag("div", tag("dt", name), tag("dd", each)) for name, each in pairs)
+    return tag("dl", *items, class_="facts")
+
+
+def _per_score(result: Result, room: Room) -> Iterator[Html]:
+    scores = [each for each in result.scores if each.samples][: room.scores]
+    if scores:
+        yield folded(
+            "Every score: method and cost",
+            tag(
+                "div",
+                table(
+                    "Every score: method and cost",
+                    ("Set", "Measure", "Method", ("Confidence", "number"), ("Error", "number"),
+                     "Ended", ("Executions", "number"), ("From the cache", "number")),
+                    map(_method_row, scores),
+                    hidden_caption=True,
+                ),
+                class_="wide",
+            ),
+        )  # fmt: skip
+
+
+def _method_row(score: Score) -> tuple[Any, ...]:
+    return (
+        score_name(score),
+        score.measure,
+        method(score),
+        (percent(score.confidence), "number"),
+        (f"± {percent(score.error)}", "number"),
+        f"{score.stopped} ({score.stopping})",
+        (f"{score.executions:,}", "number"),
+        (f"{score.cache_hits:,}", "number"),
+    )
+
+
+def inputs_table(result: Result, room: Room) -> Html:
+    """The characteristics and constraints that inputs were made of."""
+    inputs = result.schema.get("inputs", {})
+    if not isinstance(inputs, Mapping) or not inputs:
+        return Html()
+    shown = list(inputs.items())[: room.inputs]
+    hidden = len(inputs) - len(shown)
+    constraints = result.schema.get("constraints", {})
+    return folded(
+        f"The inputs: {count(len(inputs), 'characteristic')}",
+        table(
+            "Characteristics of the inputs",
+            ("Characteristic", "Values", "Protected"),
+            (
+                (value(name, room.letters), _values(spec, room), _protected(spec))
+                for name, spec in shown
+            ),
+            hidden_caption=True,
+            foot=f"{hidden:,} more are not shown" if hidden else None,
+        ),
+        *(
+            tag("p", tag("code", value(f"{name}: {each}", room.sentence)))
+            for name, each in list(constraints.items())[: room.inputs]
+        ),
+    )
+
+
+def _values(spec: Any, room: Room) -> Html:
+    """What a characteristic can be, as in the file."""
+    given = spec if isinstance(spec, Mapping) else {"values": spec}
+    if isinstance(given.get("values"), list):
+        values = given["values"]
+        text = ", ".join(visible(each) for each in values)
+        start = "" if len(values) < 8 else f"{size(len(values))} values: "
+        parts = [start, value(text, 2 * room.letters)]
+    else:
+        step = f", step {given['step']:g}" if "step" in given else ""
+        parts = [f"{given.get('min')} to {given.get('max')}{step}"]
+    if given.get("bins"):
+        parts.append(f"; bins at {cut(', '.join(map(visible, given['bins'])), room.letters)}")
+    if given.get("weights"):
+        parts.append("; weighted")
+    return join(parts)
+
+
+def _protected(spec: Any) -> str:
+    return "yes" if isinstance(spec, Mapping) and spec.get("protected") else ""

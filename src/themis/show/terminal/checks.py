@@ -1,0 +1,168 @@
+"""How do checks look in a terminal? One table of verdicts, then whom the violations hurt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import IO
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from themis.results.model import CheckResult, Result, Score
+from themis.show.terminal.parts import (
+    DIM,
+    HEADLINE,
+    WARNING,
+    IntervalBar,
+    Sentence,
+    axis,
+    axis_end,
+    indented,
+    make_console,
+    short,
+)
+from themis.show.terminal.results import render, render_headlines, show_cost, show_doubts
+from themis.show.terminal.searches import NARROW, show_people
+from themis.show.words.searches import protection, scores_by_set, set_text
+from themis.show.words.searches_display_check_words import (
+    acceptance_words,
+    check_interval,
+    checks_guarantee,
+    checks_headline,
+    verdict_words,
+)
+from themis.show.words.values import count, percent, visible
+
+STYLES = {
+    "violated": "bold red",
+    "holds": "green",
+    "accepted": "magenta",
+    "not enough evidence": "yellow",
+}
+SETS = 10  # found sets that are named
+
+
+def render_checks(
+    result: Result,
+    *,
+    file: IO[str] | None = None,
+    width: int | None = None,
+    everything: bool = False,
+) -> str:
+    """The verdicts of a result as text for a terminal or a file."""
+    console = make_console(file, width=width)
+    return render(show_checks(result, width=console.width, everything=everything), console)
+
+
+def render_check_lines(result: Result, *, file: IO[str] | None = None) -> str:
+    """One line per check, and the failures."""
+    lines = [Sentence(f"{visible(each.name)}: {verdict_words(each)}") for each in result.checks]
+    failures = render_headlines(replace(result, scores=()), file=file)
+    return render(iter(lines), make_console(file)) + failures
+
+
+def show_checks(result: Result, *, width: int, everything: bool) -> Iterator[RenderableType]:
+    """The table of verdicts, then what is behind those that do not hold."""
+    yield Sentence(checks_headline(result.checks), HEADLINE)
+    yield from show_doubts(replace(result, scores=()), everything=everything)
+    yield indented(_table(result.checks) if width >= NARROW else _narrow_table(result.checks))
+    for each in result.checks:
+        if each.verdict == "violated":
+            yield ""
+            yield Sentence(f"{visible(each.name)}: {verdict_words(each)}", STYLES["violated"])
+            yield from map(indented, _details(each, result, width, everything))
+    yield from _accepted(result.checks)
+    for each in result.checks:
+        if each.verdict == "not enough evidence":
+            why = "; ".join(filter(None, [each.reason, _found(each, everything)]))
+            yield ""
+            yield Sentence(f"{visible(each.name)}: {verdict_words(each)}: {why}", WARNING)
+            yield from map(indented, _bar(each))
+    yield ""
+    yield Sentence(checks_guarantee(result), DIM)
+    yield from show_cost(result)
+
+
+def _accepted(checks: tuple[CheckResult, ...]) -> Iterator[RenderableType]:
+    """What was let pass, and why: never out of sight."""
+    for each in checks:
+        if each.accepted:
+            yield ""
+            name, style = visible(each.name), STYLES["accepted"]
+            yield Sentence(f"{name}: accepted" if each.verdict == "accepted" else name, style)
+            yield from (indented(Sentence(text)) for text in acceptance_words(each))
+
+
+def _bar(check: CheckResult) -> Iterator[RenderableType]:
+    """The interval on an axis, with the limit across it."""
+    if check.low is None or check.high is None:
+        return
+    end = axis_end(max(check.high, check.max_score))
+    style = {"violated": "red", "holds": "green"}.get(check.verdict, "yellow")
+    yield axis("", IntervalBar(check.low, check.high, end, style, check.max_score))
+
+
+def _narrow_table(checks: tuple[CheckResult, ...]) -> Table:
+    """Two lines for each check: its name, then the rest."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(overflow="fold")
+    for each in checks:
+        point = "" if each.score is None else f"{percent(each.score)} "
+        ends = check_interval(each)
+        numbers = f"{point}({ends})" if point and ends else point or ends
+        table.add_row(Text(visible(each.name)))
+        verdict = (f"  {verdict_words(each)}", STYLES[each.verdict])
+        table.add_row(Text.assemble(verdict, (f"  {numbers}", DIM)))
+    return table
+
+
+def _table(checks: tuple[CheckResult, ...]) -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(overflow="fold", min_width=12)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, justify="right")
+    table.add_column(no_wrap=True)
+    table.add_row(*(short(head, DIM) for head in ("check", "verdict", "score", "interval")))
+    for each in checks:
+        verdict = Text(verdict_words(each), STYLES[each.verdict])
+        point = "–" if each.score is None else percent(each.score)
+        table.add_row(Text(visible(each.name)), verdict, point, short(check_interval(each), DIM))
+    return table
+
+
+def _details(
+    check: CheckResult, result: Result, width: int, everything: bool
+) -> Iterator[RenderableType]:
+    """The interval, the sets above a limit and whom one of them hurts."""
+    yield from _bar(check)
+    if check.reason:
+        yield Sentence(visible(check.reason))
+    if check.sets:
+        yield Sentence(_found(check, everything))
+    score = _telling(check, result)
+    if score is not None:
+        if check.search:
+            yield Sentence(f"{set_text(score.against)}: {percent(score.score)}")
+        yield from show_people(score, width=width, everything=everything)
+
+
+def _found(check: CheckResult, everything: bool) -> str:
+    if not check.sets:
+        return ""
+    shown = check.sets if everything else check.sets[:SETS]
+    names = "; ".join(set_text(each) for each in shown)
+    more = f"; + {len(check.sets) - len(shown)} more" if len(shown) < len(check.sets) else ""
+    return f"{count(len(check.sets), 'minimal set')} found: {names}{more}"
+
+
+def _telling(check: CheckResult, result: Result) -> Score | None:
+    """The score above the limit that says most: of a protected set if there is one."""
+    scores = scores_by_set(result)
+    passed = [each.against for each in check.accepted]
+    sets = [each for each in check.sets if each not in passed]
+    sets = sets if check.against is None else [check.against]
+    known = [scores[check.measure, each] for each in sets if (check.measure, each) in scores]
+    above = [each for each in known if each.low > check.max_score]
+    return min(above, key=lambda each: (protection(result, each.against), -each.low), default=None)

@@ -1,0 +1,96 @@
+"""What is running now? A live line on the terminal that listens to the engine's events."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from types import TracebackType
+
+from rich.live import Live
+from rich.text import Text
+
+from themis.events import Progress
+from themis.show.terminal.parts import make_console
+from themis.show.words.values import count, duration, percent, visible
+
+DELAY_SECONDS = 0.5  # shorter runs show nothing
+REFRESHES = 8  # per second
+
+
+class ProgressLine:
+    """A context within which `listen` keeps one line up to date; it vanishes at the end."""
+
+    def __init__(self, *, enabled: bool, delay_seconds: float = DELAY_SECONDS) -> None:
+        self._enabled = enabled
+        self._lock = threading.Lock()
+        self._closed = False
+        self._live: Live | None = None
+        self._event: Progress | None = None
+        self._started = self._measurement_started = self._heard = time.monotonic()
+        self._timer = threading.Timer(delay_seconds, self._show)
+        self._timer.daemon = True
+
+    def listen(self, event: Progress) -> None:
+        """Take notice of where a measurement stands."""
+        last = self._event
+        if last is not None and (last.measure, last.against) != (event.measure, event.against):
+            self._measurement_started = self._heard
+        self._heard = time.monotonic()
+        self._event = event
+
+    def __enter__(self) -> ProgressLine:
+        if self._enabled:
+            self._timer.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._timer.cancel()
+        with self._lock:
+            self._closed = True
+            if self._live is not None:
+                self._live.stop()
+
+    def _show(self) -> None:
+        with self._lock:
+            if self._closed:
+                return
+            self._live = Live(
+                get_renderable=self.line,
+                console=make_console(sys.__stderr__),
+                transient=True,
+                refresh_per_second=REFRESHES,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+            self._live.start()
+
+    def line(self) -> Text:
+        """The line as it stands now."""
+        now, event = time.monotonic(), self._event
+        if event is None:
+            text = f"running · {duration(now - self._started)}"
+            return Text(text, no_wrap=True, overflow="ellipsis")
+        parts = [
+            f"{event.measure} {visible(','.join(event.against))}",
+            f"{event.samples:,} of {event.expected:,} samples",
+            count(event.executions, "execution"),
+            f"{percent(event.low)} to {percent(event.high)}",
+            duration(now - self._started),
+        ]
+        left = self._seconds_left(event, now)
+        if left is not None:
+            parts.append(f"{duration(left)} left")
+        return Text(" · ".join(parts), no_wrap=True, overflow="ellipsis")
+
+    def _seconds_left(self, event: Progress, now: float) -> float | None:
+        """At the pace so far; None as long as there is none."""
+        if not event.samples or event.samples >= event.expected:
+            return None
+        pace = (self._heard - self._measurement_started) / event.samples
+        return max(pace * (event.expected - event.samples) - (now - self._heard), 0.0)

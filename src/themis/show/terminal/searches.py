@@ -1,0 +1,220 @@
+"""How does a search look in a terminal? The minimal sets, whom they hurt, and what is certain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import IO
+
+from rich.console import RenderableType
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from themis.results.model import Result, Score, SearchResult, TestedSet
+from themis.show.terminal.parts import (
+    DIM,
+    HEADLINE,
+    WARNING,
+    IntervalBar,
+    Sentence,
+    ShellLine,
+    axis_end,
+    indented,
+    make_console,
+    short,
+)
+from themis.show.terminal.results import render, render_headlines, show_cost, show_doubts
+from themis.show.terminal.results_display_overview import interval_text, point
+from themis.show.terminal.scores_display_people import show_difference
+from themis.show.words.searches import (
+    Key,
+    guarantee,
+    harms,
+    protected_first,
+    scores_by_set,
+    search_headline,
+    set_counts,
+    set_text,
+    telling_witness,
+)
+from themis.show.words.values import count, percent, set_phrase, visible
+
+ROWS = 40  # of a table
+EXAMPLES = 5  # sets whose people are shown, unless all are asked for
+UNDECIDED = 10
+UNSETTLED = "could not be settled"  # in the reason of a set that more samples would not decide
+NARROW = 70  # below this width there is no room for the executions
+
+
+def render_search(
+    result: Result,
+    *,
+    file: IO[str] | None = None,
+    width: int | None = None,
+    everything: bool = False,
+) -> str:
+    """The searches of a result as text for a terminal or a file."""
+    console = make_console(file, width=width)
+    return render(show_searches(result, width=console.width, everything=everything), console)
+
+
+def render_search_headlines(result: Result, *, file: IO[str] | None = None) -> str:
+    """One sentence per search with the sets that it found, and the failures."""
+    sentences: list[RenderableType] = []
+    for search in result.searches:
+        sets = "; ".join(set_text(names) for names in search.found)
+        sentences.append(Sentence(search_headline(search) + (f": {sets}" if sets else "")))
+    failures = render_headlines(replace(result, scores=()), file=file)
+    return render(iter(sentences), make_console(file)) + failures
+
+
+def show_searches(
+    result: Result, *, width: int, everything: bool = False
+) -> Iterator[RenderableType]:
+    """The parts of the searches, then what to know before believing them."""
+    scores, doubts = scores_by_set(result), _doubts(result, everything)
+    for search in map(protected_first(result), result.searches):
+        if len(result.searches) > 1:
+            yield Rule(Text(f"{search.measure} scores", "bold cyan"), align="left", style="cyan")
+        parts = show_search(search, scores, width=width, everything=everything)
+        yield next(parts)  # the headline is the verdict
+        yield from doubts
+        yield from parts
+        yield ""
+    yield from doubts
+    yield from show_cost(result)
+
+
+def _doubts(result: Result, everything: bool) -> Iterator[RenderableType]:
+    """What may void the verdict."""
+    yield from show_doubts(replace(result, scores=()), everything=everything)
+    wide = sum(score.stopped in ("budget", "interrupted") for score in result.scores)
+    if wide:
+        yield Sentence(
+            f"{wide} of {count(len(result.scores), 'score')}: the interval is wider than asked, "
+            "because the run ended early",
+            WARNING,
+            first="inconclusive: ",
+        )
+
+
+def show_search(
+    search: SearchResult, scores: Mapping[Key, Score], *, width: int, everything: bool
+) -> Iterator[RenderableType]:
+    """One search: its headline, its sets, its people, what is open, what is certain."""
+    yield Sentence(search_headline(search), HEADLINE)
+    if search.found:
+        yield indented(_table(search, scores, width, everything))
+    for part in _people(search, scores, width, everything):
+        yield indented(part)
+    yield from map(indented, _undecided(search, everything))
+    if search.found or search.undecided:
+        yield ""
+    yield indented(Sentence(set_counts(search)))
+    yield indented(Sentence(guarantee(search)))
+    for note in search.notes:
+        yield indented(Sentence(visible(note), WARNING, first="note: "))
+    if everything:
+        yield ""
+        yield indented(_tested(search))
+
+
+def _table(
+    search: SearchResult, scores: Mapping[Key, Score], width: int, everything: bool
+) -> Table:
+    """The minimal sets with their scores; those that were not measured have only an estimate."""
+    found = search.found if everything else search.found[:ROWS]
+    known = [scores[search.measure, each] for each in found if (search.measure, each) in scores]
+    end = axis_end(max((score.high for score in known), default=1.0))
+    with_cost = width >= NARROW
+    table = Table.grid(padding=(0, 2, 0, 0), expand=True)
+    table.add_column(overflow="fold", min_width=8, max_width=max(12, width - 50))
+    table.add_column(no_wrap=True, justify="right")
+    table.add_column(no_wrap=True, ratio=1, min_width=8)
+    table.add_column(no_wrap=True, justify="right")
+    if with_cost:
+        table.add_column(no_wrap=True, justify="right")
+    axis = short(f"0 to {100 * end:.0f} %, ┃ {100 * search.threshold:.4g} %", DIM)
+    heads = [short("minimal set", DIM), short("score", DIM), axis, short("interval", DIM)]
+    table.add_row(*heads, *([short("executions", DIM)] if with_cost else []))
+    decided = {each.against: each for each in search.tested}
+    for names in found:
+        score = scores.get((search.measure, names))
+        if score is None:
+            estimate = decided[names].estimate if names in decided else None
+            about = "" if estimate is None else f"~ {percent(estimate)}"
+            table.add_row(set_text(names), about, short("not measured", DIM))
+            continue
+        bar = IntervalBar(score.low, score.high, end, "red", search.threshold)
+        cells: list[RenderableType] = [set_text(names), point(score), bar, interval_text(score)]
+        table.add_row(*cells, *([f"{score.executions:,}"] if with_cost else []))
+    if len(found) < len(search.found):
+        table.add_row(short(f"… {len(search.found) - len(found):,} more: -v", DIM))
+    return table
+
+
+def _people(
+    search: SearchResult, scores: Mapping[Key, Score], width: int, everything: bool
+) -> Iterator[RenderableType]:
+    """Per set the direction of harm and two people."""
+    measured = [scores[search.measure, each] for each in search.found
+                if (search.measure, each) in scores]  # fmt: skip
+    shown = measured if everything else measured[:EXAMPLES]
+    for score in shown:
+        parts = list(show_people(score, width=width, everything=everything))
+        if parts:
+            yield ""
+            yield Text(set_phrase(score.against), "bold cyan")
+            yield from map(indented, parts)
+    if len(shown) < len(measured):
+        yield ""
+        yield Sentence(f"and {len(measured) - len(shown):,} more: -v shows whom they hurt", DIM)
+
+
+def show_people(score: Score, *, width: int, everything: bool = False) -> Iterator[RenderableType]:
+    """Whom a set hurts: the direction, one pair of people, and how to see it in a shell."""
+    for text in harms(score, most=3 if everything else 1):
+        yield Sentence(text)
+    witness = telling_witness(score)
+    if witness is not None:
+        yield from show_difference(witness, width=width, output=score.output)
+    if everything and witness is not None:
+        yield from (ShellLine(visible(line)) for line in witness.reproduce)
+
+
+def _undecided(search: SearchResult, everything: bool) -> Iterator[RenderableType]:
+    if not search.undecided:
+        return
+    reasons = {each.against: each.reason for each in search.tested}
+    yield ""
+    yield Text("could not be decided", WARNING)
+    shown = search.undecided[: ROWS if everything else UNDECIDED]
+    for names in shown:
+        reason = visible(reasons.get(names, "it was not reached"))
+        yield indented(Sentence(f"{set_text(names)}: {reason}"))
+    if len(shown) < len(search.undecided):
+        yield indented(Sentence(f"… and {len(search.undecided) - len(shown):,} more", DIM))
+    if any(UNSETTLED in reasons.get(names, "") for names in search.undecided):
+        yield Sentence(
+            "an input can't be settled when an execution failed or a set has too many "
+            "combinations to try; bins make them few",
+            DIM,
+        )
+
+
+def _tested(search: SearchResult) -> Table:
+    """Every set that was looked at, with its decision and the reason."""
+    colours = {"above": "red", "below": "green", "undecided": "yellow"}
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(overflow="fold", ratio=2)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold", ratio=3)
+    table.add_row(short("set", DIM), short("decision", DIM), short("reason", DIM))
+    tested: Sequence[TestedSet] = search.tested[:ROWS]
+    for each in tested:
+        decision = Text(each.decision, colours[each.decision])
+        table.add_row(set_text(each.against), decision, visible(each.reason))
+    if len(search.tested) > ROWS:
+        table.add_row(short(f"… {len(search.tested) - ROWS:,} more", DIM))
+    return table

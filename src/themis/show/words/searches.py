@@ -1,0 +1,181 @@
+"""How is a search said in plain words? Headlines, counts, guarantees, as text without style."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from themis.results.model import (
+    CausalScore,
+    GroupScore,
+    Measure,
+    Result,
+    Score,
+    SearchResult,
+    Witness,
+)
+from themis.results.verdicts_search_facts import how_it_ended, largest_missed, least_listed
+from themis.show.words.values import count, label, percent, set_phrase, visible
+
+COMMON = 8  # characteristics named in which two people agree
+
+Key = tuple[str, tuple[str, ...]]
+
+
+def set_text(against: Iterable[str]) -> str:
+    """A set in a table: `race, sex`; it may be wrapped at the spaces."""
+    return ", ".join(set_phrase([name]) for name in against)
+
+
+def amount(share: float, measure: Measure) -> str:
+    """A limit for reading: `10 %` of people, or `10 points` between groups."""
+    return f"{100 * share:.4g} {'%' if measure == 'causal' else 'points'}"
+
+
+def search_headline(search: SearchResult) -> str:
+    """How many minimal sets there are, and whether that is all of them."""
+    limit, found = amount(search.threshold, search.measure), len(search.found)
+    sets = count(found, "minimal set") if found else "no set of characteristics was found that"
+    if search.measure == "causal":
+        does = "change" if found > 1 else "changes"
+        text = f"{sets} {does} {_effect(search, limit)}"
+    else:
+        has = "have" if found > 1 else "has"
+        text = f"{sets} {has} groups more than {limit} apart in {_figure(search)}"
+    return f"{text}{_so_far(search)}"
+
+
+def _effect(search: SearchResult, limit: str) -> str:
+    """What a set changes, for whom or by how much: `the decision for more than 10 % of people`."""
+    kind, _, tolerance = search.distance.partition(" ")
+    name = "the decision" if kind == "exact" else "the output"
+    if search.output is not None:
+        name = set_phrase([search.output])
+    if kind != "exact" and not tolerance:
+        return f"{name} by more than {limit} on average"
+    by = f" by more than {tolerance}" if tolerance else ""
+    return f"{name}{by} for more than {limit} of people"
+
+
+def _figure(search: SearchResult) -> str:
+    """What groups are compared by: `favourable decisions`, or a figure of an output."""
+    if search.output is None:
+        return "favourable decisions" if search.statistic == "rate" else "the mean output"
+    what = "favourable values" if search.statistic == "rate" else "the mean"
+    return f"{what} of {set_phrase([search.output])}"
+
+
+def _so_far(search: SearchResult) -> str:
+    if search.stopped == "noise":
+        return f"; {how_it_ended(search.stopped)}"
+    if search.stopped != "done":
+        return f", so far: {how_it_ended(search.stopped)}"
+    if search.undecided:
+        return f"; {count(len(search.undecided), 'set')} could not be decided"
+    return ""
+
+
+def set_counts(search: SearchResult) -> str:
+    """What became of all the sets: `511 sets: 12 tested, 499 pruned`."""
+    undecided = f" ({len(search.undecided):,} undecided)" if search.undecided else ""
+    parts = [f"{search.sets_tested:,} tested{undecided}"]
+    if search.sets_pruned:
+        parts.append(f"{search.sets_pruned:,} pruned as implied by those")
+    if search.sets_open:
+        parts.append(f"{search.sets_open:,} open")
+    size = f" of up to {search.max_size}" if search.max_size < len(search.among) else ""
+    among = count(len(search.among), "characteristic")
+    return f"{count(search.sets_total, 'set')}{size} of {among}: {', '.join(parts)}"
+
+
+def guarantee(search: SearchResult) -> str:
+    """What is certain about the list as a whole."""
+    if search.stopping == "paper":
+        return "The paper's stopping rule was used: that this list is right is not certified."
+    above = amount(least_listed(search), search.measure)
+    missed = amount(largest_missed(search), search.measure)
+    sure = f"With {100 * search.confidence:.10g} % confidence"
+    if search.method == "exact":
+        sure = "Every input was run:"
+    if search.stopped == "noise":
+        return (
+            f"{sure} every set listed is above {above}, all that noise may explain left out. "
+            "Nothing is certain about the other sets."
+        )
+    if search.stopped != "done":
+        return (
+            f"{sure} every set listed is above {above}. Nothing is known about "
+            f"the {count(search.sets_open, 'open set')}: "
+            f"{'it' if search.sets_open == 1 else 'any of them'} may be above as well."
+        )
+    but = ", except those undecided" if search.undecided else ""
+    return (
+        f"{sure} the whole list is right: every set listed is above {above}, and no set above "
+        f"{missed} is missing{but} (a set that contains a listed one is not listed)."
+    )
+
+
+def harms(score: Score, *, most: int) -> Iterator[str]:
+    """Who loses by which change; of groups, which one is favoured."""
+    if isinstance(score, CausalScore):
+        for harm in score.direction[:most]:
+            yield (
+                f"{label(harm.change_from)} → {label(harm.change_to)}: {percent(harm.lost)} lose "
+                f"the favourable decision, {percent(harm.gained)} gain it (of "
+                f"{count(harm.contexts, 'person', 'people')})"
+            )
+    elif isinstance(score, GroupScore):
+        best, worst = score.most_favoured, score.least_favoured
+        if best is not None and worst is not None and score.low > 0:
+            yield (
+                f"most favoured: {label(best.values)} ({percent(best.rate)}); least favoured: "
+                f"{label(worst.values)} ({percent(worst.rate)})"
+            )
+
+
+def telling_witness(score: Score) -> Witness | None:
+    """The pair of people that differs in most of the set."""
+    witnesses = score.witnesses if isinstance(score, CausalScore) else ()
+    return max(witnesses, key=lambda each: len(each.differs_in), default=None)
+
+
+def example(score: Score) -> str | None:
+    """One pair of people who differ only in the set, in a sentence."""
+    witness = telling_witness(score)
+    if witness is None:
+        return None
+    first, second = witness.inputs
+    changed = witness.differs_in
+    got = [
+        f"{label({name: person[name] for name in changed})} gets {visible(output)}"
+        for person, output in zip(witness.inputs, witness.outputs, strict=True)
+    ]
+    common = [name for name in first if name not in changed]
+    both = [f"{set_phrase([name])} {set_phrase([visible(second[name])])}" for name in common]
+    rest = f", + {len(common) - COMMON} more" if len(common) > COMMON else ""
+    return ", ".join(got) + (f"; both have {', '.join(both[:COMMON])}{rest}" if both else "")
+
+
+def protected_first(result: Result) -> Callable[[SearchResult], SearchResult]:
+    """Puts the found sets that are made of protected characteristics before the others."""
+
+    def reorder(search: SearchResult) -> SearchResult:
+        found = sorted(search.found, key=lambda names: protection(result, names))
+        return replace(search, found=tuple(found))
+
+    return reorder
+
+
+def protection(result: Result, names: Iterable[str]) -> int:
+    """0 for a set of protected characteristics, 1 if some of them are, else 2."""
+    inputs = result.schema.get("inputs", {})
+    tables = {name: spec for name, spec in inputs.items() if isinstance(spec, Mapping)}
+    marks = [bool(tables.get(name, {}).get("protected")) for name in names]
+    return 0 if all(marks) else 1 if any(marks) else 2
+
+
+def scores_by_set(result: Result) -> dict[Key, Score]:
+    """The scores of a result by measure and set; of several, the most precise one."""
+    measured = [score for score in result.scores if score.samples]
+    widest_first = sorted(measured, key=lambda score: score.low - score.high)
+    return {(score.measure, score.against): score for score in widest_first}

@@ -1,0 +1,291 @@
+"""When has enough been seen? The stopping rules, which see counts and never a subject.
+
+* `ProportionRule` stops the causal score (the paper's Algorithm 2) with a guarantee.
+* `PaperRule` is the rule that both algorithms of the paper use, kept for comparison.
+
+A rule is a frozen description; what a run has counted so far lives in its state. A caller
+draws up to the next of `looks()`, hands over counts, and asks whether it is `done`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from themis.errors import Mistake, RequestError
+from themis.statistics.intervals import (
+    Floats,
+    binomial_inclusion,
+    binomial_lower_tail,
+    hypergeometric_inclusion,
+    hypergeometric_lower_tail,
+    mixture_bounds_without_replacement,
+    mixture_interval,
+    normal_quantile,
+)
+
+TAIL_SHARE = 0.45
+"""The part of 1 − confidence that each tail test of `ProportionRule` gets; ½ is too much."""
+
+_LARGEST_POPULATION = 1 << 53  # beyond, whole numbers are not exact and a run sees no end
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A score and the ends between which the true score lies with the stated confidence."""
+
+    score: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class ProportionRule:
+    """Stops sampling a proportion once p̂ ± error holds with `confidence`, at known looks.
+
+    It replaces lines 21–24 of Algorithm 2. A look stops the run when p̂ + error and p̂ − error
+    are both rejected by an exact tail test at level 0.45·(1 − confidence). The guarantee,
+    coverage of at least `confidence` *at the stop* whatever the true proportion, is not a
+    theorem: it was computed exactly, over all sample paths, for the looks given here. With
+    `population`, the samples are draws without replacement from so many items.
+    """
+
+    confidence: float
+    error: float
+    population: int | None = None
+
+    def __post_init__(self) -> None:
+        check_request(self.confidence, self.error)
+
+    def looks(self) -> Iterator[int]:
+        """Sample sizes at which to ask `done`: `first_look`, then 1.1 times the last one."""
+        n = self.first_look
+        while n < self.max_samples:
+            yield n
+            n = -(-11 * n // 10)
+        yield self.max_samples
+
+    @property
+    def first_look(self) -> int:
+        """The least sample size at which a run without any success can stop."""
+        return _first_look(self._gamma, self.error, self._finite)
+
+    @property
+    def max_samples(self) -> int:
+        """The least sample size at which every count stops the run.
+
+        For a finite population it is computed with p̂ ± error not rounded to whole items, so
+        that it can exceed the least size by a few.
+        """
+        return _max_samples(self._gamma, self.error, self._finite)
+
+    def done(self, successes: int, trials: int) -> bool:
+        """Whether the run may stop at this look."""
+        if trials >= self.max_samples:
+            return True
+        if self._finite is None:
+            return bool(binomial_inclusion(successes, trials, self.error, self._gamma))
+        return bool(
+            hypergeometric_inclusion(successes, trials, self._finite, self.error, self._gamma)
+        )
+
+    def interval(self, successes: int, trials: int) -> Interval:
+        """p̂ with p̂ ± error, less what is impossible; only for a run that is `done`."""
+        score = successes / trials
+        low, high = max(0.0, score - self.error), min(1.0, score + self.error)
+        if self.population is not None:
+            low = max(low, successes / self.population)
+            high = min(high, (self.population - trials + successes) / self.population)
+        return Interval(score, low, high)
+
+    @property
+    def _gamma(self) -> float:
+        return TAIL_SHARE * (1.0 - self.confidence)
+
+    @property
+    def _finite(self) -> int | None:
+        known = self.population is not None and self.population <= _LARGEST_POPULATION
+        return self.population if known else None
+
+
+def anytime_interval(
+    successes_low: int,
+    successes_high: int,
+    trials: int,
+    confidence: float,
+    *,
+    population: int | None = None,
+) -> Interval:
+    """Ends for a proportion that hold at any stopping time, also with unknown rows.
+
+    Use it for a run that ended early, or in which rows stayed unknown: `successes_low` counts
+    the rows that are certainly successes and `successes_high` those and the unknown ones. The
+    score is the certain share (not a number without trials).
+
+    Why the pair of ends holds with 1 − α though each uses rows of its own: for the true p, the
+    mixture's part with θ > p on the low rows plus its part with θ < p on the high rows is a
+    nonnegative supermartingale that starts at 1, since the low rows have a mean of at most p
+    and the high rows of at least p. By Ville's inequality it ever reaches 1/α with
+    probability at most α. A p below the low end has mixture ≥ 1/α′ on the low rows, of which
+    the part θ < p is at most 1 (θ is even further from p̂), so that 1/α′ = 1/α + 1 is enough;
+    the same above the high end. So α′ = α/(1 + α) with unknown rows, and α′ = α without.
+    """
+    alpha = 1.0 - confidence
+    low, high = mixture_ends(successes_low, successes_high, trials, alpha, population)
+    score = successes_low / trials if trials else math.nan
+    return Interval(score, float(low), float(high))
+
+
+@dataclass(frozen=True)
+class PaperRule:
+    """The paper's rule: stop after sample r when z*·√(p(1−p)/r) < error (Algorithms 1 and 2).
+
+    It is checked after every sample once r > `sampling_threshold`, and sampling ends at
+    `max_samples` in any case. The paper does not state MAX_SAMPLES; the default is the least
+    number at which the margin is below `error` even at p = ½, so that it cuts no run short.
+    The margin is for a fixed n and a p that is not near 0 or 1; checked after every sample it
+    guarantees nothing: with no success the rule stops at once and claims certainty.
+    """
+
+    confidence: float
+    error: float
+    sampling_threshold: int = field(default=10, kw_only=True)
+    max_samples: int = field(default=0, kw_only=True)  # 0 asks for the default
+
+    def __post_init__(self) -> None:
+        check_request(self.confidence, self.error)
+        if not self.max_samples:
+            enough = math.floor((self._z / (2.0 * self.error)) ** 2) + 1
+            object.__setattr__(self, "max_samples", max(enough, self.sampling_threshold + 1))
+
+    def stops(self, count: int, r: int) -> bool:
+        """Whether sampling ends after sample r with `count` positive ones."""
+        if r >= self.max_samples:
+            return True
+        return r > self.sampling_threshold and self.margin(count, r) < self.error
+
+    def margin(self, count: int, r: int) -> float:
+        """The paper's margin of error, z*·√(p(1−p)/r)."""
+        p = count / r
+        return self._z * math.sqrt(p * (1.0 - p) / r)
+
+    def interval(self, count: int, r: int) -> Interval:
+        """p with the margin that the paper *claims* at the stop; it has no guarantee."""
+        p, margin = count / r, max(self.error, self.margin(count, r))
+        return Interval(p, max(0.0, p - margin), min(1.0, p + margin))
+
+    def safe_steps(self, count: int, r: int) -> int:
+        """How many samples can be drawn at once without missing a stop; at least 1.
+
+        Whatever the next samples are, the rule would not have stopped strictly before the last
+        of them. With t more samples the margin is least when all are positive or none is, and
+        each of these two margins first rises and then falls in t: a stretch of samples is safe
+        when its first and its last one are. So the longest stretch is found by bisection.
+        """
+        first = max(1, self.sampling_threshold - r + 1)  # the first at which a stop is possible
+        safe, unsafe = first - 1, max(first, self.max_samples - r)
+        if not self._may_stop(count, r, first):
+            while unsafe - safe > 1:
+                middle = (safe + unsafe) // 2
+                stop = self._may_stop(count, r, middle)
+                safe, unsafe = (safe, middle) if stop else (middle, unsafe)
+        return max(1, min(safe + 1, self.max_samples - r))
+
+    def _may_stop(self, count: int, r: int, more: int) -> bool:
+        return self.stops(count, r + more) or self.stops(count + more, r + more)
+
+    @cached_property
+    def _z(self) -> float:
+        return normal_quantile(self.confidence)
+
+
+def check_request(confidence: float, error: float) -> None:
+    mistakes = []
+    if not 0.0 < confidence < 1.0:
+        problem = f"the confidence must be between 0 and 1, both excluded, not {confidence}"
+        mistakes.append(Mistake("bad-confidence", "confidence", problem, "0.95 is usual"))
+    if not error > 0.0:
+        problem = f"the error must be above 0, not {error}"
+        mistakes.append(Mistake("bad-error", "error", problem, "0.05 is usual"))
+    if mistakes:
+        raise RequestError(mistakes)
+
+
+@lru_cache(maxsize=256)
+def _first_look(gamma: float, error: float, population: int | None) -> int:
+    if error >= 1.0:
+        return 1
+    forever = math.ceil(math.log(gamma) / math.log1p(-error))
+    if population is None:
+        return forever
+    marked = math.floor(population * error) + 1
+    low, high = 0, min(forever, population)
+    while high - low > 1:
+        middle = (low + high) // 2
+        passes = hypergeometric_lower_tail(0, middle, marked, population) <= gamma
+        low, high = (low, middle) if passes else (middle, high)
+    return high
+
+
+@lru_cache(maxsize=256)
+def _max_samples(gamma: float, error: float, population: int | None) -> int:
+    """Bisection between a size that is too small and one that is enough.
+
+    Enough is Hoeffding's size; for a finite population the size for an endless one, or all of it.
+    """
+    low = _first_look(gamma, error, population) - 1
+    if population is None:
+        high = math.ceil(-math.log(gamma) / (2.0 * error**2))
+    else:
+        high = min(population, _max_samples(gamma, error, None))
+    high = max(high, low + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        passes = _largest_tail(middle, error, population) <= gamma
+        low, high = (low, middle) if passes else (middle, high)
+    return high
+
+
+def _largest_tail(trials: int, error: float, population: int | None) -> float:
+    """The largest tail over all counts; as a function of the count it rises, then falls.
+
+    It is largest near p̂ = ½ − error, where the tested proportion has the largest variance (the
+    other tail is the mirror image). A grid closes in on it, a quarter of the range at a time.
+    """
+
+    def tail(successes: NDArray[np.int64]) -> Floats:
+        if population is None:
+            return binomial_lower_tail(successes, trials, error)
+        marked = population * (successes / trials + error)
+        return hypergeometric_lower_tail(successes, trials, marked, population)
+
+    low, high = 0, trials
+    while high - low > 8:
+        grid = np.linspace(low, high, 9).astype(np.int64)
+        best = int(tail(grid).argmax())
+        low, high = int(grid[max(best - 1, 0)]), int(grid[min(best + 1, 8)])
+    return float(tail(np.arange(low, high + 1)).max())
+
+
+def mixture_ends(
+    low: ArrayLike, high: ArrayLike, trials: ArrayLike, alpha: float, population: int | None
+) -> tuple[Floats, Floats]:
+    """The low end of the certain counts and the high end of the possible ones, jointly at alpha.
+
+    The proof is in the docstring of `anytime_interval`.
+    """
+    level = np.where(np.not_equal(low, high), alpha / (1.0 + alpha), alpha)
+
+    def ends(successes: ArrayLike) -> tuple[Floats, Floats]:
+        if population is None or population > _LARGEST_POPULATION:
+            return mixture_interval(successes, trials, level)
+        return mixture_bounds_without_replacement(successes, trials, population, level)
+
+    of_certain = ends(low)
+    of_possible = of_certain if np.array_equal(low, high) else ends(high)
+    return of_certain[0], of_possible[1]

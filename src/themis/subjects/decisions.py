@@ -1,0 +1,200 @@
+"""Outcomes: what an execution yields, a decision known by its label, or a failure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.errors import SubjectError
+from themis.inputs.characteristics import Value
+
+# A cell of a table is a label's number (0, 1, …) or one of these.
+FAILED = -1  # executed, without a decision
+NO_COUNTERFACTUAL = -2  # a constraint forbids this variant
+NOT_RUN = -3
+
+Cells = NDArray[Any]  # of whole numbers; one byte each where outputs are plain decisions
+
+DEFAULT_FAVOURABLE: tuple[Value, ...] = (1, "1", True, "true")
+LABEL_LIMIT = 100
+
+CRASH = "crash"  # the subject raised, or ended badly
+INVALID = "invalid output"  # it answered, but not with a decision
+TIMEOUT = "timeout"  # it took too long and was ended
+TRANSPORT = "transport"  # it was not reached, or had no time: says nothing about the input
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why an execution yielded no decision."""
+
+    kind: str
+    message: str
+
+
+class Labels:
+    """The distinct outputs of a subject, numbered as they appear, and which are favourable."""
+
+    dtype = np.dtype(np.int8)
+    layout = ""  # an output is kept as it is
+
+    def __init__(self, favourable: Iterable[Value] = DEFAULT_FAVOURABLE) -> None:
+        self._favourable_outputs = list(favourable)
+        self._numbers = _Numbers()
+
+    @property
+    def labels(self) -> tuple[Value, ...]:
+        """The labels seen so far; a label's number is its place."""
+        return tuple(self._numbers)
+
+    @property
+    def favourable(self) -> NDArray[np.bool_]:
+        """For each label seen so far, whether it is a favourable decision."""
+        return np.array([label in self._favourable_outputs for label in self._numbers], dtype=bool)
+
+    def is_favourable(self, cells: Cells) -> NDArray[np.bool_]:
+        """Which cells hold a favourable decision; cells without a decision do not."""
+        wanted = np.flatnonzero(self.favourable)
+        if len(wanted) == 1:
+            return np.asarray(cells == wanted[0])
+        table = np.zeros(256, dtype=bool)
+        table[: len(self._numbers)] = self.favourable
+        return table[cells.view(np.uint8)]
+
+    def number(self, outputs: Any) -> Cells:
+        """The label number of each output, FAILED where it can't be a decision.
+
+        Takes a list or an array. Numbers must be whole: 0.73 is a probability, not a decision.
+        """
+        if isinstance(outputs, list):
+            return self._number_objects(outputs)
+        if not isinstance(outputs, np.ndarray):  # columns: several outputs, none of them declared
+            return np.full(len(outputs), FAILED, dtype=np.int8)
+        kind = outputs.dtype.kind
+        if kind == "b":
+            return self._number_two(outputs, False, True)
+        if kind in "iu":
+            return self._number_integers(outputs)
+        if kind == "f":
+            return self._number_floats(outputs)
+        return self._number_objects(outputs.tolist())
+
+    def number_stored(self, labels: Sequence[Value]) -> Cells:
+        """The numbers of outputs as `labels` gives them."""
+        return self._number_objects(list(labels))
+
+    def as_answer(self, label: Value) -> Any:
+        """An answer that holds an output as `labels` gives it."""
+        return label
+
+    def explain(self, output: Any) -> str:
+        """Why an output is no decision."""
+        if isinstance(output, dict):
+            return f"it returned {output!r}; say in [outputs] which part is measured"
+        hint = ""
+        if is_number_like(output):
+            hint = "; describe it in [outputs] to measure numbers"
+        return (
+            f"it returned {output!r}, no decision (a text, a truth value or a whole number){hint}"
+        )
+
+    def _number_two(self, second: NDArray[np.bool_], low: Value, high: Value) -> Cells:
+        """The numbers where there are at most two outputs: by far the most frequent case."""
+        numbers = np.full(2, FAILED, dtype=np.int8)
+        if not second.all():
+            numbers[0] = self._numbers[low]
+        if second.any():
+            numbers[1] = self._numbers[high]
+        if numbers[1] == 1 and numbers[0] < 1:
+            return second.astype(np.int8)
+        return np.asarray(np.where(second, numbers[1], numbers[0]))
+
+    def _by_table(self, places: NDArray[Any], values: Sequence[Value]) -> Cells:
+        present = np.bincount(places, minlength=len(values)) > 0
+        table = np.full(len(values), FAILED, dtype=np.int8)
+        for place in np.flatnonzero(present).tolist():
+            table[place] = self._numbers[values[place]]
+        cells: Cells = table[places]
+        return cells
+
+    def _number_integers(self, outputs: NDArray[Any]) -> Cells:
+        if not len(outputs):
+            return np.empty(0, dtype=np.int8)
+        low, high = int(outputs.min()), int(outputs.max())
+        if high - low <= 1:
+            return self._number_two(outputs == low + 1, low, low + 1)
+        if high - low < 256:
+            return self._by_table((outputs - low).astype(np.uint8), range(low, high + 1))
+        values, places = np.unique(outputs, return_inverse=True)
+        return self._by_table(places, values.tolist())
+
+    def _number_floats(self, outputs: NDArray[Any]) -> Cells:
+        whole = np.isfinite(outputs) & (np.abs(outputs) < 2**53)
+        whole[whole] = outputs[whole] == np.floor(outputs[whole])
+        cells = np.full(len(outputs), FAILED, dtype=np.int8)
+        cells[whole] = self._number_integers(outputs[whole].astype(np.int64))
+        return cells
+
+    def _number_objects(self, outputs: list[Any]) -> Cells:
+        try:
+            return self._number_bytes(outputs, np.frombuffer(bytes(outputs), dtype=np.uint8))
+        except (TypeError, ValueError):  # not only truth values and small whole numbers
+            pass
+        try:
+            return np.fromiter(map(self._numbers.__getitem__, outputs), np.int8, len(outputs))
+        except TypeError:  # something unhashable among them: a list or a dictionary
+            keys = [output if _is_hashable(output) else None for output in outputs]
+            return np.fromiter(map(self._numbers.__getitem__, keys), np.int8, len(keys))
+
+    def _number_bytes(self, outputs: list[Any], values: NDArray[np.uint8]) -> Cells:
+        """The numbers of outputs that all fit into a byte: a tenth of the time."""
+        table = np.full(256, FAILED, dtype=np.int8)
+        for place in sorted(map(outputs.index, np.flatnonzero(np.bincount(values)).tolist())):
+            table[values[place]] = self._numbers[outputs[place]]
+        cells: Cells = table[values]
+        return cells
+
+
+class _Numbers(dict[Any, int]):
+    """Label → number; a new label gets the next number, a non-decision FAILED."""
+
+    def __missing__(self, output: Any) -> int:
+        label = output.item() if isinstance(output, np.generic) else output
+        if not is_decision(label):
+            return FAILED
+        if label in self and label is not output:
+            return self[label]
+        if len(self) >= LABEL_LIMIT:
+            raise SubjectError(
+                f"the subject gave more than {LABEL_LIMIT} different outputs, the last {label!r}: "
+                "these are measurements, not decisions; describe them in [outputs], or compare "
+                "them with a cut-off first"
+            )
+        self[label] = len(self)
+        return self[label]
+
+
+def is_number_like(output: Any) -> bool:
+    """Whether an output is a finite number, whole or not."""
+    return isinstance(output, int | float | np.number) and bool(np.isfinite(output))
+
+
+def is_decision(label: Any) -> bool:
+    """Whether an output can be a decision: a text, a truth value, or a whole number."""
+    if isinstance(label, str):
+        return bool(label.strip())
+    if isinstance(label, float):
+        return label.is_integer()
+    return isinstance(label, bool | int)
+
+
+def _is_hashable(output: Any) -> bool:
+    try:
+        hash(output)
+    except TypeError:
+        return False
+    return True

@@ -1,0 +1,204 @@
+"""ONNX models as subjects: run by onnxruntime, without executing anything of their author's."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.errors import Mistake, RequestError, suggest
+from themis.inputs.characteristics import Characteristic, Codes
+from themis.inputs.schema import Schema
+from themis.subjects.base import Answers, Batch, isolate_failures
+
+LABEL_NAMES = ("output_label", "label")  # as converters name the decision
+
+_NUMBERS = {
+    "tensor(float)": np.float32,
+    "tensor(double)": np.float64,
+    "tensor(float16)": np.float16,
+    "tensor(int64)": np.int64,
+    "tensor(int32)": np.int32,
+    "tensor(int16)": np.int16,
+    "tensor(int8)": np.int8,
+    "tensor(uint8)": np.uint8,
+    "tensor(bool)": np.bool_,
+}
+_TEXT = "tensor(string)"
+
+
+class OnnxModel:
+    """A model in the ONNX format: one table for all characteristics, or one input for each.
+
+    A table gets the characteristics in schema order; single inputs are known by their names. The
+    decision is the output called `label` or `output_label`, or else the first.
+    """
+
+    kind = "model"
+    vectorised = True
+
+    def __init__(self, path: Path, schema: Schema, *, fingerprint: str) -> None:
+        self.schema = schema
+        self._path, self._fingerprint = path.absolute(), fingerprint
+        self.session = _open(path)
+        self.inputs = self.session.get_inputs()
+        self.table = len(self.inputs) == 1 and not _is_single(self.inputs[0], schema)
+        mistakes = [*self._column_mistakes(), *self._shape_mistakes()]
+        self.output = _decision_output(self.session.get_outputs(), mistakes)
+        if mistakes:
+            raise RequestError(mistakes)
+
+    def load(self, codes: NDArray[Any]) -> Batch:
+        return _OnnxBatch(self, codes)
+
+    def fingerprint(self) -> str:
+        return self._fingerprint
+
+    def __reduce__(self) -> Any:
+        """A session can't travel: the file is opened again where the subject arrives."""
+        return partial(OnnxModel, fingerprint=self._fingerprint), (self._path, self.schema)
+
+    def _column_mistakes(self) -> Iterator[Mistake]:
+        """Whether the model and the schema speak of the same columns, and of the same types."""
+        names = self.schema.names
+        if self.table:
+            types = dict.fromkeys(names, self.inputs[0].type)
+            width = self.inputs[0].shape[-1]
+            if isinstance(width, int) and width != len(names):
+                problem = f"the model takes {width} columns, the schema has {len(names)}"
+                yield _mistake(problem, "describe exactly those, in order")
+        else:
+            types = {each.name: each.type for each in self.inputs}
+        for name in types:
+            if name not in names:
+                problem = f"the model needs a column {name!r} that the schema lacks"
+                yield _mistake(problem, suggest(name, names))
+        for each in self.schema:
+            if each.name not in types:
+                remedy = "remove it from the schema; a value it never sees can't matter"
+                yield _mistake(f"the model takes no {each.name!r}", remedy)
+            else:
+                yield from _type_mistakes(each, types[each.name])
+
+    def _shape_mistakes(self) -> Iterator[Mistake]:
+        for each in self.inputs:
+            if each.shape and isinstance(each.shape[0], int):
+                problem = f"the model takes {each.shape[0]} inputs at once, no more and no fewer"
+                yield _mistake(problem, "export it with a batch axis of any length")
+                return
+
+
+class _OnnxBatch:
+    """Arrays as the model takes them, made once; columns are overwritten in place."""
+
+    def __init__(self, subject: OnnxModel, codes: NDArray[Any]) -> None:
+        self._subject = subject
+        self._length = len(codes)
+        self._arrays: dict[str, NDArray[Any]] = {
+            each.name: np.empty(
+                (self._length, *([len(subject.schema) if subject.table else 1] * _inner(each))),
+                dtype=_NUMBERS.get(each.type, np.object_),
+            )
+            for each in subject.inputs
+        }
+        for column in range(codes.shape[1]):
+            self.overwrite(column, codes[:, column])
+
+    def take(self, places: NDArray[np.int64]) -> Batch:
+        part = copy.copy(self)
+        part._length = len(places)
+        part._arrays = {name: np.take(a, places, axis=0) for name, a in self._arrays.items()}
+        return part
+
+    def overwrite(self, column: int, codes: Codes | int) -> None:
+        characteristic = self._subject.schema.characteristics[column]
+        values = characteristic.decode(np.atleast_1d(codes))
+        if self._subject.table:
+            self._arrays[self._subject.inputs[0].name][:, column] = values
+        else:
+            array = self._arrays[characteristic.name]
+            array.reshape(-1)[:] = values
+
+    def run(self) -> Answers:
+        session, output = self._subject.session, self._subject.output
+
+        def call(start: int, stop: int) -> Any:
+            part = {name: array[start:stop] for name, array in self._arrays.items()}
+            return session.run([output], part)[0]
+
+        return isolate_failures(call, self._length)
+
+
+def _open(path: Path) -> Any:
+    """A session on one thread: the order of sums stays the same, and a fork loses nothing."""
+    try:
+        onnxruntime: Any = importlib.import_module("onnxruntime")
+    except ImportError:
+        problem = "ONNX models need onnxruntime, which is not installed"
+        remedy = "run: pip install 'themis-fairness[models]'"
+        mistake = Mistake("needs-onnxruntime", "subject.file", problem, remedy)
+        raise RequestError([mistake]) from None
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4  # errors reach us as exceptions
+    try:
+        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # its exceptions have no common base
+        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+    raise RequestError(
+        [
+            Mistake(
+                "model-file",
+                "subject.file",
+                f"{path} is not an ONNX model: {why}",
+                "export it again",
+            )
+        ]
+    )
+
+
+def _is_single(model_input: Any, schema: Schema) -> bool:
+    """Whether the only input of a model is a column by name, not a table."""
+    return len(schema) == 1 and model_input.name == schema.names[0]
+
+
+def _inner(model_input: Any) -> int:
+    """How many axes there are behind the first."""
+    return len(model_input.shape or [None, None]) - 1
+
+
+def _type_mistakes(each: Characteristic, kind: str) -> Iterator[Mistake]:
+    number = each.numeric or each.boolean
+    if kind in _NUMBERS and not number:
+        problem = f"{each.name!r} holds text, and the model takes numbers there"
+        yield _mistake(problem, "give the numbers that the text was encoded to")
+    elif kind == _TEXT and number:
+        problem = f"{each.name!r} holds numbers, and the model takes text there"
+        yield _mistake(problem, 'write the values as text, such as "1"')
+    elif kind not in _NUMBERS and kind != _TEXT:
+        yield _mistake(
+            f"the model takes {kind} for {each.name!r}", "use a tensor of numbers or text"
+        )
+
+
+def _decision_output(outputs: Any, mistakes: list[Mistake]) -> str:
+    """The name of the output that holds the decision."""
+    named = [each for each in outputs if each.name in LABEL_NAMES]
+    chosen = (named or outputs)[0]
+    shape = list(chosen.shape or [])
+    scores = len(shape) > 2 or (len(shape) == 2 and isinstance(shape[1], int) and shape[1] != 1)
+    if not chosen.type.startswith("tensor(") or scores:
+        problem = f"the model's output {chosen.name!r} is {chosen.type} of shape {shape}"
+        mistakes.append(_mistake(f"{problem}, not one decision for each input", "export a label"))
+    name: str = chosen.name
+    return name
+
+
+def _mistake(problem: str, remedy: str) -> Mistake:
+    return Mistake("model-columns", "subject.file", problem, remedy)

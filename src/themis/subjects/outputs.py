@@ -1,0 +1,238 @@
+"""Outputs beyond yes and no: which part of an answer is measured, and how far two are apart."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.errors import Mistake, RequestError, suggest
+from themis.inputs.characteristics import Value
+
+DISTANCES = ("exact", "threshold", "relational", "ranking")
+REFERENCE = re.compile(r"[^\s:]+:[^\s:]+")  # module:function, loaded before anything is measured
+
+Distance = Callable[[Any, Any], float]
+Statistic = Literal["rate", "mean"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """One output of a subject: where it stands in the answer, and what counts as another one.
+
+    `at` is a JSON pointer ("/limit"), or the name or number of a column; None is the whole answer.
+    With `min` and `max` it is a number within them. A favourable output is one of `favourable`, or
+    a number above `cut`. `distance` says how different two outputs are, from 0 to 1:
+
+    * "exact": 0 or 1, the default;
+    * "threshold": 1 for numbers that differ by more than `tolerance`;
+    * "relational": the difference of numbers as a share of max − min;
+    * "ranking": how differently two lists are ordered, 1 for the reverse;
+    * a function of two outputs, in a file written as "module:function".
+
+    The last two count as 0 or 1 if a `tolerance` is given. Raises RequestError with all mistakes.
+    """
+
+    name: str = "output"
+    at: str | int | None = None
+    favourable: tuple[Value, ...] | None = None
+    min: float | None = None
+    max: float | None = None
+    cut: float | None = None
+    distance: str | Distance = "exact"
+    tolerance: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.favourable is not None:
+            given = self.favourable
+            texts = (given,) if isinstance(given, str) else tuple(given)
+            object.__setattr__(self, "favourable", texts)
+        mistakes = list(self._mistakes())
+        if mistakes:
+            raise RequestError(mistakes)
+
+    @property
+    def numeric(self) -> bool:
+        """Whether it is a number, and not one of some labels."""
+        given = (self.min, self.max, self.cut)
+        return any(each is not None for each in given) or self.distance in (
+            "threshold",
+            "relational",
+        )
+
+    @property
+    def scale(self) -> tuple[float, float] | None:
+        """What 0 and 1 stand for, where both ends are given."""
+        if self.min is None or self.max is None:
+            return None
+        return float(self.min), float(self.max)
+
+    @property
+    def graded(self) -> bool:
+        """Whether two outputs can differ and still not count as different."""
+        return self.distance != "exact"
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Which group scores it has: the spread of rates, of means, both, or none."""
+        rate = self.cut is not None or self.favourable is not None or self._plain
+        mean = self.numeric and self.scale is not None
+        return (*(("mean",) if mean else ()), *(("rate",) if rate else ()))
+
+    @property
+    def distance_text(self) -> str:
+        """The distance in a word or two."""
+        name = self.distance if isinstance(self.distance, str) else _name_of(self.distance)
+        return name if self.tolerance is None else f"{name} {self.tolerance:g}"
+
+    @property
+    def _plain(self) -> bool:
+        return not self.numeric and self.distance == "exact"
+
+    def _mistakes(self) -> Iterator[Mistake]:
+        where = f"outputs.{self.name}"
+        named = isinstance(self.distance, str) and REFERENCE.fullmatch(self.distance) is None
+        if named and self.distance not in DISTANCES:
+            assert isinstance(self.distance, str)
+            remedy = suggest(self.distance, DISTANCES)
+            yield Mistake("output", where, f"there is no distance {self.distance!r}", remedy)
+        if self.distance == "threshold" and self.tolerance is None:
+            problem = 'the distance "threshold" needs a tolerance'
+            yield Mistake("output", where, problem, "write tolerance = 100: more than that counts")
+        if self.distance in ("exact", "relational") and self.tolerance is not None:
+            problem = f"the distance {self.distance!r} has no tolerance"
+            yield Mistake("output", where, problem, 'write distance = "threshold", or remove it')
+        if self.distance == "relational" and self.scale is None:
+            problem = 'the distance "relational" needs min and max'
+            yield Mistake("output", where, problem, "write the smallest and largest output")
+        if (self.min is None) != (self.max is None):
+            yield Mistake("output", where, "min and max belong together", "write both")
+        for name in ("min", "max", "cut", "tolerance"):
+            value = getattr(self, name)
+            if value is not None and not (_is_number(value) and math.isfinite(value)):
+                yield Mistake("output", where, f"{name} must be a number, got {value!r}", "")
+                return
+        if self.scale is not None and self.scale[0] >= self.scale[1]:
+            problem = f"min {self.min:g} is not below max {self.max:g}"
+            yield Mistake("output", where, problem, "swap them or widen the range")
+        if self.tolerance is not None and self.tolerance < 0:
+            yield Mistake("output", where, "the tolerance is negative", "write 0 or more")
+        if self.cut is not None and self.favourable is not None:
+            problem = "both favourable and cut say what is favourable"
+            yield Mistake("output", where, problem, "keep one")
+        if self.distance == "ranking" and self.numeric:
+            problem = "a ranking is a list, not a number"
+            yield Mistake("output", where, problem, "remove min, max and cut")
+
+    def between_numbers(
+        self, first: NDArray[np.float64], second: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """The distances of numbers, element by element."""
+        apart = np.abs(first - second)
+        if self.distance == "relational":
+            assert self.scale is not None
+            return apart / (self.scale[1] - self.scale[0])
+        limit = self.tolerance if self.distance == "threshold" else 0.0
+        assert limit is not None
+        return (apart > limit).astype(np.float64)
+
+    def between(self, first: Any, second: Any) -> float:
+        """The distance of two outputs that are no numbers; raises ValueError outside 0 to 1."""
+        if self.distance == "exact":
+            return float(first != second)
+        if self.distance == "ranking":
+            apart = ranking_distance(first, second)
+        else:
+            assert callable(self.distance)
+            apart = float(self.distance(first, second))
+        if not 0 <= apart <= 1:
+            raise ValueError(
+                f"the distance of {first!r} and {second!r} is {apart!r}; it must lie between 0 "
+                "and 1, and be 0 for equal outputs"
+            )
+        return apart if self.tolerance is None else float(apart > self.tolerance)
+
+
+def check_names(outputs: Sequence[Output]) -> None:
+    """Raise RequestError where two outputs can't be told apart."""
+    names = [each.name for each in outputs]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise RequestError(
+            [
+                Mistake("output", f"outputs.{name}", "two outputs have this name", "rename one")
+                for name in twice
+            ]
+        )
+
+
+def ranking_distance(first: Sequence[Any], second: Sequence[Any]) -> float:
+    """How differently two lists are ordered: 0 the same, 1 the reverse, or nothing in common.
+
+    It is the share of pairs of items that the two lists order differently (Kendall's distance). An
+    item that only one list has stands behind the end of the other, which then counts as an item
+    itself; a pair about which one list says nothing counts half.
+    """
+    if set(first) != set(second):
+        first, second = [*first, _END], [*second, _END]
+    items = list(dict.fromkeys([*first, *second]))
+    behind = len(items)
+    place_1 = {item: place for place, item in reversed(list(enumerate(first)))}
+    place_2 = {item: place for place, item in reversed(list(enumerate(second)))}
+    apart = pairs = 0.0
+    for one, other in combinations(items, 2):
+        pairs += 1
+        order_1 = place_1.get(one, behind) - place_1.get(other, behind)
+        order_2 = place_2.get(one, behind) - place_2.get(other, behind)
+        if order_1 * order_2 < 0:
+            apart += 1
+        elif (order_1 == 0) != (order_2 == 0):
+            apart += 0.5
+    if not pairs:
+        return float(list(first) != list(second))
+    return apart / pairs
+
+
+_END = object()  # of a list, where the two do not hold the same items
+
+
+def find_part(answer: Any, at: str | int | None) -> Any:
+    """The part of an answer that stands at a place; raises LookupError where there is none."""
+    if at is None:
+        return answer
+    if isinstance(at, str) and at.startswith("/"):
+        for step in at[1:].split("/"):
+            answer = _step(answer, step.replace("~1", "/").replace("~0", "~"))
+        return answer
+    return _step(answer, str(at) if isinstance(answer, dict) else at)
+
+
+def _step(answer: Any, step: str | int) -> Any:
+    if isinstance(answer, dict):
+        return answer[step]
+    if isinstance(answer, list | tuple | np.ndarray):
+        return answer[int(step)]
+    raise LookupError(step)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _name_of(function: Distance) -> str:
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def as_outputs(outputs: Iterable[Output] | Output | None) -> tuple[Output, ...]:
+    """What the user gave as a tuple of outputs; empty where the answer is a plain decision."""
+    if outputs is None:
+        return ()
+    given = (outputs,) if isinstance(outputs, Output) else tuple(outputs)
+    check_names(given)
+    return given

@@ -1,0 +1,267 @@
+"""Texts: how values are written for a program, and how what it prints becomes an output."""
+
+from __future__ import annotations
+
+import copy
+import csv
+import io
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.errors import Mistake, RequestError, suggest
+from themis.inputs.characteristics import TABLE_LIMIT, Characteristic, Codes, Value, Values
+from themis.inputs.schema import Schema
+
+ANSWERS = ("last-line", "stdout", "exit-code")
+SHOWN = 200  # characters of a program's words that a message repeats
+
+# Linux: MAX_ARG_STRLEN, 32 pages with the closing NUL. Elsewhere only the sum is limited.
+ARGUMENT_LIMIT = 32 * os.sysconf("SC_PAGE_SIZE") - 1 if sys.platform == "linux" else 2**18
+
+
+class Column:
+    """One characteristic's values as texts, written once where there are not too many."""
+
+    def __init__(self, characteristic: Characteristic, write: Callable[[Value], bytes]) -> None:
+        self.characteristic = characteristic
+        self.write = write
+        self._table = None
+        if characteristic.size <= TABLE_LIMIT or isinstance(characteristic, Values):
+            self._table = np.empty(characteristic.size, dtype=object)
+            self._table[:] = [write(value) for value in listed_values(characteristic)]
+
+    def texts(self, codes: Codes) -> list[bytes]:
+        """The text of each code."""
+        if self._table is not None:
+            texts: list[bytes] = self._table[codes].tolist()
+            return texts
+        return [self.write(value) for value in self.characteristic.decode(codes).tolist()]
+
+    def text(self, code: int) -> bytes:
+        """The text of one code."""
+        return self.texts(np.array([code]))[0]
+
+    def text_of(self, row: Mapping[str, Value]) -> bytes:
+        """The text of this characteristic in an input."""
+        value = row[self.characteristic.name]
+        code = self.characteristic.encode(value)
+        return self.write(value) if code is None else self.text(code)
+
+    @property
+    def longest(self) -> int:
+        """How many bytes the longest text has."""
+        table = (
+            self._table
+            if self._table is not None
+            else self.texts(np.array([0, self.characteristic.size - 1]))
+        )
+        return max(map(len, table))
+
+
+class TextBatch:
+    """A batch of inputs as texts, column by column; columns can be overwritten."""
+
+    def __init__(self, columns: Sequence[Column], codes: NDArray[Any]) -> None:
+        self.length = len(codes)
+        self._writers = columns
+        self.columns = [column.texts(codes[:, place]) for place, column in enumerate(columns)]
+
+    def take(self, places: NDArray[np.int64]) -> Self:
+        """The same batch with only these inputs."""
+        part, chosen = copy.copy(self), places.tolist()
+        part.length = len(chosen)
+        part.columns = [[column[place] for place in chosen] for column in self.columns]
+        return part
+
+    def overwrite(self, column: int, codes: Codes | int) -> None:
+        """Give all inputs these codes in one column, or all the same code."""
+        writer = self._writers[column]
+        if isinstance(codes, int):
+            self.columns[column] = [writer.text(codes)] * self.length
+        else:
+            self.columns[column] = writer.texts(codes)
+
+
+def listed_values(characteristic: Characteristic) -> list[Value]:
+    """The values as they were given: 1 stays 1 beside 2.5."""
+    if isinstance(characteristic, Values):
+        return [
+            each.item() if isinstance(each, np.generic) else each for each in characteristic.values
+        ]
+    values: list[Value] = characteristic.decode(np.arange(characteristic.size)).tolist()
+    return values
+
+
+def write_plain(value: Value) -> bytes:
+    """A value as an argument: `true`, `18`, `0.3`, `1000.0`, and strings as they are."""
+    return plain_text(value).encode()
+
+
+def plain_text(value: Value) -> str:
+    """A value as people write it; numbers never with an exponent.
+
+    >>> [plain_text(value) for value in (True, 18, 1000.0, 1e-07, "a b")]
+    ['true', '18', '1000.0', '0.0000001', 'a b']
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        text = repr(value)
+        if "e" not in text:
+            return text
+        text = format(Decimal(text), "f")
+        return text if "." in text else f"{text}.0"
+    return str(value)
+
+
+def write_json(value: Value) -> bytes:
+    """A value in JSON, UTF-8, on one line."""
+    return json.dumps(value, ensure_ascii=False).encode()
+
+
+def write_csv(value: Value) -> bytes:
+    """A value as a CSV field, quoted where commas, quotes or line ends ask for it."""
+    text = plain_text(value)
+    if not text:
+        return b'""'
+    row = io.StringIO()
+    csv.writer(row).writerow([text])
+    return row.getvalue()[:-2].encode()
+
+
+def check_texts(schema: Schema, *, nul: bool, limit: int | None = None) -> None:
+    """Refuse names and values that can't reach a program; `nul` says whether NUL may occur."""
+    mistakes = [
+        Mistake("unpassable-value", f"inputs.{ascii(each.name)[1:-1]}", problem, remedy)
+        for each in schema
+        for text in _all_strings(each)
+        for problem, remedy in _text_problems(text, nul=nul, limit=limit)
+    ]
+    if mistakes:
+        raise RequestError(mistakes)
+
+
+def _all_strings(characteristic: Characteristic) -> Iterator[str]:
+    yield characteristic.name
+    if isinstance(characteristic, Values):
+        yield from (value for value in characteristic.values if isinstance(value, str))
+
+
+def _text_problems(text: str, *, nul: bool, limit: int | None) -> Iterator[tuple[str, str]]:
+    shown = ascii(text) if len(text) <= 60 else f"{text[:50]!a}…"
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        yield f"{shown} holds half a surrogate pair, which is not a character", "write it whole"
+        return
+    if "\0" in text and not nul:
+        yield (
+            f"{shown} holds a NUL, where a program would stop reading",
+            'remove it, or use arguments = "json"',
+        )
+    elif limit is not None and size > limit:
+        yield (
+            f"{shown} has {size:,} bytes, an argument may have {limit:,}",
+            'shorten it, or use arguments = "json"',
+        )
+
+
+def answer_reader(answer: str) -> Callable[[bytes], str]:
+    """How the output is read from what a program printed; the reader raises ValueError.
+
+    `exit-code` has no reader: the caller knows the code.
+    """
+    if answer.startswith("/"):
+        return partial(_read_pointer, pointer=answer)
+    readers = {"last-line": _read_last_line, "stdout": _read_all, "exit-code": _read_all}
+    if answer not in readers:
+        raise RequestError(
+            [
+                Mistake(
+                    "answer",
+                    "subject.answer",
+                    f"{answer!r} is no place of an answer",
+                    f"{suggest(answer, ANSWERS)}; or a JSON pointer such as /decision",
+                )
+            ]
+        )
+    return readers[answer]
+
+
+def shorten(text: str) -> str:
+    """The text within the bounds of a message: its start and its end."""
+    half = SHOWN // 2
+    return text if len(text) <= SHOWN else f"{text[:half]} … {text[-half:]}"
+
+
+def last_line(text: str) -> str:
+    """The last line that is not blank, within bounds."""
+    return shorten(next((line for line in reversed(text.splitlines()) if line.strip()), "").strip())
+
+
+def _read_all(printed: bytes) -> str:
+    try:
+        text = printed.decode().strip()
+    except UnicodeDecodeError:
+        raise ValueError(f"it printed something that is not UTF-8: {printed[:40]!r}") from None
+    if not text:
+        raise ValueError("it printed nothing")
+    return text
+
+
+def _read_last_line(printed: bytes) -> str:
+    return _read_all(printed.rstrip().rpartition(b"\n")[2])
+
+
+def _read_pointer(printed: bytes, pointer: str) -> str:
+    text = _read_all(printed)
+    try:
+        document = _parse(text)
+    except ValueError:
+        try:
+            document = _parse(text.splitlines()[-1])
+        except ValueError:
+            raise ValueError(f"it printed something that is not JSON: {shorten(text)!r}") from None
+    found = resolve_pointer(document, pointer)
+    if not isinstance(found, str | int | float) or found == "":
+        raise ValueError(f"{pointer} is {shorten(json.dumps(found))}, not a decision")
+    return plain_text(found)
+
+
+def _parse(text: str) -> Any:
+    def refuse(constant: str) -> Any:
+        raise ValueError(f"{constant} is not JSON")
+
+    try:
+        return json.loads(text, parse_constant=refuse)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def resolve_pointer(document: Any, pointer: str) -> Any:
+    """What a JSON pointer (RFC 6901) points to; ValueError where there is nothing.
+
+    >>> resolve_pointer({"a/b": [10, 20]}, "/a~1b/1")
+    20
+    """
+    for token in pointer.split("/")[1:]:
+        key = token.replace("~1", "/").replace("~0", "~")
+        if isinstance(document, dict) and key in document:
+            document = document[key]
+        elif isinstance(document, list) and _is_index(key) and int(key) < len(document):
+            document = document[int(key)]
+        else:
+            raise ValueError(f"there is no {pointer} in {shorten(json.dumps(document))}")
+    return document
+
+
+def _is_index(key: str) -> bool:
+    return key == "0" or (key.isascii() and key.isdigit() and key[0] != "0")

@@ -1,0 +1,286 @@
+"""Lines: how inputs with ids go out to a worker, and how answers with ids come back."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, repeat
+from typing import Any, Protocol
+
+from themis.inputs.characteristics import Value
+from themis.inputs.schema import Schema
+from themis.subjects.decisions import CRASH, INVALID, Failure
+from themis.subjects.processes.children import OUTPUT_LIMIT
+from themis.subjects.processes.command_texts import Column, shorten, write_csv, write_json
+
+EXCHANGE_LIMIT = 10_000  # inputs that are sent together; ids are a number, then four digits
+REMEMBERED = 1_000  # different answers whose output is kept
+DIGITS = [b"%04d" % offset for offset in range(EXCHANGE_LIMIT)]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One answer of a worker, still to be matched with an input."""
+
+    id: Any
+    output: Any = None
+    failure: Failure | None = None
+
+
+class Format(Protocol):
+    """A wire format: lines of requests, written by columns, and records of answers."""
+
+    name: str
+    header: bytes  # what a fresh process gets before the first request
+    opening: bytes  # what stands before an id
+    openings: tuple[bytes, ...]  # and in the usual answers
+    columns: list[Column]
+    outputs: TailOutputs
+
+    def complete(self, lines: bytes) -> bool:
+        """Whether these lines end at the end of a record."""
+
+    def read(self, lines: bytes) -> Iterator[Reply]:
+        """The answers one by one; ValueError at the first that is none."""
+
+
+class TailOutputs(dict[bytes, Any]):
+    """The output that an answer holds, known by what stands behind its id; few are different."""
+
+    def __init__(self, format_: Format) -> None:
+        super().__init__()
+        self._format = format_
+
+    def __missing__(self, tail: bytes) -> Any:
+        for reply in self._format.read(self._format.opening + b"1" + tail + b"\n"):
+            if reply.id == 1 and not reply.failure:
+                if len(self) < REMEMBERED:
+                    self[tail] = reply.output
+                return reply.output
+        raise ValueError("this is not the answer to one input")
+
+
+def write_requests(format_: Format, number: int, columns: Sequence[Sequence[bytes]]) -> bytes:
+    """The requests of one exchange, of which `columns` holds the texts."""
+    opening = format_.opening + b"%d" % number
+    return b"".join(chain.from_iterable(zip(repeat(opening), DIGITS, *columns)))
+
+
+class JsonLines:
+    """`{"id": 7, "input": {"race": "green"}}` → `{"id": 7, "output": "1"}` or `"error": "…"`."""
+
+    name = "jsonl"
+    header = b""
+    opening = b'{"id": '
+    openings: tuple[bytes, ...] = (b'{"id": ', b'{"id":')
+
+    def __init__(self, schema: Schema) -> None:
+        last = len(schema) - 1
+        self.outputs = TailOutputs(self)
+        self.columns = []
+        for place, each in enumerate(schema):
+            before = b", " if place else b', "input": {'
+            before += write_json(each.name) + b": "
+            self.columns.append(
+                Column(each, _Writer(write_json, before, b"}}\n" * (place == last)))
+            )
+
+    def complete(self, lines: bytes) -> bool:
+        return True
+
+    def read(self, lines: bytes) -> Iterator[Reply]:
+        for line in filter(bytes.strip, lines.split(b"\n")):
+            try:
+                answer = json.loads(line.decode())
+            except (ValueError, RecursionError):
+                answer = None
+            if not isinstance(answer, dict) or "id" not in answer:
+                raise ValueError(_no_answer(line))
+            yield Reply(answer["id"], answer.get("output"), _json_failure(answer))
+
+
+class CsvLines:
+    """`7,green` → `7,1`, or `7,,message` for an error; the first line that is sent is a header."""
+
+    name = "csv"
+    opening = b""
+    openings: tuple[bytes, ...] = (b"",)
+
+    def __init__(self, schema: Schema) -> None:
+        last = len(schema) - 1
+        self.outputs = TailOutputs(self)
+        self.header = b",".join(map(write_csv, ("id", *schema.names))) + b"\n"
+        self.columns = [
+            Column(each, _Writer(write_csv, b",", b"\n" * (place == last)))
+            for place, each in enumerate(schema)
+        ]
+
+    def complete(self, lines: bytes) -> bool:
+        return lines.count(b'"') % 2 == 0
+
+    def read(self, lines: bytes) -> Iterator[Reply]:
+        for line in _records(lines):
+            row = _csv_row(line)
+            if row and row[0].strip() == "id":
+                continue  # a header, as programs that print tables give one
+            if len(row) not in (2, 3) or not row[0].strip().isdecimal():
+                raise ValueError(_no_answer(line))
+            error = Failure(CRASH, shorten(row[2])) if len(row) == 3 and row[2] else None
+            yield Reply(int(row[0]), row[1].strip(), error)
+
+
+class Exchange:
+    """Requests that were sent together, and the answers that came back so far.
+
+    `problem` says what is wrong with what came, and `suspect` the input that it came for.
+    """
+
+    def __init__(self, format_: Format, number: int, count: int) -> None:
+        self._format = format_
+        self._first_id = number * EXCHANGE_LIMIT
+        self._number = b"%d" % number
+        self._heads = {opening + self._number for opening in format_.openings}
+        self._outputs: list[Any] = [_MISSING] * count
+        self._next = 0  # all before this one are answered
+        self._left = count
+        self._held = b""
+        self.failures: dict[int, Failure] = {}
+        self.problem = ""
+        self.suspect: int | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether every request has its answer, and nothing was wrong."""
+        return not self._left and not self.problem
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is any answer."""
+        return self._left < len(self._outputs)
+
+    @property
+    def outputs(self) -> list[Any]:
+        """The outputs in the order of the requests, once the exchange is complete."""
+        return self._outputs
+
+    def answered(self) -> Iterator[tuple[int, Any]]:
+        """The requests with an answer, and what was answered."""
+        return ((o, output) for o, output in enumerate(self._outputs) if output is not _MISSING)
+
+    def missing(self) -> list[int]:
+        """The requests without an answer."""
+        return [o for o, output in enumerate(self._outputs) if output is _MISSING]
+
+    def take(self, lines: bytes) -> None:
+        """Match complete lines with the requests; after a problem nothing more is believed."""
+        lines = self._held + lines
+        if self.problem or not lines:
+            return
+        self._held = b"" if self._format.complete(lines) else lines
+        if len(self._held) > OUTPUT_LIMIT:
+            self.problem = f"it wrote a record of more than {OUTPUT_LIMIT:,} bytes"
+        if not self._held and not self._take_in_order(lines):
+            try:
+                for reply in self._format.read(lines):
+                    self._take_one(reply)
+                    if self.problem:
+                        return
+            except ValueError as error:
+                self.problem = str(error)
+
+    def _take_in_order(self, lines: bytes) -> bool:
+        """The usual case: the next requests are answered, in order and all in the same form."""
+        parts = lines.split(b"\n")
+        parts.pop()
+        start, stop = self._next, self._next + len(parts)
+        in_order = self._left == len(self._outputs) - start
+        head = lines[: lines.find(self._number)] + self._number
+        if not in_order or stop > len(self._outputs) or head not in self._heads:
+            return False
+        cut = len(head) + len(DIGITS[0])
+        if [part[:cut] for part in parts] != [head + digits for digits in DIGITS[start:stop]]:
+            return False
+        try:
+            outputs = list(map(self._format.outputs.__getitem__, [part[cut:] for part in parts]))
+        except ValueError:
+            return False
+        self._outputs[start:stop] = outputs
+        self._next = stop
+        self._left -= len(parts)
+        return True
+
+    def _take_one(self, reply: Reply) -> None:
+        known = isinstance(reply.id, int | float) and not isinstance(reply.id, bool)
+        offset = reply.id - self._first_id if known else -1
+        if not (0 <= offset < len(self._outputs) and offset == int(offset)):
+            self.problem = f"it answered with the id {_shown_id(reply.id)}, which was not asked"
+            return
+        offset = int(offset)
+        if self._outputs[offset] is not _MISSING:
+            self.problem = "it answered twice with the same id"
+            self.suspect = offset
+            self._outputs[offset] = _MISSING
+            self.failures.pop(offset, None)
+            self._left += 1
+            return
+        self._outputs[offset] = reply.output
+        self._left -= 1
+        if reply.failure:
+            self.failures[offset] = reply.failure
+        while self._next < len(self._outputs) and self._outputs[self._next] is not _MISSING:
+            self._next += 1
+
+
+_MISSING: Any = object()
+
+
+@dataclass(frozen=True)
+class _Writer:
+    """Writes a value between fixed texts."""
+
+    write: Any
+    before: bytes
+    behind: bytes
+
+    def __call__(self, value: Value) -> bytes:
+        text: bytes = self.before + self.write(value) + self.behind
+        return text
+
+
+def _json_failure(answer: dict[str, Any]) -> Failure | None:
+    if answer.get("error") is not None:
+        return Failure(CRASH, shorten(str(answer["error"])))
+    if "output" not in answer:
+        return Failure(INVALID, f"its answer has no output: {shorten(json.dumps(answer))}")
+    return None
+
+
+def _records(lines: bytes) -> Iterator[bytes]:
+    """CSV records; one with a quoted line end spans several lines."""
+    record = b""
+    for line in lines.split(b"\n"):
+        record += line
+        if record.count(b'"') % 2:
+            record += b"\n"
+        elif record.strip():
+            yield record
+            record = b""
+
+
+def _csv_row(record: bytes) -> list[str]:
+    try:
+        return next(csv.reader(io.StringIO(record.decode(), newline=""), strict=True), [])
+    except (ValueError, csv.Error):
+        return []
+
+
+def _no_answer(line: bytes) -> str:
+    shown = shorten(line.decode("utf-8", "replace").strip())
+    return f"it wrote a line that is not an answer (print to standard error instead): {shown!r}"
+
+
+def _shown_id(identity: Any) -> str:
+    return shorten(json.dumps(identity))

@@ -1,0 +1,170 @@
+"""Readings: a subject's answers as one output, and what a measure sees in them.
+
+A base input has a tolerance between 0 and 1, drawn for it once. It flips when some variant's output
+is farther from its own than that: with distances of 0 and 1 that is Definition 3.7 to the letter,
+and with others the chance of a flip is the largest distance. So one rule serves all distances, and
+every guarantee that holds for flips holds for expected distances. Means of numbers are measured
+alike: an output counts as favourable when its share of the scale exceeds the tolerance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.subjects.answers import AnswerLabels, NumberPart, Part
+from themis.subjects.decisions import FAILED, NOT_RUN, Labels
+from themis.subjects.outputs import Output, Statistic
+
+FLIP, CONSTANT, UNKNOWN = 1, 0, -1  # what a row can be
+
+Tolerances = NDArray[np.float64] | None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One output of a subject; without a declared one, the decision itself."""
+
+    source: Labels | AnswerLabels
+    place: int = 0
+    statistic: Statistic = "rate"
+
+    @property
+    def output(self) -> Output | None:
+        """The declared output."""
+        return self.source.outputs[self.place] if isinstance(self.source, AnswerLabels) else None
+
+    @property
+    def labels(self) -> Labels | Part:
+        """The distinct values of this output."""
+        return (
+            self.source.parts[self.place] if isinstance(self.source, AnswerLabels) else self.source
+        )
+
+    @property
+    def graded(self) -> bool:
+        """Whether outputs can differ a little."""
+        return self.output is not None and self.output.graded
+
+    @property
+    def needs_tolerances(self) -> bool:
+        """Whether rows must know their tolerance."""
+        return self.graded or self.statistic == "mean"
+
+    @property
+    def has_favourable(self) -> bool:
+        """Whether some outputs count as favourable."""
+        return self.output is None or "rate" in self.output.statistics
+
+    def cells(self, answers: NDArray[Any]) -> NDArray[Any]:
+        """What this output is in a table of answers."""
+        if isinstance(self.source, AnswerLabels):
+            return self.source.part_cells(self.place, answers)
+        return answers
+
+    def details(self) -> dict[str, Any]:
+        """What a score says about its output."""
+        if self.output is None:
+            return {}
+        several = isinstance(self.source, AnswerLabels) and len(self.source.outputs) > 1
+        named = several or self.output.name != "output"
+        return {
+            "output": self.output.name if named else None,
+            "distance": self.output.distance_text,
+            "scale": self.output.scale if self._scaled else None,
+        }
+
+    @property
+    def _scaled(self) -> bool:
+        return self.statistic == "mean" or (
+            self.output is not None and self.output.distance == "relational"
+        )
+
+    def is_favourable(
+        self, cells: NDArray[Any], tolerances: Tolerances = None
+    ) -> NDArray[np.bool_]:
+        """Which cells hold a favourable output; of a mean, by each row's tolerance."""
+        if self.statistic == "rate":
+            return self.labels.is_favourable(cells)
+        assert isinstance(self.labels, NumberPart)
+        assert tolerances is not None
+        limits = tolerances.reshape(-1, *[1] * (cells.ndim - 1))
+        return (self.labels.shares(cells) > limits) & (cells >= 0)
+
+    def favourable_ends(
+        self, cells: NDArray[Any], tolerances: Tolerances = None
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Certainly favourable, and possibly: one that failed or is missing could go either way.
+
+        The two are one array where nothing failed.
+        """
+        favourable = self.is_favourable(cells, tolerances)
+        if cells.size and cells.min() >= 0:
+            return favourable, favourable
+        return favourable, favourable | (cells == FAILED) | (cells == NOT_RUN)
+
+    def distances(self, own: NDArray[Any], others: NDArray[Any]) -> NDArray[np.float64]:
+        """How far outputs are from those of the base inputs; 0 where there is none."""
+        known = (own >= 0) & (others >= 0)
+        result = np.zeros(len(own))
+        labels = self.labels
+        if isinstance(labels, Labels):
+            result[known] = own[known] != others[known]
+        else:
+            result[known] = labels.distances(own[known], others[known])
+        return result
+
+    def differs(
+        self, own: NDArray[Any], others: NDArray[Any], tolerances: Tolerances = None
+    ) -> NDArray[np.bool_]:
+        """Whether outputs count as others than those of the base inputs."""
+        if not self.graded:
+            return np.asarray((own != others) & (own >= 0) & (others >= 0))
+        assert tolerances is not None
+        return np.asarray(self.distances(own, others) > tolerances)
+
+    def row_states(
+        self, cells: NDArray[Any], own: NDArray[np.int64] | None, tolerances: Tolerances
+    ) -> NDArray[np.int8]:
+        """Whether each row is a FLIP, CONSTANT or UNKNOWN.
+
+        `own` is the base input's column of each row, which plain differences do not need.
+        """
+        if not self.graded:
+            return row_states(cells)
+        assert own is not None
+        base = cells[np.arange(len(cells)), own]
+        flips = np.zeros(len(cells), dtype=bool)
+        for column in range(cells.shape[1]):
+            flips |= self.differs(base, cells[:, column], tolerances)
+        return _states(cells, flips)
+
+    def ranks(self) -> NDArray[Any]:
+        """For each distinct output, how good it is: favourable or not, or a number itself."""
+        labels = self.labels
+        if isinstance(labels, NumberPart) and labels.output.favourable is None:
+            return labels.values
+        return labels.favourable
+
+
+def row_states(cells: NDArray[Any]) -> NDArray[np.int8]:
+    """Whether each row is a FLIP, CONSTANT, or UNKNOWN, where every difference counts.
+
+    Unknown: no two outputs differ, but some failed or were not tried.
+    """
+    largest = cells.max(axis=1)
+    if cells.size and cells.min() >= 0:  # all were run, and none failed
+        return np.asarray(cells.min(axis=1) != largest, dtype=np.int8)
+    unsigned = np.dtype(f"u{cells.itemsize}")
+    smallest = cells.view(unsigned).min(axis=1)  # as unsigned, cells without output are large
+    return _states(cells, (largest >= 0) & (smallest != largest.view(unsigned)))
+
+
+def _states(cells: NDArray[Any], flips: NDArray[np.bool_]) -> NDArray[np.int8]:
+    open_cells = ((cells == FAILED) | (cells == NOT_RUN)).any(axis=1)
+    states = np.where(open_cells, UNKNOWN, CONSTANT).astype(np.int8)
+    states[flips] = FLIP
+    return states

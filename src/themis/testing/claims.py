@@ -1,0 +1,228 @@
+"""How does a test ask an audit? By claims: ever more precisely, until one is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from themis.audit.audit import Audit
+from themis.audit.checker import run_checks
+from themis.config.reader import Check
+from themis.errors import InconclusiveError, ThemisError
+from themis.results.model import CheckResult, Measure, Result, Score, SearchResult
+from themis.results.verdicts_assertions import assert_conclusive, limit_on, raise_unless_it_holds
+
+Record = Callable[[Check, CheckResult, int], None]  # a claim, its verdict, its executions
+Unsure = Callable[[InconclusiveError], None]  # what to do about a claim that could not be decided
+Gives = TypeVar("Gives")
+
+
+def refuse(error: InconclusiveError) -> None:
+    """What could not be decided fails the test."""
+    __tracebackhide__ = True
+    raise error from None
+
+
+class AuditInTest:
+    """An audit as a test sees it: its scores and searches can be asserted to be within a limit.
+
+    `settings` override those of the audit in this test. The audit itself is `audit`; what it has
+    run is shared by all tests.
+    """
+
+    def __init__(
+        self,
+        audit: Audit,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        record: Record = lambda check, answer, executions: None,
+        unsure: Unsure = refuse,
+    ) -> None:
+        self.audit = audit
+        self.settings = dict(settings or {})
+        self.record = record
+        self.unsure = unsure
+
+    @property
+    def schema(self) -> Any:
+        """The schema of the audit."""
+        return self.audit.schema
+
+    def causal(self, *against: str, output: str | None = None, **settings: Any) -> ScoreInTest:
+        """The causal score of a set, measured when it is used: `.assert_below(0.05)`, `.low`."""
+        __tracebackhide__ = True
+        return plainly(lambda: ScoreInTest(self, "causal", against, output, settings))
+
+    def group(self, *against: str, output: str | None = None, **settings: Any) -> ScoreInTest:
+        """The group score of a set, measured when it is used."""
+        __tracebackhide__ = True
+        return plainly(lambda: ScoreInTest(self, "group", against, output, settings))
+
+    def search(
+        self,
+        threshold: float,
+        measure: Measure = "causal",
+        among: Sequence[str] | None = None,
+        max_size: int | None = None,
+        *,
+        output: str | None = None,
+        **settings: Any,
+    ) -> SearchInTest:
+        """A search, made when it is used: `.assert_nothing_found()`, `.found`."""
+        __tracebackhide__ = True
+        scope = {"among": among, "max_size": max_size}
+        check = plainly(lambda: limit_on(measure, None, threshold, output))
+        return SearchInTest(self, check, scope, settings)
+
+    def __repr__(self) -> str:
+        return repr(self.audit)
+
+    def decide(
+        self, check: Check, settings: Mapping[str, Any], **scope: Any
+    ) -> Score | SearchResult | None:
+        """Ask until the limit is decided; what was measured, or the error that fits the verdict."""
+        __tracebackhide__ = True
+        before = self.audit.runner.executions
+
+        def ask() -> Result:
+            with self.measuring(settings) as audit:
+                return run_checks(audit, [check], **scope)
+
+        result = plainly(ask)
+        answer, outcome = result.checks[0], _outcome(result)
+        self.record(check, answer, self.audit.runner.executions - before)
+        self.settle(lambda: raise_unless_it_holds(answer, outcome))
+        return outcome
+
+    @contextmanager
+    def measuring(self, settings: Mapping[str, Any]) -> Iterator[Audit]:
+        """Within, the audit has the test's settings, and these."""
+        kept = self.audit.settings
+        try:
+            self.audit.settings = self.audit.settings.changed(**{**self.settings, **settings})
+            yield self.audit
+        finally:
+            self.audit.settings = kept
+
+    def settle(self, claim: Callable[[], None]) -> None:
+        """Make the claim; what could not be decided is for the test's rule to settle."""
+        __tracebackhide__ = True
+        try:
+            plainly(claim)
+        except InconclusiveError as error:
+            unsure = error.with_traceback(None)
+        else:
+            return
+        self.unsure(unsure)
+
+
+class ScoreInTest:
+    """A score of an `AuditInTest`; it has the attributes of the score besides its assertions."""
+
+    def __init__(
+        self,
+        test: AuditInTest,
+        measure: Measure,
+        against: Sequence[str],
+        output: str | None,
+        settings: Mapping[str, Any],
+    ) -> None:
+        names = [name for part in against for name in part.split(",")]
+        columns = test.audit.schema.columns_of(names, where="against")
+        self._test, self._measure, self._settings = test, measure, settings
+        self._against = tuple(test.audit.schema.names[column] for column in columns)
+        self._output = output
+        self._score: Score | None = None
+
+    def assert_below(self, limit: float) -> None:
+        """Pass if the score is certainly at most the limit; narrow the interval until it is known.
+
+        The first round asks for the audit's error, each further one for half of it, four rounds at
+        most. They share the error probability: the verdict is right with the audit's confidence.
+        """
+        __tracebackhide__ = True
+        check = plainly(lambda: limit_on(self._measure, self._against, limit, self._output))
+        self._test.decide(check, self._settings)
+
+    def assert_conclusive(self) -> None:
+        """Fail if the run was cut off, and the interval is wider than asked."""
+        __tracebackhide__ = True
+        self._test.settle(lambda: assert_conclusive(self.measured))
+
+    @property
+    def measured(self) -> Score:
+        """The score at the audit's error and confidence."""
+        __tracebackhide__ = True
+        if self._score is None:
+            self._score = plainly(self._ask)
+        return self._score
+
+    def _ask(self) -> Score:
+        with self._test.measuring(self._settings) as audit:
+            measure = audit.causal if self._measure == "causal" else audit.group
+            return measure(*self._against, output=self._output)
+
+    def __getattr__(self, name: str) -> Any:
+        __tracebackhide__ = True
+        if name.startswith("_"):  # nothing that pytest or a debugger looks for is worth a run
+            raise AttributeError(name)
+        return getattr(self.measured, name)
+
+    def __repr__(self) -> str:
+        known = self._score
+        return str(known) if known else f"{self._measure} score against {','.join(self._against)}"
+
+
+class SearchInTest:
+    """A search of an `AuditInTest`; it has the attributes of the result besides its assertion."""
+
+    def __init__(
+        self,
+        test: AuditInTest,
+        check: Check,
+        scope: Mapping[str, Any],
+        settings: Mapping[str, Any],
+    ) -> None:
+        self._test, self._check, self._scope, self._settings = test, check, scope, settings
+        self._found: SearchResult | None = None
+
+    def assert_nothing_found(self) -> None:
+        """Pass if certainly no set is above the threshold (+ error, when inputs were sampled)."""
+        __tracebackhide__ = True
+        self._test.decide(self._check, self._settings, **self._scope)
+
+    @property
+    def measured(self) -> SearchResult:
+        """The search at the audit's error and confidence."""
+        __tracebackhide__ = True
+        if self._found is None:
+            self._found = plainly(self._ask)
+        return self._found
+
+    def _ask(self) -> SearchResult:
+        with self._test.measuring(self._settings) as audit:
+            check = self._check
+            return audit.search(check.max_score, check.measure, output=check.output, **self._scope)
+
+    def __getattr__(self, name: str) -> Any:
+        __tracebackhide__ = True
+        if name.startswith("_"):  # nothing that pytest or a debugger looks for is worth a run
+            raise AttributeError(name)
+        return getattr(self.measured, name)
+
+
+def plainly(work: Callable[[], Gives]) -> Gives:
+    """What the work gives; its errors name the test's own line, and not ours."""
+    __tracebackhide__ = True
+    try:
+        return work()
+    except ThemisError as error:
+        problem = error.with_traceback(None)
+    raise problem from None
+
+
+def _outcome(result: Result) -> Score | SearchResult | None:
+    if result.searches:
+        return result.searches[0]
+    return result.scores[0] if result.scores else None

@@ -1,0 +1,401 @@
+"""Is it said truly how a run ended, what was not measured, and what a number rests on?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+
+import themis
+from tests.projects import BIASED, enter, process, run, write_project
+from themis.cli.validate import _tiny
+from themis.results.comparison_differences import compare
+from themis.results.model import CausalScore, CheckResult, Harm, Result
+from themis.results.saved_result_schema import result_schema
+from themis.results.saved_saved_results import read_result, result_from_dict
+from themis.show.reports.ci_junit import render_junit
+from themis.show.reports.markdown import render_markdown
+from themis.show.reports.method import facts
+from themis.show.reports.verdict import statement
+from themis.show.reports.verdict_cautions import cautions
+from themis.show.terminal.comparisons_display_differences import render_differences
+from themis.show.words.searches_display_check_words import checks_guarantee
+from themis.show.words.values import counted_people, headline
+
+TWO_SETS = """\
+race = { values = ["green", "purple"], protected = true }
+sex = { values = ["f", "m"], protected = true }
+income = { min = 0, max = 99 }
+savings = { min = 0, max = 99999 }
+"""
+
+Project = Callable[..., Path]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """Writes a subject and its file into an empty folder, and works there."""
+    enter(tmp_path, monkeypatch)
+
+    def write(*arguments: str, inputs: str = TWO_SETS, **options: str) -> Path:
+        return write_project(tmp_path, *arguments, inputs=inputs, **options)
+
+    return write
+
+
+def said(done: Any) -> str:
+    """What stands on stdout, as if the terminal were wide."""
+    return " ".join(done.stdout.split())
+
+
+def junit_counts(result: Result) -> tuple[str, str]:
+    """The numbers of tests and of errors."""
+    suites = ElementTree.fromstring(render_junit(result))
+    return suites.attrib["tests"], suites.attrib["errors"]
+
+
+# A budget that ends between scores --------------------------------------------------------
+
+
+@pytest.mark.parametrize("executions", ["1", "600"])
+def test_scores_that_the_budget_does_not_reach_are_named_and_end_with_4(
+    project: Project, executions: str
+) -> None:
+    project()
+    done = run("score", "--max-executions", executions, "-o", "result.json")
+    assert done.exit_code == 4
+    data = json.loads(Path("result.json").read_text())
+    assert [(each["measure"], each["against"]) for each in data["scores"]] == [
+        (measure, [name]) for name in ("race", "sex") for measure in ("causal", "group")
+    ]
+    jsonschema.validate(data, result_schema())
+    missing = [each for each in data["scores"] if not each["samples"]]
+    assert missing
+    assert {(each["stopped"], each["low"], each["high"]) for each in missing} == {("budget", 0, 1)}
+    text, quiet = said(done), said(run("score", "--max-executions", executions, "-q"))
+    assert f"inconclusive: {len(missing)} of 4 scores: not measured, because the budget end" in text
+    for each in missing:
+        name = f"the {each['measure']} score of {each['against'][0]} is unknown: the budget ended"
+        assert name in text
+        assert name in quiet
+
+
+def test_reports_name_the_scores_that_are_missing(project: Project) -> None:
+    project()
+    run("score", "--max-executions", "1", "-o", "result.json")
+    result = read_result("result.json")
+    assert junit_counts(result) == ("4", "4")
+    text = render_markdown(result)
+    assert "not measured, because the budget ended: causal score of race; group score of" in text
+    assert statement(result).sentence == "nothing was measured: the budget ended"
+
+
+def test_a_page_is_not_calm_while_scores_are_missing() -> None:
+    result = _fair_and_unmeasured()
+    verdict = statement(result)
+    assert (verdict.state, verdict.word) == ("open", "inconclusive")
+    assert "1 further score was not measured." in verdict.behind
+
+
+def test_scores_of_all_inputs_that_the_budget_does_not_reach_are_named(project: Project) -> None:
+    project()
+    Path("rows.csv").write_text("race,sex,income,savings\ngreen,f,10,5\npurple,m,50,5\n")
+    options = ("--data", "rows.csv", "--against", "race", "--max-executions", "4")
+    done = run("apparent", *options)
+    assert done.exit_code == 4
+    assert "2 of 5 scores: not measured, because the budget ended: causal score of" in said(done)
+    assert "the group score of race is unknown: the budget ended" in said(
+        run("apparent", *options, "-q")
+    )
+
+
+# What is exact, and what is not -----------------------------------------------------------
+CHECKS = """
+[[checks]]
+against = ["race"]
+max_score = 0.05
+[[checks]]
+against = ["sex"]
+measure = "group"
+max_score = 0.05
+"""
+NO_CERTAINTY = "No verdict is certain: no check is decided."
+
+
+@pytest.mark.parametrize(
+    ("body", "options"), [(BIASED, ["--max-executions", "1"]), ("raise ValueError", [])]
+)
+def test_checks_without_evidence_are_not_called_exact(
+    project: Project, body: str, options: list[str]
+) -> None:
+    project(body, extra=CHECKS)
+    shown = said(run("check", *options, "-o", "result.json"))
+    assert NO_CERTAINTY in shown
+    assert "exact" not in shown
+    assert NO_CERTAINTY in render_markdown(read_result("result.json"))
+
+
+def test_only_decided_checks_are_called_exact() -> None:
+    common = {"measure": "causal", "search": False, "max_score": 0.05, "confidence": 0.99}
+    holds = CheckResult(name="a", against=("race",), verdict="holds", **common)  # type: ignore[arg-type]
+    lacking = replace(holds, name="b", against=("sex",), verdict="not enough evidence")
+    result = _fair_and_unmeasured()
+    assert checks_guarantee(replace(result, checks=(holds,))) == (
+        "Every verdict is exact: all inputs were run."
+    )
+    assert checks_guarantee(replace(result, checks=(holds, lacking))) == (
+        "Every verdict, but for those that lack evidence, is exact: all inputs were run."
+    )
+
+
+def test_results_without_scores_are_not_compared() -> None:
+    empty, full = (replace(_fair_and_unmeasured(), stopped="done") for _ in range(2))
+    empty = replace(empty, scores=())
+    for before, after, missing in (
+        (empty, empty, ("before: nothing was measured", "after: nothing was measured")),
+        (full, empty, ("after: nothing was measured",)),
+        (empty, full, ("before: nothing was measured",)),
+    ):
+        found = compare(before, after)
+        assert set(missing) <= set(found.open)
+        text = render_differences(found)
+        assert "Nothing was compared" in text
+        assert "exact" not in text
+    assert "All of this is exact" in render_differences(compare(full, full))
+
+
+ROWS = "race,sex,income,savings\ngreen,f,10,5\npurple,f,50,5\ngreen,f,90,5\n"
+
+
+def test_rows_that_were_not_run_are_not_called_run(project: Project) -> None:
+    project()
+    Path("rows.csv").write_text(ROWS)
+    options = ("--data", "rows.csv", "--only-data", "--against", "race", "--max-executions", "1")
+    shown = said(run("apparent", *options))
+    assert "(exact: every row was run" not in shown
+    assert "not every row was run (1 row;" in shown
+    assert "a single group" not in shown
+    assert "only one group of race in the rows has a decision to show" in shown
+
+
+def test_the_only_group_of_rows_is_no_distance_from_itself(project: Project) -> None:
+    project("if person['income'] == 10: raise ValueError\nreturn 1", subject="max_failures = 1.0")
+    Path("rows.csv").write_text(ROWS)
+    options = ("--data", "rows.csv", "--only-data", "--against", "sex", "--measure", "group")
+    done = run("apparent", *options, "--json")
+    (score,) = json.loads(done.stdout)["scores"]
+    assert (score["low"], score["score"], score["high"]) == (0, 0, 0)
+    assert "sex has a single group" in said(run("apparent", *options))
+
+
+def test_the_only_group_of_all_inputs_is_no_distance_from_itself() -> None:
+    def decide(person: dict[str, Any]) -> int:
+        return 1 // person["age"]
+
+    audit = themis.Audit(decide, themis.Schema(sex=["f"], age=range(9)), max_failures=1.0)
+    score = audit.group("sex")
+    assert (score.unknown, score.low, score.high) == (1, 0.0, 0.0)
+
+
+def test_failed_executions_are_not_called_exact(project: Project) -> None:
+    project("raise ValueError")
+    Path("rows.csv").write_text(ROWS)
+    done = run("apparent", "--data", "rows.csv", "--only-data", "--against", "race")
+    assert done.exit_code == 3
+    assert "exact: every row was run" not in said(done)
+    assert "every row was run, and some executions failed (3 rows;" in said(done)
+
+
+# Failures and odd outputs -----------------------------------------------------------------
+ONE_IN_HUNDRED = "if person['income'] == 7: raise ValueError\nreturn 1"
+SMALL_DOMAIN = """\
+race = { values = ["green", "purple"], protected = true }
+income = { min = 0, max = 99 }
+"""
+
+
+def test_the_same_output_is_not_claimed_of_executions_that_failed(project: Project) -> None:
+    project(ONE_IN_HUNDRED, inputs=SMALL_DOMAIN, subject="max_failures = 0.05")
+    shown = said(run("score"))
+    assert "failed: crash" in shown
+    assert "the same output, 1, in every execution that did not fail" in shown
+    project("return 1", inputs=SMALL_DOMAIN)
+    assert "the same output, 1, in all 200 executions" in said(run("score"))
+
+
+def test_a_few_outputs_among_failures_are_not_odd(project: Project) -> None:
+    project(
+        "if person['income'] > 4: raise ValueError\nreturn 1",
+        inputs=SMALL_DOMAIN,
+        subject="max_failures = 1.0",
+    )
+    assert "the same output" not in said(run("score"))
+
+
+def test_noise_is_not_called_an_early_end(project: Project) -> None:
+    body = "import random\nreturn int(random.random() < 0.5)"
+    project(body, inputs=SMALL_DOMAIN)
+    done = run("score", "-q", "--measure", "causal")
+    assert done.exit_code == 4
+    assert "because of noise)" in said(done)
+    assert "ended early" not in said(done)
+
+
+# Interrupts -------------------------------------------------------------------------------
+INTERRUPTED = "if person['income'] == 50: os.kill(os.getpid(), 2)\nreturn person['income'] > 40"
+
+
+def test_an_interrupt_while_every_input_is_run_shows_the_search_so_far(project: Project) -> None:
+    project(INTERRUPTED, inputs=SMALL_DOMAIN, extra="[[checks]]\nsearch = true\nmax_score = 0.1")
+    done = process("search", "--threshold", "0.1", "-o", "result.json")
+    assert done.returncode == 130
+    assert "so far: it was interrupted" in said(done)
+    assert "3 sets of 2 characteristics: 0 tested, 3 open" in said(done)
+    assert read_result("result.json").searches[0].stopped == "interrupted"
+    checked = process("check")
+    assert checked.returncode == 130
+    assert "not enough evidence: it was interrupted with 3 sets open" in said(checked)
+
+
+@pytest.mark.parametrize("options", [[], ["-q"]])
+def test_an_interrupt_before_the_first_score_is_said(project: Project, options: list[str]) -> None:
+    project(INTERRUPTED, inputs=SMALL_DOMAIN)
+    done = process("score", *options)
+    assert done.returncode == 130
+    assert done.stdout == "nothing was measured: it was interrupted\n"
+
+
+def test_without_the_command_an_interrupted_search_is_an_interrupt() -> None:
+    def decide(person: dict[str, Any]) -> int:
+        if person["age"] == 5:
+            raise KeyboardInterrupt
+        return 1
+
+    with pytest.raises(KeyboardInterrupt):
+        themis.Audit(decide, themis.Schema(sex=["f", "m"], age=range(9))).search(0.1)
+
+
+# Runs that fail ---------------------------------------------------------------------------
+def test_a_failed_run_says_so_in_the_result_and_in_reports(project: Project) -> None:
+    project("raise ValueError")
+    assert run("score", "-o", "result.json").exit_code == 3
+    result = read_result("result.json")
+    assert result.stopped == "failed"
+    jsonschema.validate(result.to_dict(), result_schema())
+    assert junit_counts(result) == ("1", "1")
+    assert "**Nothing was measured: the subject failed too often.**" in render_markdown(result)
+    assert statement(result).sentence == "nothing was measured: the subject failed too often"
+    assert dict(facts(result, ""))["Ended"] == "the subject failed too often"
+    assert "before: the subject failed too often" in compare(result, result).open
+
+
+def test_too_many_failures_are_an_error_beside_the_scores(project: Project) -> None:
+    project("if person['income'] == 7: raise ValueError\nreturn 1", inputs=SMALL_DOMAIN)
+    run("score", "-o", "result.json")
+    result = read_result("result.json")
+    assert result.stopped == "failed"
+    assert {each.kind for each in cautions(result)} >= {"failed", "ended early"}
+    assert junit_counts(result) == ("3", "1")
+    assert statement(result).state == "open"
+
+
+def test_checks_of_a_subject_that_fails_are_saved_as_failed(project: Project) -> None:
+    project("raise ValueError", extra=CHECKS)
+    assert json.loads(run("check", "--json").stdout)["stopped"] == "failed"
+
+
+def test_an_interrupted_run_is_an_error_of_junit() -> None:
+    result = replace(_fair_and_unmeasured(), stopped="interrupted", scores=())
+    assert junit_counts(result) == ("1", "1")
+
+
+# Who is counted, and one of them ----------------------------------------------------------
+def test_people_with_a_failed_execution_are_not_counted_among_those_who_lose() -> None:
+    def decide(person: dict[str, Any]) -> int:
+        return int(1 // (person["age"] - 24 * (person["race"] == "c")) > 0 or person["race"] > "a")
+
+    schema = themis.Schema(race=["a", "b", "c"], age=range(1, 26))
+    score = themis.Audit(decide, schema, max_failures=0.5).causal("race")
+    truth = {}
+    for harm in score.direction:
+        first, second = (each["race"] for each in (harm.change_from, harm.change_to))
+        both = [age for age in range(1, 26) if age != 24 or "c" not in (first, second)]
+        lost = [
+            age for age in both
+            if decide({"race": first, "age": age}) > decide({"race": second, "age": age})
+        ]  # fmt: skip
+        truth[first, second] = (pytest.approx(len(lost) / len(both)), len(both))
+        assert (harm.lost, harm.contexts) == truth[first, second]
+    assert {people for _, people in truth.values()} == {24, 25}
+    assert counted_people(score) == "24 to 25 people for each change"
+
+
+def test_a_person_without_any_comparison_is_not_in_the_flip_rate() -> None:
+    def decide(person: dict[str, Any]) -> int:
+        if person["age"] == 7 and person["sex"] == "m":
+            raise ValueError
+        return int(person["age"] < 12 and person["sex"] == "f")
+
+    schema = themis.Schema(sex=["f", "m"], age=range(25))
+    score = themis.Audit(decide, schema, max_failures=0.5).causal("sex")
+    (harm,) = score.direction
+    assert (harm.lost, harm.contexts) == (pytest.approx(11 / 24), 24)
+    assert score.flip_rate == pytest.approx(11 / 24)
+    assert counted_people(score) == "24 people who were tried with every value"
+
+
+def test_one_person_is_told_in_the_singular() -> None:
+    score = _fair_and_unmeasured().scores[0]
+    assert isinstance(score, CausalScore)
+    once = replace(score, samples=1, high=0.9, method="sampled")
+    assert headline(once) == (
+        "race did not change the decision for the one person tried (at most 90.0 %, 99 % sure)"
+    )
+    harm = Harm({"race": "a"}, {"race": "b"}, lost=1.0, gained=0.0, contexts=1)
+    assert counted_people(replace(once, direction=(harm,))) == (
+        "1 person who was tried with every value"
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.2, "200 ms"), (0.0999, "100 ms"), (3.46e-7, "0.35 µs"), (2e-3, "2 ms"), (123.0, "120 s")],
+)
+def test_the_time_of_an_execution_is_never_a_power_of_ten(seconds: float, said: str) -> None:
+    assert _tiny(seconds) == said
+
+
+def test_one_row_and_one_column_are_told_in_the_singular(project: Project) -> None:
+    project()
+    Path("row.csv").write_text("race,sex,income,savings\nblue,f,10,5\n")
+    assert "the only row does not fit" in run("apparent", "--data", "row.csv").stderr
+    Path("column.csv").write_text("race\ngreen\npurple\n")
+    done = run("init", "--from", "column.csv", "-o", "other.toml")
+    assert "1 of 1 column became a characteristic" in said(done)
+    assert "2 rows, 1 column" in Path("other.toml").read_text()
+
+
+def _fair_and_unmeasured() -> Result:
+    """A set that changes nothing for certain, and one that was not measured."""
+    common = {
+        "measure": "causal", "score": 0.0, "low": 0.0, "confidence": 0.99, "error": 0.05,
+        "stopping": "certified", "executions": 0, "cache_hits": 0,
+    }  # fmt: skip
+    known = {"against": ["race"], "high": 0.0, "method": "exact", "samples": 9}
+    unknown = {"against": ["sex"], "high": 1.0, "method": "sampled", "samples": 0}
+    return result_from_dict(
+        {
+            "command": "score", "seed": 0, "subject": {}, "schema": {}, "executions": 9,
+            "cache_hits": 0, "stopped": "budget", "failures": {},
+            "scores": [
+                {**common, **known, "stopped": "exhausted"},
+                {**common, **unknown, "stopped": "budget"},
+            ],
+        }
+    )  # fmt: skip

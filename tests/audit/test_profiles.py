@@ -1,0 +1,206 @@
+"""Operational profiles: inputs drawn from people as they occur together."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import themis
+from tests import row_oracle
+from tests.scores.test_apparent import SOME, RowCase, row_cases
+from themis.inputs.population import Population
+
+
+def profile_audit(rows: RowCase, **options: Any) -> themis.Audit:
+    weights = "count" if rows.weighted else None
+    return rows.case.audit(profile=rows.data, profile_weights=weights, **options)
+
+
+@SOME
+@given(row_cases(binned=False))
+def test_scores_of_a_small_profile_equal_the_definitions_on_its_people(rows: RowCase) -> None:
+    audit = profile_audit(rows)
+    causal, group = audit.causal(*rows.names), audit.group(*rows.names)
+    names = set(rows.names)
+    truth, _ = row_oracle.causal_generated(rows.case.world, rows.rows, names)
+    spread, _ = row_oracle.group(rows.case.world, rows.rows, names)
+    assert causal.population == group.population == "profile"
+    assert causal.method == group.method == "exact"
+    assert causal.score == pytest.approx(truth)
+    assert group.score == pytest.approx(spread)
+
+
+@SOME
+@given(row_cases(binned=False))
+def test_a_search_finds_the_minimal_sets_of_the_profile_and_no_others(rows: RowCase) -> None:
+    threshold = 0.2137  # no ratio of a few weights: nothing is decided by rounding
+    audit = profile_audit(rows)
+    result = audit.search_all(threshold, ("causal", "group"))
+    everything = [v.name for v in rows.case.world.variables]
+    for search, score in zip(
+        result.searches, (row_oracle.causal_generated, row_oracle.group), strict=True
+    ):
+        above = [
+            frozenset(names)
+            for size in range(1, len(everything) + 1)
+            for names in itertools.combinations(everything, size)
+            if score(rows.case.world, rows.rows, set(names))[0] > threshold + 1e-9
+        ]
+        minimal = {each for each in above if not any(other < each for other in above)}
+        if search.method == "exact":
+            assert {frozenset(names) for names in search.found} == minimal
+        assert all(each.population == "profile" for each in search.minimal_sets)
+
+
+def correlated(count: int = 400) -> dict[str, Any]:
+    """Green people have savings and purple ones have none: race goes with savings."""
+    rng = np.random.default_rng(5)
+    green = np.arange(count) % 2 == 0
+    return {
+        "race": np.where(green, "green", "purple"),
+        "savings": np.where(green, rng.integers(60, 100, count), rng.integers(0, 40, count)),
+        "noise": rng.integers(0, 1_000, count),
+    }
+
+
+def by_savings(table: Any) -> Any:
+    """A subject that does not look at race."""
+    return table["savings"] >= 50
+
+
+def schema(noise: int) -> themis.Schema:
+    return themis.Schema(
+        race=["green", "purple"],
+        savings=themis.Integers(0, 99),
+        noise=themis.Integers(0, 999),
+        more=themis.Integers(0, noise),
+    )
+
+
+@pytest.mark.parametrize("size", [1, 10**6])  # exact, and sampled
+def test_where_characteristics_go_together_group_may_exceed_causal(size: int) -> None:
+    data = {**correlated(2_000), "more": [0, 1] * 1_000}
+    audit = themis.Audit(themis.batch(by_savings), schema(size), profile=data)
+    assert audit.causal("race").score == 0
+    assert audit.group("race").low > 0.9
+    plain = themis.Audit(themis.batch(by_savings), schema(size))
+    assert plain.group("race").high < 0.1
+
+
+@pytest.mark.parametrize("size", [1, 10**6])
+def test_a_group_search_on_a_profile_is_not_pruned_by_the_causal_one(size: int) -> None:
+    data = {**correlated(), "more": [0, 1] * 200}
+    audit = themis.Audit(themis.batch(by_savings), schema(size), profile=data)
+    causal, group = audit.search_all(0.2, ("causal", "group"), ["race", "savings"]).searches
+    assert causal.found == (("savings",),)
+    assert group.found == (("race",), ("savings",))
+
+
+def test_no_set_of_a_profile_counts_as_independent() -> None:
+    own = schema(1)
+    codes = np.array([[0, 1, 2, 0], [1, 1, 2, 0]], dtype=np.int32)
+    population = Population.of_people(own, codes, np.array([1.0, 2.0]))
+    for size in range(1, 5):
+        for columns in itertools.combinations(range(4), size):
+            assert not population.is_independent(columns)
+    assert Population.of(own).is_independent((0,))
+
+
+def test_sampled_intervals_hold_the_scores_of_the_profile_as_often_as_stated() -> None:
+    rng = np.random.default_rng(1)
+    count = 3_000
+    data = {
+        "race": rng.choice(["green", "purple"], count, p=[0.8, 0.2]),
+        "savings": rng.integers(0, 100, count),
+        "noise": rng.integers(0, 1_000, count),
+        "more": rng.integers(0, 10**6, count),
+        "weight": rng.integers(1, 5, count),
+    }
+
+    def unfair(table: Any) -> Any:
+        return table["savings"] >= np.where(table["race"] == "green", 40, 55)
+
+    weight = data["weight"] / data["weight"].sum()
+    near = (data["savings"] >= 40) & (data["savings"] < 55)
+    truth = float(weight[near].sum())
+    favoured = data["savings"] >= np.where(data["race"] == "green", 40, 55)
+    rates = [
+        weight[favoured & (data["race"] == race)].sum() / weight[data["race"] == race].sum()
+        for race in ("green", "purple")
+    ]
+    missed = 0
+    for seed in range(30):
+        audit = themis.Audit(
+            themis.batch(unfair),
+            schema(10**6),
+            profile=data,
+            profile_weights="weight",
+            seed=seed,
+            confidence=0.9,
+        )
+        causal, group = audit.causal("race"), audit.group("race")
+        assert causal.method == "sampled"
+        missed += not causal.low <= truth <= causal.high
+        missed += not group.low - 1e-9 <= abs(rates[0] - rates[1]) <= group.high + 1e-9
+    assert missed <= 12  # 6 expected at most; more than 12 of 60 at 0.1 has probability 0.005
+
+
+def test_small_groups_of_a_profile_are_marked_when_sampled_too() -> None:
+    data = {**correlated(3_000), "more": [0] * 3_000}
+    data["race"][:] = "green"
+    data["race"][:10] = "purple"
+    audit = themis.Audit(themis.batch(by_savings), schema(10**6), profile=data, error=0.2)
+    for score in (audit.group("race"), audit.group("race", error=0.01)):
+        assert {g.values["race"]: g.few for g in score.groups} == {"green": False, "purple": True}
+
+
+def test_a_result_says_what_the_profile_was() -> None:
+    data = {**correlated(), "more": [0] * 400, "id": range(400)}
+    data["savings"][3] = 1_000
+    audit = themis.Audit(themis.batch(by_savings), schema(1), profile=data)
+    result = audit.score([["race"]])
+    assert result.data is not None
+    assert (result.data["rows"], result.data["used"], result.data["dropped"]) == (400, 399, 1)
+    assert result.data["ignored"] == ["id"]
+    assert "1 of 400 rows" in result.notes[0]
+    assert "out of range" in result.notes[0]
+
+
+def test_counterfactuals_of_people_in_a_profile_respect_constraints() -> None:
+    seen: list[dict[str, Any]] = []
+
+    def loan(person: dict[str, Any]) -> bool:
+        seen.append(dict(person))
+        return bool(person["race"] == "green")
+
+    limited = themis.Schema(race=["green", "purple"], job=["none", "nurse"]).where(
+        "not (race == 'purple' and job == 'nurse')"
+    )
+    audit = themis.Audit(
+        loan, limited, profile=[{"race": "green", "job": "nurse"}, {"race": "green", "job": "none"}]
+    )
+    assert audit.causal("race").score == 0.5
+    assert {"race": "purple", "job": "nurse"} not in seen
+
+
+def test_finding_out_how_long_a_profile_takes_is_within_the_budget() -> None:
+    calls = [0]
+
+    def loan(person: dict[str, Any]) -> bool:
+        calls[0] += 1
+        return bool(person["income"] > 30)
+
+    rows = [{"race": "gp"[i % 2], "income": i} for i in range(100)]
+    schema = themis.Schema(race=["g", "p"], income=range(100))
+    for count in (2, 5, 100):
+        calls[0] = 0
+        options: Any = {"max_executions": count, "max_seconds": 60}
+        themis.Audit(loan, schema, profile=rows, **options).group("race")
+        assert calls[0] <= count
+        calls[0] = 0
+        themis.Audit(loan, schema, profile=rows[:3], **options).group("race")
+        assert calls[0] <= count

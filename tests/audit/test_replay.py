@@ -1,0 +1,505 @@
+"""Does a replay say what became of saved tests when the subject or the schema has changed?"""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import themis
+from tests.engine.test_suites import read
+from tests.external import DECIDE, finish, ran, start, wait_until, write_command
+from tests.projects import INPUTS, enter, process, run, write_project
+from tests.worlds import Case, cases, hash_of
+from themis.audit.replay import unique_rows
+
+SCHEMA = themis.Schema(
+    race=["green", "purple", "blue"], sex=["f", "m"], income=themis.Integers(0, 99_999)
+)
+
+
+def old(person: dict[str, Any]) -> int:
+    return int(person["income"] >= (30_000 if person["race"] == "green" else 60_000))
+
+
+def fair(person: dict[str, Any]) -> int:
+    return int(person["income"] >= 30_000)
+
+
+def worse(person: dict[str, Any]) -> int:
+    """Fair to races above 50,000, and newly unfair to the blue below 20,000."""
+    if person["income"] < 20_000:
+        return int(person["race"] == "blue")
+    return old(person) if person["income"] < 50_000 else 1
+
+
+def write_suite(path: Path, subject: Any = old, schema: themis.Schema = SCHEMA) -> themis.Audit:
+    with themis.Audit(subject, schema, seed=1, suite=path) as audit:
+        audit.causal("race")
+        audit.causal("sex")
+    return audit
+
+
+def expected_states(rows: list[dict[str, Any]], now: Any, names: Any) -> dict[str, Counter[str]]:
+    """What became of each test, set by set, by the definition of the states."""
+    tests = defaultdict(list)
+    for row in rows:
+        if row["test"] is not None:
+            tests[row["against"], row["test"]].append(row)
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for (against, _), members in tests.items():
+        did = len({row["output"] for row in members if row["failure"] is None}) > 1
+        outputs = [now({name: row[name] for name in names}) for row in members]
+        does = len({each for each in outputs if each is not None}) > 1
+        if len(members) > 1:
+            state = ("still" if did else "new") if does else ("fixed" if did else "same")
+            if None in outputs and not does:
+                state = "failed"
+            found[against][state] += 1
+    return found
+
+
+def states_of(replay: themis.Replay) -> dict[str, dict[str, int]]:
+    return {",".join(each.against): dict(each.states) for each in replay.sets}
+
+
+# --- what became of the tests ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_tests_that_discriminated_are_still_there_fixed_or_new(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"suite{suffix}"
+    suite = write_suite(path).suite
+    assert suite is not None
+    unchanged = themis.Audit(old, SCHEMA).replay(path)
+    assert unchanged.count("new", "fixed", "failed", "unknown", "not run") == 0
+    assert unchanged.count("still") > 0
+    assert (unchanged.tests, unchanged.changed) == (suite.tests, 0)
+    mended = themis.Audit(fair, SCHEMA).replay(path)
+    assert mended.count("fixed") == unchanged.count("still")
+    assert mended.count("still", "new") == 0
+    assert mended.changed > 0
+    broken = themis.Audit(worse, SCHEMA).replay(path)
+    assert broken.count("new") > 0
+    assert broken.count("still") > 0
+    assert broken.count("fixed") > 0
+    assert broken.count("still", "fixed") == unchanged.count("still")
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    case=cases(most=3),
+    suffix=st.sampled_from([".csv", ".jsonl", ".parquet"]),
+    salt=st.integers(0, 99),
+    failing=st.booleans(),
+)
+def test_every_state_is_what_its_definition_says(
+    tmp_path_factory: pytest.TempPathFactory, case: Case, suffix: str, salt: int, failing: bool
+) -> None:
+    folder = tmp_path_factory.mktemp("replay")
+    options: dict[str, Any] = {"favourable": case.world.favourable, "error": 0.2}
+    for name in ("suite.jsonl", f"again{suffix}"):
+        with themis.Audit(case.decide, case.schema, suite=folder / name, **options) as audit:
+            audit.score([case.names])
+
+    def now(row: dict[str, Any]) -> Any:
+        chance = np.random.default_rng([salt, *(hash_of(value) for value in row.values())]).random()
+        if failing and chance > 0.9:
+            return None
+        return case.decide(row) if chance > 0.3 else case.world.favourable[0]
+
+    def subject(row: dict[str, Any]) -> Any:
+        decision = now(row)
+        if decision is None:
+            raise ValueError
+        return decision
+
+    again = themis.Audit(subject, case.schema, max_failures=1.0, **options)
+    rows = read(folder / "suite.jsonl")
+    expected = expected_states(rows, now, case.schema.names)
+    if not expected:  # no two inputs belong together
+        with pytest.raises(themis.RequestError, match="holds no tests"):
+            again.replay(folder / f"again{suffix}")
+        return
+    replay = again.replay(folder / f"again{suffix}")
+    assert states_of(replay) == expected
+    different = {tuple(row[name] for name in case.schema.names) for row in rows}
+    assert replay.inputs == replay.executions == len(different)
+
+
+def test_every_input_is_run_once_and_really_run(tmp_path: Path) -> None:
+    schema = themis.Schema(race=["green", "purple"], income=range(0, 100))
+    asked: list[Any] = []
+    limit = {"green": 30, "purple": 60}
+
+    def decide(person: dict[str, Any]) -> bool:
+        asked.append(tuple(person.values()))
+        return bool(person["income"] > limit[person["race"]])
+
+    audit = themis.Audit(decide, schema, suite=tmp_path / "suite.csv")
+    assert audit.causal("race").score == 0.3
+    audit.close()
+    limit["purple"] = 30  # the same object, which remembers what it ran, has changed
+    asked.clear()
+    replay = audit.replay(tmp_path / "suite.csv")
+    assert states_of(replay) == {"race": {"fixed": 30, "same": 70}}
+    assert len(asked) == len(set(asked)) == replay.executions == 200
+
+
+def test_the_witnesses_of_a_result_are_replayed(tmp_path: Path) -> None:
+    result = themis.Audit(old, SCHEMA).score([["race"], ["sex"]])
+    count = len(result.scores[0].witnesses)
+    assert count > 0
+    (tmp_path / "result.json").write_text(json.dumps(result.to_dict()))
+    for source in (result, tmp_path / "result.json", str(tmp_path / "result.json")):
+        again = themis.Audit(old, SCHEMA).replay(source)
+        assert states_of(again) == {"race": {"still": count}}
+        assert any("the subject is the one that the result is of" in note for note in again.notes)
+        mended = themis.Audit(fair, SCHEMA).replay(source)
+        assert states_of(mended) == {"race": {"fixed": count}}
+        assert not mended.notes
+
+
+def test_a_result_without_witnesses_has_nothing_to_run() -> None:
+    result = themis.Audit(fair, SCHEMA).score([["race"]])
+    with pytest.raises(themis.RequestError, match="the result: has no witnesses: there is nothing"):
+        themis.Audit(fair, SCHEMA).replay(result)
+
+
+def test_a_suite_of_lone_inputs_has_nothing_to_run(tmp_path: Path) -> None:
+    path = tmp_path / "suite.jsonl"
+    schema = themis.Schema(race=["green"], income=range(0, 100))
+    with themis.Audit(old, schema, suite=path) as audit:
+        audit.causal("race")  # nobody has another race
+    assert len(path.read_text().splitlines()) > 9
+    with pytest.raises(themis.RequestError, match=r"suite\.jsonl: holds no tests"):
+        themis.Audit(old, schema).replay(path)
+
+
+def test_examples_show_both_people_then_and_now(tmp_path: Path) -> None:
+    write_suite(tmp_path / "suite.jsonl")
+    replay = themis.Audit(worse, SCHEMA).replay(tmp_path / "suite.jsonl")
+    assert [each.state for each in replay.examples][:5] == ["new"] * 5
+    for each in replay.examples:
+        first, second = each.inputs
+        assert [name for name in first if first[name] != second[name]] == ["race"]
+        assert each.before == (old(first), old(second))
+        assert each.now == (worse(first), worse(second))
+        assert (each.before[0] != each.before[1]) == (each.state != "new")
+        assert (each.now[0] != each.now[1]) == (each.state != "fixed")
+
+
+def test_failed_executions_never_count_as_fixed(tmp_path: Path) -> None:
+    write_suite(tmp_path / "suite.jsonl")
+
+    def decide(person: dict[str, Any]) -> int:
+        if person["race"] != "green":
+            raise ValueError("no")
+        return old(person)
+
+    replay = themis.Audit(decide, SCHEMA, max_failures=1.0).replay(tmp_path / "suite.jsonl")
+    assert replay.count("fixed", "still", "new") == 0
+    assert states_of(replay)["race"] == {"failed": sum(states_of(replay)["race"].values())}
+    assert not replay.conclusive
+    with pytest.raises(themis.SubjectError) as caught:
+        themis.Audit(decide, SCHEMA).replay(tmp_path / "suite.jsonl")
+    assert isinstance(caught.value.result, themis.Replay)
+
+
+def offer(person: dict[str, Any], bonus: int = 100) -> dict[str, Any]:
+    """A limit that differs a little by race, and offers in an order that does not."""
+    limit = person["income"] / 10 + (bonus if person["race"] == "green" else 0)
+    return {"granted": old(person), "limit": limit, "offers": ["Ibis", "Ritz"]}
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_declared_outputs_are_compared_by_their_distances(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"suite{suffix}"
+
+    def outputs(tolerance: float) -> list[themis.Output]:
+        limit = {"at": "/limit", "min": 0, "max": 20_000, "tolerance": tolerance}
+        return [
+            themis.Output(name="limit", distance="threshold", **limit),
+            themis.Output(name="offers", at="/offers", distance="ranking"),
+        ]
+
+    with themis.Audit(offer, SCHEMA, outputs=outputs(50), error=0.2, suite=path) as audit:
+        result = audit.score([["race"], ["sex"]])
+    same = themis.Audit(offer, SCHEMA, outputs=outputs(50)).replay(path)
+    assert set(states_of(same)["race"]) == {"still"}
+    assert set(states_of(same)["sex"]) == {"same"}
+    assert same.changed == 0
+    tolerant = themis.Audit(offer, SCHEMA, outputs=outputs(200)).replay(path)
+    assert set(states_of(tolerant)["race"]) == {"same"}
+    mended = themis.Audit(lambda person: offer(person, 20), SCHEMA, outputs=outputs(50))
+    replay = mended.replay(path)
+    assert set(states_of(replay)["race"]) == {"fixed"}
+    assert replay.changed > 0
+    witnessed = mended.replay(result)
+    assert set(states_of(witnessed)["race"]) == {"fixed"}
+
+    def shuffle(person: dict[str, Any]) -> dict[str, Any]:
+        offers = ["Ritz", "Ibis"] if person["sex"] == "f" else ["Ibis", "Ritz"]
+        return {**offer(person), "offers": offers}
+
+    worse = themis.Audit(shuffle, SCHEMA, outputs=outputs(50)).replay(path)
+    assert set(states_of(worse)["sex"]) == {"new"}
+    example = next(each for each in worse.examples if each.state == "new")
+    assert {tuple(each["offers"]) for each in example.now} == {("Ibis", "Ritz"), ("Ritz", "Ibis")}
+    assert all(each["offers"] == ["Ibis", "Ritz"] for each in example.before)
+    others = themis.Output(name="other", at="/granted")
+    more = themis.Audit(offer, SCHEMA, outputs=[*outputs(50), others])
+    with pytest.raises(themis.RequestError, match=r"it has no column 'output.other'"):
+        more.replay(path)
+
+
+def test_a_replay_is_the_same_each_time_and_can_be_saved(tmp_path: Path) -> None:
+    write_suite(tmp_path / "suite.csv")
+    first, second = (
+        themis.Audit(worse, SCHEMA).replay(tmp_path / "suite.csv").to_dict() for _ in range(2)
+    )
+    del first["timing"], second["timing"]
+    assert first == json.loads(json.dumps(second))
+    assert first["tests"] == sum(
+        first[state] for state in ("still", "new", "fixed", "same", "failed", "unknown", "not_run")
+    )
+
+
+def test_a_budget_leaves_tests_that_were_not_run(tmp_path: Path) -> None:
+    write_suite(tmp_path / "suite.csv")
+    replay = themis.Audit(old, SCHEMA, max_executions=100).replay(tmp_path / "suite.csv")
+    assert (replay.executions, replay.stopped) == (100, "budget")
+    assert replay.count("not run") > 0
+    assert replay.count("still") > 0
+    assert not replay.conclusive
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.integers(0, 2**61), st.integers(0, 2**61)), max_size=30
+    )
+)
+def test_equal_rows_are_found_however_large_the_domain(rows: list[tuple[int, ...]]) -> None:
+    rows = [*rows, *rows[:3]]
+    codes = np.array(rows, dtype=np.int64).reshape(len(rows), 3)
+    first, inverse = unique_rows(codes)
+    assert [tuple(row) for row in codes[first].tolist()] == list(dict.fromkeys(rows))
+    assert (codes[first][inverse] == codes).all()
+
+
+def test_many_thousand_rows_are_replayed_in_seconds(tmp_path: Path) -> None:
+    path = tmp_path / "suite.csv"
+
+    def loans(table: Any) -> Any:
+        return (table["income"] >= np.where(table["race"] == "green", 30_000, 60_000)).astype(int)
+
+    with themis.Audit(themis.batch(loans), SCHEMA, suite=path) as audit:
+        audit.causal("race", error=0.007)
+        assert audit.suite is not None
+        assert audit.suite.rows > 75_000
+    started = time.process_time()
+    replay = themis.Audit(themis.batch(loans), SCHEMA).replay(path)
+    assert replay.count("still") > 5_000
+    assert replay.count("new", "fixed") == 0
+    assert time.process_time() - started < 5
+
+
+# --- the schema has changed -----------------------------------------------------------------
+
+
+def replay_with(schema: themis.Schema, path: Path) -> themis.Replay:
+    return themis.Audit(old, schema).replay(path)
+
+
+def test_values_that_are_gone_make_unknown_tests_and_not_fixed_ones(tmp_path: Path) -> None:
+    path = tmp_path / "suite.csv"
+    write_suite(path)
+    before = replay_with(SCHEMA, path)
+    fewer = themis.Schema(race=["purple", "blue"], sex=["f", "m"], income=range(0, 100_000))
+    replay = replay_with(fewer, path)
+    assert replay.count("fixed", "new") == 0
+    assert replay.count("unknown") >= before.count("still")
+    assert list(replay.unknown_rows) == ["race has no value like 'green'"]
+    assert not replay.conclusive
+
+
+def test_a_narrower_range_and_a_constraint_leave_out_only_their_rows(tmp_path: Path) -> None:
+    path = tmp_path / "suite.jsonl"
+    write_suite(path)
+    narrow = themis.Schema(race=["green", "purple", "blue"], sex=["f", "m"], income=range(90_000))
+    replay = replay_with(narrow, path)
+    rows = read(path)
+    assert sum(replay.unknown_rows.values()) == sum(row["income"] >= 90_000 for row in rows)
+    forbidden = replay_with(SCHEMA.where("income < 90000 or sex == 'f'"), path)
+    assert forbidden.unknown_rows == {
+        "a constraint forbids the input": sum(
+            row["income"] >= 90_000 and row["sex"] == "m" for row in rows
+        )
+    }
+
+
+def test_a_characteristic_that_is_gone_is_not_used_and_one_that_is_new_is_a_mistake(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "suite.csv"
+    write_suite(path)
+    without = themis.Schema(race=["green", "purple", "blue"], income=range(0, 100_000))
+    replay = replay_with(without, path)
+    assert replay.notes == ("the column 'sex' is no characteristic: it is not used",)
+    assert set(states_of(replay)["sex"]) == {"unknown"}
+    assert states_of(replay)["race"]["still"] > 0
+    more = themis.Schema({**{each.name: each for each in SCHEMA}, "incom": range(3), "job": [1, 2]})
+    with pytest.raises(themis.RequestError) as caught:
+        replay_with(more, path)
+    assert [mistake.remedy for mistake in caught.value.mistakes] == [
+        "did you mean 'income'?",
+        "choose from: race, sex, income",
+    ]
+
+
+def test_columns_may_stand_in_another_order_and_under_a_prefix(tmp_path: Path) -> None:
+    schema = themis.Schema({"output": ["a", "b"], "test": range(0, 2)})
+    path = tmp_path / "suite.csv"
+    with themis.Audit(lambda person: person["output"] == "a", schema, suite=path) as audit:
+        audit.causal("output")
+    other = themis.Schema({"test": range(0, 2), "output": ["b", "a"]})
+    replay = themis.Audit(lambda person: person["output"] == "a", other).replay(path)
+    assert states_of(replay) == {"output": {"still": 2}}
+
+
+def test_values_of_all_kinds_find_their_codes_again(tmp_path: Path) -> None:
+    schema = themis.Schema(
+        mixed=[1, "one", 2.5],
+        truth=[True, False],
+        empty=["", "full"],
+        rate=themis.Reals(0, 1, step=0.1),
+        level=themis.Integers(-5, 5),
+    )
+    for suffix in (".csv", ".jsonl", ".parquet"):
+        path = tmp_path / f"suite{suffix}"
+        with themis.Audit(lambda person: person["truth"], schema, suite=path) as audit:
+            audit.causal("truth")
+        replay = themis.Audit(lambda person: person["truth"], schema).replay(path)
+        assert replay.unknown_rows == {}, suffix
+        assert set(states_of(replay)["truth"]) == {"still"}
+
+
+# --- the command ----------------------------------------------------------------------------
+
+LOAN = "return 1 if person['income'] >= (30 if person['race'] == 'green' else {}) else 0"
+
+
+def test_a_changed_module_is_seen_by_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(tmp_path, monkeypatch)
+    config = write_project(tmp_path, LOAN.format(60), inputs=INPUTS)
+    module = next(tmp_path.glob("project_*.py"))
+    assert process("score", "--suite", "suite.csv").returncode == 0
+    # Of another length each time: Python compares the size and the second, no finer.
+    module.write_text(module.read_text().replace("else 60", "else 30.0"))
+    mended = process("replay", "suite.csv", str(config))
+    assert mended.returncode == 0, mended.stdout
+    assert "are fixed" in mended.stdout
+    module.write_text(module.read_text().replace("else 30.0", "else 20.00"))
+    worse = process("replay", "suite.csv", "--fail-on", "new", "-q")
+    assert worse.returncode == 1
+    assert "new" in worse.stdout
+
+
+def test_a_changed_program_is_run_again_whatever_the_cache_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(tmp_path, monkeypatch)
+    write_command(tmp_path, run="error = 0.2")
+    wanted = ("--against", "race", "--measure", "causal", "-o", "result.json")
+    result = run("score", *wanted, "--suite", "suite.jsonl")
+    assert result.exit_code == 0, result.output
+    executed = len(ran(tmp_path))
+    again = run("replay", "suite.jsonl", "--json")
+    assert again.exit_code == 1
+    replay = json.loads(again.output)
+    assert replay["still"] > 0
+    assert replay["new"] == replay["fixed"] == 0
+    assert len(ran(tmp_path)) - executed == replay["executions"] == replay["inputs"]
+    assert run("replay", "result.json").exit_code == 1
+    assert run("replay", "result.json", "--fail-on", "new").exit_code == 0
+    write_command(tmp_path, decide=DECIDE.replace('-o "$3" -ge 60', '-o "$3" -ge 30'))
+    mended = run("replay", "suite.jsonl", "-o", "replay.json")
+    assert mended.exit_code == 0, mended.output
+    assert json.loads((tmp_path / "replay.json").read_text())["fixed"] == replay["still"]
+    for command in ("report replay.json", "diff result.json replay.json", "replay replay.json"):
+        refused = run(*command.split())
+        assert refused.exit_code == 2
+        assert "error: replay.json: is a replay, which says what became" in refused.output
+    assert run("replay", "result.json").exit_code == 0
+    (tmp_path / "loan.sh").write_text("exit 1\n")
+    failed = run("replay", "suite.jsonl")
+    assert failed.exit_code == 3
+    assert "the subject failed" in failed.output
+
+
+def test_ctrl_c_shows_what_was_replayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    enter(tmp_path, monkeypatch)
+    write_command(tmp_path)
+    assert run("score", "--against", "race", "--suite", "suite.csv").exit_code == 0
+    write_command(tmp_path, before="sleep 0.02")
+    executed = len(ran(tmp_path))
+    replay = start("replay", "suite.csv", "--jobs", "2", cwd=tmp_path)
+    wait_until(lambda: len(ran(tmp_path)) > executed + 100)
+    replay.send_signal(signal.SIGINT)
+    shown, said = finish(replay, expect=130)
+    assert "were not run" in shown
+    assert "interrupted" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("none.csv", "there is no such file"),
+        ("none.json", "there is no such file"),
+        ("other.csv", "is no suite of this subject: it has no column 'test', 'against', 'output'"),
+        ("other.json", "is no result of Themis"),
+        ("other.txt", "is neither a suite nor a result"),
+        ("bare.csv", "bare.csv: holds no tests"),
+        ("fair.json", "fair.json: has no witnesses: there is nothing to run again"),
+    ],
+)
+def test_files_without_tests_are_mistakes(
+    name: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(tmp_path, monkeypatch)
+    write_project(tmp_path, "return 1")
+    (tmp_path / "other.csv").write_text("race,sex\ngreen,f\n")
+    (tmp_path / "other.json").write_text("{}")
+    (tmp_path / "other.txt").write_text("hello")
+    scored = run("score", "--suite", "bare.csv", "-o", "fair.json", "--measure", "causal")
+    assert scored.exit_code == 0
+    header, *_ = (tmp_path / "bare.csv").read_text().splitlines()
+    (tmp_path / "bare.csv").write_text(f"{header}\n")
+    result = run("replay", name)
+    assert result.exit_code == 2
+    assert words in result.output
+    assert "Traceback" not in result.output
+
+
+def test_what_the_schema_no_longer_admits_is_said_and_inconclusive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(tmp_path, monkeypatch)
+    write_project(tmp_path, LOAN.format(60))
+    assert run("score", "--suite", "suite.csv", "--against", "race").exit_code == 0
+    write_project(tmp_path, "return 1", inputs=INPUTS.replace('"green", ', '"grey", '))
+    result = run("replay", "suite.csv")
+    assert result.exit_code == 4
+    assert "no longer fit the schema" in result.output
+    assert "race has no value like 'green'" in result.output

@@ -1,0 +1,614 @@
+"""Does the command do what it is told, end with the right code, and never show a traceback?"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from themis import __version__
+from themis.cli import app
+from themis.cli import session_cli_session as cli_session
+from themis.config.reader import read_config
+
+FAIR = "return 1 if person['income'] >= 50 else 0"
+BIASED = "return 1 if person['income'] >= (30 if person['race'] == 'green' else 60) else 0"
+INPUTS = """\
+race = { values = ["green", "purple"], protected = true }
+sex = { values = ["f", "m"], protected = true }
+income = { min = 0, max = 99 }
+savings = { min = 0, max = 99999 }
+"""
+NUMBERS = itertools.count()
+
+Project = Callable[..., Path]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """Writes a subject with the given body and its themis.toml, and works in that folder."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("FORCE_COLOR", "NO_COLOR", "COLUMNS", "THEMIS_DEBUG"):
+        monkeypatch.delenv(name, raising=False)
+
+    def write(body: str = BIASED, *, inputs: str = INPUTS, extra: str = "", head: str = "") -> Path:
+        module = f"subject_{next(NUMBERS)}"  # modules are imported once per process
+        body = textwrap.indent(body, "    ")
+        code = f"import os, sys, time\n{head}\n\ndef decide(person):\n{body}\n"
+        (tmp_path / f"{module}.py").write_text(code)
+        config = tmp_path / "themis.toml"
+        config.write_text(
+            f'version = 1\n[subject]\nkind = "python"\nfunction = "{module}:decide"\n'
+            f"favourable = [1]\n[inputs]\n{inputs}\n{extra}"
+        )
+        return config
+
+    return write
+
+
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(app, list(arguments))
+
+
+def process(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "themis", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        **options,
+    )
+
+
+# Start-up ---------------------------------------------------------------------------------
+HEAVY = ("numpy", "scipy", "pydantic", "rich", "themis.audit.audit")
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_help_and_version_import_nothing_heavy(option: str) -> None:
+    code = textwrap.dedent(f"""
+        import sys
+        sys.argv = ["themis", {option!r}]
+        from themis.cli import main
+        try:
+            main()
+        finally:
+            heavy = [name for name in {HEAVY!r} if name in sys.modules]
+            print("HEAVY", heavy)
+    """)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
+    assert "HEAVY []" in done.stdout, done.stdout + done.stderr
+
+
+def test_help_starts_quickly() -> None:
+    times = []
+    for _ in range(3):
+        started = time.perf_counter()
+        assert process("--help").returncode == 0
+        times.append(time.perf_counter() - started)
+    assert min(times) < 1.0  # 0.15 s on an idle machine
+
+
+def test_version_is_said() -> None:
+    done = run("--version")
+    assert (done.exit_code, done.stdout) == (0, f"themis {__version__}\n")
+
+
+def test_help_names_every_command() -> None:
+    shown = run("--help").stdout
+    assert all(name in shown for name in ("init", "validate", "score", "demo", "schema"))
+    assert "--install-completion" in shown
+
+
+# Wrong usage: 2 ---------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("arguments", "suggestion"),
+    [(["scor"], "score"), (["score", "--erorr", "0.1"], "--error")],
+)
+def test_unknown_commands_and_options_get_a_suggestion(
+    arguments: list[str], suggestion: str
+) -> None:
+    done = run(*arguments)
+    assert done.exit_code == 2
+    assert "Usage:" in done.stderr
+    assert suggestion in done.stderr
+
+
+def test_unknown_characteristic_gets_a_suggestion(project: Project) -> None:
+    project()
+    done = run("score", "--against", "rase,sex", "--against", "incme")
+    assert done.exit_code == 2
+    assert done.stdout == ""
+    assert done.stderr.splitlines() == [
+        "error: --against: there is no characteristic 'rase'; did you mean 'race'?",
+        "error: --against: there is no characteristic 'incme'; did you mean 'income'?",
+        "2 mistakes",
+    ]
+
+
+def test_wrong_settings_carry_the_name_of_their_option(project: Project) -> None:
+    project()
+    done = run("score", "--error", "7", "--confidence", "99", "--max-executions", "0")
+    assert done.exit_code == 2
+    for name in ("--error: ", "--confidence: ", "--max-executions: "):
+        assert f"error: {name}" in done.stderr
+    assert done.stderr.splitlines()[-1] == "3 mistakes"
+
+
+def test_every_mistake_of_the_file_is_printed(project: Project) -> None:
+    project(inputs="race = []\nage = { min = 9, max = 1 }\n", extra="[rum]\nseed = 1\n")
+    for command in ("score", "validate"):
+        done = run(command)
+        assert done.exit_code == 2
+        lines = done.stderr.splitlines()
+        assert len(lines) >= 4
+        assert all(line.startswith("error: themis.toml:") for line in lines[:-1])
+        assert lines[-1] == f"{len(lines) - 1} mistakes"
+
+
+def test_missing_file_is_a_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("score").exit_code == run("validate", "other.toml").exit_code == 2
+    assert "themis init" in run("score").stderr
+
+
+def test_without_protected_characteristics_a_set_must_be_named(project: Project) -> None:
+    project(inputs=INPUTS.replace(", protected = true", ""))
+    done = run("score")
+    assert done.exit_code == 2
+    assert "name a set, e.g. --against race" in done.stderr
+    assert run("score", "--against", "race", "-q").exit_code == 0
+
+
+PEOPLE_AND_CHECK = """
+[profile]
+data = "people.csv"
+[[checks]]
+against = ["race"]
+max_score = 0.1
+"""
+
+
+@pytest.mark.parametrize("output", ["missing/result.json", "."])
+def test_place_of_the_result_is_checked_before_the_run(project: Project, output: str) -> None:
+    project(f"open('ran', 'w').close()\n{FAIR}")
+    done = run("score", "-o", output)
+    assert done.exit_code == 2
+    assert "error: --output: " in done.stderr
+    assert not Path("ran").exists()
+
+
+@pytest.mark.parametrize(
+    "command", ["score", "search --threshold 0.1", "check", "apparent", "replay r.json", "demo"]
+)
+def test_quiet_and_verbose_contradict_each_other(project: Project, command: str) -> None:
+    project(f"open('ran', 'w').close()\n{FAIR}", extra=PEOPLE_AND_CHECK)
+    done = run(*command.split(), "-q", "-v")
+    assert done.exit_code == 2
+    assert "error: --quiet: contradicts --verbose, which is given, too; leave one" in done.stderr
+    assert not Path("ran").exists()
+
+
+def test_diff_is_not_quiet_and_verbose_at_once(project: Project) -> None:
+    assert "--quiet: contradicts" in run("diff", "a.json", "b.json", "-qv").stderr
+
+
+@pytest.mark.parametrize("command", ["score", "search --threshold 0.1", "check", "apparent"])
+def test_a_cache_and_no_cache_contradict_each_other(project: Project, command: str) -> None:
+    project(f"open('ran', 'w').close()\n{FAIR}", extra=PEOPLE_AND_CHECK)
+    done = run(*command.split(), "--cache", "mine.sqlite", "--no-cache")
+    assert done.exit_code == 2
+    assert "error: --cache: contradicts --no-cache" in done.stderr
+    assert not Path("ran").exists()
+
+
+def test_broken_subject_module_is_a_mistake(project: Project) -> None:
+    project(head="import not_there_at_all")
+    done = run("score")
+    assert done.exit_code == 2
+    assert "not_there_at_all" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+# score: 0 ---------------------------------------------------------------------------------
+def test_score_measures_each_protected_characteristic_by_default(project: Project) -> None:
+    project()
+    done = run("score", "--seed", "1")
+    assert done.exit_code == 0
+    assert "race changes the decision for" in done.stdout
+    assert "sex changed the decision for none of" in done.stdout
+    assert "the groups of race are" in done.stdout
+    assert "seed 1" in done.stdout
+
+
+def test_json_is_the_only_thing_on_stdout(project: Project) -> None:
+    noise = "print('noise')\nos.write(1, b'raw noise\\n')\nos.system('echo child noise')\n"
+    config = project("return int(person['race'] == 'green')", head=noise)
+    Path("elsewhere").mkdir()
+    done = process("score", str(config), "--json", "--against", "race,sex", cwd="elsewhere")
+    assert done.returncode == 0
+    data = json.loads(done.stdout)
+    assert data["format"] == 1
+    assert [(s["measure"], s["against"]) for s in data["scores"]] == [
+        ("causal", ["race", "sex"]),
+        ("group", ["race", "sex"]),
+    ]
+    assert data["scores"][0]["score"] == 1.0
+    assert "raw noise" in done.stderr
+
+
+def test_what_the_subject_prints_does_not_reach_stdout(project: Project) -> None:
+    project(f"print('noise')\n{FAIR}")
+    done = run("score", "-q")
+    assert "noise" not in done.stdout
+    assert "noise" in done.stderr
+
+
+def test_result_is_saved_where_it_is_wanted(project: Project) -> None:
+    project()
+    done = run("score", "--measure", "causal", "-o", "result.json", "--seed", "3")
+    data = json.loads(Path("result.json").read_text())
+    assert data["seed"] == 3
+    assert {score["measure"] for score in data["scores"]} == {"causal"}
+    assert "saved in result.json" in done.stdout
+
+
+def test_command_line_overrides_the_file(project: Project) -> None:
+    project(extra="[run]\nseed = 1\nerror = 0.1\nconfidence = 0.9\n")
+    options = ["--error", "0.04", "--seed", "5", "--stopping", "paper", "--measure", "causal"]
+    data = json.loads(run("score", "--json", *options).stdout)
+    score = data["scores"][0]
+    assert (data["seed"], score["error"], score["confidence"]) == (5, 0.04, 0.9)
+    assert score["stopping"] == "paper"
+
+
+def test_sets_may_be_given_several_times_and_count_once(project: Project) -> None:
+    project()
+    sets = ["--against", "sex,race", "--against", " race , sex", "--against", "race"]
+    data = json.loads(run("score", "--json", "--measure", "group", *sets).stdout)
+    assert [score["against"] for score in data["scores"]] == [["race", "sex"], ["race"]]
+
+
+def test_quiet_prints_one_sentence_per_score(project: Project) -> None:
+    project()
+    shown = run("score", "-q", "--against", "race").stdout
+    assert " ".join(shown.split()).count("sure)") == 2
+    assert "seed" not in shown
+
+
+def test_same_seed_prints_the_same_json(project: Project) -> None:
+    project()
+    first, second = (json.loads(run("score", "--json").stdout) for _ in range(2))
+    del first["timing"], second["timing"]
+    assert first == second
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_no_line_is_longer_than_the_terminal(
+    project: Project, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    project()
+    monkeypatch.setenv("COLUMNS", str(width))
+    for command in (["score", "-v"], ["demo", "--error", "0.05"], ["validate"]):
+        shown = run(*command).stdout
+        assert max(map(len, shown.splitlines())) <= width
+        assert "\x1b" not in shown
+
+
+def test_piped_output_is_plain_in_any_encoding(project: Project) -> None:
+    project()
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "TERM": "xterm-256color"}
+    done = process("score", "--against", "race", env=environment)
+    assert done.returncode == 0, done.stderr
+    assert "\x1b" not in done.stdout
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("option", ["--json", "-v"])
+def test_closed_pipe_leaves_no_traceback(project: Project, option: str) -> None:
+    project()
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "themis", "score", "--against", "race", option]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, timeout=60)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_full_disk_does_not_lose_what_was_learned(project: Project) -> None:
+    project()
+    done = run("score", "--against", "race", "-o", "/dev/full")
+    assert done.exit_code == 2
+    assert "race changes the decision" in done.stdout
+    assert "error: --output: '/dev/full' can't be written: No space left" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "score --against race",
+        "score --against race --json",
+        "validate",
+        "report result.json --format md -o -",
+        "diff result.json result.json",
+        "replay result.json",
+        "schema",
+        "--help",
+        "--version",
+    ],
+)
+@pytest.mark.parametrize("buffering", ["", "1"])
+def test_full_disk_behind_stdout_is_told_in_one_line(
+    project: Project, command: str, buffering: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", buffering)
+    project()
+    run("score", "--against", "race", "-o", "result.json")
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "themis", *command.split()],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+        )
+    assert (done.returncode, done.stderr) == (
+        2,
+        "error: standard output can't be written: No space left on device; use another place\n",
+    )
+
+
+def test_a_bug_says_how_to_see_where_it_is(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project()
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")  # not of stdout
+
+    monkeypatch.setattr("themis.cli.init.write_starter", fail)
+    done = run("init", "--force")
+    assert done.exit_code == 70
+    assert "THEMIS_DEBUG=1 in the environment shows where it happened" in done.stderr
+    monkeypatch.setattr("themis.audit.audit.Audit.score", fail)
+    assert "-v shows where it happened" in run("score").stderr
+
+
+# A failing subject: 3 ---------------------------------------------------------------------
+def test_failing_subject_ends_with_3_and_an_example(project: Project) -> None:
+    project("if person['income'] % 2: raise ValueError('no\\nodd ones')\nreturn 1")
+    done = run("score")
+    assert done.exit_code == 3
+    assert "error: the subject failed: crash" in done.stderr
+    said = r"ValueError: no\\nodd ones \(subject_\d+\.py:5\) for the input {"
+    assert re.search(said, done.stderr)
+    assert "Traceback" not in done.stderr
+
+
+def test_json_of_a_failing_subject_holds_what_was_learned(project: Project) -> None:
+    project("if person['income'] % 10 == 7: raise ValueError('seven')\nreturn 1")
+    done = run("score", "--json", "-o", "result.json")
+    assert done.exit_code == 3
+    data = json.loads(done.stdout)
+    assert data == json.loads(Path("result.json").read_text())
+    message = data["failures"]["crash"]["message"]
+    assert re.fullmatch(r"ValueError: seven \(subject_\d+\.py:5\)", message)
+
+
+def test_rare_failures_are_shown_after_the_scores(project: Project) -> None:
+    body = "if person['income'] % 50 == 9: raise ValueError('seven')\n"
+    project(body + FAIR)
+    done = run("score", "--against", "race", "--measure", "causal")
+    assert done.exit_code == 3
+    assert "race changed the decision for none" in done.stdout
+    assert "failed: crash" in done.stdout
+
+
+def test_subject_that_exits_does_not_end_the_command_quietly(project: Project) -> None:
+    project("sys.exit(0)")
+    for command in ("score", "validate"):
+        done = run(command)
+        assert done.exit_code == 3
+        assert "error: the subject" in done.stderr
+
+
+# Inconclusive: 4 --------------------------------------------------------------------------
+def test_ended_budget_is_inconclusive(project: Project) -> None:
+    project()
+    done = run("score", "--max-executions", "50")
+    assert done.exit_code == 4
+    assert "inconclusive:" in done.stdout
+    assert (
+        json.loads(run("score", "--max-executions", "50", "--json").stdout)["stopped"] == "budget"
+    )
+
+
+# Interrupted: 130 -------------------------------------------------------------------------
+SLOW = "time.sleep(0.002)\nreturn 1 if person['race'] == 'green' else 0"
+STUBBORN = "try:\n    time.sleep(0.005)\nexcept BaseException:\n    pass\nreturn 1"
+
+
+@pytest.mark.parametrize("body", [SLOW, STUBBORN])
+def test_interrupt_saves_what_was_learned_and_ends_soon(project: Project, body: str) -> None:
+    project(f"open('begun', 'w').close()\n{body}")
+    options = ["--error", "0.01", "--against", "race", "-o", "result.json"]
+    child = subprocess.Popen(
+        [sys.executable, "-m", "themis", "score", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    _wait_for(Path("begun"))
+    time.sleep(0.5)
+    asked = time.monotonic()
+    child.send_signal(signal.SIGINT)
+    stdout, stderr = child.communicate(timeout=20)
+    assert time.monotonic() - asked < 2
+    assert child.returncode == 130, stderr
+    assert "interrupted; the same command gives the full answer: themis score" in stderr
+    assert "Traceback" not in stderr
+    data = json.loads(Path("result.json").read_text())
+    assert data["stopped"] == "interrupted"
+    assert data["scores"][0]["stopped"] == "interrupted"
+    assert data["scores"][0]["samples"] > 0
+    assert "race" in stdout
+
+
+def test_interrupt_of_an_exact_run_is_said_to_be_one(project: Project) -> None:
+    inputs = (
+        'race = { values = ["green", "purple"], protected = true }\nage = { min = 0, max = 99 }\n'
+    )
+    project(f"if person['age'] == 50: os.kill(os.getpid(), 2)\n{SLOW}", inputs=inputs)
+    done = process("score", "--json", "--error", "0.01")
+    assert done.returncode == 130
+    assert json.loads(done.stdout)["stopped"] == "interrupted"
+
+
+def test_interrupt_before_the_first_run_ends_with_130(project: Project) -> None:
+    project(head="raise KeyboardInterrupt")
+    done = process("validate")
+    assert done.returncode == 130
+    assert "Traceback" not in done.stderr
+
+
+# Bugs -------------------------------------------------------------------------------------
+def test_internal_error_shows_its_traceback_only_on_demand(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project()
+
+    def broken(*_: Any, **__: Any) -> int:
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr(cli_session, "measured", broken)
+    done = run("score")
+    assert done.exit_code not in range(5)
+    assert "internal error: ZeroDivisionError: oops" in done.stderr
+    assert "please report" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Traceback" in run("score", "-v").stderr
+    monkeypatch.setenv("THEMIS_DEBUG", "1")
+    assert "Traceback" in run("score").stderr
+
+
+# init, validate, schema, demo -------------------------------------------------------------
+def test_init_validate_and_score_work_one_after_the_other(tmp_path: Path) -> None:
+    first = process("init", cwd=tmp_path)
+    assert first.returncode == 0
+    assert "next: themis validate" in first.stdout
+    assert read_config(tmp_path / "themis.toml").schema.protected == ("sex", "race")
+    second = process("validate", cwd=tmp_path)
+    assert second.returncode == 0, second.stderr
+    third = process("score", cwd=tmp_path)
+    assert third.returncode == 0, third.stderr
+    assert "sex changes the decision for" in third.stdout
+
+
+def test_init_overwrites_only_by_force(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("themis.toml").write_text("mine")
+    Path("loan.py").write_text("mine too")
+    done = run("init")
+    assert done.exit_code == 2
+    assert "--force" in done.stderr
+    assert Path("themis.toml").read_text() == "mine"
+    assert run("init", "--force").exit_code == 0
+    assert Path("themis.toml").read_text() != "mine"
+    assert Path("loan.py").read_text() == "mine too"
+
+
+def test_init_writes_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("init", "-o", "no/where.toml").exit_code == 2
+    Path("folder").mkdir()
+    done = run("init", "-o", "folder/other.toml")
+    assert "next: themis validate folder/other.toml" in done.stdout
+    assert Path("folder/loan.py").exists()
+
+
+def test_validate_shows_domain_trials_and_cost(project: Project) -> None:
+    project(extra='[constraints]\nrich = "income > 49"\n')
+    done = run("validate")
+    assert done.exit_code == 0
+    shown = done.stdout
+    assert "40,000,000" in shown
+    assert "20,000,000" in shown
+    assert "1 constraint leaves 50.0 %" in shown
+    assert "8 trial inputs" in shown
+    assert "race: 212 to 1,404 executions" in shown
+
+
+def test_validate_warns_when_nothing_is_favourable(project: Project) -> None:
+    project("return 'approved'", inputs=INPUTS.replace(", protected = true", ""))
+    shown = " ".join(run("validate").stdout.split())
+    assert "warning: no trial got a favourable decision: the outputs were 'approved'" in shown
+    assert "no characteristic is marked protected" in shown
+
+
+def test_validate_of_a_failing_subject_ends_with_3(project: Project) -> None:
+    project("raise ValueError('never')")
+    done = run("validate")
+    assert done.exit_code == 3
+    assert "ValueError: never" in done.stderr
+    assert "failed" in done.stdout
+
+
+def test_validate_says_when_a_score_will_be_exact(project: Project) -> None:
+    project(inputs='race = { values = ["green", "purple"], protected = true }\nincome = [1, 90]\n')
+    assert "race: all 4 inputs, an exact score" in run("validate").stdout
+
+
+def test_schema_prints_the_json_schema() -> None:
+    done = run("schema")
+    assert done.exit_code == 0
+    assert "inputs" in json.loads(done.stdout)["properties"]
+
+
+def test_demo_explains_measures_and_says_what_is_next() -> None:
+    done = process("demo")
+    assert done.returncode == 0, done.stderr
+    shown = " ".join(done.stdout.split())
+    assert shown.startswith("A loan program decides on more than 10^14 possible applicants")
+    assert "race changes the decision for" in shown
+    assert "the groups' rates hide this" in shown
+    assert "themis init" in shown.rpartition("what to do next")[2]
+    assert done.stderr == ""
+
+
+def test_demo_takes_the_common_options() -> None:
+    data = json.loads(run("demo", "--json", "--seed", "9", "--error", "0.05").stdout)
+    assert (data["command"], data["seed"]) == ("demo", 9)
+    assert run("demo", "--max-executions", "100").exit_code == 4
+    assert run("demo", "--confidence", "2").exit_code == 2
+
+
+def _wait_for(path: Path) -> None:
+    deadline = time.monotonic() + 20
+    while not path.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_help_cuts_no_description(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for command in (["--help"], ["cache", "--help"]):
+        assert "..." not in run(*command).stdout.replace("[ARGS]...", "")
+
+
+def test_what_may_void_an_answer_is_said_with_quiet_too(project: Project) -> None:
+    project("return 'yes' if person['race'] == 'green' else 'no'")  # favourable is 1
+    for arguments in (("score",), ("search", "--threshold", "0.1", "--measure", "group")):
+        done = run(*arguments, "--quiet")
+        assert "warning: no output was favourable" in " ".join(done.stdout.split())

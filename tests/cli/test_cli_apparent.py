@@ -1,0 +1,214 @@
+"""Does `themis apparent` measure the people in a file, say who does not fit, and what it cost?"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.projects import enter, run, write_project
+from themis.results.model import GroupScore
+from themis.results.saved_saved_results import read_result, result_from_dict
+
+Project = Callable[..., Path]
+INPUTS = """\
+race = { values = ["green", "purple"], protected = true }
+sex = ["f", "m"]
+income = { min = 0, max = 99 }
+"""
+ROWS = """\
+id,race,sex,income,count
+1,green,f,40,2
+2,purple,f,40,1
+3,green,m,80,5
+4,purple,m,20,2
+5,blue,m,20,1
+6,green,m,100,1
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    enter(tmp_path, monkeypatch)
+    (tmp_path / "people.csv").write_text(ROWS, encoding="utf-8")
+    return lambda **options: write_project(tmp_path, **{"inputs": INPUTS, **options})
+
+
+def measured(*arguments: str) -> dict[str, Any]:
+    done = run("apparent", "--data", "people.csv", "--json", *arguments)
+    assert done.exit_code == 0, done.output
+    data: dict[str, Any] = json.loads(done.stdout)
+    return data
+
+
+def scores(data: dict[str, Any]) -> dict[tuple[str, str, str], float]:
+    return {
+        (
+            each["measure"],
+            each.get("population", "inputs"),
+            each.get("counterfactuals", "generated"),
+        ): each["score"]
+        for each in data["scores"]
+    }
+
+
+def test_rows_that_do_not_fit_are_told_in_brief_as_well(project: Project) -> None:
+    project()
+    done = run("apparent", "--data", "people.csv", "--measure", "group", "-q")
+    assert "warning: 2 of 6 rows of people.csv do not fit" in " ".join(done.stdout.split())
+    Path("people.csv").write_text("\n".join(ROWS.splitlines()[:5]))
+    done = run("apparent", "--data", "people.csv", "--measure", "group", "-q")
+    assert "do not fit" not in done.stdout
+
+
+def test_failures_are_told_in_brief_as_well(project: Project) -> None:
+    body = "if person['income'] == 80: raise ValueError('no')\nreturn person['income'] > 30"
+    project(body=body, subject="max_failures = 1.0")
+    done = run("apparent", "--data", "people.csv", "--only-data", "-q")
+    assert "failed: crash" in done.stdout
+
+
+def test_rows_and_all_inputs_are_measured_and_said_to_differ(project: Project) -> None:
+    project()
+    found = scores(measured())
+    assert found["causal", "rows", "generated"] == 0.5
+    assert found["causal", "rows", "within"] == 0.5
+    assert found["group", "rows", "generated"] == 1
+    assert found["causal", "inputs", "generated"] == pytest.approx(0.3)
+    assert found["group", "inputs", "generated"] == pytest.approx(0.3)
+    shown = " ".join(run("apparent", "--data", "people.csv").stdout.split())
+    assert shown.startswith("people.csv: 6 rows, 2 do not fit, 4 used")
+    assert "these rows all inputs" in shown
+    assert "They may differ:" in shown
+    assert "columns that the schema does not know are ignored: id, count" in shown
+    assert "race: unknown value (1, e.g. 'blue' in line 6)" in shown
+    assert "income: out of range (1, e.g. '100' in line 7)" in shown
+
+
+def test_weights_count_people(project: Project) -> None:
+    project()
+    data = measured("--weights", "count", "--only-data")
+    assert scores(data) == {
+        ("causal", "rows", "generated"): 0.3,
+        ("causal", "rows", "within"): 0.3,
+        ("group", "rows", "generated"): 1.0,
+    }
+    assert data["data"]["weights"] == "count"
+    assert data["data"]["ignored"] == ["id"]
+
+
+def test_small_groups_are_never_presented_as_fair(project: Project) -> None:
+    project(body="return 1")
+    done = run("apparent", "--data", "people.csv", "--measure", "group", "--only-data", "-q")
+    assert "too few people to judge: green; purple" in " ".join(done.stdout.split())
+
+
+def test_rows_that_do_not_fit_are_an_error_if_wanted(project: Project) -> None:
+    project()
+    done = run("apparent", "--data", "people.csv", "--unknown", "error")
+    assert done.exit_code == 2
+    assert "race: unknown value in 1 row: 'blue' in line 6" in done.stderr
+    assert "income: out of range in 1 row: '100' in line 7" in done.stderr
+
+
+def test_the_schema_is_widened_if_wanted(project: Project) -> None:
+    project()
+    data = measured("--unknown", "extend")
+    assert data["data"]["used"] == 6
+    assert data["data"]["extended"] == {"race": ["blue"], "income": {"min": 0, "max": 100}}
+    assert data["schema"]["inputs"]["race"]["values"] == ["green", "purple", "blue"]
+    assert scores(data)["causal", "rows", "generated"] == pytest.approx(2 / 6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "--data: there are no rows to measure"),
+        (("--data", "no.csv"), "no.csv: there is no such file"),
+        (("--data", "people.csv", "--weights", "Count"), "did you mean 'count'?"),
+        (("--data", "people.csv", "--against", "rase"), "did you mean 'race'?"),
+        (("--data", "people.csv", "--draw", "--counterfactuals", "within"), "--draw: "),
+        (("--data", "bad.csv"), "--data: bad.csv has no column 'race'; did you mean 'Race'?"),
+    ],
+)
+def test_mistakes_end_with_2_and_a_remedy(
+    project: Project, tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    project()
+    (tmp_path / "bad.csv").write_text("Race,sex,income\ngreen,f,1\n", encoding="utf-8")
+    done = run("apparent", *arguments)
+    assert done.exit_code == 2, done.output
+    assert said in done.stderr
+
+
+def test_an_ended_budget_is_inconclusive(project: Project) -> None:
+    project()
+    done = run("apparent", "--data", "people.csv", "--only-data", "--max-executions", "5")
+    assert done.exit_code == 4
+    assert "inconclusive: 1 of 3 scores" in done.stdout
+
+
+def test_a_saved_result_is_read_back_with_its_rows(project: Project, tmp_path: Path) -> None:
+    project()
+    data = measured("-o", "result.json")
+    result = read_result(tmp_path / "result.json")
+    assert result == result_from_dict(data)
+    assert result.data == data["data"]
+    groups = [each for each in result.scores if isinstance(each, GroupScore)]
+    assert [group.few for group in groups[0].groups] == [True, True]
+
+
+def test_the_profile_of_the_file_is_what_inputs_are_drawn_from(project: Project) -> None:
+    project(extra='[profile]\ndata = "people.csv"\nweights = "count"\n')
+    done = run("score", "--json", "--against", "race")
+    found = scores(json.loads(done.stdout))
+    assert found == {("causal", "profile", "generated"): 0.3, ("group", "profile", "generated"): 1}
+    rows = json.loads(run("apparent", "--json", "--only-data").stdout)
+    assert scores(rows)["causal", "rows", "generated"] == 0.3
+    assert "drawn from" in run("validate").stdout
+    searched = json.loads(run("search", "--threshold", "0.2", "--json").stdout)
+    assert searched["scores"][0]["population"] == "profile"
+
+
+def test_checks_are_about_the_people_of_the_profile(project: Project) -> None:
+    check = '[[checks]]\nagainst = ["race"]\nmax_score = 0.35\n'
+    project(extra=check)
+    assert run("check").exit_code == 0  # 0.3 of all inputs
+    project(extra=f'[profile]\ndata = "people.csv"\n{check}')
+    assert run("check").exit_code == 1  # half of the people
+
+
+def test_a_wrong_profile_is_a_mistake_of_the_file(project: Project, tmp_path: Path) -> None:
+    project(extra='[profile]\ndat = "people.csv"\n')
+    done = run("score")
+    assert done.exit_code == 2
+    assert "profile.dat" in done.stderr
+    project(extra='[profile]\ndata = "none.csv"\n')
+    done = run("score")
+    assert done.exit_code == 2
+    assert "none.csv" in done.stderr
+
+
+def test_an_outside_subject_is_run_once_for_each_person_and_change_and_cached(
+    project: Project, tmp_path: Path
+) -> None:
+    (tmp_path / "loan.py").write_text(
+        "import sys\nrace, sex, income = sys.argv[1:]\n"
+        "open('runs', 'a').write('x')\nprint(int(int(income) >= (30 if race == 'green' else 60)))\n"
+    )
+    (tmp_path / "themis.toml").write_text(
+        f'version = 1\n[subject]\nkind = "command"\ncommand = [{sys.executable!r}, "loan.py"]\n'
+        f"[inputs]\n{INPUTS}"
+    )
+    first = measured("--only-data")
+    runs = len((tmp_path / "runs").read_text())
+    assert first["executions"] == 6  # three contexts, each green and purple
+    assert runs == 6 + first["timing"]["repeats"]
+    again = measured("--only-data")
+    assert again["executions"] == 0
+    assert len((tmp_path / "runs").read_text()) == runs
+    assert scores(first) == scores(again)

@@ -1,0 +1,451 @@
+"""Does `themis search` say which sets there are, whom they hurt, and what is not known?"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+
+import themis
+from tests.projects import FAIR, INPUTS, SMALL, enter, process, run, write_project
+from themis.cli import measure as cli_search
+from themis.events import Progress, SearchProgress
+from themis.results.model import CausalScore, Result, SearchResult, TestedSet, Witness
+from themis.show.notebook import search_html
+from themis.show.terminal.progress_progress_search import SearchProgressLine
+from themis.show.terminal.searches import render_search, render_search_headlines
+
+Project = Callable[..., Path]
+SEARCH = ("search", "--threshold", "0.1")
+SLOW = "open('begun', 'w').close()\ntime.sleep(0.003)\nreturn int(person['income'] > 50)"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    enter(tmp_path, monkeypatch)
+    return lambda *arguments, **options: write_project(tmp_path, *arguments, **options)
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def strict_json(text: str) -> Any:
+    def refuse(name: str) -> None:
+        raise AssertionError(f"{name} is no JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+# Done: 0 ----------------------------------------------------------------------------------
+def test_search_says_which_sets_and_whom_they_hurt(project: Project) -> None:
+    project()
+    done = run(*SEARCH)
+    assert done.exit_code == 0, done.output
+    shown = words(done.stdout)
+    assert shown.startswith("2 minimal sets change the decision for more than 10 % of people")
+    assert "green → purple: " in shown
+    assert "race │ green ‹ purple decision │ 1 0 both have sex " in shown
+    assert "15 sets of 4 characteristics: " in shown
+    assert "every set listed is above 5 %, and no set above 15 % is missing" in shown
+
+
+def test_sets_of_protected_characteristics_come_first(project: Project) -> None:
+    project("return int(person['income'] > 50 or person['sex'] == 'f')")
+    lines = run(*SEARCH).stdout.splitlines()
+    assert [line.split()[0] for line in lines[2:4]] == ["sex", "income"]
+
+
+def test_finding_nothing_is_no_failure(project: Project) -> None:
+    project(FAIR)
+    done = run(*SEARCH)
+    assert done.exit_code == 0
+    assert "no set of characteristics was found that changes the decision" in words(done.stdout)
+
+
+def test_json_is_the_only_thing_on_stdout(project: Project) -> None:
+    project("print('noise')\nreturn int(person['race'] == 'green')")
+    done = process(*SEARCH, "--json", "--among", "race,sex")
+    assert done.returncode == 0, done.stderr
+    data = strict_json(done.stdout)
+    assert (data["command"], data["stopped"]) == ("search", "done")
+    assert data["search"]["minimal_sets"] == [["race"]]
+    assert data["search"]["among"] == ["race", "sex"]
+    assert [score["against"] for score in data["scores"]] == [["race"]]
+
+
+def test_small_domain_is_searched_exactly(project: Project) -> None:
+    project(inputs=SMALL)
+    shown = words(run(*SEARCH).stdout)
+    assert "Every input was run: the whole list is right: every set listed is above 10 %" in shown
+    assert "exact" in shown
+
+
+def test_both_measures_are_searched_apart(project: Project) -> None:
+    project()
+    arguments = [*SEARCH, "--among", "race,sex", "--measure", "both"]
+    shown = words(run(*arguments).stdout)
+    assert "causal scores ──" in shown
+    assert "1 minimal set has groups more than 10 points apart" in shown
+    assert "most favoured: green" in shown
+    data = strict_json(run(*arguments, "--json").stdout)
+    assert [each["measure"] for each in data["search"]] == ["causal", "group"]
+
+
+def test_sizes_are_limited(project: Project) -> None:
+    project("return int((person['race'] == 'green') == (person['sex'] == 'f'))", inputs=SMALL)
+    whole, single = (
+        strict_json(run(*SEARCH, "--json", "--max-size", size).stdout)["search"] for size in "31"
+    )
+    assert (whole["minimal_sets"], whole["sets_total"]) == ([["race"], ["sex"]], 7)
+    assert single["sets_total"] == 3
+    assert "3 sets of up to 1 of 3 characteristics" in run(*SEARCH, "--max-size", "1").stdout
+
+
+def test_quiet_prints_one_sentence(project: Project) -> None:
+    project()
+    shown = words(run(*SEARCH, "-q").stdout)
+    assert shown == (
+        "2 minimal sets change the decision for more than 10 % of people: income; race"
+    )
+
+
+def test_verbose_lists_every_tested_set_with_its_reason(project: Project) -> None:
+    project()
+    shown = run(*SEARCH, "-v").stdout
+    assert "inputs flip" in shown
+    assert "inputs flip" not in run(*SEARCH).stdout
+
+
+def test_result_is_saved_where_it_is_wanted(project: Project) -> None:
+    project()
+    done = run(*SEARCH, "-o", "result.json")
+    assert "saved in result.json" in done.stdout
+    assert strict_json(Path("result.json").read_text())["command"] == "search"
+
+
+def test_same_seed_prints_the_same_json(project: Project) -> None:
+    project()
+    first, second = (json.loads(run(*SEARCH, "--json").stdout) for _ in range(2))
+    del first["timing"], second["timing"]
+    assert first == second
+
+
+def test_the_papers_search_is_not_said_to_be_certified(project: Project) -> None:
+    project()
+    arguments = [*SEARCH, "--stopping", "paper", "--among", "race,sex"]
+    assert "that this list is right is not certified" in words(run(*arguments).stdout)
+    pruned, whole = (
+        strict_json(run(*arguments, *extra, "--json").stdout)["search"]["sets_tested"]
+        for extra in ([], ["--no-prune"])
+    )
+    assert (pruned, whole) == (2, 3)
+
+
+def test_help_names_both_commands() -> None:
+    shown = run("--help").stdout
+    assert "search" in shown
+    assert "check" in shown
+
+
+# Wrong usage: 2 ---------------------------------------------------------------------------
+def test_threshold_must_be_given(project: Project) -> None:
+    project()
+    done = process("search")
+    assert done.returncode == 2
+    assert "--threshold" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "mistakes"),
+    [
+        (["--threshold", "2", "--max-size", "0"], ["--threshold: must lie", "--max-size: must"]),
+        (["--threshold", "0.1", "--among", "rase"], ["--among: there is no", "mean 'race'?"]),
+        (["--threshold", "0.1", "--no-prune"], ["--no-prune: the certified", "--stopping paper"]),
+        (["--threshold", "0.1", "--error", "7"], ["--error: must lie"]),
+        (["--threshold", "0.1", "-o", "no/where.json"], ["--output: there is no folder"]),
+    ],
+)
+def test_wrong_requests_run_nothing(
+    project: Project, arguments: list[str], mistakes: list[str]
+) -> None:
+    project(f"open('ran', 'w').close()\n{FAIR}")
+    done = run("search", *arguments)
+    assert done.exit_code == 2
+    assert all(mistake in done.stderr for mistake in mistakes)
+    assert not Path("ran").exists()
+
+
+# A failing subject: 3; a budget that ends: 4; an interrupt: 130 -------------------------------
+def test_failing_subject_ends_with_3(project: Project) -> None:
+    project("raise ValueError('never')")
+    done = process(*SEARCH)
+    assert done.returncode == 3
+    assert "ValueError: never" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_allowed_failures_leave_sets_undecided(project: Project) -> None:
+    body = "if person['income'] >= 50: raise ValueError\nreturn 1"
+    project(body, inputs=SMALL, subject="max_failures = 0.9")
+    done = run(*SEARCH)
+    assert done.exit_code == 4
+    shown = words(done.stdout)
+    assert "could not be decided" in shown
+    assert "executions failed" in shown
+    assert "except those undecided" in shown
+    assert "failed: crash" in shown
+
+
+def test_ended_budget_says_what_is_open(project: Project) -> None:
+    project()
+    done = process(*SEARCH, "--max-executions", "300")
+    assert done.returncode == 4
+    shown = words(done.stdout)
+    assert "so far: the budget ended" in shown
+    assert " open" in shown
+    assert "any of them may be above as well" in shown
+
+
+@pytest.mark.parametrize("budget", [1, 30, 1500, 3000])
+def test_json_of_any_budget_is_json(project: Project, budget: int) -> None:
+    project()
+    done = run(*SEARCH, "--json", "--max-executions", str(budget))
+    data = strict_json(done.stdout)
+    assert data["executions"] <= budget
+    assert (done.exit_code == 0) == (data["stopped"] == "done")
+
+
+def test_interrupt_shows_what_was_found(project: Project) -> None:
+    project(SLOW)
+    command = [sys.executable, "-m", "themis", *SEARCH, "--measure", "both", "-o", "result.json"]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 20
+    while not Path("begun").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    time.sleep(0.5)
+    child.send_signal(signal.SIGINT)
+    _, stderr = child.communicate(timeout=20)
+    assert child.returncode == 130, stderr
+    assert "interrupted; the same command gives the full answer: themis search" in stderr
+    assert "Traceback" not in stderr
+    assert strict_json(Path("result.json").read_text())["stopped"] == "interrupted"
+
+
+# Shape ------------------------------------------------------------------------------------
+@pytest.mark.parametrize("width", [60, 80])
+def test_no_line_is_longer_than_the_terminal(
+    project: Project, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    project()
+    monkeypatch.setenv("COLUMNS", str(width))
+    for extra in ([], ["-v", "--measure", "both", "--among", "race,sex"], ["-q"]):
+        shown = run(*SEARCH, *extra).stdout
+        assert max(map(len, shown.splitlines())) <= width
+        assert "\x1b" not in shown
+
+
+def test_piped_output_is_plain_in_any_encoding(project: Project) -> None:
+    project()
+    done = process(*SEARCH, PYTHONIOENCODING="ascii", TERM="xterm-256color")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\x1b" not in done.stdout
+
+
+def test_markup_and_control_characters_in_names_are_shown_literally(project: Project) -> None:
+    inputs = '"[bold]r\\u001b[31m" = ["[red]x[/red]", "b\\nc"]\nage = { min = 0, max = 9 }\n'
+    project("return int('red' in str(person))", inputs=inputs)
+    shown = run(*SEARCH, "-v").stdout
+    assert "[bold]r\\x1b[31m" in shown
+    assert re.search(r"│  \[red\]x\[/red\] +‹ b\\nc\n", shown)
+    assert "\x1b" not in shown
+
+
+def test_terminal_shows_the_plan_and_a_live_line(project: Project) -> None:
+    project(f"time.sleep(0.0005)\n{FAIR}", inputs=INPUTS + "city = { min = 0, max = 999 }\n")
+    main, other = pty.openpty()
+    command = [sys.executable, "-m", "themis", *SEARCH, "--max-executions", "3000"]
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=other)
+    os.close(other)
+    shown = _read_all(main)
+    assert child.wait(timeout=20) == 4
+    assert "searching 31 sets: " in shown
+    assert "max_executions = 3,000 is not enough: the search will give what it finds" in shown
+    assert " of 31 sets · 0 found · " in shown
+
+
+def _read_all(terminal: int) -> str:
+    data = b""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        ready, _, _ = select.select([terminal], [], [], 0.5)
+        try:
+            data += os.read(terminal, 65_536) if ready else b""
+        except OSError:  # the other end is closed
+            break
+    os.close(terminal)
+    return data.decode()
+
+
+# Rendering of made-up results -------------------------------------------------------------
+def score(*against: str, **changes: Any) -> CausalScore:
+    people = (dict.fromkeys(against, 1), dict.fromkeys(against, 2))
+    fields: dict[str, Any] = {
+        "score": 0.2,
+        "low": 0.15,
+        "high": 0.25,
+        "witnesses": (Witness(people, (1, 0)),),
+        **changes,
+    }
+    return CausalScore(
+        measure="causal", against=against, confidence=0.99, error=0.05, method="sampled",
+        samples=700, stopped="error reached", stopping="certified", executions=1400, cache_hits=0,
+        **fields,
+    )  # fmt: skip
+
+
+def searched(sets: list[tuple[str, ...]], **changes: Any) -> SearchResult:
+    tested = tuple(TestedSet(each, "above", "9 of 9 inputs flip", 9, 1.0) for each in sets)
+    fields: dict[str, Any] = {
+        "minimal_sets": tuple(score(*each) for each in sets),
+        "undecided": (),
+        "stopped": "done",
+        "sets_open": 0,
+        **changes,
+    }
+    return SearchResult(
+        measure="causal", threshold=0.1, confidence=0.99, error=0.05, found=tuple(sets),
+        tested=tested, sets_total=len(sets), sets_tested=len(sets), sets_pruned=0,
+        among=tuple({name for each in sets for name in each}), max_size=9,
+        method="sampled", stopping="certified",
+        executions=0, cache_hits=0, **fields,
+    )  # fmt: skip
+
+
+def result(search: SearchResult) -> Result:
+    return Result(
+        command="search", seed=1, subject={}, schema={}, scores=search.minimal_sets, executions=9,
+        cache_hits=0, stopped=search.stopped, failures={}, searches=(search,),
+    )  # fmt: skip
+
+
+def text(search: SearchResult, **options: Any) -> str:
+    return render_search(result(search), file=io.StringIO(), width=80, **options)
+
+
+def test_many_sets_are_cut_and_counted() -> None:
+    sets = [(f"name{number}",) for number in range(100)]
+    shown = text(searched(sets))
+    assert "… 60 more: -v" in shown
+    assert "and 95 more: -v shows whom they hurt" in shown
+    everything = text(searched(sets), everything=True)
+    assert "name99" in everything
+    assert everything.count("inputs flip") == 40
+    assert "… 60 more" in everything
+
+
+def test_long_sets_are_wrapped_not_cut() -> None:
+    names = tuple(f"characteristic{number}" for number in range(8))
+    shown = text(searched([names]))
+    assert max(map(cell_len, shown.splitlines())) <= 80
+    assert all(name in shown for name in names)
+
+
+def test_unmeasured_sets_have_an_estimate_and_no_interval() -> None:
+    shown = text(searched([("race",)], minimal_sets=(), stopped="budget", sets_open=7))
+    assert "~ 100 %  not measured" in shown
+    assert "Nothing is known about the 7 open sets" in words(shown)
+
+
+def test_undecided_sets_are_named_in_the_headline() -> None:
+    search = searched([("race",)], undecided=(("age",),))
+    assert "people; 1 set could not be decided" in words(text(search))
+    assert "age: it was not reached" in text(search)
+    shown = render_search_headlines(result(search), file=io.StringIO())
+    assert words(shown).endswith("could not be decided: race")
+
+
+def test_notebook_shows_the_sets_and_escapes_their_names() -> None:
+    shown = search_html(searched([("<b>race</b>",)]))
+    assert shown == searched([("<b>race</b>",)])._repr_html_()
+    assert "&lt;b&gt;race&lt;/b&gt;" in shown
+    assert "<b>race" not in shown
+    assert "20.0 %" in shown
+    assert shown in result(searched([("<b>race</b>",)]))._repr_html_()
+
+
+def test_live_line_shows_what_was_heard_last() -> None:
+    line = SearchProgressLine(enabled=False)
+    line.listen_to_search(SearchProgress("causal", ("race", "sex"), 12, 4, 511, 39_453))
+    assert line.line().plain.startswith("causal 12 of 511 sets · 4 found · 39,453 executions · ")
+    assert line.line().plain.endswith("last race,sex")
+    line.count_executions = lambda: 50_000
+    assert "50,000 executions" in line.line().plain
+    line.listen(Progress("group", ("race",), 5, 10, 0.1, 0.2, 60_000))
+    assert line.line().plain.startswith("group race · 5 of 10 samples")
+
+
+def test_a_search_without_an_end_in_sight_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    wide = themis.Schema({f"c{place}": range(3) for place in range(41)})
+
+    def told(max_size: int | None, **budget: Any) -> str:
+        audit = themis.Audit(lambda person: True, wide, **budget)
+        cli_search._warn(audit, None, max_size)
+        return capsys.readouterr().err
+
+    assert "2,199,023,255,551 sets are too many" in words(told(None))
+    assert "--max-size 3" in told(None)
+    assert told(2) == told(None, max_executions=100) == told(None, max_seconds=1) == ""
+
+
+# Outputs by name --------------------------------------------------------------------------
+TERMS = """\
+[outputs.granted]
+at = "/granted"
+favourable = [1]
+[outputs.limit]
+at = "/limit"
+min = 0
+max = 100
+distance = "threshold"
+tolerance = 5
+"""
+BANK = "return {'granted': 1, 'limit': 10 if person['race'] == 'green' else 60}"
+
+
+def test_the_headline_says_which_output_was_searched(project: Project) -> None:
+    project(BANK, inputs=SMALL, extra=TERMS)
+    done = run(*SEARCH, "--of", "limit")
+    assert done.stdout.startswith("1 minimal set changes limit by more than 5 for more than 10 %")
+    data = json.loads(run(*SEARCH, "--of", "limit", "--json").stdout)
+    assert data["search"]["output"] == "limit"
+    done = run(*SEARCH, "-q")
+    assert done.stdout.startswith("no set of characteristics was found that changes granted for")
+    done = run(*SEARCH, "-q", "--of", "limit", "--measure", "group")
+    assert "groups more than 10 points apart in the mean of limit: race" in done.stdout
+
+
+def test_an_output_that_is_not_there_is_said_with_the_option(project: Project) -> None:
+    project(BANK, inputs=SMALL, extra=TERMS)
+    done = run(*SEARCH, "--of", "limits")
+    assert done.exit_code == 2
+    assert done.stderr == "error: --of: there is no output 'limits'; did you mean 'limit'?\n"
+    project(FAIR, inputs=SMALL)
+    assert run(*SEARCH, "--of", "foo").stderr == (
+        "error: --of: there is no output 'foo'; declare it in the file as [outputs.foo], "
+        "or leave --of out\n"
+    )

@@ -1,0 +1,566 @@
+"""Does `themis init --from` write a file that describes the rows, and say what it guessed?"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from tests.projects import enter, run
+from themis.config.from_json_schema import draft_from_json_schema
+from themis.config.from_rows import draft_from_data, round_weights
+from themis.config.reader import read_config
+from themis.errors import RequestError
+from themis.inputs.characteristics import Integers, Reals, Values
+from themis.inputs.row_files import read_table
+from themis.inputs.schema import Schema
+
+
+def write_csv(path: Path, columns: dict[str, list[Any]], delimiter: str = ",") -> Path:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, delimiter=delimiter)
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+    return path
+
+
+def write_json_lines(path: Path, columns: dict[str, list[Any]]) -> Path:
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def write_parquet(path: Path, columns: dict[str, list[Any]]) -> Path:
+    pyarrow.parquet.write_table(pa.table(columns), path)
+    return path
+
+
+def guessed(path: Path, folder: Path, **options: Any) -> Schema:
+    """The schema of the file that is written, which must be valid."""
+    draft = draft_from_data(read_table(path), source=path.name, **options)
+    config = folder / "themis.toml"
+    config.write_text(draft.text(), encoding="utf-8")
+    return read_config(config).schema
+
+
+def of(name: str, values: list[Any], folder: Path, **options: Any) -> Any:
+    """The characteristic that one column becomes."""
+    columns = {name: values, "other": [index % 3 for index in range(len(values))]}
+    schema = guessed(write_csv(folder / "rows.csv", columns), folder, **options)
+    return next((each for each in schema if each.name == name), None)
+
+
+def text_of(path: Path, **options: Any) -> str:
+    return draft_from_data(read_table(path), source=path.name, **options).text()
+
+
+# --- single columns -------------------------------------------------------------------------
+
+
+def test_few_texts_become_a_list_with_their_shares(tmp_path: Path) -> None:
+    race = of("race", ["white"] * 6 + ["black"] * 3 + ["asian"], tmp_path)
+    assert isinstance(race, Values)
+    assert race.values == ("asian", "black", "white")
+    assert race.weights == (0.1, 0.3, 0.6)
+
+
+def test_texts_with_numbers_are_in_the_order_of_the_numbers(tmp_path: Path) -> None:
+    band = of("band", ["100+", "9 to 20", "21 to 99", "0 to 8"] * 5, tmp_path)
+    assert band.values == ("0 to 8", "9 to 20", "21 to 99", "100+")
+    assert band.weights is None, "all are equally frequent"
+
+
+def test_truth_values_are_recognised_in_any_spelling(tmp_path: Path) -> None:
+    assert of("employed", ["True", "FALSE", "true"], tmp_path).values == (False, True)
+
+
+def test_many_whole_numbers_become_a_range_by_their_common_step(tmp_path: Path) -> None:
+    income = of("income", [1000 + 250 * index for index in range(40)], tmp_path)
+    assert (income.min, income.max, income.step) == (1000, 10750, 250)
+    assert income.bins is None
+
+
+def test_a_protected_range_gets_bins_of_about_as_many_rows(tmp_path: Path) -> None:
+    ages = [20] * 25 + list(range(21, 46)) + list(range(50, 100))
+    age = of("age", ages, tmp_path, protected=["age"])
+    assert age.protected
+    assert age.bins == (21, 46, 75)
+    assert age.weights == (0.25, 0.25, 0.25, 0.25) or age.weights is None
+
+
+def test_fractions_become_a_range_by_their_decimals(tmp_path: Path) -> None:
+    rate = of("rate", [f"{0.05 * index:.2f}" for index in range(30)], tmp_path)
+    assert isinstance(rate, Reals)
+    assert (rate.min, rate.max, rate.step) == (0.0, 1.45, 0.05)
+
+
+def test_measurements_with_many_digits_get_a_round_step_within_the_rows(tmp_path: Path) -> None:
+    rng = random.Random(0)
+    values = [rng.uniform(-3, 7) for _ in range(200)]
+    score = of("score", values, tmp_path)
+    assert score.step == 0.01
+    assert min(values) <= score.min < min(values) + 0.01
+    assert max(values) - 0.01 < score.max <= max(values)
+
+
+def test_numbers_with_leading_zeros_stay_texts(tmp_path: Path) -> None:
+    district = of("district", ["007", "012", "007"], tmp_path)
+    assert district.values == ("007", "012")
+    assert "leading zeros" in (tmp_path / "themis.toml").read_text()
+
+
+def test_what_is_missing_is_no_value_and_is_counted(tmp_path: Path) -> None:
+    city = of("city", ["north", "NA", "", "south", "?"], tmp_path)
+    assert city.values == ("north", "south")
+    assert "3 rows have nothing here ('NA', '?')" in (tmp_path / "themis.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        (["same"] * 30, "it is the same in all rows"),
+        ([f"person {index}" for index in range(30)], "it names the rows"),
+        (list(range(7, 37)), "it names the rows"),
+        ([f"street {index % 60}" for index in range(300)], "60 different texts are too many"),
+        ([""] * 30, "it is empty"),
+    ],
+)
+def test_columns_that_are_no_characteristics_are_left_out_with_the_reason(
+    values: list[Any], reason: str, tmp_path: Path
+) -> None:
+    assert of("column", values, tmp_path) is None
+    assert f"column: left out: {reason}" in _unwrapped(tmp_path / "themis.toml")
+
+
+def _unwrapped(path: Path) -> str:
+    return path.read_text().replace("\n# ", " ")
+
+
+def test_a_protected_column_of_many_texts_keeps_the_most_frequent(tmp_path: Path) -> None:
+    values = [f"origin {index}" for index in range(60) for _ in range(1 + (index < 50))]
+    origin = of("origin", values, tmp_path, protected=["origin"])
+    assert origin.values == tuple(f"origin {index}" for index in range(50))
+    assert "the 50 most frequent of 60 texts, 91% of the rows" in _unwrapped(
+        tmp_path / "themis.toml"
+    )
+
+
+def test_a_few_far_away_rows_are_pointed_at(tmp_path: Path) -> None:
+    of("income", [*range(0, 1000, 5), 1_000_000], tmp_path)
+    assert "narrow it?" in (tmp_path / "themis.toml").read_text()
+
+
+def test_names_that_toml_must_quote_are_quoted(tmp_path: Path) -> None:
+    names = ["marital status", "größe", 'a "b"', "x.y", "-", "1"]
+    columns = {name: ["p", "q"] for name in names}
+    schema = guessed(write_csv(tmp_path / "rows.csv", columns), tmp_path)
+    assert list(schema.names) == names
+
+
+def test_names_that_no_characteristic_can_have_are_left_out(tmp_path: Path) -> None:
+    columns = {"": ["0", "1"], "a,b": ["p", "q"], "fine": ["p", "q"]}
+    schema = guessed(write_csv(tmp_path / "rows.csv", columns), tmp_path)
+    assert schema.names == ("fine",)
+
+
+# --- the target -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("decisions", "expected"),
+    [
+        (["0", "1"], (1,)),
+        (["True", "False"], (True,)),
+        (["denied", "approved"], ("approved",)),
+        (["<=50K", ">50K"], (">50K",)),
+        (["bad", "fine"], ("fine",)),
+        (["2", "1"], (1,)),
+    ],
+)
+def test_the_target_is_no_input_and_tells_what_is_favourable(
+    decisions: list[str], expected: tuple[Any, ...], tmp_path: Path
+) -> None:
+    columns = {"race": ["a", "b"] * 5, "decided": decisions * 5}
+    path = write_csv(tmp_path / "rows.csv", columns)
+    (tmp_path / "themis.toml").write_text(text_of(path, target="decided"))
+    config = read_config(tmp_path / "themis.toml")
+    assert config.schema.names == ("race",)
+    assert config.subject.favourable == expected
+    assert "guessed from column 'decided'" in text_of(path, target="decided")
+
+
+def test_a_guess_without_a_hint_is_called_a_mere_guess(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "rows.csv", {"race": ["a", "b"], "decided": ["blue", "red"]})
+    assert "a mere guess" in text_of(path, target="decided")
+
+
+def test_measurements_as_target_are_not_taken_for_decisions(tmp_path: Path) -> None:
+    columns = {"race": ["a", "b"] * 50, "price": [index / 7 for index in range(100)]}
+    text = text_of(write_csv(tmp_path / "rows.csv", columns), target="price")
+    assert "\n# favourable = [1]" in text
+    assert "cut-off" in text
+
+
+# --- whole files ----------------------------------------------------------------------------
+
+COLUMNS: dict[str, list[Any]] = {
+    "race": ["green", "purple", "green", "green"] * 10,
+    "age": [18 + index for index in range(0, 40)][::-1],
+    "rate": [0.5 * (index % 17) for index in range(40)],
+    "employed": [index % 3 == 0 for index in range(40)],
+    "city": [["north", "south", None][index % 3] for index in range(40)],
+}
+
+
+def test_csv_json_lines_and_parquet_say_the_same(tmp_path: Path) -> None:
+    schemas = [
+        guessed(write_csv(tmp_path / "a.csv", COLUMNS), tmp_path, protected=["age"]),
+        guessed(write_csv(tmp_path / "b.csv", COLUMNS, ";"), tmp_path, protected=["age"]),
+        guessed(write_json_lines(tmp_path / "a.jsonl", COLUMNS), tmp_path, protected=["age"]),
+        guessed(write_parquet(tmp_path / "a.parquet", COLUMNS), tmp_path, protected=["age"]),
+    ]
+    assert schemas[0].names == ("race", "age", "rate", "employed", "city")
+    assert all(each == schemas[0] for each in schemas)
+
+
+def test_types_of_a_typed_file_are_kept(tmp_path: Path) -> None:
+    columns = {"code": ["1", "2", "1"], "truth": ["true", "false", "true"], "level": [1, 2, 2]}
+    schema = guessed(write_json_lines(tmp_path / "a.jsonl", columns), tmp_path)
+    assert [each.values for each in schema] == [("1", "2"), ("false", "true"), (1, 2)]
+
+
+def test_nested_and_mixed_values_of_json_lines_are_said(tmp_path: Path) -> None:
+    columns = {"tags": [["a"], ["b"]], "mixed": [1, "one"], "clash": [1, True], "ok": ["a", "b"]}
+    path = write_json_lines(tmp_path / "a.jsonl", columns)
+    assert guessed(path, tmp_path).names == ("mixed", "ok")
+    text = (tmp_path / "themis.toml").read_text()
+    assert "# tags: left out: its values are lists or objects" in text
+    assert "# clash: left out: the value" in text
+
+
+cell = st.one_of(
+    st.sampled_from(["", "NA", "x", "true", "False", "0", "1", "-3", "007", "1e3", "1e400", "inf"]),
+    st.integers(-(2**70), 2**70).map(str),
+    st.integers(-50, 50).map(str),
+    st.floats(allow_nan=True).map(str),
+    st.decimals(-100, 100, places=2).map(str),
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\0"), max_size=4),
+)
+column = st.one_of(
+    st.lists(cell, min_size=30, max_size=30),
+    st.lists(st.integers(-(2**63), 2**63).map(str), min_size=30, max_size=30),
+    st.lists(st.floats(allow_nan=False, allow_infinity=False).map(str), min_size=30, max_size=30),
+    st.lists(st.sampled_from(["a", "b", "c "]), min_size=30, max_size=30),
+)
+name = st.text(  # a tab or ; that is not in quotes may be taken for what separates the names
+    st.characters(exclude_categories=["Cs"], exclude_characters="\r\0\t;"), max_size=6
+).map(str.strip)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.dictionaries(name, column, min_size=1, max_size=4), st.booleans())
+@example({"age": ["30", "40"] * 14 + ["30\x1f", "40"]}, False)  # blank to strip(), not to int()
+def test_whatever_the_rows_the_file_is_valid_and_lists_hold_their_values(
+    tmp_path_factory: pytest.TempPathFactory, columns: dict[str, list[str]], protect: bool
+) -> None:
+    folder = tmp_path_factory.mktemp("rows")
+    columns["sound"] = ["a", "b"] * 15
+    path = write_csv(folder / "rows.csv", columns)
+    schema = guessed(path, folder, protected=list(columns) if protect else [])
+    text = (folder / "themis.toml").read_text()
+    for each in schema:
+        assert each.name in columns
+        if isinstance(each, Integers):
+            texts = [value.strip() for value in columns[each.name]]
+            present = {int(text) for text in texts if text.lstrip("+-").isdecimal()}
+            assert all(each.encode(number) is not None for number in present)
+        elif isinstance(each, Reals) and "rounded" not in text:
+            for value in columns[each.name]:
+                if value.strip() and value.lower() not in ("na", "nan", "?"):
+                    assert each.encode(float(value.strip())) is not None, value
+        assert each.weights is None or math.isclose(sum(each.weights), 1)
+        assert each.weights is None or min(each.weights) > 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(1, 10**6), min_size=1, max_size=50))
+def test_weights_add_up_and_stay_near_the_shares(counts: list[int]) -> None:
+    weights = round_weights(counts)
+    if weights is None:
+        assert len(set(counts)) == 1
+        return
+    assert math.isclose(sum(weights), 1)
+    assert min(weights) >= 0.001
+    lifted = 0.001 * len(counts)  # rare values take a thousandth each from the others
+    for weight, count in zip(weights, counts, strict=True):
+        assert abs(weight - count / sum(counts)) <= 0.001 + lifted
+
+
+def test_fifty_thousand_rows_take_seconds(tmp_path: Path) -> None:
+    rng = random.Random(1)
+    count = 50_000
+    columns = {
+        "race": [rng.choice("abc") for _ in range(count)],
+        "income": [rng.randrange(100_000) for _ in range(count)],
+        "score": [rng.random() for _ in range(count)],
+    }
+    path = write_csv(tmp_path / "rows.csv", columns)
+    started = time.process_time()
+    guessed(path, tmp_path)
+    assert time.process_time() - started < 5
+
+
+# --- mistakes and the command ---------------------------------------------------------------
+
+
+def test_unknown_names_are_all_reported_with_suggestions(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "rows.csv", COLUMNS)
+    with pytest.raises(RequestError) as caught:
+        text_of(path, protected=["racee", "race"], target="ages")
+    problems = [str(mistake) for mistake in caught.value.mistakes]
+    assert problems == [
+        "--protected: there is no column 'racee'; did you mean 'race'?",
+        "--target: there is no column 'ages'; did you mean 'age'?",
+    ]
+
+
+def test_the_command_writes_a_file_that_only_lacks_the_subject(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(tmp_path, monkeypatch)
+    write_csv(tmp_path / "people.csv", COLUMNS)
+    result = run("init", "--from", "people.csv", "--protected", "race,age", "--target", "employed")
+    assert result.exit_code == 0, result.output
+    assert "4 of 4 columns became characteristics" in result.output
+    assert "there is no module 'subject'" in run("validate").output
+    (tmp_path / "subject.py").write_text("def decide(person):\n    return person['race'] == 'x'\n")
+    assert run("validate").exit_code == 0
+    checked = run("check", "-q")
+    assert checked.exit_code == 0, checked.output
+    assert [each.against for each in read_config(tmp_path / "themis.toml").checks] == [
+        ("race",),
+        ("age",),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "has no header"),
+        ("a,b\n1\n", "rows.csv:2: has 1 of 2 cells: '1'"),
+        ("a,a\n1,2\n", "has the column 'a' twice"),
+        ("a,b\n", "holds no rows"),
+        ("a,b\n\xff", "rows.csv:2: is not UTF-8"),
+    ],
+)
+def test_tables_that_can_not_be_read_are_mistakes(
+    content: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(tmp_path, monkeypatch)
+    (tmp_path / "rows.csv").write_bytes(content.encode("latin-1"))
+    result = run("init", "--from", "rows.csv")
+    assert result.exit_code == 2
+    assert words in result.output
+    assert not (tmp_path / "themis.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--from", "nothing.csv"), "can't be read"),
+        (("--protected", "race"), "there are no columns without --from"),
+        (("--from", "words.txt"), "is not a file that can be converted"),
+        (("--from", "api.yaml"), "convert it to JSON first"),
+        (("--from", "broken.parquet"), "can't be read as Parquet"),
+        (("--from", "broken.jsonl"), "broken.jsonl:2: is no JSON object"),
+        (("--from", "settings.xml", "--target", "race"), "only rows of data"),
+    ],
+)
+def test_wrong_requests_are_mistakes(
+    arguments: tuple[str, ...], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(tmp_path, monkeypatch)
+    (tmp_path / "words.txt").write_text("hello")
+    (tmp_path / "api.yaml").write_text("openapi: 3.0.0\n")
+    (tmp_path / "broken.parquet").write_text("PAR1 no")
+    (tmp_path / "broken.jsonl").write_text('{"a": 1}\n[2]\n')
+    (tmp_path / "settings.xml").write_text("<settings/>")
+    result = run("init", *arguments)
+    assert result.exit_code == 2, result.output
+    assert words in result.output
+
+
+# --- JSON Schema and OpenAPI ----------------------------------------------------------------
+
+APPLICANT = {
+    "type": "object",
+    "required": ["race", "age"],
+    "properties": {
+        "race": {"enum": ["green", "purple"], "description": "as the applicant says"},
+        "age": {"type": "integer", "minimum": 18, "exclusiveMaximum": 100},
+        "income": {"type": "integer", "minimum": 0, "maximum": 100_050, "multipleOf": 100},
+        "rate": {"type": "number", "minimum": 0, "maximum": 1, "multipleOf": 0.05},
+        "score": {"type": ["number", "null"], "exclusiveMinimum": 0, "maximum": 10},
+        "employed": {"$ref": "#/$defs/flag"},
+        "status": {"oneOf": [{"const": "single"}, {"const": "married"}, {"type": "null"}]},
+        "name": {"type": "string"},
+        "debts": {"type": "array", "items": {"type": "number"}},
+        "height": {"type": "number", "minimum": 0},
+        "kind": {"const": "person"},
+        "loop": {"$ref": "#/$defs/loop"},
+        "away": {"$ref": "https://example.org/schema.json"},
+    },
+    "$defs": {"flag": {"type": "boolean"}, "loop": {"$ref": "#/$defs/loop"}},
+}
+
+
+def schema_of(document: Any, folder: Path, **options: Any) -> Schema:
+    draft = draft_from_json_schema(document, source="schema.json", **options)
+    (folder / "themis.toml").write_text(draft.text())
+    return read_config(folder / "themis.toml").schema
+
+
+def test_a_json_schema_is_converted_as_it_says(tmp_path: Path) -> None:
+    schema = schema_of(APPLICANT, tmp_path, protected=["race"])
+    assert schema.to_dict()["inputs"] == {
+        "race": {"values": ["green", "purple"], "protected": True},
+        "age": {"min": 18, "max": 99},
+        "income": {"min": 0, "max": 100_000, "step": 100},
+        "rate": {"min": 0.0, "max": 1.0, "step": 0.05},
+        "score": {"min": 0.01, "max": 10.0, "step": 0.01},
+        "employed": [False, True],
+        "status": ["single", "married"],
+    }
+
+
+def test_properties_without_finite_values_are_left_out_with_the_reason(tmp_path: Path) -> None:
+    schema_of(APPLICANT, tmp_path)
+    text = _unwrapped(tmp_path / "themis.toml")
+    for line in (
+        "race: as the applicant says",
+        "score: may be null; here it never is; any number between; the step is chosen here",
+        "name: left out: any text is possible",
+        "debts: left out: its type is 'array'",
+        "height: left out: it has no maximum",
+        "kind: left out: it has one value only",
+        "loop: left out: its references lead nowhere",
+        "away: left out: it is described elsewhere: https://example.org/schema.json",
+        "may be missing; here it never is",
+    ):
+        assert line in text
+
+
+def test_the_request_body_of_an_openapi_description_is_found(tmp_path: Path) -> None:
+    document = {
+        "openapi": "3.0.0",
+        "paths": {
+            "/decide": {
+                "post": {
+                    "requestBody": {
+                        "content": {
+                            "application/json": {"schema": {"$ref": "#/components/schemas/Loan"}}
+                        }
+                    }
+                }
+            }
+        },
+        "components": {
+            "schemas": {
+                "Person": {"properties": {"sex": {"type": "string", "enum": ["f", "m"]}}},
+                "Loan": {
+                    "allOf": [
+                        {"$ref": "#/components/schemas/Person"},
+                        {
+                            "properties": {
+                                "sum": {
+                                    "type": "integer",
+                                    "minimum": 0,
+                                    "exclusiveMinimum": True,
+                                    "maximum": 9,
+                                    "nullable": True,
+                                }
+                            }
+                        },
+                    ]
+                },
+            }
+        },
+    }
+    assert schema_of(document, tmp_path).to_dict()["inputs"] == {
+        "sum": {"min": 1, "max": 9},
+        "sex": ["f", "m"],
+    }
+    person = schema_of(document, tmp_path, pointer="#/components/schemas/Person")
+    assert person.names == ("sex",)
+    del document["paths"]
+    with pytest.raises(RequestError, match="describes 2 objects: #/components/schemas/Person"):
+        schema_of(document, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        ([], "is no description of an object"),
+        ({"type": "object"}, "describes no properties"),
+        ({"properties": {"a": {"type": "string"}}}, "no property has a finite list"),
+        ({"openapi": "3.0.0"}, "describes no object"),
+        ({"allOf": [{"$ref": "#"}]}, "lead"),
+    ],
+)
+def test_documents_that_describe_no_input_are_mistakes(
+    document: Any, words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(RequestError, match=words):
+        schema_of(document, tmp_path)
+
+
+numbers = st.one_of(st.integers(-1000, 1000), st.decimals(-100, 100, places=2).map(float))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    low=numbers,
+    width=st.integers(0, 500),
+    multiple=st.none() | st.sampled_from([1, 2, 0.5, 0.05, 7]),
+    kind=st.sampled_from(["integer", "number"]),
+)
+def test_converted_ranges_hold_only_numbers_that_the_schema_allows(
+    low: float, width: int, multiple: float | None, kind: str
+) -> None:
+    spec = {"type": kind, "minimum": low, "maximum": low + width}
+    if multiple is not None:
+        spec["multipleOf"] = multiple
+    document = {"properties": {"x": spec, "y": {"type": "boolean"}}}
+    draft = draft_from_json_schema(document, source="x").drafts[0]
+    if draft.left_out:
+        return
+    each = Schema.from_dict({"inputs": {"x": draft.spec}}).characteristics[0]
+    for code in {0, each.size // 2, each.size - 1}:
+        number = each.value(code)
+        assert low - 1e-9 <= float(number) <= low + width + 1e-9
+        assert kind == "number" or isinstance(number, int)
+        if multiple is not None:
+            assert math.isclose(math.remainder(float(number), multiple), 0, abs_tol=1e-9)
+
+
+def test_the_command_reads_a_part_of_a_description(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(tmp_path, monkeypatch)
+    document = {"$defs": {"one": APPLICANT}, "properties": {"x": {"type": "boolean"}}}
+    document["$defs"]["flag"] = {"type": "boolean"}
+    (tmp_path / "schema.json").write_text(json.dumps(document))
+    result = run("init", "--from", "schema.json#/$defs/one", "--protected", "race")
+    assert result.exit_code == 0, result.output
+    assert read_config(tmp_path / "themis.toml").schema.protected == ("race",)
+    assert run("init", "--from", "schema.json#/$defs/two", "--force").exit_code == 2

@@ -1,0 +1,395 @@
+"""Does the cache give back what was stored, to whom it belongs, and say what is wrong?"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import themis
+from tests.external import lasting, ran, stored, write_command, write_worker
+from themis.cli import app
+from themis.engine.cache import Cache
+from themis.engine.cache_cache_contents import read_contents
+from themis.engine.recall import BatchRecords, InputRecords, Recall
+from themis.engine.runner import Runner
+from themis.errors import RequestError
+from themis.subjects.base import Answers
+from themis.subjects.decisions import CRASH, FAILED, Failure, Labels
+from themis.subjects.processes.command import CommandSubject
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Iterator[Cache]:
+    opened = Cache(tmp_path / "cache.sqlite")
+    yield opened
+    opened.close()
+
+
+def run(*arguments: str, input_: str | None = None) -> Any:
+    return CliRunner().invoke(app, list(arguments), input=input_)
+
+
+# The file ---------------------------------------------------------------------------------
+def test_what_was_stored_is_there_after_closing(cache: Cache) -> None:
+    number = cache.number_of("abc", "command")
+    assert number is not None
+    labels: list[Any] = ["1", 1, True, 1.0, "ja\u0000\ud800", 2**70]
+    for place, label in enumerate(labels):
+        cache.add_label(number, place, label)
+    cache.put_inputs(number, [(b"k" * 16, 0), (b"l" * 16, 3)])
+    cache.put_batch(number, b"b" * 16, 7, b"packed")
+    cache.close()
+    assert cache.number_of("abc", "command") == number != cache.number_of("abd", "command")
+    again = cache.labels(number)
+    assert [(each, type(each)) for each in again] == [(each, type(each)) for each in labels]
+    assert cache.find_inputs(number, [b"k" * 16, b"m" * 16, b"l" * 16]) == {
+        b"k" * 16: 0,
+        b"l" * 16: 3,
+    }
+    assert cache.find_batch(number, b"b" * 16) == b"packed"
+    assert cache.find_batch(number, b"c" * 16) is None
+    contents = read_contents(cache.path)
+    assert [(each.fingerprint, each.decisions) for each in contents.subjects][-1] == ("abc", 9)
+
+
+def test_more_keys_than_one_query_takes(cache: Cache) -> None:
+    number = cache.number_of("abc", "command")
+    assert number is not None
+    keys = [place.to_bytes(16) for place in range(1_700)]
+    cache.put_inputs(number, [(key, place % 3) for place, key in enumerate(keys)])
+    assert cache.find_inputs(number, keys) == {key: p % 3 for p, key in enumerate(keys)}
+
+
+def test_folder_of_our_own_is_kept_out_of_version_control(tmp_path: Path) -> None:
+    Cache(tmp_path / ".themis" / "cache.sqlite").close()
+    assert (tmp_path / ".themis" / ".gitignore").read_text() == "*\n"
+    Cache(tmp_path / "mine" / "cache.sqlite").close()
+    assert not (tmp_path / "mine" / ".gitignore").exists()
+
+
+def write_text(path: Path) -> None:
+    path.write_text("this is not a database, but it is longer than a hundred bytes" * 3)
+
+
+def write_other_database(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE theirs (a)")
+    connection.close()
+
+
+def write_later_format(path: Path) -> None:
+    Cache(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+
+
+def write_damaged(path: Path) -> None:
+    opened = Cache(path)
+    number = opened.number_of("abc", "command")
+    assert number is not None
+    opened.put_inputs(number, [(place.to_bytes(16), 0) for place in range(2_000)])
+    opened.close()
+    data = bytearray(path.read_bytes())
+    data[4_096:] = os.urandom(len(data) - 4_096)
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("write", "problem", "remedy"),
+    [
+        (write_text, "is not a cache of Themis", "name another file"),
+        (write_other_database, "is not a cache of Themis", "name another file"),
+        (write_later_format, "was written by another Themis (format 99", "themis cache clear"),
+        (write_damaged, "is damaged", "themis cache clear"),
+        (Path.mkdir, "can't be read", "name another file"),
+    ],
+)
+def test_unusable_file_is_refused_with_a_remedy(
+    tmp_path: Path, write: Any, problem: str, remedy: str
+) -> None:
+    path = tmp_path / "cache.sqlite"
+    write(path)
+    config = write_command(tmp_path)
+    before = path.read_bytes() if path.is_file() else b""
+    done = run("score", str(config), "--cache", str(path))
+    assert done.exit_code == 2
+    assert problem in done.stderr
+    assert remedy in done.stderr
+    assert not ran(tmp_path)
+    assert not path.is_file() or path.read_bytes() == before
+    assert run("score", str(config), "--no-cache", "--max-executions", "4").exit_code == 4
+
+
+def test_a_file_that_is_no_cache_is_left_alone(tmp_path: Path) -> None:
+    for write in (write_text, write_other_database):
+        path = tmp_path / "decide.py"
+        write(path)
+        before = sorted(tmp_path.iterdir())
+        with pytest.raises(RequestError) as caught:
+            Cache(path)
+        assert sorted(tmp_path.iterdir()) == before  # no lock beside it
+        assert "delete" not in str(caught.value)
+        path.unlink()
+
+
+def test_place_that_can_not_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(RequestError, match="can't be written"):
+        Cache(tmp_path / "file" / "cache.sqlite")
+
+
+# Who writes -------------------------------------------------------------------------------
+def test_second_cache_reads_and_takes_over_when_the_first_is_done(tmp_path: Path) -> None:
+    first, second = Cache(tmp_path / "c"), Cache(tmp_path / "c")
+    number = first.number_of("abc", "command")
+    assert number is not None
+    first.put_inputs(number, [(b"k" * 16, 1)])
+    first.commit()
+    assert first.notice is None
+    assert second.notice is not None
+    assert "is in use by this process itself" in second.notice
+    second.put_inputs(number, [(b"l" * 16, 1)])
+    assert list(second.find_inputs(number, [b"k" * 16, b"l" * 16])) == [b"k" * 16]
+    first.close()
+    second.put_inputs(number, [(b"l" * 16, 1)])
+    second.close()
+    assert second.find_inputs(number, [b"l" * 16]) == {b"l" * 16: 1}
+    second.close()
+
+
+def test_reader_of_a_file_without_tables_finds_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "c"
+    first = Cache(path)
+    path.unlink()
+    path.touch()
+    second = Cache(path)
+    assert second.number_of("abc", "command") is None
+    first.close()
+    assert second.number_of("abc", "command") is not None
+    second.close()
+
+
+# Records ----------------------------------------------------------------------------------
+SCHEMA = themis.Schema(race=["green", "purple"], age=themis.Integers(0, 50), rich=[True, False])
+
+
+class Numbers:
+    """A subject that fails on some inputs and counts how often it is run."""
+
+    vectorised = False
+
+    def __init__(self, kind: str, failing: set[int]) -> None:
+        self.kind, self.failing, self.schema = kind, failing, SCHEMA
+        self.executions = 0
+
+    def fingerprint(self) -> str:
+        return f"numbers {self.kind}"
+
+    def load(self, codes: Any) -> Any:
+        self._codes = codes
+        return self
+
+    def run(self) -> Answers:
+        places = (self._codes @ [102, 2, 1]).tolist()
+        self.executions += len(places)
+        outputs = [["no", 1, "1"][place % 3] for place in places]
+        failed = {at: Failure(CRASH, "x") for at, p in enumerate(places) if p in self.failing}
+        return Answers(outputs, failed)
+
+
+@settings(deadline=None, max_examples=40)  # every example waits for the disk
+@given(
+    st.sampled_from(["command", "worker"]),
+    st.lists(st.lists(st.integers(0, 203), max_size=60), max_size=5),
+    st.sets(st.integers(0, 203)),
+)
+def test_recalled_cells_are_those_of_a_run_without_a_cache(
+    tmp_path_factory: Any, kind: str, questions: list[list[int]], failing: set[int]
+) -> None:
+    path = tmp_path_factory.mktemp("recall") / "cache.sqlite"
+    questions = [*questions, *questions[::-1]]
+    for _ in range(2):
+        cache = Cache(path)
+        subject, bare = Numbers(kind, failing), Numbers(kind, failing)
+        with_cache = Runner(
+            subject,
+            Labels(),
+            max_failures=1.0,
+            recall=Recall(cache, subject),
+        )
+        without = Runner(bare, Labels(), max_failures=1.0)
+        for question in questions:
+            codes = np.array([[p // 102, p // 2 % 51, p % 2] for p in question], dtype=np.int32)
+            codes = codes.reshape(-1, 3)
+            assert with_cache.run(codes).tolist() == without.run(codes).tolist()
+        assert with_cache.labels.labels == without.labels.labels
+        assert with_cache.failures == without.failures
+        assert with_cache.asked == without.executions
+        assert with_cache.executions == subject.executions
+        cache.close()
+    asked = {place for question in questions for place in question}
+    assert subject.executions == len(asked & failing)  # only failures are tried again
+
+
+def test_key_of_an_input_is_made_of_names_and_values_in_order(cache: Cache) -> None:
+    def keys(schema: themis.Schema, *codes: int) -> Any:
+        return InputRecords(cache, schema).find(1, np.array([codes]), 0).keys
+
+    wide = themis.Schema(race=["blue", "green"], age=themis.Integers(0, 90, bins=[9]), rich=[True])
+    assert keys(SCHEMA, 0, 7, 0) == keys(wide, 1, 7, 0)
+    other_order = themis.Schema(age=range(51), race=["green", "purple"], rich=[True, False])
+    other_type = themis.Schema(race=["green"], age=themis.Reals(0, 50, step=1), rich=[True])
+    other_name = themis.Schema(colour=["green"], age=range(51), rich=[True])
+    number = themis.Schema(race=["green"], age=range(51), rich=[1])
+    different = [keys(other_order, 7, 0, 0), *(keys(s, 0, 7, 0) for s in (other_type, other_name))]
+    assert keys(SCHEMA, 0, 7, 0) not in [*different, keys(number, 0, 7, 0)]
+
+
+def test_key_of_a_batch_knows_what_codes_mean(cache: Cache) -> None:
+    def key(schema: themis.Schema) -> Any:
+        codes = np.array([[0, 7, 0], [1, 8, 1]])
+        return BatchRecords(cache, schema).find(1, codes, 0).keys
+
+    race, age, rich = SCHEMA.characteristics
+    binned = themis.Schema(race=race, age=themis.Integers(0, 50, bins=[9]), rich=rich)
+    assert key(SCHEMA) == key(binned.where("age < 40"))
+    for changed in ({"race": ["purple", "green"]}, {"age": range(1, 52)}, {"rich": [True, 0]}):
+        parts = {"race": race, "age": age, "rich": rich} | changed
+        assert key(SCHEMA) != key(themis.Schema(parts))
+
+
+# Whole runs -------------------------------------------------------------------------------
+def test_another_question_uses_what_is_known_of_a_command(tmp_path: Path) -> None:
+    config = write_command(tmp_path)
+    with themis.Audit.from_file(config, max_executions=100) as audit:
+        assert audit.causal("race").executions == 100
+    config.write_text(config.read_text().replace("max = 99 }", "max = 99, protected = true }"))
+    with themis.Audit.from_file(config, max_executions=100) as audit:
+        both = audit.causal("race", "sex")
+    assert both.cache_hits > 0
+    assert len(ran(tmp_path)) == 100 + both.executions == len(set(ran(tmp_path)))
+
+
+@pytest.mark.parametrize("write", [write_command, write_worker], ids=["command", "worker"])
+def test_budget_ends_at_the_same_place_whatever_is_known(tmp_path: Path, write: Any) -> None:
+    config = write(tmp_path)
+    results = []
+    for _ in range(2):
+        with themis.Audit.from_file(config, max_executions=150) as audit:
+            score = audit.causal("race")
+            results.append((score.samples, score.score, score.low, score.high, score.stopped))
+    assert results[0] == results[1]
+    assert len(ran(tmp_path)) == stored(tmp_path) == 150
+
+
+def test_a_search_that_is_asked_again_executes_nothing(tmp_path: Path) -> None:
+    config = write_worker(tmp_path)
+    answers, executions = [], []
+    for _ in range(2):
+        with themis.Audit.from_file(config) as audit:
+            result = audit.search(0.25, among=["race", "sex", "income"])
+        executions.append(result.executions)
+        answers.append(lasting(result.to_dict()))
+    assert {frozenset(each) for each in result.found} == {
+        frozenset({"race"}),
+        frozenset({"income"}),
+    }
+    assert answers[0] == answers[1]
+    assert executions[0] > 500
+    assert executions[1] == 0
+    assert len(ran(tmp_path)) == stored(tmp_path)
+
+
+def test_result_does_not_depend_on_jobs_or_cache(tmp_path: Path) -> None:
+    config = write_command(tmp_path)
+    scores = []
+    several: list[dict[str, Any]] = [{"jobs": 1}, {"jobs": 3, "cache": False}, {"jobs": 2}]
+    for options in several:
+        with themis.Audit.from_file(config, max_executions=200, **options) as audit:
+            data = audit.score([["race"], ["sex"]]).to_dict()
+        scores.append([(s["score"], s["low"], s["high"], s["samples"]) for s in data["scores"]])
+    assert scores[0] == scores[1] == scores[2]
+
+
+def test_subject_in_this_process_is_remembered_for_one_run_only(tmp_path: Path) -> None:
+    path = tmp_path / "cache.sqlite"
+    audit = themis.Audit(lambda person: 1, SCHEMA, cache=path)
+    assert audit.cache_notice is not None
+    assert audit.score([["race"]]).timing["notes"] == [audit.cache_notice]
+    assert not path.exists()
+
+
+def test_python_interface_takes_a_cache_for_commands(tmp_path: Path) -> None:
+    schema = themis.Schema(race=["green", "purple"], age=range(30))
+    subject = CommandSubject(schema, ["sh", "-c", 'echo "$2"; echo run >> log', "sh"], cwd=tmp_path)
+    for expected in (60, 0):
+        with themis.Audit(subject, schema, favourable=["7"], cache=tmp_path / "c") as audit:
+            assert audit.group("race").executions == expected
+
+
+def test_unfinished_audits_do_not_lose_what_they_stored(tmp_path: Path) -> None:
+    config = write_command(tmp_path)
+    audit = themis.Audit.from_file(config, max_executions=64)
+    audit.causal("race")
+    del audit
+    assert stored(tmp_path) == 64
+
+
+def test_failed_cells_are_never_taken_for_decisions(cache: Cache) -> None:
+    subject = Numbers("worker", {0, 1, 2})
+    recall = Recall(cache, subject)
+    runner = Runner(subject, Labels(), max_failures=1.0, recall=recall)
+    codes = np.array([[0, 0, 0], [0, 0, 1], [0, 1, 0]], dtype=np.int32)
+    assert runner.run(codes).tolist() == [FAILED] * 3
+    cache.close()
+    assert [each.decisions for each in read_contents(cache.path).subjects] == [0]
+
+
+# Housekeeping -----------------------------------------------------------------------------
+def test_info_and_clear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_command(tmp_path)
+    assert "empty" in run("cache", "info").stdout
+    assert run("cache", "clear").exit_code == 0
+    run("score", "--against", "race", "--max-executions", "40")
+    for place in ([], ["themis.toml"], ["."], [".themis/cache.sqlite"]):
+        shown = run("cache", "info", *place).stdout.split()
+        assert {".themis/cache.sqlite:", "subject", "command", "40", "UTC"} <= set(shown)
+    refused = run("cache", "clear")
+    assert refused.exit_code == 2
+    assert "--yes" in refused.stderr
+    assert run("cache", "clear", "--yes").exit_code == 0
+    assert "empty" in run("cache", "info").stdout
+    data = json.loads(run("score", "--against", "race", "--max-executions", "40", "--json").stdout)
+    assert data["executions"] == 40
+
+
+def test_clear_removes_damaged_caches_and_nothing_else(tmp_path: Path) -> None:
+    damaged, theirs = tmp_path / "cache.sqlite", tmp_path / "theirs.sqlite"
+    write_damaged(damaged)
+    write_other_database(theirs)
+    assert run("cache", "clear", str(damaged), "--yes").exit_code == 0
+    refused = run("cache", "clear", str(theirs), "--yes")
+    assert (refused.exit_code, damaged.exists(), theirs.exists()) == (2, False, True)
+    assert "nothing was deleted" in refused.stderr
+
+
+def test_secrets_of_the_environment_are_not_in_the_cache(tmp_path: Path) -> None:
+    config = write_command(tmp_path, options='env = { TOKEN = "hunter2" }')
+    run("score", str(config), "--against", "race", "--max-executions", "20")
+    data = (tmp_path / ".themis" / "cache.sqlite").read_bytes()
+    assert stored(tmp_path) == 20
+    assert b"hunter2" not in data
+    assert sys.executable.encode() not in data

@@ -1,0 +1,294 @@
+"""Is a subject that decides at random found out, and no other one suspected?"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import themis
+from tests.external import RACE, lasting, ran, stored, write_command, write_worker
+from themis.cli import app
+from themis.engine.runner_combining import combine, run_combined
+from themis.scores.noise import PAIRS, SHARE
+from themis.subjects.decisions import FAILED, Labels
+
+SCHEMA = themis.Schema(
+    race=["green", "purple"], income=range(100), savings=themis.Integers(0, 10**6)
+)
+
+
+def noisy(share: float, *, gap: int = 0, seed: int = 0) -> Callable[[dict[str, Any]], int]:
+    """A decision with another limit for each race, and with so many random flips."""
+    rng = random.Random(seed)
+
+    def decide(person: dict[str, Any]) -> int:
+        decision = person["income"] >= (50 if person["race"] == "green" else 50 + gap)
+        return int(decision != (rng.random() < share))
+
+    return decide
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_noise_is_found_stated_and_leaves_no_verdict(seed: int) -> None:
+    audit = themis.Audit(noisy(0.01, seed=seed), SCHEMA, seed=seed, error=0.02)
+    result = audit.score([["race"]], ["causal"])
+    (score,) = result.scores
+    assert (score.stopped, score.low, score.conclusive) == ("noise", 0.0, False)
+    assert "does not always decide the same" in score.notes[-1]
+    assert result.timing["repeats"] > 100
+
+
+def test_true_score_is_in_the_interval_in_spite_of_the_noise() -> None:
+    covered = 0
+    for seed in range(20):
+        audit = themis.Audit(noisy(0.02, gap=20, seed=seed), SCHEMA, seed=seed, error=0.03)
+        score = audit.causal("race")
+        covered += score.low <= 0.2 <= score.high
+    assert covered >= 18
+
+
+@pytest.mark.parametrize("gap", [0, 20])
+@pytest.mark.parametrize("error", [0.05, 0.02])
+def test_subject_that_decides_the_same_is_never_suspected_and_costs_little_more(
+    gap: int, error: float
+) -> None:
+    for seed in range(4):
+        calls = 0
+        decide = noisy(0.0, gap=gap)
+
+        def counted(person: dict[str, Any]) -> int:
+            nonlocal calls
+            calls += 1
+            return decide(person)  # noqa: B023 - it is called in this round only
+
+        result = themis.Audit(counted, SCHEMA, seed=seed, error=error).score([["race"]])
+        assert all(score.conclusive and not score.notes for score in result.scores)
+        assert result.noise is not None
+        assert (result.noise.differing, result.noise.rate, result.noise.low) == (0, 0.0, 0.0)
+        assert "placebo" not in json.dumps(result.to_dict()["scores"])
+        repeats = result.timing["repeats"]
+        assert repeats <= result.executions // SHARE + (2 * PAIRS if gap else 0)
+        assert calls == result.executions + repeats
+
+
+def test_command_line_says_so_and_ends_with_4(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_worker(tmp_path, before="import random; person['income'] = 99 * (random.random() < 0.97)")
+    done = CliRunner().invoke(app, ["score", *RACE, "--measure", "causal"])
+    assert done.exit_code == 4
+    shown = " ".join(done.stdout.split())
+    assert "inconclusive: 1 of 1 score: the interval is wider than asked, because the" in shown
+    assert "the subject does not always decide the same" in shown
+    assert "noise alone may explain" in shown
+
+
+def test_what_was_run_again_is_kept(tmp_path: Path) -> None:
+    config = write_worker(tmp_path)
+    results = []
+    for _ in range(2):
+        with themis.Audit.from_file(config) as audit:
+            results.append(audit.score([["race"]], ["causal"]))
+    first, second = results
+    assert first.timing["repeats"] > 2 * PAIRS
+    assert "repeats" not in second.timing
+    assert lasting(first.to_dict()) == lasting(second.to_dict())
+    assert second.noise == first.noise
+
+
+def test_budget_is_kept_and_the_paper_rule_is_left_alone() -> None:
+    for options in ({"max_executions": 100}, {"stopping": "paper"}, {"probe": 0}):
+        audit = themis.Audit(noisy(0.05), SCHEMA, **options)
+        result = audit.score([["race"]], ["causal"])
+        assert "repeats" not in result.timing
+        assert result.noise is None
+        assert json.dumps(result.to_dict())
+
+
+@pytest.mark.parametrize("budget", [110, 240, 260, 300, 500])
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_all_executions_together_stay_within_the_budget(budget: int, repeats: int) -> None:
+    calls = 0
+    decide = noisy(0.02, gap=10)
+
+    def counted(person: dict[str, Any]) -> int:
+        nonlocal calls
+        calls += 1
+        return decide(person)
+
+    audit = themis.Audit(counted, SCHEMA, max_executions=budget, repeats=repeats)
+    result = audit.score([["race"], ["income"]])
+    assert calls <= budget
+    assert calls == result.executions + result.timing.get("repeats", 0)
+
+
+@pytest.mark.parametrize("wanted", [1, 40, 300])
+def test_as_many_inputs_are_run_again_as_asked_for(wanted: int) -> None:
+    audit = themis.Audit(noisy(0.0), SCHEMA, probe=wanted)
+    result = audit.score([["race"]], ["group"])
+    assert result.noise is not None
+    assert result.noise.inputs == wanted
+    assert result.noise.high == pytest.approx(1 - 0.005 ** (1 / wanted))
+
+
+def test_small_domain_has_no_input_run_again_twice() -> None:
+    schema = themis.Schema(race=["green", "purple"], age=range(6))
+    audit = themis.Audit(lambda person: person["age"] > 3, schema, probe=500)
+    assert audit.score([["race"]]).noise.inputs <= 12
+
+
+# The majority of several runs --------------------------------------------------------------
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(1, 7).flatmap(
+        lambda runs: st.lists(
+            st.lists(st.integers(FAILED, 2), min_size=runs, max_size=runs), max_size=20
+        )
+    )
+)
+def test_combined_outputs_are_the_majority_and_no_needless_run_is_made(
+    inputs: list[list[int]],
+) -> None:
+    seen = np.array(inputs, dtype=np.int8).T
+    if not len(seen):
+        return
+    made = np.zeros(len(inputs), dtype=int)
+
+    def run(number: int, places: Any) -> Any:
+        chosen = np.arange(len(inputs)) if places is None else places
+        made[chosen] += 1
+        return seen[number, chosen]
+
+    cells = run_combined(run, len(seen), Labels())
+    assert cells.tolist() == [majority(each) for each in inputs] == combine(seen, Labels()).tolist()
+    assert made.tolist() == [needed(each) for each in inputs]
+
+
+def majority(outputs: list[int]) -> int:
+    """By hand: the most frequent label, the first of several; none where half the runs failed."""
+    labels = [each for each in outputs if each != FAILED]
+    if 2 * len(labels) <= len(outputs):
+        return FAILED
+    return max(dict.fromkeys(labels), key=labels.count)
+
+
+def needed(outputs: list[int]) -> int:
+    """After how many runs the majority is certain, whatever the others give."""
+    for made in range(1, len(outputs)):
+        part = outputs[:made]
+        failed = part.count(FAILED)
+        if 2 * failed >= len(outputs) or any(
+            2 * part.count(label) > len(outputs) for label in set(part) - {FAILED}
+        ):
+            return made
+    return len(outputs)
+
+
+@pytest.mark.parametrize("write", [write_command, write_worker], ids=["command", "worker"])
+def test_more_repeats_run_only_what_is_missing(tmp_path: Path, write: Any) -> None:
+    config = write(tmp_path)
+    options: dict[str, Any] = {"probe": 0, "max_executions": 2_000, "error": 0.2}
+    counts, scores = [], []
+    for repeats in (1, 3, 5, 5, 3):
+        before = len(ran(tmp_path))
+        with themis.Audit.from_file(config, repeats=repeats, **options) as audit:
+            score = audit.causal("race")
+        counts.append(len(ran(tmp_path)) - before)
+        scores.append((score.score, score.low, score.high, score.samples))
+        assert score.executions + audit.runner.explaining == counts[-1]
+        assert score.executions + score.cache_hits == (repeats // 2 + 1) * 2 * score.samples
+    inputs = counts[0]
+    assert counts == [inputs, inputs, inputs, 0, 0]  # majorities of 1, 2 and 3 runs
+    assert len(set(scores)) == 1
+    assert stored(tmp_path) == len(ran(tmp_path))
+
+
+def test_each_repeat_of_a_noisy_program_keeps_its_own_decision(tmp_path: Path) -> None:
+    coin = "import random; person['income'] = 99 * (random.random() < 0.6)"
+    config = write_worker(tmp_path, before=coin)
+    results = []
+    for _ in range(2):
+        with themis.Audit.from_file(config, repeats=3, error=0.2, probe=40) as audit:
+            results.append(audit.score([["race"]], ["causal"]))
+    first, second = results
+    assert second.executions == 0
+    assert "repeats" not in second.timing
+    assert lasting(first.to_dict()) == lasting(second.to_dict())
+    assert second.noise is not None
+    assert second.noise.differing > 0
+
+
+@pytest.mark.parametrize("kind", ["row", "batch"])
+def test_repeats_restore_the_score_that_the_subject_has_without_noise(kind: str) -> None:
+    expected = themis.Audit(noisy(0.0, gap=20), SCHEMA, seed=3, error=0.03).causal("race")
+    rng = np.random.default_rng(5)
+
+    def decide(table: themis.InputTable) -> Any:
+        limit = np.where(table["race"] == "green", 50, 70)
+        return (table["income"] >= limit) != (rng.random(len(table)) < 0.01)
+
+    subject: Any = themis.batch(decide) if kind == "batch" else noisy(0.01, gap=20, seed=5)
+    audit = themis.Audit(subject, SCHEMA, seed=3, error=0.03, repeats=5)
+    result = audit.score([["race"]], ["causal"])
+    (score,) = result.scores
+    assert (score.score, score.low, score.high) == (expected.score, expected.low, expected.high)
+    assert score.conclusive
+    assert result.noise is not None
+    assert (result.noise.differing, result.noise.repeats) == (0, 5)
+    assert result.executions > 3 * expected.executions
+
+
+def test_runs_that_fail_are_no_votes() -> None:
+    calls: dict[tuple[Any, ...], int] = {}
+
+    def decide(person: dict[str, Any]) -> int:
+        key = tuple(person.values())
+        calls[key] = calls.get(key, 0) + 1
+        if calls[key] == 1 or person["income"] < 10:
+            raise ValueError("not today")
+        return int(person["income"] >= 50)
+
+    audit = themis.Audit(decide, SCHEMA, repeats=3, max_failures=0.6, probe=0)
+    rates = {group.rate for group in audit.group("race").groups}
+    assert audit.runner.failures.total > 200
+    assert all(0.3 < rate < 0.6 for rate in rates)
+    unknown = audit.causal("race").unknown
+    assert 0 < unknown < audit.causal("race").samples / 4  # those below 10, and no others
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, True, "3"])
+def test_senseless_settings_are_refused(value: Any) -> None:
+    with pytest.raises(themis.RequestError, match="repeats: must be a whole number"):
+        themis.Audit(noisy(0.0), SCHEMA, repeats=value)
+    if value != 0:
+        with pytest.raises(themis.RequestError, match="probe: must be a whole number"):
+            themis.Audit(noisy(0.0), SCHEMA, probe=value)
+        with pytest.raises(themis.RequestError, match="max_noise: must lie between 0 and 1"):
+            themis.Audit(noisy(0.0), SCHEMA, max_noise=-1 if value is True else value)
+
+
+def test_file_and_command_line_say_how_often(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_worker(tmp_path, options="repeats = 3", run="probe = 20\nmax_noise = 0.5\nerror = 0.2")
+    data = json.loads(CliRunner().invoke(app, ["score", *RACE, "--json"]).stdout)
+    assert (data["noise"]["repeats"], data["noise"]["inputs"]) == (3, 20)
+    options = ["--repeats", "5", "--probe", "30"]
+    data = json.loads(CliRunner().invoke(app, ["score", *RACE, "--json", *options]).stdout)
+    assert (data["noise"]["repeats"], data["noise"]["inputs"]) == (5, 30)
+    for option in ("--repeats", "--probe"):
+        done = CliRunner().invoke(app, ["check", option, "-2"])
+        assert done.exit_code == 2
+    done = CliRunner().invoke(app, ["score", *RACE, "--probe", "-2"])
+    assert "--probe: must be a whole number of at least 0, got -2" in done.stderr

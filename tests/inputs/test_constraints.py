@@ -1,0 +1,617 @@
+"""Constraints: what they mean, what is said about wrong ones, and that no text does harm."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+import pickle
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from themis.errors import SchemaError
+from themis.inputs import expressions_columns as _columns
+from themis.inputs.constraints import Constraint, parse_constraint
+
+
+@dataclass
+class Listed:
+    """A characteristic with listed values, which counts how often it is decoded."""
+
+    name: str
+    values: tuple[Any, ...]
+    decoded: int = field(default=0, compare=False)
+
+    @property
+    def size(self) -> int:
+        return len(self.values)
+
+    @property
+    def boolean(self) -> bool:
+        return all(isinstance(value, bool) for value in self.values)
+
+    @property
+    def numeric(self) -> bool:
+        return not any(isinstance(value, bool | str) for value in self.values)
+
+    def decode(self, codes: np.ndarray) -> np.ndarray:
+        self.decoded += 1
+        if self.numeric or self.boolean:
+            return np.array(self.values)[codes]
+        table = np.empty(self.size, dtype=object)
+        table[:] = self.values
+        return table[codes]
+
+
+@dataclass
+class Stepped:
+    """A numeric or text characteristic of any size whose values are never all stored."""
+
+    name: str
+    size: int
+    first: int = 0
+    text: bool = False
+    decoded: list[int] = field(default_factory=list)
+    boolean: bool = False
+
+    @property
+    def numeric(self) -> bool:
+        return not self.text
+
+    def decode(self, codes: np.ndarray) -> np.ndarray:
+        self.decoded.append(len(codes))
+        values = np.asarray(codes, dtype=np.int64) + self.first
+        return np.array([f"k{value}" for value in values]) if self.text else values
+
+
+AGE = Listed("age", tuple(range(18, 91)))
+RACE = Listed("race", ("green", "purple"))
+HOME = Listed("home", ("green", "blue"))
+EMPLOYED = Listed("employed", (False, True))
+RENT = Listed("rent", (0, 500, 2000))
+INCOME = Stepped("income", 200_001)
+STATUS = Listed("marital-status", ("married", "single"))
+SCHEMA = (AGE, RACE, HOME, EMPLOYED, RENT, INCOME, STATUS)
+
+
+def parse(text: Any, *variables: Any) -> Constraint:
+    return parse_constraint(text, variables or SCHEMA, name="c")
+
+
+def mistakes_of(text: Any, *variables: Any) -> list[str]:
+    with pytest.raises(SchemaError) as caught:
+        parse(text, *variables)
+    assert {mistake.where for mistake in caught.value.mistakes} == {"constraint 'c'"}
+    return [f"{each.code}: {each.problem}; {each.remedy}" for each in caught.value.mistakes]
+
+
+def codes_of(text: Any, *variables: Any) -> list[str]:
+    return [line.split(":")[0] for line in mistakes_of(text, *variables)]
+
+
+def holds(text: str, *variables: Any, **rows: list[Any]) -> list[bool]:
+    """The result for inputs given by value, as one list per characteristic."""
+    known = {each.name: each for each in variables or SCHEMA}
+    columns = {}
+    for name, values in rows.items():
+        variable = known[name.replace("_", "-") if name not in known else name]
+        every = variable.decode(np.arange(variable.size)).tolist()
+        columns[variable.name] = np.array([every.index(value) for value in values], dtype=np.int64)
+    return parse(text, *variables).holds(columns).tolist()
+
+
+# What constraints mean
+
+
+def test_constraint_names_what_it_reads_in_schema_order() -> None:
+    constraint = parse("income > 3 and (age > 20 or income < 9)")
+    assert constraint.variables == ("age", "income")
+    assert (constraint.name, constraint.text[:6]) == ("c", "income")
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "expected"),
+    [
+        ("not (age < 30 and rent > 1000)", {"age": [29, 29, 30], "rent": [2000, 0, 2000]}, "011"),
+        ('race in ["green"]', {"race": ["green", "purple"]}, "10"),
+        ('race not in ("green", "purple")', {"race": ["green", "purple"]}, "00"),
+        ("age in {20, 3 * 10}", {"age": [20, 30, 40]}, "110"),
+        ("18 <= age < 65", {"age": [18, 64, 65]}, "110"),
+        ("income / 12 > 3 * rent", {"income": [18_000, 18_001], "rent": [500, 500]}, "01"),
+        ("employed", {"employed": [True, False]}, "10"),
+        ("employed == false", {"employed": [True, False]}, "01"),
+        ("employed != (age > 40)", {"employed": [True, False], "age": [41, 41]}, "01"),
+        ("employed == (1 < 2)", {"employed": [True, False]}, "10"),
+        ("employed in [true]", {"employed": [True, False]}, "10"),
+        ("race == home", {"race": ["green", "purple"], "home": ["green", "green"]}, "10"),
+        ("race != home", {"race": ["green", "purple"], "home": ["green", "green"]}, "01"),
+        ('"green" == race', {"race": ["green", "purple"]}, "10"),
+        ('`marital-status` != "married"', {"marital_status": ["married", "single"]}, "01"),
+        ("`age` > 20\n  and age < 30", {"age": [20, 25, 30]}, "010"),
+        ("age // 10 % 2 == -(-1)", {"age": [19, 20, 35]}, "101"),
+        ("age > 1_8.5e0 or age == .19e2", {"age": [18, 19]}, "01"),
+    ],
+)
+def test_constraint_means_what_python_would_mean(
+    text: str, rows: dict[str, list[Any]], expected: str
+) -> None:
+    assert "".join(str(int(each)) for each in holds(text, **rows)) == expected
+
+
+def test_literal_can_escape_quotes_and_characters() -> None:
+    odd = Listed("odd", ('a"b', "a'b", "é", "tab\t", "back\\slash", "plain"))
+    text = r'''odd in ["a\"b", 'a\'b', "\xe9", "tab\t", "back\\slash"] or odd == "\u00e9"'''
+    assert holds(text, odd, odd=list(odd.values)) == [True] * 5 + [False]
+
+
+def test_characteristic_may_be_named_like_a_word_of_python() -> None:
+    words = [Listed(name, (1, 2)) for name in ("class", "from", "t", "if", "true", "naïve", "a b")]
+    text = "class == 1 and from == 1 and t == 1 and `if` == 1 and `true` == 1 and naïve == `a b`"
+    constraint = parse(text, *words)
+    assert constraint.variables == ("class", "from", "t", "if", "true", "naïve", "a b")
+    assert constraint.holds({each.name: np.array([0, 1]) for each in words}).tolist() == [1, 0]
+
+
+def test_characteristic_of_mixed_values_equals_its_numbers_and_its_text() -> None:
+    mixed = Listed("mixed", (10, "many", True))
+    assert holds("mixed == 10", mixed, mixed=[10, "many", True]) == [True, False, False]
+    assert holds('mixed in ["many", 10]', mixed, mixed=[10, "many", True]) == [True, True, False]
+    assert codes_of("mixed == 1", mixed) == ["different-kinds"]
+
+
+def test_whole_numbers_are_exact_up_to_two_to_the_53() -> None:
+    large = Stepped("large", 200_000, first=2**53 - 199_999)
+    codes = {"large": np.array([199_998, 199_999])}
+    assert parse(f"large == {2**53}", large).holds(codes).tolist() == [False, True]
+    assert parse(f"large < {2**53}", large).holds(codes).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("operation", ["/", "//", "%"])
+@pytest.mark.parametrize(
+    "comparison", ["== 1", "!= 1", "< 1", ">= 1", "in [1]", "not in [1]", "> -1e308"]
+)
+def test_comparison_with_an_undefined_number_is_false(operation: str, comparison: str) -> None:
+    text = f"age {operation} rent {comparison}"
+    assert holds(text, age=[40], rent=[0]) == [False]
+    assert holds(f"not ({text})", age=[40], rent=[0]) == [True]
+
+
+def test_value_that_is_not_a_number_makes_only_its_own_comparison_false() -> None:
+    score = Listed("score", (float("nan"), 1.0))
+    codes = {"score": np.array([0, 1])}
+    assert parse("score != 2 * score", score).holds(codes).tolist() == [False, True]
+    assert parse("score < 5 or not score < 5", score).holds(codes).tolist() == [True, True]
+
+
+def test_no_inputs_give_no_results() -> None:
+    result = parse("age > 20 and income > rent").holds(
+        {name: np.empty(0, dtype=np.int64) for name in ("age", "income", "rent")}
+    )
+    assert (result.dtype, result.shape) == (np.bool_, (0,))
+
+
+def test_constraint_survives_pickling() -> None:
+    constraint = pickle.loads(pickle.dumps(parse("18 <= age < income / 3 or race in ['green']")))
+    codes = {"age": np.array([2]), "income": np.array([90]), "race": np.array([1])}
+    assert constraint.holds(codes).tolist() == [True]
+
+
+# The same result as Python, input by input
+
+
+class Number:
+    """A number whose quotient by zero is undefined and whose undefined comparisons are false."""
+
+    def __init__(self, value: float | None) -> None:
+        self.value = value
+
+    def __neg__(self) -> Number:
+        return Number(None if self.value is None else -self.value)
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+
+def _arithmetic(function: Callable[[Any, Any], Any], *, swapped: bool) -> Callable[..., Number]:
+    def compute(self: Number, other: Any) -> Number:
+        pair = [self.value, other.value if isinstance(other, Number) else float(other)]
+        left, right = reversed(pair) if swapped else pair
+        try:
+            return Number(None if None in pair else function(left, right))
+        except ZeroDivisionError:
+            return Number(None)
+
+    return compute
+
+
+def _comparison(function: Callable[[Any, Any], bool]) -> Callable[..., bool]:
+    def compare(self: Number, other: Any) -> bool:
+        pair = (self.value, other.value if isinstance(other, Number) else other)
+        return None not in pair and function(*pair)
+
+    return compare
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod"):
+    setattr(Number, f"__{_name}__", _arithmetic(getattr(operator, _name), swapped=False))
+    setattr(Number, f"__r{_name}__", _arithmetic(getattr(operator, _name), swapped=True))
+for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
+    setattr(Number, f"__{_name}__", _comparison(getattr(operator, _name)))
+
+
+@st.composite
+def schemas(draw: st.DrawFn) -> list[Listed]:
+    whole = draw(st.lists(st.integers(-4, 4), min_size=1, max_size=5, unique=True))
+    quarters = draw(st.lists(st.integers(-8, 8), min_size=1, max_size=5, unique=True))
+    letters = st.lists(st.sampled_from("uvwxyz"), min_size=1, max_size=4, unique=True)
+    return [
+        Listed("whole", tuple(whole)),
+        Listed("part-time", tuple(value / 4 for value in quarters)),
+        Listed("flag", (True, False)),
+        Listed("first", tuple(draw(letters))),
+        Listed("second", tuple(draw(letters))),
+    ]
+
+
+@st.composite
+def reading_numbers(draw: st.DrawFn) -> str:
+    """Arithmetic that reads a characteristic and doesn't divide by a constant zero."""
+    name = st.sampled_from(["whole", "`part-time`"])
+    text = draw(name)
+    for sign in draw(st.lists(st.sampled_from(["+", "-", "*", "/", "//", "%"]), max_size=3)):
+        nonzero = st.integers(1, 4).map(str)
+        term = draw(
+            name | nonzero | st.tuples(name, nonzero).map(lambda pair: f"({pair[0]}-{pair[1]})")
+        )
+        text = f"{text} {sign} {term}" if draw(st.booleans()) else f"-({text}) {sign} -{term}"
+    return text
+
+
+@st.composite
+def comparisons(draw: st.DrawFn, schema: list[Listed]) -> str:
+    whole, first = schema[0], schema[3]
+    numbers, order = reading_numbers(), st.sampled_from(["<", "<=", ">", ">="])
+    either = order | st.sampled_from(["==", "!="])
+    equality, within = st.sampled_from(["==", "!="]), st.sampled_from(["in", "not in"])
+    values, letters = st.sampled_from(whole.values), st.sampled_from(first.values)
+    choice = draw(st.integers(0, 7))
+    if choice == 0:
+        return f"{draw(numbers)} {draw(either)} {draw(numbers)} {draw(either)} {draw(numbers)}"
+    if choice == 1:
+        return f"{draw(numbers)} {draw(order)} {draw(st.integers(-5, 5))} {draw(order)} 2.5"
+    if choice == 2:
+        return f"whole {draw(equality)} {draw(values)}"
+    if choice == 3:
+        return f"whole {draw(within)} {draw(st.lists(values, min_size=1))}"
+    if choice == 4:
+        return f"{draw(letters)!r} {draw(equality)} first"
+    if choice == 5:
+        return f"first {draw(within)} {draw(st.lists(letters, min_size=1))}"
+    if choice == 6:
+        return f"first {draw(equality)} second"
+    return draw(st.sampled_from(["flag", "flag == true", "False != flag", "flag in [true]"]))
+
+
+def conditions(schema: list[Listed]) -> st.SearchStrategy[str]:
+    joined = st.sampled_from(
+        ["{} and {}", "{} or {}", "not {} or {}", "({} or {})", "({}) == ({})"]
+    )
+    return st.recursive(
+        comparisons(schema),
+        lambda parts: (
+            st.builds(lambda form, a, b: form.format(a, b), joined, parts, parts)
+            | parts.map(lambda part: f"not ({part})")
+        ),
+        max_leaves=8,
+    )
+
+
+def evaluate_by_row(text: str, row: dict[str, Any]) -> bool:
+    """Python's own answer; the text was generated here, so it may be evaluated."""
+    values = {
+        name.replace("-", "_"): value if isinstance(value, bool | str) else Number(float(value))
+        for name, value in row.items()
+    }
+    return bool(eval(text.replace("`part-time`", "part_time"), {"true": True}, values))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_columns_and_tables_agree_with_python_on_every_input(data: st.DataObject) -> None:
+    schema = data.draw(schemas())
+    text = data.draw(conditions(schema))
+    rows = list(itertools.product(*(range(each.size) for each in schema)))[::11]
+    columns = {
+        each.name: np.array(column)
+        for each, column in zip(schema, zip(*rows, strict=True), strict=True)
+    }
+    expected = [
+        evaluate_by_row(text, {v.name: v.values[c] for v, c in zip(schema, row, strict=True)})
+        for row in rows
+    ]
+    assert parse(text, *schema).holds(columns).tolist() == expected
+    with mock.patch.object(_columns, "MAX_TABLE_SIZE", 0):
+        assert parse(text, *schema).holds(columns).tolist() == expected
+
+
+# Tables and columns
+
+
+def test_small_characteristics_are_not_decoded_again_after_parsing() -> None:
+    age, rent = Listed("age", tuple(range(50))), Listed("rent", (1, 2))
+    constraint = parse("age > 3 and age * 2 < rent + 80", age, rent)
+    before = (age.decoded, rent.decoded)
+    constraint.holds({"age": np.arange(50), "rent": np.zeros(50, dtype=np.int64)})
+    assert (age.decoded, rent.decoded) == before
+
+
+def test_characteristic_of_65536_values_still_gets_a_table() -> None:
+    income = Stepped("income", 65_536)
+    constraint = parse("income > 3", income)
+    income.decoded.clear()
+    assert constraint.holds({"income": np.array([3, 65_535])}).tolist() == [False, True]
+    assert income.decoded == []
+
+
+def test_large_column_is_decoded_once_per_call() -> None:
+    income = Stepped("income", 65_537)
+    constraint = parse("income > 3 and 2 * income < 100 or income % 7 in [0, 1]", income)
+    income.decoded.clear()
+    codes = np.arange(65_537)
+    expected = (codes > 3) & (2 * codes < 100) | (codes % 7 < 2)
+    assert np.array_equal(constraint.holds({"income": codes}), expected)
+    assert income.decoded == [65_537]
+
+
+def test_values_of_a_huge_characteristic_are_never_all_decoded() -> None:
+    huge = Stepped("huge", 10**12)
+    assert codes_of("huge == -1 or huge in [1000000000000]", huge) == ["not-a-value"] * 2
+    parse("huge == 5 and huge != 7.5", huge)
+    assert max(huge.decoded) == 2
+
+
+def test_large_text_characteristic_is_compared_by_value() -> None:
+    key = Stepped("key", 100_001, text=True)
+    constraint = parse('key == "k7" or key in ["k8", "nonsense"]', key)
+    assert constraint.holds({"key": np.array([6, 7, 8])}).tolist() == [False, True, True]
+    assert codes_of("key == 7", key) == ["different-kinds"]
+
+
+# What is said about wrong constraints
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("agee > 3", "unknown-name: there is no characteristic 'agee'; did you mean 'age'?"),
+        ("`x y` > 3", "unknown-name: there is no characteristic 'x y'; choose from: age, race"),
+        ("race == green", "no characteristic 'green'; put text in quotes: \"green\""),
+        ("race < home", "not-ordered: only numbers have an order, 'race < home' orders text"),
+        ("employed < true", "not-ordered: only numbers have an order"),
+        ("race + 1 > 3", "not-a-number: arithmetic needs numbers, 'race' is text"),
+        ("-race == 3", "not-a-number: arithmetic needs numbers, 'race' is text"),
+        ("employed + 1 > 3", "arithmetic needs numbers, 'employed' is true or false"),
+        ("race == 3", "different-kinds: text can't equal a number, received 'race == 3'"),
+        (
+            'age == "30"',
+            "a number can't equal text, received 'age == \"30\"'; write numbers without",
+        ),
+        ("age != race", "different-kinds: a number can't equal text"),
+        ("employed == 1", "compare it with true or false, written without quotes"),
+        ('employed == "true"', "compare it with true or false, written without quotes"),
+        ('race == "gren"', "not-a-value: 'race' has no value 'gren'; did you mean 'green'?"),
+        ('race != "gren"', "not-a-value: 'race' has no value 'gren'; did you mean 'green'?"),
+        ('race in ["green", "purpel"]', "'race' has no value 'purpel'; did you mean 'purple'?"),
+        ("age == 17", "not-a-value: 'age' has no value 17; its nearest value is 18"),
+        ("20.5 != age", "not-a-value: 'age' has no value 20.5; its nearest value is 20"),
+        ("income == 3e5", "'income' has no value 300000; its nearest value is 200000"),
+        ("age", "not-a-condition: a condition is needed, 'age' is a number; compare it"),
+        ("not race", "not-a-condition: a condition is needed, 'race' is text; compare it"),
+        ('race == "green" or "purple"', "repeat the comparison on each side of and, or; or use in"),
+        ("1 < 2", "constant-condition: '1 < 2' reads no characteristic"),
+        ("age > 20 and true", "constant-condition: 'true' reads no characteristic"),
+        ("age = 30", "wrong-operator: '=' is not an operator of constraints; write '==' instead"),
+        ("employed && age > 20", "write 'and' instead"),
+        ("employed || age > 20", "write 'or' instead"),
+        ("!employed", "write 'not' instead"),
+        ("employed AND age > 20", "write 'and' instead"),
+        ("age ≤ 30", "write '<=' instead"),
+        ("age is 30 is 30", "wrong-operator: 'age is 30 is 30' uses 'is'; write '==' instead"),
+        ("age is not 30", "wrong-operator: 'age is not 30' uses 'is'; write '!=' instead"),
+        ("18 < age in [20]", "chained-in: in can't be part of a chain"),
+        ('race in "green"', "not-a-list: in needs a list of values, received '\"green\"'"),
+        ("race in []", "not-a-list: in needs a list of values, received '[]'"),
+        ("race in [home]", "not-a-literal: a list holds literal values, 'home' names"),
+        ("age / 0 > 1", "division-by-zero: 'age / 0' divides by zero"),
+        ("age % (1 - 1) > 1", "division-by-zero"),
+        ("age > 1__0", "invalid-number: '1__0' is not a number"),
+        ("age ** 2 > 3", "the operator ** is not part of a constraint, received 'age ** 2'"),
+        ("age ^ 2 > 3", "the operator ^ is not part of a constraint"),
+        ("age @ 2 > 3", "such an expression is not part of a constraint, received 'age @ 2'"),
+        ("len(race) > 3", "a function call is not part of a constraint, received 'len(race)'"),
+        ("race.name == 3", "put a name with a dot in it in backquotes"),
+        ("age[0] > 3", "an index is not part of a constraint, received 'age[0]'"),
+        ("employed if age > 3 else employed", "if … else is not part of a constraint"),
+        ("lambda: employed", "unsupported-syntax: such an expression"),
+        ("[x for x in age]", "unsupported-syntax: such an expression"),
+        ("{1: 2}", "unsupported-syntax: such an expression"),
+        ("(x := 3) > age", "the operator := is not part of a constraint"),
+        ("age in [*race]", "a star is not part of a constraint"),
+        (
+            'f"{age}" == race',
+            "text has no prefix, received 'f' at column 1; write it in plain quotes",
+        ),
+        ("race == None", "None is not part of a constraint"),
+        ("income > 150,000", "write 150000, not 150,000"),
+        ("[age] == 3", "a list outside in is not part of a constraint"),
+        ("age 30", "syntax: can't be read at column 5, near '30'"),
+        ("age > 18 and\n  (race == 'green'", "syntax: can't be read at column 16, near"),
+        ("`marital-status` == ) 1", "syntax: can't be read at column 21, near ') 1'"),
+        ("age > ", "syntax: ends too early, at column 6"),
+        ('race == "green', 'unclosed-quote: the quote " opened at column 9 is never closed'),
+        ("`age > 3", "unclosed-quote: the quote ` opened at column 1 is never closed"),
+        (
+            "race == “green”",
+            "the character '“' at column 9 has no meaning here; use straight quotes",
+        ),
+        ("age > 3 # old", "the character '#' at column 9 has no meaning here"),
+        ("", "empty-constraint: is empty"),
+        (" \n ", "empty-constraint: is empty"),
+    ],
+)
+def test_mistake_says_what_is_wrong_and_what_to_do(text: str, message: str) -> None:
+    assert message in "\n".join(mistakes_of(text))
+
+
+def test_name_with_a_dash_is_advised_to_go_in_backquotes() -> None:
+    remedy = "put a name that is not an identifier in backquotes: `marital-status`"
+    assert all(remedy in line for line in mistakes_of('marital-status == "single"'))
+
+
+def test_all_mistakes_of_an_expression_are_reported_together() -> None:
+    text = 'agee > 3 && race == "gren" and employed + 1 > 3 and income and age ** 2 = "x"'
+    assert codes_of(text) == [
+        *("wrong-operator", "wrong-operator", "unknown-name", "not-a-value"),
+        *("not-a-number", "not-a-condition", "unsupported-syntax"),
+    ]
+
+
+def test_same_mistake_is_said_once() -> None:
+    assert codes_of("agee > 3 or agee < 2 or agee == 1") == ["unknown-name"]
+
+
+def test_any_number_may_be_ordered_against_a_characteristic() -> None:
+    constraint = parse("age > 1000 or age < -0.5 or income >= 1e300")
+    assert constraint.variables == ("age", "income")
+
+
+# Text that means harm
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("age > 3 " + " " * 10_000, "too-long"),
+        ("(" * 4000 + "employed" + ")" * 4000, "too-deep"),
+        ("(" * 9000, "too-deep"),
+        ("-" * 9000 + "age > 3", "too-deep"),
+        ("not " * 2000 + "employed", "too-deep"),
+        ("age" + "+age" * 2000 + " > 3", "too-deep"),
+        ("age" + ".x" * 4000, "too-deep"),
+        ("age" + "[0]" * 3000, "too-deep"),
+        ("age" + "()" * 4000, "too-deep"),
+        ("age" + "**2" * 3000, "too-deep"),
+        ("lambda:" * 1400 + "0", "too-deep"),
+        ("1if 1else " * 900 + "1", "too-deep"),
+        ("1and lambda:" * 800 + "1", "too-deep"),
+        (")" * 90, "syntax"),
+        ("age\0> 3", "unexpected-character"),
+        ('race == "gr\0en"', "not-a-value"),
+        ("age > " + "9" * 5000, "invalid-number"),
+        ("age > 1e999", "invalid-number"),
+        ('race == "\ud800"', "not-a-value"),
+        ("\ud800 > 3", "unexpected-character"),
+        ("`\ud800` > 3", "unknown-name"),
+        ("__import__('os').system('true')", "unsupported-syntax"),
+        (None, "not-text"),
+        (b"age > 3", "not-text"),
+        (["age > 3"], "not-text"),
+    ],
+)
+def test_harmful_text_is_a_mistake_that_can_be_printed(text: Any, code: str) -> None:
+    lines = mistakes_of(text)
+    assert lines[0].split(":")[0] == code
+    assert all(len(line.encode("utf-8")) < 500 for line in lines)
+
+
+def test_deepest_allowed_nesting_is_evaluated() -> None:
+    text = "employed"
+    for _ in range(45):
+        text = f"(employed == {text} == employed)"
+    employed = {"employed": np.array([1])}
+    assert parse(text).holds(employed).tolist() == [True]
+    assert parse("(" * 95 + "employed" + ")" * 95).holds(employed).tolist() == [True]
+    assert parse("not " * 98 + "employed").holds(employed).tolist() == [True]
+
+
+def test_many_misspelt_names_do_not_take_long() -> None:
+    variables = [Listed(f"characteristic {index}", (1, 2)) for index in range(100)]
+    text = " or ".join(f"charakteristic{index} == 1" for index in range(350))
+    started = time.perf_counter()
+    assert len(mistakes_of(text, *variables)) == 350
+    assert time.perf_counter() - started < 5
+
+
+FRAGMENTS = [
+    *(
+        "age",
+        "race",
+        "employed",
+        "income",
+        "x",
+        "`marital-status`",
+        '"green"',
+        "'",
+        "`",
+        "3",
+        "0",
+        "1e9",
+    ),
+    *(
+        ".",
+        "..",
+        "(",
+        ")",
+        "[",
+        "]",
+        "{",
+        "}",
+        ",",
+        ":",
+        "=",
+        "==",
+        "!=",
+        "<",
+        ">=",
+        "!",
+        "&&",
+        "|",
+        "~",
+    ),
+    *("+", "-", "*", "/", "//", "%", "**", "^", "@", "not", "and", "or", "in", "is", "if", "else"),
+    *(
+        "lambda",
+        "for",
+        "None",
+        "true",
+        "await",
+        "yield",
+        "\\",
+        "\n",
+        "#",
+        "f'",
+        "\ud83d",
+        "\0",
+        "é",
+        "²",
+    ),
+]
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.sampled_from(FRAGMENTS), max_size=14), st.sampled_from(["", " "]))
+def test_any_text_is_a_constraint_or_a_schema_error(fragments: list[str], space: str) -> None:
+    try:
+        constraint = parse(space.join(fragments))
+    except SchemaError as error:
+        str(error).encode("utf-8")
+    else:
+        columns = {name: np.zeros(3, dtype=np.int64) for name in constraint.variables}
+        assert constraint.holds(columns).shape == (3,)

@@ -1,0 +1,359 @@
+"""Rows of people: read from files and tables, encoded, and told about where they do not fit."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import themis
+from themis.inputs import row_files
+from themis.inputs.people import People, people_of
+from themis.inputs.rows import read_rows, rows_of
+from themis.inputs.rows_row_values import codes_of, reason_of
+
+SCHEMA = themis.Schema(
+    race=["green", "purple"],
+    member=[True, False],
+    grade=[1, 2, 3],
+    age=themis.Integers(18, 90, step=2),
+    rate=themis.Reals(0.0, 1.0, step=0.1),
+).where(adult="age >= 20 or grade == 1")
+
+RECORDS: list[dict[str, Any]] = [
+    {"race": "green", "member": True, "grade": 1, "age": 18, "rate": 0.3},
+    {"race": "purple", "member": False, "grade": 3, "age": 90, "rate": 1.0},
+    {"race": "green", "member": True, "grade": 2, "age": 40, "rate": 0.7},
+]
+
+
+def values_of(people: People) -> list[dict[str, Any]]:
+    return [people.schema.decode_row(row) for row in people.codes]
+
+
+def every_kind(folder: Path) -> dict[str, Any]:
+    """The same rows in every form that can be given."""
+    frame = pd.DataFrame(RECORDS)
+    frame.to_csv(folder / "rows.csv", index=False)
+    frame.to_csv(folder / "rows.tsv", index=False, sep="\t")
+    frame.to_parquet(folder / "rows.parquet")
+    lines = "\n".join(json.dumps(each) for each in RECORDS)
+    (folder / "rows.jsonl").write_text(f"{lines}\n\n", encoding="utf-8")
+    (folder / "european.csv").write_text(
+        "race;member;grade;age;rate\ngreen;true;1;18;0.3\npurple;false;3;90;1\ngreen;true;2;40;.7",
+        encoding="utf-8-sig",
+    )
+    categories = frame.astype({"race": "category", "grade": "Int64"})
+    return {
+        **{each.name: each for each in sorted(folder.iterdir())},
+        "pandas": frame,
+        "categories": categories,
+        "polars": pl.DataFrame(RECORDS),
+        "lazy polars": pl.DataFrame(RECORDS).lazy(),
+        "arrow": pa.Table.from_pylist(RECORDS),
+        "records": RECORDS,
+        "columns": {name: [each[name] for each in RECORDS] for name in RECORDS[0]},
+        "arrays": {name: frame[name].to_numpy() for name in frame.columns},
+    }
+
+
+def test_every_form_of_table_gives_the_same_people(tmp_path: Path) -> None:
+    for kind, rows in every_kind(tmp_path).items():
+        assert values_of(people_of(rows_of(rows), SCHEMA)) == RECORDS, kind
+
+
+def test_texts_of_a_csv_stay_as_they_are_written_but_for_the_names(tmp_path: Path) -> None:
+    file = tmp_path / "rows.txt"
+    file.write_text('n, code ,"yes",text,gap\n 1,007,true,"a,b",\n1_0,010,False,c,3\n', "utf-8")
+    assert {name: column.tolist() for name, column in read_rows(file).columns.items()} == {
+        "n": [" 1", "1_0"],
+        "code": ["007", "010"],
+        "yes": ["true", "False"],
+        "text": ["a,b", "c"],
+        "gap": [None, "3"],
+    }
+
+
+def test_types_of_json_lines_and_parquet_are_kept(tmp_path: Path) -> None:
+    columns: dict[str, list[Any]] = {
+        "whole": [1, 2**60 + 1, None],
+        "real": [0.5, float("nan"), 2.0],
+        "truth": [True, None, False],
+        "text": ["", " 1", None],
+        "list": [[1], [], None],
+    }
+    records = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, records)), "utf-8")
+    pq.write_table(pa.table(columns), tmp_path / "rows.parquet", row_group_size=2)
+    for kind in ("jsonl", "parquet"):
+        rows = read_rows(tmp_path / f"rows.{kind}")
+        assert {repr(value) for value in rows.columns["real"]} <= {"0.5", "nan", "None", "2.0"}
+        for name in columns.keys() - {"real"}:
+            read = rows.columns[name].tolist()
+            assert (read, [*map(type, read)]) == (columns[name], [*map(type, columns[name])]), kind
+
+
+def test_what_only_parquet_has_reads_as_csv_would_have_it(tmp_path: Path) -> None:
+    columns = {
+        "day": pa.array([date(2020, 2, 1), None]),
+        "id": pa.array([Decimal(10**30), Decimal(1)], pa.decimal128(38, 0)),
+        "price": pa.array([Decimal("1.50"), Decimal("2.00")]),
+        "band": pa.DictionaryArray.from_arrays([2, None], ["unused", "too", "high"]),
+        "nothing": pa.nulls(2),
+        "object": pa.array([{"on": date(2020, 2, 1)}, None]),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "rows.pq")
+    rows = read_rows(tmp_path / "rows.pq")
+    assert {name: column.tolist() for name, column in rows.columns.items()} == {
+        "day": ["2020-02-01", None],
+        "id": [10**30, 1],
+        "price": [1.5, 2.0],
+        "band": ["high", None],
+        "nothing": [None, None],
+        "object": [{"on": "2020-02-01"}, None],
+    }
+    assert (rows.lines, rows.place(1)) == (None, 2)
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 50_000])
+def test_lines_are_those_of_the_file_whatever_a_row_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int
+) -> None:
+    monkeypatch.setattr(row_files, "CHUNK", chunk)
+    table, objects = tmp_path / "rows.csv", tmp_path / "rows.jsonl"
+    table.write_bytes(b'\xef\xbb\xbf\n  \na,b\r\n\n1,"two\r\nlines"\r\n,\n3,4\n \t\n5,6')
+    objects.write_text('\n{"a": 1}\n \n{"b": 2}\n{}\n', "utf-8")
+    rows = read_rows(table)
+    assert [rows.place(row) for row in range(len(rows))] == [5, 8, 10]
+    assert rows.columns["b"].tolist() == ["two\r\nlines", "4", "6"]
+    rows = read_rows(objects)
+    assert [rows.place(row) for row in range(len(rows))] == [2, 4, 5]
+    assert {n: c.tolist() for n, c in rows.columns.items()} == {
+        "a": [1, None, None],
+        "b": [None, 2, None],
+    }
+
+
+def test_an_empty_cell_is_a_row_of_a_table_with_one_column_but_a_blank_line_is_not(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "rows.csv").write_text('a\n1\n\n""\n', "utf-8")
+    assert read_rows(tmp_path / "rows.csv").columns["a"].tolist() == ["1", None]
+
+
+def test_a_file_of_our_own_keeps_its_names_and_may_be_empty(tmp_path: Path) -> None:
+    (tmp_path / "suite.csv").write_text(" a,b\n", "utf-8")
+    table = row_files.read_table(tmp_path / "suite.csv", exact=True)
+    assert (list(table.columns), table.length) == ([" a", "b"], 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "header", "names"),
+    [
+        ("a.csv", "a;b, c;d", ["a", "b, c", "d"]),
+        ("a.csv", '"a;b;c",d', ["a;b;c", "d"]),
+        ("a.csv", "a\tb, c", ["a", "b, c"]),
+        ("a.csv", "a,b;c", ["a", "b;c"]),
+        ("a.tsv", "a, b, c\td", ["a, b, c", "d"]),
+        ("a.csv", "a", ["a"]),
+    ],
+)
+def test_the_separator_is_found_in_the_header(
+    tmp_path: Path, name: str, header: str, names: list[str]
+) -> None:
+    separator = "\t" if "\t" in header else ";" if header.count(";") == len(names) - 1 > 1 else ","
+    row = separator.join("x" * len(names))
+    (tmp_path / name).write_text(f"{header}\n{row}\n", "utf-8")
+    assert list(read_rows(tmp_path / name).columns) == names
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("rows.csv", "a,b\n1,2\n1,2,3\n", ["rows.csv:3: has 3 cells, the header has 2: '1,2,3'"]),
+        ("rows.csv", "a,a\n1,2\n", ["rows.csv:1: has the column 'a' twice"]),
+        ("rows.csv", "a,b\n", ["rows.csv: holds no rows"]),
+        ("rows.csv", "\n\n", ["rows.csv: has no header"]),
+        (
+            "rows.csv",
+            'a,b\n1\n1,"2\n3,4\n',
+            ["rows.csv:2: has 1 of 2 cells: '1'", "rows.csv:3: is no CSV"],
+        ),
+        ("rows.csv", 'a,b\n1,"2"3\n', ["rows.csv:2: is no CSV: ',' expected after '\"'"]),
+        ("rows.csv", "a\n1\n\udcff\n", ["rows.csv:3: is not UTF-8 text; save it as UTF-8"]),
+        ("rows.jsonl", '{"a": 1}\n\n[1]\n', ["rows.jsonl:3: is no JSON object: '[1]'"]),
+        ("rows.jsonl", '{"a": 1}\n{"a" 2}', ["rows.jsonl:2: is no JSON object (Expecting ':'"]),
+        ("rows.jsonl", "\n", ["rows.jsonl: holds no rows"]),
+        ("rows.jsonl", "\n{}\n\udcff", ["rows.jsonl:3: is not UTF-8 text"]),
+        ("rows.parquet", "nonsense", ["rows.parquet: can't be read as Parquet"]),
+        ("rows.xls", "nonsense", ["rows.xls: is of no kind that can be read; name a file that"]),
+        ("rows.csv", "a,b\n" + "1\n" * 9, [*[f"rows.csv:{n}: has" for n in range(2, 7)], "4 more"]),
+        ("rows.jsonl", "1\n" * 9, [*[f"rows.jsonl:{n}: is no" for n in range(1, 6)], "4 more"]),
+    ],
+)
+def test_a_file_that_cant_be_read_tells_every_mistake_with_its_place(
+    tmp_path: Path, name: str, text: str, said: list[str]
+) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8", errors="surrogateescape")
+    with pytest.raises(themis.RequestError) as caught:
+        read_rows(tmp_path / name)
+    assert len(caught.value.mistakes) == len(said)
+    for mistake, words in zip(caught.value.mistakes, said, strict=True):
+        assert words in str(mistake)
+
+
+@pytest.mark.parametrize("rows", [3, "no.csv", [1, 2], {"a": [1], "b": [1, 2]}, [], {}])
+def test_what_is_no_table_is_a_mistake(rows: Any) -> None:
+    with pytest.raises(themis.RequestError):
+        rows_of(rows)
+
+
+MISFITS = [
+    ("race", "blue", "unknown value"),
+    ("race", None, "missing value"),
+    ("race", "", "missing value"),
+    ("race", ["green"], "unknown value"),
+    ("grade", 4, "unknown value"),
+    ("age", 16, "out of range"),
+    ("age", 92, "out of range"),
+    ("age", 19, "off step"),
+    ("age", "forty", "not a number"),
+    ("age", float("nan"), "missing value"),
+    ("rate", 0.25, "off step"),
+    ("rate", -0.1, "out of range"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "reason"), MISFITS)
+def test_a_row_that_does_not_fit_is_left_out_and_told(name: str, value: Any, reason: str) -> None:
+    rows = [RECORDS[1], {**RECORDS[1], name: value}, RECORDS[2]]
+    people = people_of(rows_of(rows), SCHEMA)
+    assert values_of(people) == [RECORDS[1], RECORDS[2]]
+    assert (people.facts["rows"], people.facts["used"], people.facts["dropped"]) == (3, 2, 1)
+    (told,) = people.facts["reasons"]
+    assert (told["where"], told["reason"], told["rows"]) == (name, reason, 1)
+    assert told["examples"][0]["row"] == 2
+    with pytest.raises(themis.RequestError) as caught:
+        people_of(rows_of(rows), SCHEMA, unknown="error")
+    assert reason in str(caught.value)
+    assert "row 2" in str(caught.value)
+
+
+def test_a_row_that_breaks_a_constraint_is_left_out_and_told() -> None:
+    rows = [RECORDS[1], {**RECORDS[1], "age": 18}]
+    people = people_of(rows_of(rows), SCHEMA)
+    (told,) = people.facts["reasons"]
+    assert (told["where"], told["reason"]) == ("adult", "breaks the constraint")
+    assert told["examples"] == [{"row": 2, "value": {"age": 18, "grade": 3}}]
+
+
+def test_every_reason_is_told_at_once_with_examples_and_counts() -> None:
+    rows = [RECORDS[1]] + [{**RECORDS[1], "race": f"r{i}", "age": 16} for i in range(9)]
+    people = people_of(rows_of(rows), SCHEMA)
+    assert people.facts["dropped"] == 9
+    assert [each["rows"] for each in people.facts["reasons"]] == [9, 9]
+    assert len(people.facts["reasons"][0]["examples"]) == 5
+    json.dumps(people.facts)
+
+
+def test_a_missing_column_is_a_mistake_with_a_suggestion() -> None:
+    rows = [{"Race": "green", **{n: v for n, v in RECORDS[0].items() if n not in ("race", "age")}}]
+    with pytest.raises(themis.RequestError) as caught:
+        people_of(rows_of(rows), SCHEMA)
+    assert len(caught.value.mistakes) == 2
+    assert "did you mean 'Race'?" in str(caught.value)
+
+
+def test_extending_adds_values_and_widens_ranges_but_keeps_steps_and_constraints() -> None:
+    new = {"race": "blue", "member": True, "grade": 4, "age": 100, "rate": 1.2}
+    off = {**RECORDS[1], "age": 19}
+    breaks = {**RECORDS[1], "age": 16, "grade": 5}
+    people = people_of(rows_of([RECORDS[0], new, off, breaks]), SCHEMA, unknown="extend")
+    assert values_of(people) == [RECORDS[0], new]
+    assert people.facts["extended"] == {
+        "race": ["blue"],
+        "grade": [4, 5],
+        "age": {"min": 16, "max": 100},
+        "rate": {"min": 0.0, "max": 1.2},
+    }
+    assert people.schema.constraints[0].text == SCHEMA.constraints[0].text
+
+
+def test_a_weighted_characteristic_is_not_extended_behind_the_users_back() -> None:
+    schema = themis.Schema(race=themis.Values(["green", "purple"], weights=[1, 3]))
+    with pytest.raises(themis.RequestError, match="weights"):
+        people_of(rows_of([{"race": "blue"}]), schema, unknown="extend")
+
+
+def test_a_value_of_weight_zero_does_not_fit() -> None:
+    schema = themis.Schema(race=themis.Values(["green", "purple", "blue"], weights=[1, 0, 3]))
+    people = people_of(rows_of({"race": ["green", "purple"]}), schema)
+    assert people.facts["reasons"][0]["reason"] == "weight 0 in the schema"
+
+
+def test_copies_are_one_person_and_weights_add_up() -> None:
+    rows = {**{n: [r[n] for r in RECORDS * 2] for n in RECORDS[0]}, "w": [1, 2, 3, 4, 5, 0]}
+    people = people_of(rows_of(rows), SCHEMA, weights="w")
+    assert people.weights.tolist() == [5, 7, 3]
+    assert people.counts.tolist() == [2, 2, 1]
+    assert people.facts["weightless"] == 1
+    assert people.facts["weights"] == "w"
+
+
+@pytest.mark.parametrize(
+    ("weights", "said"),
+    [("W", "did you mean 'w'"), ("race", "is a characteristic"), ([1.0], "1 weights for 2 rows")],
+)
+def test_wrong_weights_are_a_mistake(weights: Any, said: str) -> None:
+    rows = rows_of({"race": ["green", "purple"], "w": [1, 2]})
+    with pytest.raises(themis.RequestError, match=said):
+        people_of(rows, themis.Schema(race=["green", "purple"]), weights=weights)
+
+
+def test_a_row_without_a_sensible_weight_is_told() -> None:
+    rows = rows_of({"race": ["green", "purple", "green"], "w": [1, -1, "x"]})
+    people = people_of(rows, themis.Schema(race=["green", "purple"]), weights="w")
+    assert people.rows == 1
+    assert people.facts["reasons"][0]["rows"] == 2
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    st.integers(-1_000, 1_000),
+    st.integers(1, 40),
+    st.sampled_from([1, 2, 5, 10, 100, 1_000]),
+    st.lists(st.integers(-3_000, 3_000), min_size=1, max_size=30),
+    st.booleans(),
+)
+def test_whole_columns_of_numbers_get_the_codes_that_single_values_get(
+    low: int, size: int, parts: int, numbers: list[int], as_text: bool
+) -> None:
+    spec = themis.Reals(low / parts, (low + size) / parts, step=1 / parts, name="x")
+    values: list[Any] = [number / parts for number in numbers] + [spec.value(0), spec.max]
+    expected = [spec.encode(value) for value in values]
+    shown = [str(value) for value in values] if as_text else values
+    assert codes_of(spec, shown).tolist() == [-1 if c is None else c for c in expected]
+
+
+def test_numbers_beyond_the_precision_of_floats_are_not_mixed_up() -> None:
+    big = 2**60
+    spec = themis.Integers(big, big + 10, step=2, name="x")
+    assert codes_of(spec, [big, big + 1, big + 2, str(big + 4)]).tolist() == [0, -1, 1, 2]
+    assert reason_of(spec, big + 1) == "off step"
+
+
+def test_a_column_of_many_different_numbers_is_encoded_as_a_whole() -> None:
+    spec = themis.Reals(0.0, 1_000.0, step=0.01, name="x")
+    values = np.round(np.random.default_rng(0).integers(0, 100_001, 50_000) / 100, 2)
+    assert (spec.decode(codes_of(spec, values.tolist())) == values).all()

@@ -1,0 +1,361 @@
+"""Do acceptances let pass what they name, for as long as they say, and nothing else?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.projects import FAIR, SMALL, enter, process, run, write_project
+from tests.results.test_checks import SCORE, SEARCHED, check
+from themis.config.reader import format_schema, read_config
+from themis.errors import ConfigError
+from themis.results.model import Accepted, CheckResult
+from themis.results.saved_saved_results import read_result
+from themis.results.verdicts import judge_score, judge_search
+from themis.results.verdicts_acceptances import Acceptance, Acceptances, acceptance_remarks
+
+Project = Callable[..., Path]
+TODAY = date(2026, 6, 15)
+LATER, EARLIER = date(2099, 1, 1), date(2020, 1, 1)
+RACE = '[[checks]]\nagainst = ["race"]\nmax_score = 0.1\n'
+SEARCH = "[[checks]]\nsearch = true\nmax_score = 0.1\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    enter(tmp_path, monkeypatch)
+    return lambda *arguments, **options: write_project(tmp_path, *arguments, **options)
+
+
+def acceptance(*against: str, **changes: Any) -> Acceptance:
+    return replace(Acceptance(against or ("race",), "causal", "ticket 12", LATER), **changes)
+
+
+def accepting(*all_: Acceptance) -> Acceptances:
+    return Acceptances(all_, TODAY)
+
+
+def judged(limit: float, accepted: Acceptances, **changes: Any) -> CheckResult:
+    """The verdict on a score of race between 0.15 and 0.25."""
+    return judge_score(check(limit, "race"), replace(SCORE, **changes), 0.99, accepted)
+
+
+def written(**changes: str) -> str:
+    keys = {"against": '["race"]', "reason": '"ticket 12"', "until": "2099-01-01", **changes}
+    return "[[accepted]]\n" + "".join(f"{key} = {value}\n" for key, value in keys.items() if value)
+
+
+# One set ----------------------------------------------------------------------------------
+def test_accepted_violation_is_neither_violated_nor_holding() -> None:
+    answer = judged(0.1, accepting(acceptance()))
+    assert answer.verdict == "accepted"
+    assert answer.accepted == (Accepted(("race",), "ticket 12", "2099-01-01", None),)
+    assert not answer.fails
+    assert not answer.is_open
+
+
+def test_what_holds_needs_no_acceptance() -> None:
+    answer = judged(0.3, accepting(acceptance()))
+    assert (answer.verdict, answer.accepted) == ("holds", ())
+
+
+@pytest.mark.parametrize(
+    ("limit", "verdict"),
+    [(0.25, "accepted"), (0.24, "not enough evidence"), (0.14, "violated")],
+)
+def test_acceptance_reaches_up_to_its_own_limit(limit: float, verdict: str) -> None:
+    answer = judged(0.1, accepting(acceptance(max_score=limit)))
+    assert answer.verdict == verdict
+    assert ("is accepted only up to 0.14" in answer.reason) == (verdict == "violated")
+
+
+def test_interval_around_the_limit_passes_if_all_of_it_is_accepted() -> None:
+    assert judged(0.2, accepting()).verdict == "not enough evidence"
+    assert judged(0.2, accepting(acceptance(max_score=0.3))).verdict == "accepted"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [acceptance("sex"), acceptance("race", "sex"), acceptance(measure="group")],
+    ids=["another set", "a larger set", "another measure"],
+)
+def test_only_exactly_this_finding_is_accepted(other: Acceptance) -> None:
+    assert judged(0.1, accepting(other)).verdict == "violated"
+
+
+def test_acceptance_is_for_one_output_and_without_a_name_for_the_first() -> None:
+    accepted = Acceptances((acceptance(), acceptance("sex", output="limit")), TODAY, "decision")
+    assert judged(0.1, accepted, output="decision").verdict == "accepted"
+    assert judged(0.1, accepted, output="limit").verdict == "violated"
+    sex = replace(SCORE, against=("sex",), output="limit")
+    assert judge_score(check(0.1, "sex"), sex, 0.99, accepted).verdict == "accepted"
+    other = replace(sex, output="decision")
+    assert judge_score(check(0.1, "sex"), other, 0.99, accepted).verdict == "violated"
+
+
+def test_acceptance_counts_up_to_its_last_day() -> None:
+    for until, verdict in ((TODAY, "accepted"), (date(2026, 6, 14), "violated")):
+        answer = judged(0.1, accepting(acceptance(until=until)))
+        assert answer.verdict == verdict
+    assert answer.reason == "race was accepted until 2026-06-14"
+
+
+def test_nothing_run_is_not_accepted() -> None:
+    answer = judged(0.1, accepting(acceptance()), samples=0, low=0.0, high=1.0)
+    assert answer.verdict == "not enough evidence"
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.floats(0, 1), min_size=2, max_size=2).map(sorted),
+    st.floats(0, 1),
+    st.none() | st.floats(0, 1),
+)
+def test_acceptance_never_makes_anything_hold_or_violated(
+    ends: list[float], limit: float, up_to: float | None
+) -> None:
+    changes = {"low": ends[0], "high": ends[1]}
+    without = judged(limit, accepting(), **changes).verdict
+    verdict = judged(limit, accepting(acceptance(max_score=up_to)), **changes).verdict
+    assert (verdict == "holds") == (without == "holds")
+    assert verdict != "violated" or without == "violated"
+    if verdict == "accepted":
+        assert up_to is None or ends[1] <= up_to
+
+
+# All sets ---------------------------------------------------------------------------------
+def searched(accepted: Acceptances, **changes: Any) -> CheckResult:
+    """The verdict on a search that found race (0.15 to 0.25) and sex (0.3 to 0.4)."""
+    sex = replace(SCORE, against=("sex",), score=0.35, low=0.3, high=0.4)
+    found: dict[str, Any] = {"found": (("race",), ("sex",)), "minimal_sets": (SCORE, sex)}
+    return judge_search(check(0.1), replace(SEARCHED, **{**found, **changes}), 0.99, accepted)
+
+
+def test_search_is_accepted_only_when_every_found_set_is() -> None:
+    race, sex = acceptance("race"), acceptance("sex")
+    assert searched(accepting()).verdict == "violated"
+    one = searched(accepting(race))
+    assert (one.verdict, one.score) == ("violated", 0.35)
+    assert [each.against for each in one.accepted] == [("race",)]
+    both = searched(accepting(race, sex))
+    assert both.verdict == "accepted"
+    assert [each.against for each in both.accepted] == [("race",), ("sex",)]
+
+
+def test_worst_of_a_search_is_the_worst_that_is_not_accepted() -> None:
+    answer = searched(accepting(acceptance("sex")))
+    assert (answer.verdict, answer.score) == ("violated", 0.2)
+
+
+def test_unfinished_search_is_not_accepted() -> None:
+    every = accepting(acceptance("race"), acceptance("sex"))
+    for changes in ({"undecided": (("age",),)}, {"stopped": "budget", "sets_open": 3}):
+        answer = searched(every, **changes)
+        assert answer.verdict == "not enough evidence"
+        assert answer.reason
+
+
+def test_found_set_beyond_its_acceptance_violates() -> None:
+    answer = searched(accepting(acceptance("race"), acceptance("sex", max_score=0.2)))
+    assert answer.verdict == "violated"
+    assert answer.reason == "sex is accepted only up to 0.2"
+    near = searched(accepting(acceptance("race"), acceptance("sex", max_score=0.35)))
+    assert near.verdict == "not enough evidence"
+
+
+def test_search_without_findings_holds_whatever_is_accepted() -> None:
+    answer = searched(accepting(acceptance("race")), found=(), minimal_sets=())
+    assert (answer.verdict, answer.accepted) == ("holds", ())
+
+
+# What is said about acceptances that do nothing -------------------------------------------
+def remarks(*all_: Acceptance, answers: list[CheckResult]) -> list[str]:
+    return list(acceptance_remarks(answers, accepting(*all_)))
+
+
+def test_acceptance_that_does_something_is_not_remarked() -> None:
+    accepted = accepting(acceptance("race"))
+    answers = [judged(0.1, accepted)]
+    assert list(acceptance_remarks(answers, accepted)) == []
+
+
+def test_acceptance_without_a_check_is_remarked() -> None:
+    (text,) = remarks(acceptance("sex", line=9), answers=[judged(0.1, accepting())])
+    assert "causal sex (line 9) matches no check" in text
+
+
+def test_acceptance_that_is_not_needed_is_remarked() -> None:
+    (text,) = remarks(acceptance(), answers=[judged(0.3, accepting(acceptance()))])
+    assert "is not needed: no such finding was made" in text
+    gone = searched(accepting(), found=(), minimal_sets=())
+    assert "is not needed" in remarks(acceptance("sex"), answers=[gone])[0]
+
+
+def test_acceptance_that_may_be_needed_is_left_alone() -> None:
+    unsure = searched(accepting(), found=(), minimal_sets=(), undecided=(("race",),))
+    assert remarks(acceptance("race"), answers=[unsure]) == []
+
+
+def test_ended_acceptance_is_remarked() -> None:
+    (text,) = remarks(acceptance(until=EARLIER), answers=[judged(0.1, accepting())])
+    assert "ended on 2020-01-01 and counts no longer" in text
+
+
+# In the file ------------------------------------------------------------------------------
+def mistakes(config: Path) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        read_config(config)
+    return [str(each).removeprefix(f"{config}:") for each in caught.value.mistakes]
+
+
+def test_acceptance_is_read_as_it_is_meant(project: Project) -> None:
+    text = written(against='["sex", "race"]', measure='"group"', max_score="1")
+    (read,) = read_config(project(extra=text)).accepted
+    assert replace(read, line=None) == Acceptance(
+        ("race", "sex"), "group", "ticket 12", LATER, 1, None
+    )
+    assert read.line == 13
+
+
+@pytest.mark.parametrize(
+    ("changes", "mistake"),
+    [
+        ({"reason": ""}, '13: accepted[1].reason: is missing; write reason = "ticket'),
+        ({"reason": '""'}, "15: accepted[1].reason: is empty"),
+        ({"until": ""}, "13: accepted[1].until: is missing; write until = 2027-03-31"),
+        (
+            {"until": '"2027-03-31"'},
+            "16: accepted[1].until: must be a date, got '2027-03-31'; write it as 2027-03-31, "
+            "without quotes",
+        ),
+        ({"until": "2027-03-31T10:00:00"}, "16: accepted[1].until: must be a date"),
+        ({"against": '["rase"]'}, "14: accepted[1].against: there is no characteristic 'rase'"),
+        ({"against": "[]"}, "14: accepted[1].against: is empty"),
+        ({"against": '["race", "race"]'}, "14: accepted[1].against: 'race' stands there twice"),
+        ({"max_score": "1.5"}, "17: accepted[1].max_score: must be at most 1, got 1.5"),
+        ({"measure": '"causl"'}, "17: accepted[1].measure: must be 'causal' or 'group'"),
+        ({"output": '"limit"'}, "17: accepted[1].output: there is no output 'limit'; declare it"),
+        ({"untill": "1"}, "17: accepted[1].untill: there is no such key; did you mean 'until'?"),
+    ],
+)
+def test_mistake_in_an_acceptance_has_its_line(
+    project: Project, changes: dict[str, str], mistake: str
+) -> None:
+    (told,) = mistakes(project(extra=written(**changes)))
+    assert told.startswith(mistake)
+
+
+def test_same_finding_is_accepted_once(project: Project) -> None:
+    twice = written(against='["sex", "race"]') + written(against='["race", "sex"]')
+    (told,) = mistakes(project(extra=twice))
+    assert told == ("17: accepted[2]: this is accepted already, in line 13; remove one of them")
+    other = written() + written(measure='"group"')
+    assert len(read_config(project(extra=other)).accepted) == 2
+
+
+def test_editors_know_acceptances() -> None:
+    validator = jsonschema.Draft202012Validator(
+        {**format_schema()["$defs"]["Accepted"], "$defs": {}},
+        format_checker=jsonschema.FormatChecker(),
+    )
+    right = {"against": ["race"], "reason": "ticket 12", "until": "2099-01-01"}
+    assert validator.is_valid(right)
+    for wrong in (
+        {"until": "soon"},
+        {"reason": ""},
+        {"against": []},
+        {"max_score": 2},
+        {"because": "x"},
+    ):
+        assert not validator.is_valid({**right, **wrong}), wrong
+    for key in right:
+        assert not validator.is_valid({k: v for k, v in right.items() if k != key})
+
+
+# The command ------------------------------------------------------------------------------
+def test_accepted_finding_ends_with_0_and_is_shown_as_accepted(project: Project) -> None:
+    project(extra=RACE + written())
+    done = process("check", "-o", "result.json")
+    assert (done.returncode, done.stderr) == (0, "")
+    shown = " ".join(done.stdout.split())
+    assert shown.startswith("what the check found is accepted")
+    assert "causal race at most 0.1 accepted" in shown
+    assert "race is accepted until 2099-01-01: ticket 12" in shown
+    assert "holds" not in shown
+    (saved,) = read_result("result.json").checks
+    assert saved.verdict == "accepted"
+    assert saved.accepted == (Accepted(("race",), "ticket 12", "2099-01-01", None),)
+
+
+def test_ended_acceptance_ends_with_1_and_says_so(project: Project) -> None:
+    project(extra=RACE + written(until="2020-01-01"))
+    done = run("check")
+    assert done.exit_code == 1
+    shown = " ".join(done.stdout.split())
+    assert "race was accepted until 2020-01-01" in shown
+    assert "ended on 2020-01-01 and counts no longer" in shown
+
+
+def test_score_beyond_what_is_accepted_ends_with_1(project: Project) -> None:
+    project(extra=RACE + written(max_score="0.2"))
+    done = run("check")
+    assert done.exit_code == 1
+    assert "race is accepted only up to 0.2" in done.stdout
+
+
+def test_score_near_what_is_accepted_is_measured_more_precisely(project: Project) -> None:
+    """The true score is 0.3, so that ± 0.05 can't tell whether it is below 0.32."""
+    project(extra=RACE + written(max_score="0.32"))
+    done = run("check", "--json")
+    (score,) = json.loads(done.stdout)["scores"]
+    assert done.exit_code == 0
+    assert score["error"] < 0.05
+
+
+def test_search_lets_accepted_sets_pass(project: Project) -> None:
+    project(inputs=SMALL, extra=SEARCH + written() + written(against='["income"]'))
+    done = run("check")
+    assert done.exit_code == 0
+    assert "accepted" in done.stdout
+    project(inputs=SMALL, extra=SEARCH + written())
+    done = run("check")
+    assert done.exit_code == 1
+    assert "income: " in done.stdout
+
+
+def test_headline_counts_accepted_checks_apart(project: Project) -> None:
+    sex = RACE.replace("race", "sex")
+    project(extra=RACE + sex + written())
+    assert run("check").stdout.startswith("1 of 2 checks is accepted\n")
+    assert run("check", "-q").stdout.startswith("causal race at most 0.1: accepted\n")
+
+
+def test_useless_acceptance_is_said(project: Project) -> None:
+    project(FAIR, extra=RACE + written() + written(against='["income"]'))
+    done = run("check")
+    assert done.exit_code == 0
+    shown = " ".join(done.stdout.split())
+    assert "the acceptance of causal race (line 16) is not needed" in shown
+    assert "the acceptance of causal income (line 20) matches no check" in shown
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_no_line_is_longer_than_the_terminal(
+    project: Project, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    sex = RACE.replace("race", "sex")
+    project(extra=RACE + sex + SEARCH + written(max_score="0.9"))
+    monkeypatch.setenv("COLUMNS", str(width))
+    run("check", "-o", "before.json")
+    for extra in ([], ["-v"], ["-q"], ["--baseline", "before.json"]):
+        shown = run("check", *extra).stdout
+        assert max(map(len, shown.splitlines())) <= width, extra

@@ -1,0 +1,584 @@
+"""Does a difference between two results mean that something changed, and is every rise noticed?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import themis
+from tests.projects import enter, process, run, write_project
+from tests.results.test_checks import SCORE, SEARCHED, check
+from themis.audit.checker import run_checks
+from themis.results.comparison import Bounds, Quantity, known
+from themis.results.comparison_baselines import beside_baseline
+from themis.results.comparison_differences import Differences, compare, has_risen
+from themis.results.model import CausalScore, Result, SearchResult, TestedSet
+from themis.results.saved_saved_results import result_from_dict
+from themis.results.verdicts import judge_score
+from themis.show.terminal.comparisons_display_differences import (
+    differences_headline,
+    render_differences,
+)
+
+Project = Callable[..., Path]
+RACE = Quantity("causal", ("race",))
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    enter(tmp_path, monkeypatch)
+    return lambda *arguments, **options: write_project(tmp_path, *arguments, **options)
+
+
+def result(*scores: CausalScore, **changes: Any) -> Result:
+    made = Result(
+        command="score",
+        seed=0,
+        subject={"kind": "python", "fingerprint": "a"},
+        schema={"inputs": {"race": ["g", "p"], "sex": ["f", "m"]}, "constraints": {}},
+        scores=scores,
+        executions=0,
+        cache_hits=0,
+        stopped="done",
+        failures={},
+    )
+    return replace(made, **changes)
+
+
+def between(low: float, high: float, *against: str, **changes: Any) -> CausalScore:
+    ends = {"low": low, "high": high, "score": (low + high) / 2}
+    return replace(SCORE, against=against or ("race",), **{**ends, **changes})
+
+
+def searched(*found: tuple[str, ...], below: Any = (), **changes: Any) -> SearchResult:
+    """A search at 0.1 ± 0.05 that found some sets and decided others to be below."""
+    tested = [TestedSet(each, "above", "", 100) for each in found]
+    tested += [TestedSet(each, "below", "", 100) for each in below]
+    made = replace(SEARCHED, found=found, tested=tuple(tested), among=("race", "sex"))
+    return replace(made, **changes)
+
+
+def change(before: Result, after: Result, **options: Any) -> str:
+    (only,) = compare(before, after, **options).scores
+    return only.change
+
+
+def set_change(before: SearchResult, after: SearchResult, *scores: CausalScore) -> str:
+    (only,) = compare(result(searches=(before,)), result(*scores, searches=(after,))).sets
+    return only.change
+
+
+# Scores -----------------------------------------------------------------------------------
+def test_only_intervals_apart_are_a_change() -> None:
+    low, middle, high = (between(*ends) for ends in ((0.1, 0.2), (0.15, 0.25), (0.21, 0.3)))
+    assert change(result(low), result(high)) == "risen"
+    assert change(result(high), result(low)) == "fallen"
+    assert change(result(low), result(middle)) == "no significant change"
+    assert change(result(middle), result(high)) == "no significant change"
+    assert change(result(low), result(between(0.2, 0.3))) == "no significant change"
+
+
+def test_equal_exact_scores_are_the_same_although_rounded() -> None:
+    third = replace(between(1 / 3, 1 / 3), method="exact", score=1 / 3)
+    saved = result_from_dict(json.loads(json.dumps(result(third).to_dict())))
+    assert saved.scores[0].low != third.low
+    assert change(saved, result(third)) == "the same"
+    assert change(result(third), saved) == "the same"
+
+
+def test_small_rise_is_tolerated_where_that_is_asked() -> None:
+    before, after = (replace(between(x, x), method="exact") for x in (0.1, 0.105))
+    assert change(result(before), result(after)) == "risen"
+    assert change(result(before), result(after), tolerance=0.01) == "no significant change"
+    assert compare(result(before), result(after), tolerance=0.01).verdict == "nothing new"
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.floats(0, 1), min_size=2, max_size=2).map(sorted),
+    st.lists(st.floats(0, 1), min_size=2, max_size=2).map(sorted),
+)
+def test_claims_are_symmetric_and_need_disjoint_intervals(
+    first: list[float], second: list[float]
+) -> None:
+    one, two = result(between(*first)), result(between(*second))
+    there, back = change(one, two), change(two, one)
+    opposite = {"risen": "fallen", "fallen": "risen"}
+    assert back == opposite.get(there, there)
+    if there == "risen":
+        assert second[0] > first[1]
+    elif second[0] > first[1] + 1e-6:
+        pytest.fail("a rise was not noticed")
+
+
+@pytest.mark.parametrize(
+    "changes", [{"stopping": "paper"}, {"stopped": "noise"}], ids=["paper", "noise"]
+)
+def test_intervals_that_need_not_hold_claim_nothing(changes: dict[str, Any]) -> None:
+    low, high = between(0.1, 0.2), between(0.5, 0.6, **changes)
+    found = compare(result(low), result(high))
+    assert found.scores[0].change == "no significant change"
+    assert found.verdict == "inconclusive"
+    assert found.open
+
+
+def test_claim_is_as_sure_as_both_intervals_together() -> None:
+    sure, unsure = between(0.1, 0.2, confidence=0.99), between(0.5, 0.6, confidence=0.95)
+    exact = replace(between(0.5, 0.5), method="exact")
+    (difference,) = compare(result(sure), result(unsure)).scores
+    assert difference.error == pytest.approx(0.06)
+    assert compare(result(sure), result(unsure)).confidence == pytest.approx(0.94)
+    (difference,) = compare(result(sure), result(exact)).scores
+    assert difference.error == pytest.approx(0.01)
+
+
+def test_rounds_of_a_check_share_the_error_of_the_check() -> None:
+    """A check keeps the round that decides, whose own interval claims more than that choice."""
+    score = between(0.1, 0.2, confidence=0.995)
+    answer = run_checks(audit(0.5, confidence=0.9, error=0.2), [check(0.1, "race")]).checks[0]
+    (difference,) = compare(result(score, checks=(answer,)), result(score)).scores
+    assert difference.error == pytest.approx(0.1 + 0.005)
+
+
+def test_scores_of_other_outputs_are_not_compared() -> None:
+    found = compare(result(between(0, 0.1)), result(between(0.5, 0.6, output="limit")))
+    assert not found.scores
+    assert found.verdict == "inconclusive"
+    assert any("causal race (limit) was measured after and not before" in e for e in found.open)
+
+
+def test_people_and_all_inputs_are_not_compared_with_each_other() -> None:
+    everybody, people = between(0, 0.1), between(0.5, 0.6, population="rows")
+    found = compare(result(everybody), result(everybody, people))
+    assert [each.change for each in found.scores] == ["no significant change"]
+    assert found.open == ("causal race (rows) was measured after and not before",)
+
+
+def test_what_was_not_measured_again_is_open() -> None:
+    both = result(between(0, 0.1), between(0, 0.1, "sex"))
+    found = compare(both, result(between(0, 0.1)))
+    assert found.open == ("causal sex was measured before and not after",)
+    assert found.verdict == "inconclusive"
+
+
+def test_rise_counts_although_a_budget_ended() -> None:
+    ended = result(between(0.5, 0.9, stopped="budget"), stopped="budget")
+    found = compare(result(between(0, 0.1)), ended)
+    assert found.verdict == "new discrimination"
+    assert found.open == ("after: the budget ended",)
+    same = result(between(0.05, 0.9, stopped="budget"), stopped="budget")
+    assert compare(result(between(0, 0.1)), same).verdict == "inconclusive"
+
+
+def test_order_of_names_does_not_matter() -> None:
+    one, two = between(0, 0.1, "race", "sex"), between(0.5, 0.6, "sex", "race")
+    assert change(result(one), result(two)) == "risen"
+
+
+# Minimal sets -----------------------------------------------------------------------------
+def test_set_is_new_only_if_it_was_surely_below_and_surely_rose() -> None:
+    before = searched(below=[("race",)])  # so it is less than 0.15
+    after = searched(("race",))
+    assert set_change(before, after, between(0.15, 0.25)) == "new"
+    assert set_change(before, after, between(0.14, 0.24)) == "possibly new"
+    assert set_change(before, after) == "possibly new"  # more than 0.05 is all that is known
+
+
+def test_set_within_one_that_is_below_is_below_as_well() -> None:
+    before = searched(below=[("race", "sex")])
+    assert set_change(before, searched(("race",)), between(0.2, 0.3)) == "new"
+
+
+@pytest.mark.parametrize(
+    "before",
+    [searched(), searched(undecided=(("race",),)), searched(below=[("race",)], stopping="paper")],
+    ids=["open", "undecided", "paper"],
+)
+def test_set_that_was_not_excluded_is_only_possibly_new(before: SearchResult) -> None:
+    assert set_change(before, searched(("race",)), between(0.5, 0.6)) == "possibly new"
+
+
+def test_exact_searches_know_every_change_of_side() -> None:
+    before = searched(below=[("race",)], method="exact")
+    after = searched(("race",), method="exact")
+    assert set_change(before, after) == "new"
+    assert set_change(after, before) == "gone"
+
+
+def test_set_that_contained_a_found_one_is_not_new() -> None:
+    before, after = searched(("race",)), searched(("race", "sex"), below=[("race",)])
+    changes = {
+        each.quantity.against: (each.change, each.within)
+        for each in compare(result(searches=(before,)), result(searches=(after,))).sets
+    }
+    assert changes == {
+        ("race", "sex"): ("already implied", ("race",)),
+        ("race",): ("possibly gone", None),
+    }
+    back = compare(result(searches=(after,)), result(searches=(before,)))
+    assert {each.change for each in back.sets} == {"still implied", "possibly new"}
+
+
+def test_another_threshold_is_said_and_reckoned_with() -> None:
+    before = searched(below=[("race",)], threshold=0.3)  # less than 0.35
+    after = searched(("race",))
+    found = compare(result(searches=(before,)), result(between(0.2, 0.3), searches=(after,)))
+    assert found.sets[0].change == "possibly new"
+    assert "the causal search has another threshold: 0.3, then 0.1" in found.unlike
+
+
+def test_undecided_sets_leave_the_answer_open() -> None:
+    whole = result(searches=(searched(below=[("race",)]),))
+    assert compare(whole, whole).verdict == "nothing new"
+    cut = result(searches=(searched(undecided=(("race",),)),))
+    assert compare(whole, cut).verdict == "inconclusive"
+
+
+def test_search_on_one_side_only_is_open() -> None:
+    found = compare(result(between(0, 0.1)), result(searches=(searched(),)))
+    assert "causal scores were searched after and not before" in found.open
+
+
+def test_a_score_and_a_search_are_not_called_two_searches() -> None:
+    one, two = result(between(0, 0.1)), result(searches=(searched(("race",)),))
+    shown = render_differences(compare(one, two))
+    assert "two searches" not in shown
+    assert "minimal sets of the one search" in shown
+    both = render_differences(compare(result(searches=(searched(),)), two))
+    assert "minimal sets that only one of the two searches found" in both
+
+
+# What else differs ------------------------------------------------------------------------
+def test_everything_that_differs_is_said() -> None:
+    before = result(between(0, 0.1))
+    after = replace(
+        result(between(0, 0.1, confidence=0.95, error=0.01)),
+        seed=7,
+        subject={"kind": "python", "fingerprint": "b"},
+        schema={"inputs": {"race": ["g", "p", "x"], "age": [1]}, "constraints": {"a": "age > 1"}},
+        data={"rows": 3},
+    )
+    assert compare(before, after).unlike == (
+        "sex was removed from the schema",
+        "age was added to the schema",
+        "race is described otherwise",
+        "the constraints differ",
+        "the given rows differ",
+        "the confidence differs: 0.99, then 0.95",
+        "the error differs: 0.05, then 0.01",
+        "the subject is another one: its fingerprint differs",
+        "the seed differs: 0, then 7",
+    )
+    assert compare(before, before).unlike == ()
+
+
+# Simulated and real subjects --------------------------------------------------------------
+SCHEMA = themis.Schema(
+    race=["green", "purple"], sex=["f", "m"], place=themis.Integers(0, 99_999, bins=[50_000])
+)
+
+
+def audit(share: float, sexist: float = 0.0, **settings: Any) -> themis.Audit:
+    """Of a subject with these causal scores against race and against sex."""
+
+    def decide(people: Any) -> Any:
+        by_race = (people["race"] == "green") & (people["place"] < 100_000 * share)
+        by_sex = (people["sex"] == "f") & (people["place"] >= 100_000 * (1 - sexist))
+        return (by_race | by_sex).astype(int)
+
+    return themis.Audit(themis.batch(decide), SCHEMA, **settings)
+
+
+def test_unchanged_subject_is_hardly_ever_called_changed() -> None:
+    """At 80 % a claim may be wrong in 4 of 10 pairs of runs, at 99 % in 2 of 100."""
+    for confidence, error, pairs in ((0.8, 0.1, 80), (0.99, 0.1, 30)):
+        claims = narrow = 0
+        for pair in range(pairs):
+            one, two = (
+                audit(0.3, seed=2 * pair + k, confidence=confidence, error=error).score(
+                    [["race"]], ["causal"]
+                )
+                for k in range(2)
+            )
+            claims += change(one, two) in ("risen", "fallen")
+            narrow += abs(one.scores[0].score - two.scores[0].score) > 0.02
+        bound = 2 * (1 - confidence)
+        allowed = pairs * bound + 3 * np.sqrt(pairs * bound * (1 - bound))
+        assert claims <= allowed
+        assert narrow > allowed  # comparing numbers by eye would claim a change
+
+
+def test_unchanged_subject_at_the_threshold_has_no_new_sets() -> None:
+    """The score lies at the threshold: one search finds the set, the next may not."""
+    runs = [
+        audit(0.2, seed=seed, error=0.1, confidence=0.9).search_all(
+            0.2, ("causal",), ["race", "sex"]
+        )
+        for seed in range(12)
+    ]
+    found = {each.searches[0].found for each in runs}
+    assert len(found) > 1
+    for before, after in pairwise(runs):
+        assert {each.change for each in compare(before, after).sets} <= {
+            *("possibly new", "possibly gone", "already implied", "still implied")
+        }
+
+
+def test_changed_subject_is_called_changed() -> None:
+    before, after = (
+        audit(share, sexist, seed=seed).search_all(0.1, ("causal", "group"), ["race", "sex"])
+        for share, sexist, seed in ((0.4, 0.0, 1), (0.3, 0.4, 2))
+    )
+    found = compare(before, after)
+    assert found.verdict == "new discrimination"
+    new = {each.quantity for each in found.sets if each.change == "new"}
+    assert new == {Quantity("causal", ("sex",)), Quantity("group", ("sex",))}
+    assert compare(after, before).verdict == "nothing new"
+    gone = {each.quantity for each in compare(after, before).sets if each.change == "gone"}
+    assert gone == new
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(st.floats(0, 0.9), st.floats(0, 0.9), st.integers(0, 9))
+def test_claims_about_real_runs_are_true(first: float, second: float, seed: int) -> None:
+    before, after = (
+        audit(share, seed=seed + k, error=0.05).score([["race"]], ["causal"])
+        for k, share in enumerate((first, second))
+    )
+    claim = change(before, after)
+    assert claim != "risen" or second > first
+    assert claim != "fallen" or second < first
+    if abs(second - first) > 0.2:
+        assert claim in ("risen", "fallen")
+
+
+# The command ------------------------------------------------------------------------------
+def subject(gap: int) -> str:
+    return f"return 1 if person['income'] >= (30 if person['race'] == 'green' else {gap}) else 0"
+
+
+def test_new_discrimination_ends_with_1(project: Project) -> None:
+    project(subject(40))
+    run("score", "-o", "before.json")
+    project(subject(80))
+    run("score", "-o", "after.json", "--seed", "5")
+    done = process("diff", "before.json", "after.json")
+    assert (done.returncode, done.stderr) == (1, "")
+    shown = " ".join(done.stdout.split())
+    assert shown.startswith("new discrimination: 2 scores have risen")
+    assert "causal race risen" in shown
+    assert "causal sex no significant change" in shown
+    assert "note: the seed differs: 0, then 5" in shown
+    assert "Each claimed change of a score is wrong with at most 2.0 %." in shown
+    back = run("diff", "after.json", "before.json")
+    assert back.exit_code == 0
+    assert back.stdout.startswith("nothing is significantly new\n")
+    assert "fallen" in back.stdout
+    assert run("diff", "before.json", "after.json", "--tolerance", "0.6").exit_code == 0
+
+
+def test_inconclusive_difference_ends_with_4(project: Project) -> None:
+    project(subject(40))
+    run("score", "-o", "before.json")
+    run("score", "-o", "after.json", "--max-executions", "30")
+    done = run("diff", "before.json", "after.json")
+    assert done.exit_code == 4
+    assert done.stdout.startswith("inconclusive: nothing is surely new")
+    assert "unseen: after: the budget ended" in done.stdout
+
+
+def test_json_of_a_difference_has_all_of_it(project: Project) -> None:
+    project(subject(40))
+    run("search", "--threshold", "0.3", "-o", "before.json")
+    project(subject(90))
+    run("search", "--threshold", "0.3", "-o", "after.json")
+    done = run("diff", "before.json", "after.json", "--json")
+    data = json.loads(done.stdout)
+    assert done.exit_code == 1
+    assert (data["command"], data["verdict"]) == ("diff", "new discrimination")
+    (new,) = data["sets"]
+    assert (new["against"], new["change"]) == (["race"], "new")
+    assert new["before"]["high"] < new["after"]["low"]
+    assert {each["change"] for each in data["scores"]} <= {"no significant change", "fallen"}
+    assert 0 < data["confidence"] < 1
+
+
+def test_quiet_prints_one_line(project: Project) -> None:
+    project(subject(40))
+    run("score", "-o", "one.json")
+    assert run("diff", "one.json", "one.json", "-q").stdout == "nothing is significantly new\n"
+
+
+@pytest.mark.parametrize("name", ["nothing.json", "themis.toml"])
+def test_what_is_no_result_ends_with_2(project: Project, name: str) -> None:
+    project()
+    run("score", "-o", "one.json")
+    done = run("diff", "one.json", name)
+    assert done.exit_code == 2
+    assert name in done.stderr
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_no_line_is_longer_than_the_terminal(width: int) -> None:
+    names = tuple(f"characteristic {number}" for number in range(6))
+    found = compare(
+        result(between(0, 0.1, *names), searches=(searched(below=[("race",)]),)),
+        result(between(0.5, 0.6, *names), between(0.5, 0.6), searches=(searched(("race",)),)),
+    )
+    shown = render_differences(found, width=width)
+    assert max(map(len, shown.splitlines())) <= width
+    assert differences_headline(found).endswith("1 score has risen, 1 minimal set is new")
+
+
+def test_markup_in_names_is_shown_literally() -> None:
+    odd = "[red]x[/red]\x1b"
+    found: Differences = compare(result(between(0, 0.1, odd)), result(between(0.5, 0.6, odd)))
+    shown = render_differences(found)
+    assert "[red]x[/red]\\x1b" in shown
+
+
+# Baselines --------------------------------------------------------------------------------
+def marked(before: Result, score: CausalScore, limit: float = 0.1) -> str | None:
+    answer = judge_score(check(limit, "race"), score, 0.99)
+    after = result(score, checks=(answer,), command="check")
+    return beside_baseline(after, before).checks[0].baseline
+
+
+def test_violation_that_is_no_larger_is_known() -> None:
+    assert marked(result(between(0.15, 0.25)), between(0.16, 0.26)) == "known"
+    assert marked(result(between(0.15, 0.25)), between(0.3, 0.4)) == "new"
+    assert marked(result(between(0.05, 0.15)), between(0.12, 0.2)) == "known"
+
+
+def test_baseline_excuses_only_what_it_measured_to_the_end() -> None:
+    assert marked(result(), between(0.15, 0.25)) == "new"
+    assert marked(result(between(0, 1, stopped="budget")), between(0.15, 0.25)) == "new"
+    assert marked(result(between(0.1, 0.3, stopping="paper")), between(0.15, 0.25)) == "new"
+
+
+def test_what_holds_is_not_compared() -> None:
+    assert marked(result(between(0, 0.01)), between(0.05, 0.09)) is None
+
+
+def test_missing_evidence_beside_a_baseline_may_be_nothing_new() -> None:
+    assert marked(result(between(0.05, 0.15)), between(0.06, 0.16)) == "known"
+    assert marked(result(between(0, 0.05)), between(0.06, 0.16)) == "new"
+    assert marked(result(), between(0.06, 0.16)) == "new"
+    ended = between(0.06, 0.16, stopped="budget")
+    answer = judge_score(check(0.1, "race"), ended, 0.99)
+    after = result(ended, checks=(answer,), stopped="budget")
+    (beside,) = beside_baseline(after, result(between(0.05, 0.15))).checks
+    assert beside.baseline is None
+    assert beside.is_open
+
+
+def test_search_knows_new_sets_from_old_ones() -> None:
+    def checked(own: themis.Audit) -> Result:
+        return run_checks(own, [check(0.1)])
+
+    before = checked(audit(0.4, seed=1))
+    same = beside_baseline(checked(audit(0.4, seed=2)), before).checks[0]
+    assert (same.verdict, same.baseline) == ("violated", "known")
+    worse = beside_baseline(checked(audit(0.3, 0.4, seed=2)), before).checks[0]
+    assert (worse.verdict, worse.baseline) == ("violated", "new")
+    assert "sex: more than in the baseline" in worse.reason
+
+
+CHECKS = '[[checks]]\nagainst = ["race"]\nmax_score = 0.1\n[[checks]]\nsearch = true\n'
+CHECKS += "max_score = 0.97\n"
+
+
+def test_check_beside_a_baseline_fails_only_on_what_is_new(project: Project) -> None:
+    project(subject(60), extra=CHECKS)
+    assert run("check", "-o", "before.json").exit_code == 1
+    again = run("check", "--baseline", "before.json", "--seed", "8", "-o", "again.json")
+    assert again.exit_code == 0, again.output
+    assert again.stdout.startswith("2 of 2 checks are violated, but not newly")
+    (first, _) = json.loads(Path("again.json").read_text())["checks"]
+    assert (first["verdict"], first["baseline"]) == ("violated", "known")
+    project(subject(95), extra=CHECKS)
+    worse = run("check", "--baseline", "before.json")
+    assert worse.exit_code == 1
+    assert "more than in the baseline, where it was at most" in " ".join(worse.stdout.split())
+
+
+def test_baseline_that_is_no_result_ends_with_2_before_anything_runs(project: Project) -> None:
+    project(f"open('ran', 'w').close()\n{subject(60)}", extra=CHECKS)
+    done = run("check", "--baseline", "nothing.json")
+    assert done.exit_code == 2
+    assert "--baseline nothing.json: there is no such file" in done.stderr
+    assert not Path("ran").exists()
+
+
+def test_another_schema_beside_the_baseline_is_said(project: Project) -> None:
+    project(subject(60), extra=CHECKS)
+    run("check", "-o", "before.json")
+    inputs = 'race = ["green", "purple", "blue"]\nincome = { min = 0, max = 99 }\n'
+    project(subject(60), inputs=inputs, extra=CHECKS)
+    shown = " ".join(run("check", "--baseline", "before.json").stdout.split())
+    assert "not as in the baseline: sex was removed from the schema" in shown
+
+
+# What a result knows ----------------------------------------------------------------------
+def test_interval_of_a_score_goes_before_what_a_search_implies() -> None:
+    both = result(between(0.12, 0.2), searches=(searched(("race",)),))
+    bounds = known(both, RACE)
+    assert bounds is not None
+    assert (bounds.low, bounds.high, bounds.error) == (0.12, 0.2, pytest.approx(0.01))
+
+
+def test_supersets_of_what_was_found_are_above_the_zone() -> None:
+    bounds = known(result(searches=(searched(("race",)),)), Quantity("causal", ("race", "sex")))
+    assert bounds == Bounds(0.05, 1.0, pytest.approx(0.01), above_low=True)
+    assert known(result(searches=(searched(("race",)),)), Quantity("causal", ("sex",))) is None
+    assert known(result(searches=(searched(("race",)),)), Quantity("group", ("race",))) is None
+
+
+@settings(deadline=None)
+@given(st.floats(0, 1), st.booleans(), st.booleans())
+def test_touching_ends_are_a_rise_only_if_one_is_open(end: float, above: bool, below: bool) -> None:
+    before, after = Bounds(0, end, 0, below_high=below), Bounds(end, 1, 0, above_low=above)
+    assert has_risen(before, after) == (above or below)
+
+
+def test_searches_of_several_outputs_are_compared_each_with_its_own() -> None:
+    schema = themis.Schema(race=["green", "purple"], place=range(100_000))
+    outputs = [
+        themis.Output(name="decision", at="/decision", favourable=[1]),
+        themis.Output(
+            name="limit", at="/limit", min=0, max=1000, distance="threshold", tolerance=100
+        ),
+    ]
+
+    def checked(gap: int, seed: int) -> Result:
+        def decide(person: dict[str, Any]) -> dict[str, int]:
+            less = gap if person["race"] == "green" and person["place"] < 50_000 else 0
+            return {"decision": 1, "limit": 500 - less}
+
+        own = themis.Audit(decide, schema, outputs=outputs, seed=seed)
+        limits = [replace(check(0.1), output=name) for name in ("decision", "limit")]
+        return run_checks(own, limits)
+
+    before, after = checked(0, 1), checked(200, 2)
+    assert [each.output for each in after.searches] == ["decision", "limit"]
+    saved = result_from_dict(json.loads(json.dumps(after.to_dict())))
+    assert [each.output for each in saved.searches] == ["decision", "limit"]
+    found = compare(before, saved)
+    new = [each for each in found.sets if each.change == "new"]
+    assert {each.quantity.output for each in new} == {"limit"}
+    beside = beside_baseline(after, before).checks
+    assert [(each.verdict, each.baseline) for each in beside] == [
+        ("holds", None),
+        ("violated", "new"),
+    ]
+    again = beside_baseline(after, checked(200, 3)).checks
+    assert [each.baseline for each in again] == [None, "known"]

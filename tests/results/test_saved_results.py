@@ -1,0 +1,208 @@
+"""Is a saved result read back as it was? The JSON of every command, there and back."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import random
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import themis
+from tests.projects import enter, run, write_project
+from themis.audit.audit import Audit
+from themis.cli.demo import demo_audit
+from themis.errors import RequestError
+from themis.results.comparison_differences import compare
+from themis.results.model import Noise, Placebo, Region, Result
+from themis.results.saved_saved_results import read_result, result_from_dict
+from themis.show.reports.formats import FORMATS
+from themis.show.terminal.comparisons_display_differences import render_differences
+
+
+def measured() -> list[Result]:
+    schema = themis.Schema(
+        race=themis.Values(["green", "purple"], protected=True),
+        age=themis.Integers(18, 60, bins=[30, 45]),
+        savings=range(0, 100),
+    )
+
+    def loan(person: dict) -> bool:
+        return person["savings"] > (50 if person["race"] == "green" else 60) - person["age"] / 10
+
+    audit = Audit(loan, schema, seed=3)
+    return [
+        demo_audit().score([["race"], ["race", "sex"]]),
+        audit.score([["race"], ["age"]]),
+        audit.search_all(0.05, ("causal", "group")),
+        audit.search_all(0.05, ("causal",), max_size=1),
+    ]
+
+
+def test_a_saved_result_is_read_back_as_it_was(tmp_path: Path) -> None:
+    for number, result in enumerate(measured()):
+        path = tmp_path / f"{number}.json"
+        path.write_text(json.dumps(result.to_dict()))
+        again = read_result(path)
+        assert json.dumps(again.to_dict()) == json.dumps(result.to_dict())
+        assert [type(each) for each in again.scores] == [type(each) for each in result.scores]
+        for mine, other in zip(result.searches, again.searches, strict=True):
+            assert mine.found == other.found
+            assert [each.against for each in other.minimal_sets] == [
+                each.against for each in mine.minimal_sets
+            ]
+
+
+def test_what_is_only_said_where_it_is_used_is_read_back() -> None:
+    result = demo_audit().score([["race"]], ["causal"])
+    region = Region(("age > 40", "sex = female"), 0.5, 0.4, 0.6, 0.2, 2.5, 300)
+    score = replace(
+        result.scores[0],
+        regions=(region,),
+        placebo=Placebo(0.1, 0.05, 0.2),
+        output="limit",
+        distance="relational",
+        scale=(0.0, 500.0),
+        population="rows",
+        counterfactuals="within",
+    )
+    noise = Noise(300, 3, 0.01, 0.001, 0.03, 0.99)
+    full = replace(result, scores=(score,), noise=noise, data={"rows": 7})
+    again = result_from_dict(json.loads(json.dumps(full.to_dict())))
+    assert again.scores[0].to_dict() == score.to_dict()
+    assert replace(again.scores[0], score=0, low=0, high=0, direction=(), flip_rate=0) == replace(
+        score, score=0, low=0, high=0, direction=(), flip_rate=0
+    )
+    assert again.noise == noise
+    assert again.data == {"rows": 7}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (None, "no such file"),
+        ("{", "can't be read as JSON"),
+        ("[1]", "no result of Themis"),
+        ('{"themis": "9", "scores": [], "format": 2}', "has format 2"),
+        ('{"themis": "9", "scores": [{"measure": "group"}], "format": 1}', "score: is missing"),
+    ],
+)
+def test_a_file_that_is_no_result_is_said_to_be_none(
+    tmp_path: Path, text: str | None, problem: str
+) -> None:
+    path = tmp_path / "result.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(RequestError) as caught:
+        read_result(path)
+    assert problem in str(caught.value)
+
+
+# Files that were edited -------------------------------------------------------------------
+CHECK = '[[checks]]\nagainst = ["race"]\nmax_score = 0.1\n'
+SEARCH = "[[checks]]\nsearch = true\nmax_score = 0.2\n"
+JUNK = (None, True, -1, 7, 0.5, math.nan, math.inf, "abc", "", [], [1], {}, {"a": 1}, [[]], [{}])
+
+
+@pytest.fixture
+def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The JSON of a result with scores, searches and checks, in a folder with its subject."""
+    enter(tmp_path, monkeypatch)
+    write_project(tmp_path, extra=CHECK + SEARCH)
+    assert run("check", "-o", "good.json").exit_code == 1
+    assert run("score", "-o", "after.json", "--error", "0.2").exit_code == 0
+    return json.loads((tmp_path / "good.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "words"),
+    [
+        (("scores", 0, "score"), "abc", "scores[0].score: must be a number, got 'abc'"),
+        (("scores", 0, "score"), math.nan, "scores[0].score: must be a number, got nan"),
+        (("scores", 0, "confidence"), 7, "scores[0].confidence: must lie between 0 and 1, got 7"),
+        (("scores", 0, "low"), 0.9, "scores[0].low: must be at most high"),
+        (("scores", 0, "against"), "race", "scores[0].against: must be a list, got 'race'"),
+        (("scores", 0, "measure"), "mine", "scores[0].measure: must be one of 'causal', 'group'"),
+        (("scores",), 5, "scores: must be a list, got 5"),
+        (("schema", "inputs"), 5, "schema.inputs: must be an object, got 5"),
+        (("schema", "inputs", "race"), 5, "schema.inputs.race: "),
+        (("search", "threshold"), None, "search.threshold: must be a number, got nothing"),
+        (("search", "sets", 0, "decision"), "?", "search.sets[0].decision: must be one of"),
+        (("checks", 0, "verdict"), "fine", "checks[0].verdict: must be one of 'holds'"),
+        (("timing", "seconds"), "long", "timing.seconds: must be a number, got 'long'"),
+        (("failures",), {"crash": 3}, "failures.crash: must be an object, got 3"),
+    ],
+)
+def test_what_no_result_can_hold_is_refused_with_its_place(
+    saved: Any, place: tuple[Any, ...], value: Any, words: str
+) -> None:
+    put(saved, place, value)
+    Path("edited.json").write_text(json.dumps(saved))
+    for command in (
+        "report edited.json",
+        "diff good.json edited.json",
+        "diff edited.json good.json",
+        "replay edited.json",
+        "check --baseline edited.json",
+    ):
+        done = run(*command.split())
+        assert done.exit_code == 2, (command, done.output)
+        assert f"edited.json: {words}" in done.stderr, command
+        assert "; measure again, or restore it" in done.stderr
+    assert not list(Path().glob("*.html"))
+
+
+def test_all_faults_of_a_file_are_told_at_once(saved: Any) -> None:
+    put(saved, ("scores", 0, "score"), "abc")
+    put(saved, ("scores", 1, "confidence"), 0)
+    put(saved, ("seed",), 1.5)
+    Path("edited.json").write_text(json.dumps(saved))
+    with pytest.raises(RequestError) as caught:
+        read_result("edited.json")
+    assert len(caught.value.mistakes) == 3
+
+
+def test_no_edit_of_a_saved_result_is_a_bug(saved: Any) -> None:
+    """What is read can be reported, compared and replayed; all else is refused."""
+    places = list(places_in(saved))
+    choose = random.Random(0)
+    after, audit = read_result("after.json"), Audit.from_file("themis.toml")
+    refused = 0
+    for _ in range(120):
+        edited = copy.deepcopy(saved)
+        put(edited, choose.choice(places), choose.choice(JUNK))
+        Path("edited.json").write_text(json.dumps(edited))
+        try:
+            result = read_result("edited.json")
+        except RequestError:
+            refused += 1
+            continue
+        for each in FORMATS.values():
+            each.render(result)
+        for found in (compare(after, result), compare(result, after)):
+            render_differences(found, everything=True)
+        with suppress(RequestError):  # without witnesses there is nothing to run
+            audit.replay(result)
+    assert 20 < refused < 110
+
+
+def put(data: Any, place: tuple[Any, ...], value: Any) -> None:
+    *path, last = place
+    for key in path:
+        data = data[key]
+    data[last] = value
+
+
+def places_in(data: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The places of all values, of long lists only the first two."""
+    items = data.items() if isinstance(data, dict) else enumerate(data[:2])
+    for key, value in items:
+        yield (*place, key)
+        if isinstance(value, dict | list):
+            yield from places_in(value, (*place, key))

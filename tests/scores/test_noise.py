@@ -1,0 +1,533 @@
+"""Can noise pass for discrimination? Simulations with fixed seeds, and what is said about it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import themis
+from tests.engine.test_repeats import noisy
+from themis.audit.checker import run_checks
+from themis.cli import app
+from themis.config.reader import Check
+from themis.engine.runner import Runner
+from themis.engine.runner_combining import combine
+from themis.results.model import CausalScore, Result
+from themis.results.saved_saved_results import result_from_dict
+from themis.scores.noise import ENOUGH, PAIRS
+from themis.settings import Settings
+from themis.show.terminal.results import render_headlines, render_result
+from themis.show.terminal.searches import render_search
+from themis.statistics.intervals_noise_bounds import exact_ends, placebo_at_most, rate_ends
+from themis.subjects.answers import AnswerLabels, OutputColumns
+from themis.subjects.decisions import FAILED
+
+SCHEMA = themis.Schema(
+    race=["green", "purple"],
+    region=range(5),
+    district=range(70),
+    income=range(100),
+    savings=themis.Integers(0, 10**6),
+)
+SETS = {2: "race", 5: "region", 70: "district"}
+
+Share = Callable[[themis.InputTable], Any]
+
+
+def limit(name: str | None, score: float) -> Check:
+    against = None if name is None else (name,)
+    return Check(against, name is None, "causal", score, "check", None)
+
+
+def table_subject(share: float | Share, *, gap: int = 0, seed: int = 0) -> Any:
+    """A decision about a table, with another limit for each race and so many random flips."""
+    rng = np.random.default_rng(seed)
+
+    def decide(table: themis.InputTable) -> Any:
+        usual = table["income"] >= np.where(table["race"] == "green", 50, 50 + gap)
+        odds = share if isinstance(share, float) else share(table)
+        return usual != (rng.random(len(table)) < odds)
+
+    return themis.batch(decide)
+
+
+def coins(table: themis.InputTable) -> Any:
+    """Noise of a few people: the decision about them is a coin toss, about others there is none."""
+    return np.where(table["savings"] % 50 == 0, 0.5, 0.0)
+
+
+# A fair subject never seems to discriminate --------------------------------------------------
+@pytest.mark.parametrize("share", [0.01, coins], ids=["everywhere", "coins"])
+@pytest.mark.parametrize(("width", "error"), [(2, 0.01), (5, 0.01), (70, 0.1)])
+def test_noise_of_a_fair_subject_is_never_taken_for_discrimination(
+    width: int, error: float, share: Any
+) -> None:
+    name = SETS[width]
+    for seed in range(70):
+        audit = themis.Audit(table_subject(share, seed=seed), SCHEMA, seed=seed, error=error)
+        result = run_checks(audit, [limit(name, 0.002)])
+        (score,), (check,) = result.scores, result.checks
+        assert isinstance(score, CausalScore)
+        assert score.low == 0, seed
+        assert check.verdict == "not enough evidence", seed
+        if share != 0.01:
+            continue  # so few coins that they need not show
+        assert score.score > 0
+        assert (score.stopped, score.conclusive) == ("noise", False)
+        assert score.placebo is not None
+        assert score.placebo.low <= score.score + error
+        assert "does not always decide the same: noise alone gives" in check.reason
+
+
+def test_without_the_probe_the_same_subject_is_found_guilty() -> None:
+    for width, error in ((2, 0.01), (5, 0.01), (70, 0.1)):
+        audit = themis.Audit(table_subject(0.01), SCHEMA, error=error, probe=0)
+        result = run_checks(audit, [limit(SETS[width], 0.002)])
+        assert result.checks[0].verdict == "violated"
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_slow_subjects_are_found_out_with_few_executions(seed: int) -> None:
+    audit = themis.Audit(noisy(0.01, seed=seed), SCHEMA, seed=seed, error=0.05)
+    result = run_checks(audit, [limit("race", 0.005), limit("region", 0.005)])
+    assert [each.verdict for each in result.checks] == ["not enough evidence"] * 2
+    for score in result.scores:
+        assert score.low == 0
+    assert result.timing["repeats"] < 3 * ENOUGH + 2 * 1_000 + 4 * PAIRS
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_noise_in_a_domain_that_is_run_whole_is_no_exact_score(seed: int) -> None:
+    schema = themis.Schema(race=["green", "purple"], income=range(100))
+    score = themis.Audit(noisy(0.01, seed=seed), schema, seed=seed).causal("race")
+    assert score.method == "exact"
+    assert score.low == 0
+    assert score.conclusive == (score.high == 0)  # by chance there was none
+
+
+# The numbers hold ----------------------------------------------------------------------------
+@pytest.mark.parametrize("width", [2, 5, 70])
+@pytest.mark.parametrize("share", [0.02, coins], ids=["everywhere", "coins"])
+def test_true_placebo_and_true_rate_are_in_their_intervals(width: int, share: Any) -> None:
+    odds = np.array([0.02]) if share == 0.02 else np.array([0.5] + [0.0] * 49)
+
+    def truth(runs: int) -> float:
+        return float((1 - odds**runs - (1 - odds) ** runs).mean())
+
+    runs = 60 if width == 70 else 120
+    wrong_rates = wrong_placebos = compared = 0
+    for seed in range(runs):
+        subject = table_subject(share, seed=seed)
+        audit = themis.Audit(subject, SCHEMA, seed=seed, error=0.2, confidence=0.8)
+        placebo, noise = audit.causal(SETS[width]).placebo, audit.noise
+        assert noise is not None
+        wrong_rates += not noise.low <= truth(2) <= noise.high
+        if placebo is not None:  # else no noise was found
+            compared += 1
+            wrong_placebos += not placebo.low <= truth(width) <= placebo.high
+    assert compared > 0.9 * runs
+    assert wrong_rates <= 0.2 * runs
+    assert wrong_placebos <= 0.2 * runs
+
+
+def test_placebo_of_too_few_runs_would_be_noticed() -> None:
+    wrong = 0
+    for seed in range(20):
+        audit = themis.Audit(table_subject(0.02, seed=seed), SCHEMA, seed=seed, error=0.2)
+        placebo = audit.causal("region").placebo
+        assert placebo is not None
+        wrong += not placebo.low <= 1 - 0.98**2 - 0.02**2 <= placebo.high
+    assert wrong > 15
+
+
+def test_true_score_is_in_the_interval_with_noise_that_is_allowed() -> None:
+    for seed in range(40):
+        subject = table_subject(0.003, gap=20, seed=seed)
+        audit = themis.Audit(subject, SCHEMA, seed=seed, error=0.02, probe=3_000, max_noise=0.02)
+        score = audit.causal("race")
+        assert score.conclusive
+        assert score.placebo is not None
+        assert score.low <= 0.2 <= score.high
+        assert score.high - score.low <= 2 * (0.02 + score.placebo.high) + 1e-9
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.lists(st.floats(0.001, 1), min_size=1, max_size=4), min_size=1, max_size=6),
+    st.integers(1, 80),
+)
+def test_bound_on_the_placebo_holds_for_any_noise(inputs: list[list[float]], runs: int) -> None:
+    chances = [np.array(each) / sum(each) for each in inputs]
+    rate = float(np.mean([1 - (p**2).sum() for p in chances]))
+    placebo = float(np.mean([1 - (p**runs).sum() for p in chances]))
+    assert placebo <= placebo_at_most(rate, runs, two_outputs=False) + 1e-9
+    if all(len(each) <= 2 for each in inputs):
+        bound = placebo_at_most(rate, runs, two_outputs=True)
+        assert placebo <= bound + 1e-9
+        assert bound <= placebo_at_most(rate, runs, two_outputs=False) + 1e-9
+    if runs >= 2:
+        assert rate <= placebo + 1e-9
+
+
+def test_ends_are_those_of_clopper_and_pearson() -> None:
+    def tail(successes: int, trials: int, share: float) -> float:
+        """P(X ≤ successes), term by term."""
+        chances = [
+            np.prod([(trials - i) / (i + 1) for i in range(x)])
+            * share**x * (1 - share) ** (trials - x)
+            for x in range(successes + 1)
+        ]  # fmt: skip
+        return float(np.sum(chances))
+
+    for successes, trials in ((0, 300), (6, 300), (1, 5), (5, 5)):
+        low, high = exact_ends(successes, trials, 0.005)
+        assert high == 1 or tail(successes, trials, high) == pytest.approx(0.005)
+        assert low == 0 or 1 - tail(successes - 1, trials, low) == pytest.approx(0.005)
+    assert rate_ends(0, 300, 0.90)[1] == pytest.approx(0.01, abs=1e-4)  # 300 inputs: 1 % at 95 %
+
+
+# Repeats bring noise under control -----------------------------------------------------------
+def test_verdicts_are_right_when_each_output_is_the_majority_of_five_runs() -> None:
+    for seed in range(25):
+        for gap, expected in ((20, "violated"), (0, "holds")):
+            subject = table_subject(0.01, gap=gap, seed=seed)
+            audit = themis.Audit(subject, SCHEMA, seed=seed, error=0.02, repeats=5)
+            result = run_checks(audit, [limit("race", 0.1)])
+            assert [each.verdict for each in result.checks] == [expected]
+            assert result.noise is not None
+            assert result.noise.differing == 0
+
+
+def test_noise_that_repeats_do_not_remove_is_still_found() -> None:
+    audit = themis.Audit(table_subject(coins), SCHEMA, error=0.02, repeats=5)
+    result = audit.score([["race"]], ["causal"])
+    assert result.noise is not None
+    assert result.noise.differing > 0
+    assert result.scores[0].stopped == "noise"
+    assert "although each is the majority of 5 runs" in flat(render_result(result))
+
+
+# Numbers and several outputs -----------------------------------------------------------------
+LIMIT = themis.Output(name="limit", at="limit", min=0, max=1_000, distance="relational")
+GRANTED = themis.Output(name="granted", at="granted")
+
+
+def credit(noise: float, *, gap: float = 0.0, seed: int = 0) -> Any:
+    """A decision without noise, and a limit that is off by so much, up or down."""
+    rng = np.random.default_rng(seed)
+
+    def decide(table: themis.InputTable) -> Any:
+        less = np.where(table["race"] == "green", 0.0, gap)
+        amount = 5.0 * table["income"] + 300 - less + noise * (2 * rng.random(len(table)) - 1)
+        return {"limit": amount, "granted": table["income"] >= 50 + less / 10}
+
+    return themis.batch(decide)
+
+
+def test_noise_of_one_output_does_not_touch_another() -> None:
+    audit = themis.Audit(credit(100, gap=100), SCHEMA, outputs=[LIMIT, GRANTED], error=0.02)
+    result = audit.score([["race"]], ["causal"])
+    limit_score, granted = result.scores
+    assert (limit_score.output, granted.output) == ("limit", "granted")
+    assert limit_score.stopped == "noise"
+    assert granted.conclusive
+    assert not granted.notes
+    assert isinstance(granted, CausalScore)
+    assert isinstance(limit_score, CausalScore)
+    assert granted.placebo is None
+    assert limit_score.placebo is not None  # two runs are 67 of 1,000 apart on average
+    assert limit_score.placebo.low <= 200 / 3 / 1_000 <= limit_score.placebo.high
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_fair_number_with_noise_is_never_taken_for_discrimination(seed: int) -> None:
+    audit = themis.Audit(credit(100, seed=seed), SCHEMA, outputs=LIMIT, error=0.01, seed=seed)
+    for name in ("race", "region"):
+        score = audit.causal(name)
+        assert score.score > 0.05
+        assert (score.low, score.stopped) == (0.0, "noise")
+
+
+def test_jitter_far_below_the_differences_is_no_noise() -> None:
+    audit = themis.Audit(credit(1e-6, gap=100), SCHEMA, outputs=LIMIT)
+    score = audit.causal("race")
+    assert score.conclusive
+    assert score.placebo is None
+    assert score.low <= 0.1 <= score.high
+    assert audit.noise is not None
+    assert audit.noise.differing == 0
+
+
+def test_repeated_numbers_are_their_mean() -> None:
+    rng = np.random.default_rng(1)
+    rows = rng.integers(0, 1_000, (4, 50)).astype(float)
+    labels = AnswerLabels([LIMIT, GRANTED])
+    seen = np.stack(
+        [labels.number(OutputColumns({"limit": row, "granted": row > 400}, 50)) for row in rows]
+    )
+    seen[0, 0] = seen[:2, 1] = FAILED
+    cells = combine(seen, labels)
+    limits = np.array(labels.parts[0].labels)[labels.part_cells(0, cells)]
+    granted = np.array(labels.parts[1].labels)[labels.part_cells(1, cells)]
+    assert cells[1] == FAILED  # half of its runs failed
+    assert limits[0] == pytest.approx(rows[1:, 0].mean())
+    assert limits[2:] == pytest.approx(rows.mean(axis=0)[2:])
+    for place in range(2, 50):
+        votes = (rows[:, place] > 400).tolist()
+        assert granted[place] == max(dict.fromkeys(votes), key=votes.count)
+
+
+def test_means_of_repeats_have_less_noise() -> None:
+    rates = []
+    for repeats in (1, 9):
+        subject = credit(100, gap=200)
+        audit = themis.Audit(subject, SCHEMA, outputs=LIMIT, repeats=repeats, probe=2_000)
+        result = audit.score([["race"]], ["causal"])
+        assert result.noise is not None
+        rates.append(result.noise.rate)
+        assert result.scores[0].low <= 0.2 <= result.scores[0].high
+    assert rates[1] < rates[0] / 2
+
+
+# Searches ------------------------------------------------------------------------------------
+def test_search_confirms_no_set_of_a_fair_subject_with_noise() -> None:
+    guilty = 0
+    options: dict[str, Any] = {"among": ["race", "region"], "error": 0.05}
+    for seed in range(8):
+        subject = table_subject(0.02, seed=seed)
+        found = themis.Audit(subject, SCHEMA, seed=seed).search(0.11, **options)
+        assert not found.found
+        assert not found.minimal_sets
+        assert found.undecided
+        assert (found.stopped, found.conclusive) == ("noise", False)
+        assert "noise alone may explain" in found.why(*found.undecided[0])
+        audit = themis.Audit(table_subject(0.02, seed=seed), SCHEMA, seed=seed, probe=0)
+        guilty += bool(audit.search(0.11, **options).found)
+    assert guilty == 8
+
+
+def test_search_lists_what_noise_does_not_explain() -> None:
+    for seed in range(4):
+        subject = table_subject(0.01, gap=40, seed=seed)
+        audit = themis.Audit(subject, SCHEMA, seed=seed)
+        found = audit.search(0.2, among=["race", "region"])
+        assert found.found == (("race",),)
+        assert found.minimal_sets[0].low > 0.15
+        assert found.stopped == "noise"
+        audit = themis.Audit(table_subject(0.01, gap=40), SCHEMA, seed=seed, repeats=5)
+        again = audit.search(0.2, among=["race", "region"])
+        assert (again.found, again.stopped) == ((("race",),), "done")
+
+
+def test_searching_groups_only_says_that_there_is_noise() -> None:
+    audit = themis.Audit(table_subject(0.01, gap=40), SCHEMA)
+    result = audit.search_all(0.2, ["group"], among=["race", "region"])
+    (search,) = result.searches
+    assert (search.found, search.stopped) == ((("race",),), "done")
+    assert result.noise is not None
+    assert result.noise.differing > 0
+    assert "does not always decide the same" in search.notes[-1]
+    assert "warning: the subject does not always" in flat(render_search(result, width=80))
+
+
+@pytest.mark.parametrize("vectorised", [False, True])
+def test_search_of_a_subject_without_noise_is_left_as_it_is(vectorised: bool) -> None:
+    subject = table_subject(0.0, gap=40) if vectorised else noisy(0.0, gap=40)
+    with_probe = themis.Audit(subject, SCHEMA).search_all(0.2, among=["race", "region"])
+    without = themis.Audit(subject, SCHEMA, probe=0).search_all(0.2, among=["race", "region"])
+    assert with_probe.noise is not None
+    assert with_probe.noise.differing == 0
+    repeats = with_probe.timing["repeats"]
+    assert repeats <= (2 * ENOUGH if vectorised else with_probe.executions // 20) + 2 * PAIRS
+    assert replace(with_probe, noise=None, timing={}) == replace(without, timing={})
+
+
+# What is said --------------------------------------------------------------------------------
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def measured() -> Result:
+    return themis.Audit(table_subject(0.01), SCHEMA, error=0.02).score([["race"]])
+
+
+def test_rate_and_placebo_are_shown_wherever_the_score_is() -> None:
+    result = measured()
+    causal, group = result.scores
+    noise = result.noise
+    assert noise is not None
+    rate = f"{noise.differing} of {noise.inputs:,} inputs got another decision when they were run"
+    for text in (render_result(result), render_headlines(result), result._repr_html_()):
+        assert rate in flat(text)
+        assert "which noise alone may explain" in flat(text)
+    for text in (render_result(result), result._repr_html_(), causal._repr_html_()):
+        assert "placebo 0.0" in flat(text)
+        assert "with nothing changed, the decision changes for" in flat(text)
+    assert group.conclusive
+    assert "rates are averages over its noise" in group.notes[-1]
+    shown = flat(render_result(result))
+    assert "1 of 2 scores: the interval is wider than asked, because the subject does not" in shown
+
+
+def test_rate_and_placebo_are_saved_and_read_back() -> None:
+    result = measured()
+    data = json.loads(json.dumps(result.to_dict()))
+    assert data["noise"]["differing"] > 0
+    assert data["scores"][0]["placebo"]["high"] > data["noise"]["rate"]
+    assert json.dumps(result_from_dict(data).to_dict()) == json.dumps(result.to_dict())
+
+
+def test_probe_that_finds_nothing_is_only_told_to_those_who_ask() -> None:
+    result = themis.Audit(table_subject(0.0), SCHEMA, probe=500).score([["race"]], ["group"])
+    assert "run again" not in render_result(result)
+    told = "500 inputs run again, none with another decision: at most 1.1 % get one (99 % sure)"
+    assert told in flat(render_result(result, everything=True))
+
+
+def test_pairs_that_do_not_come_out_again_are_noise_even_if_no_other_input_shows_any() -> None:
+    schema = themis.Schema(
+        race=themis.Values(["green", "purple"], weights=[1, 1e-9]),  # nobody is drawn purple
+        income=range(100),
+        savings=themis.Integers(0, 10**6),
+    )
+    coin = np.random.default_rng(3)
+
+    def decide(person: dict[str, Any]) -> int:
+        return int(person["race"] == "purple" and coin.random() < 0.2)
+
+    result = themis.Audit(decide, schema, error=0.02).score([["race"]], ["causal"])
+    (score,) = result.scores
+    assert result.noise is not None
+    assert result.noise.differing == 0
+    assert score.stopped == "noise"
+    assert "warning: the subject does not always decide the same" in flat(render_result(result))
+
+
+def test_failures_when_run_again_are_not_taken_for_noise() -> None:
+    runs: dict[tuple[Any, ...], int] = {}
+
+    def decide(person: dict[str, Any]) -> int:
+        key = tuple(person.values())
+        runs[key] = runs.get(key, 0) + 1
+        if runs[key] > 1 and person["savings"] % 2:
+            raise TimeoutError("busy")
+        return int(person["income"] >= (50 if person["race"] == "green" else 60))
+
+    audit = themis.Audit(decide, SCHEMA, probe=60, max_failures=0.5)
+    result = audit.score([["race"]], ["causal"])
+    assert result.noise is not None
+    assert 10 < result.noise.inputs < 50
+    assert result.noise.differing == 0
+    assert result.scores[0].conclusive
+    assert result.failures["crash"]["count"] > 10
+
+
+def test_verdict_given_before_noise_was_found_is_taken_back() -> None:
+    asked = 0
+    coin = np.random.default_rng(1)
+
+    def decide(person: dict[str, Any]) -> int:
+        nonlocal asked
+        asked += 1
+        odd = asked > 3_000 and coin.random() < 0.03
+        return int((person["income"] >= (50 if person["race"] == "green" else 65)) != odd)
+
+    audit = themis.Audit(decide, SCHEMA, seed=2)
+    first = limit("race", 0.05)
+    alone = run_checks(audit, [first])
+    assert alone.checks[0].verdict == "violated"
+    asked = 0
+    result = run_checks(themis.Audit(decide, SCHEMA, seed=2), [first, limit("income", 0.5)])
+    assert [each.verdict for each in result.checks] == ["not enough evidence"] * 2
+    assert result.scores[0].stopped == "noise"
+
+
+PROGRAM = """\
+import random
+
+coin = random.Random(7)
+
+def decide(person):
+    usual = person["income"] >= (50 if person["race"] == "green" else {limit})
+    return int(usual != (coin.random() < 0.01))
+"""
+FILE = """\
+version = 1
+[subject]
+kind = "python"
+function = "loan:decide"
+[inputs]
+race = { values = ["green", "purple"], protected = true }
+income = { min = 0, max = 99 }
+savings = { min = 0, max = 999999 }
+[run]
+error = 0.02
+[[checks]]
+against = ["race"]
+max_score = 0.1
+"""
+
+
+@pytest.mark.parametrize(("needed", "with_repeats"), [(50, 0), (80, 1)])
+def test_commands_end_with_4_unless_repeats_help(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, needed: int, with_repeats: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "loan.py").write_text(PROGRAM.replace("{limit}", str(needed)))
+    (tmp_path / "themis.toml").write_text(FILE)
+    search = ["search", "--threshold", "0.1", "--among", "race", "--probe", "300"]
+    for command in (search, ["score"], ["check"]):
+        monkeypatch.delitem(sys.modules, "loan", raising=False)
+        done = CliRunner().invoke(app, command)
+        assert done.exit_code == 4, (command, done.stdout)
+        assert "warning: the subject does not always decide the same" in flat(done.stdout)
+    assert "not enough evidence: the subject does not always decide the same" in flat(done.stdout)
+    done = CliRunner().invoke(app, ["check", "--repeats", "9"])
+    assert done.exit_code == with_repeats, done.stdout
+    assert "does not always" not in flat(done.stdout)
+    assert CliRunner().invoke(app, ["score", "--repeats", "9"]).exit_code == 0
+
+
+def test_settings_have_a_limit_of_their_own_for_noise() -> None:
+    assert Settings().noise_limit == 0.01
+    assert Settings(error=0.002).noise_limit == 0.002
+    assert Settings(max_noise=0.03).noise_limit == 0.03
+
+
+@pytest.mark.parametrize("size", [2, 3, 7])
+def test_the_probe_ends_where_every_input_was_run_again(size: int) -> None:
+    schema = themis.Schema(race=["green", "purple"], income=range(size))
+    for probe in (None, 1_000):
+        audit = themis.Audit(lambda person: person["income"] > 1, schema, probe=probe)
+        audit.search_all(0.1)
+        noise = audit.search_all(0.2).noise
+        assert noise is None or noise.inputs <= 2 * size
+
+
+def test_what_the_probe_runs_does_not_depend_on_the_speed(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = themis.Schema(race=["green", "purple"], income=range(40))
+
+    def noise_of(batch: int) -> Any:
+        monkeypatch.setattr(Runner, "batch_size", batch)
+
+        def loan(table: themis.InputTable) -> Any:
+            if (table["income"] == 7).any():
+                raise ValueError("no income of 7")
+            return table["income"] > np.where(table["race"] == "green", 13, 25)
+
+        audit = themis.Audit(themis.batch(loan), schema, seed=3, max_failures=1.0)
+        result = audit.score([["race"]]).to_dict()
+        return result["noise"], result["executions"], result["cache_hits"]
+
+    assert noise_of(1) == noise_of(7) == noise_of(10_000)
+    assert noise_of(7)[0]["inputs"] == 78  # all but those that fail

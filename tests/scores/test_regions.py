@@ -1,0 +1,462 @@
+"""Are the regions of the flips real, are their numbers honest, and are there none where none is?"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from math import comb
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import themis
+from tests.show.test_display import causal, result, text
+from themis.inputs.population import Population
+from themis.inputs.streams import BaseInputs
+from themis.results.model import Region
+from themis.scores import regions
+from themis.scores.regions import FEWEST, ROWS, SeenRows, known_regions, sampled_regions
+from themis.scores.regions_conditions import Condition, evidence, meets_all
+from themis.scores.regions_suggestions import Suggestion, suggest_regions
+from themis.show.notebook import score_html
+from themis.show.words import values as words
+from themis.statistics.intervals import clopper_pearson
+from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
+
+EDUCATION = ["HS", "BA", "MA", "PhD", "none", "voc", "arts", "law"]
+SCHEMA = themis.Schema(
+    race=["green", "purple"],
+    sex=["f", "m"],
+    age=themis.Integers(18, 117),
+    hours=themis.Integers(1, 100),
+    education=EDUCATION,
+    city=list("ABCDEFGH"),
+    income=themis.Reals(0, 200_000, step=1_000),
+)
+RACE = (0,)
+NAMES = SCHEMA.names
+
+
+def hashed(codes: NDArray[Any], salt: int) -> NDArray[np.float64]:
+    """A number between 0 and 1 for each context that looks random."""
+    state = np.full(len(codes), 0x9E3779B97F4A7C15 * (salt + 1) % 2**64, dtype=np.uint64)
+    for column in range(1, codes.shape[1]):
+        state ^= codes[:, column].astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+        state *= np.uint64(0xBF58476D1CE4E5B9)
+        state ^= state >> np.uint64(29)
+    return np.asarray((state >> np.uint64(11)).astype(float) / 2**53)
+
+
+def codes_of(table: themis.InputTable) -> NDArray[Any]:
+    """The inputs of a table as numbers; texts by their place in the list."""
+    listed = {"education": EDUCATION, "city": list("ABCDEFGH"), "sex": ["f", "m"]}
+    columns = []
+    for name in NAMES:
+        values = np.asarray(table[name])
+        if name in listed:
+            places = {value: place for place, value in enumerate(listed[name])}
+            values = np.array([places[value] for value in values.tolist()])
+        columns.append(np.zeros(len(table)) if name == "race" else values)
+    return np.column_stack(columns).astype(np.int64)
+
+
+def planted(table: themis.InputTable) -> Any:
+    inside = (table["hours"] > 40) & (table["education"] == "HS")
+    return ~(inside & (table["race"] == "purple"))
+
+
+def meets(
+    conditions: tuple[str, ...], codes: NDArray[Any], schema: themis.Schema = SCHEMA
+) -> NDArray[np.bool_]:
+    """Conditions read back from their texts: what they say is what is counted."""
+    inside = np.ones(len(codes), dtype=bool)
+    kinds = "=|≠|≤|≥|is one of|is none of"
+    for each in conditions:
+        match = re.fullmatch(rf"(?:(\S+) ≤ )?(\w+) ({kinds}) (.+)", each)
+        assert match, each
+        low, name, kind, rest = match.groups()
+        column = schema.names.index(name)
+        own = schema.characteristics[column].decode(codes[:, column])
+        if kind in ("≤", "≥"):
+            inside &= own >= float(rest) if kind == "≥" else own <= float(rest)
+            inside &= own >= float(low) if low else True
+        else:
+            listed = [v if own.dtype == object else float(v) for v in rest.split(", ")]
+            inside &= np.isin(own, listed) == (kind in ("=", "is one of"))
+    return inside
+
+
+# A planted region -------------------------------------------------------------------------
+@pytest.mark.parametrize("seed", range(5))
+def test_a_planted_region_is_found_with_its_coverage_and_lift(seed: int) -> None:
+    score = themis.Audit(themis.batch(planted), SCHEMA, seed=seed, error=0.02).causal("race")
+    (region,) = score.regions
+    assert region.conditions[-1] == "education = HS"
+    (hours,) = re.findall(r"^hours ≥ (\d+)$", region.conditions[0])
+    assert abs(int(hours) - 41) <= 3
+    assert region.coverage_low <= region.coverage <= region.coverage_high
+    assert region.coverage > 0.9
+    assert region.share == pytest.approx(0.6 / 8, rel=0.15)
+    assert region.lift == pytest.approx(8 / 0.6, rel=0.15)
+    assert region.flips >= FEWEST // 2
+
+
+def test_two_regions_are_told_apart() -> None:
+    def decide(table: themis.InputTable) -> Any:
+        first = (table["age"] < 50) & (table["city"] == "C")
+        second = table["income"] >= 190_000
+        return ~((first | second) & (table["race"] == "purple"))
+
+    score = themis.Audit(themis.batch(decide), SCHEMA, seed=1, error=0.01).causal("race")
+    first, second = score.regions
+    assert "income" in first.conditions[0]
+    assert [each.split()[0] for each in second.conditions] == ["age", "city"]
+    assert first.coverage + second.coverage > 0.8
+
+
+def test_a_whole_domain_gives_the_numbers_of_the_definition() -> None:
+    schema = themis.Schema(
+        race=["green", "purple"],
+        hours=themis.Integers(1, 50),
+        education=themis.Values(["HS", "BA", "MA"], weights=[0.5, 0.25, 0.25]),
+        sex=["f", "m"],
+    )
+
+    def decide(person: dict[str, Any]) -> bool:
+        inside = person["hours"] > 40 and person["education"] == "HS"
+        odd = person["hours"] == 7 and person["education"] == "BA"
+        return not ((inside or odd) and person["race"] == "purple")
+
+    score = themis.Audit(decide, schema).causal("race")
+    assert score.method == "exact"
+    (region,) = score.regions
+    assert region.conditions == ("hours ≥ 41", "education = HS")
+    flips = 10 * 0.5 + 1 * 0.25
+    assert region.coverage == pytest.approx(10 * 0.5 / flips)
+    assert region.coverage_low == region.coverage_high == pytest.approx(region.coverage)
+    assert region.share == pytest.approx(0.2 * 0.5)
+    assert region.lift == pytest.approx(region.coverage / region.share)
+    assert region.flips == 22
+
+
+def test_contexts_that_were_all_drawn_give_exact_numbers() -> None:
+    schema = themis.Schema(race=range(200), a=range(20), b=range(20))
+
+    def decide(table: themis.InputTable) -> Any:
+        return (table["race"] < 150) | (table["a"] < 18)
+
+    audit = themis.Audit(themis.batch(decide), schema, error=0.001, max_assignments=1_000)
+    (region,) = audit.causal("race").regions
+    assert region.conditions == ("a ≥ 18",)
+    assert region.coverage == region.coverage_low == region.coverage_high == 1
+    assert region.share == pytest.approx(0.1)
+
+
+def test_a_search_says_where_the_flips_of_a_found_set_are() -> None:
+    audit = themis.Audit(themis.batch(planted), SCHEMA, seed=1, error=0.02)
+    found = audit.search(0.05, among=["race", "sex"])
+    (score,) = found.minimal_sets
+    assert isinstance(score, themis.CausalScore)
+    assert score.regions[0].conditions[-1] == "education = HS"
+
+
+def test_few_flips_of_a_quick_subject_are_looked_at_further() -> None:
+    def rare(table: themis.InputTable) -> Any:
+        inside = (table["hours"] > 40) & (table["education"] == "HS") & (table["sex"] == "f")
+        return ~(inside & (table["race"] == "purple"))
+
+    audit = themis.Audit(themis.batch(rare), SCHEMA, seed=1)
+    score = audit.causal("race")
+    assert score.score * score.samples < FEWEST
+    assert score.regions
+    assert 0 < audit.runner.explaining <= regions.MORE_CELLS + 400
+    assert score.executions == audit.runner.executions - audit.runner.explaining
+
+
+def test_an_outside_or_slow_subject_is_not_run_for_regions() -> None:
+    def one(person: dict[str, Any]) -> bool:
+        inside = person["hours"] > 40 and person["education"] == "HS" and person["sex"] == "f"
+        return not (inside and person["race"] == "purple")
+
+    audit = themis.Audit(one, SCHEMA, seed=1)
+    assert audit.causal("race").regions == ()
+    assert audit.runner.explaining <= 100
+
+
+# None where there is none -----------------------------------------------------------------
+def seen_of(rng: np.random.Generator, chance: Any, rows: int) -> SeenRows:
+    """Rows of a run in which an input flips with a chance that depends on its context."""
+    codes = BaseInputs(Population.of(SCHEMA), int(rng.integers(2**31))).rows(0, rows)
+    states = np.where(rng.random(rows) < chance(codes), FLIP, CONSTANT).astype(np.int8)
+    seen = SeenRows()
+    seen.add(codes, states)
+    return seen
+
+
+def test_flips_that_look_random_have_no_region_in_200_runs() -> None:
+    def decide_with(salt: int) -> Any:
+        def decide(table: themis.InputTable) -> Any:
+            return ~((hashed(codes_of(table), salt) < 0.2) & (table["race"] == "purple"))
+
+        return decide
+
+    shown = 0
+    for salt in range(20):  # whole runs
+        audit = themis.Audit(themis.batch(decide_with(salt)), SCHEMA, seed=salt, confidence=0.9)
+        score = audit.causal("race")
+        assert 0.1 < score.score < 0.3
+        shown += bool(score.regions)
+    for salt in range(180):  # the same without the subject, with more and with fewer flips
+        rng = np.random.default_rng(salt)
+        rows = (100, 600, 4_000)[salt % 3]
+        seen = seen_of(rng, lambda codes, s=salt: hashed(codes, s) < 0.3, rows)
+        shown += bool(sampled_regions(seen, SCHEMA, RACE, 0.9))
+    assert shown <= 2  # 20 are allowed; a suggestion by itself needs evidence already
+
+
+def test_what_is_shown_by_chance_is_as_rare_as_stated_even_if_anything_is_suggested(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def anything(codes: Any, flips: Any, *_: Any) -> list[Any]:
+        """The best single values by the flips at hand, whatever they are worth."""
+        found = []
+        for column in (2, 3, 6):
+            count = np.bincount(codes[flips, column], minlength=300)
+            condition = Condition(column, values=tuple(np.argsort(-count)[:30].tolist()))
+            found.append(Suggestion((condition,)))
+        return found
+
+    monkeypatch.setattr(regions, "suggest_regions", anything)
+    monkeypatch.setattr(regions, "LEAST_LIFT", 1.0)
+    monkeypatch.setattr(regions, "LEAST_COVERAGE", 0.0)
+    runs, shown = 300, 0
+    for salt in range(runs):
+        rng = np.random.default_rng(salt)
+        seen = seen_of(rng, lambda codes: 0.3, 400)
+        shown += bool(sampled_regions(seen, SCHEMA, RACE, 0.8))
+    assert shown <= 0.2 * runs
+
+
+def test_flips_everywhere_have_no_region() -> None:
+    def decide(table: themis.InputTable) -> Any:
+        return (table["race"] == "green") | (table["hours"] < 5)
+
+    assert themis.Audit(themis.batch(decide), SCHEMA, seed=1).causal("race").regions == ()
+
+
+def test_a_hash_on_a_small_domain_has_no_region() -> None:
+    schema = themis.Schema(race=["green", "purple"], a=range(20), b=list("uvwxyz"), c=range(5))
+    shown = 0
+    for salt in range(60):
+
+        def decide(person: dict[str, Any], salt: int = salt) -> bool:
+            key = person["a"] * 7919 + ord(person["b"]) * 104_729 + person["c"] * 1_299_709 + salt
+            return person["race"] == "green" or (key * 2_654_435_761) % 2**32 / 2**32 > 0.15
+
+        score = themis.Audit(decide, schema).causal("race")
+        assert score.method == "exact"
+        shown += bool(score.regions)
+    assert shown <= 1
+
+
+def test_whole_domains_with_flips_put_at_random_hardly_ever_show_a_region() -> None:
+    codes = np.array([[0, a, b] for a in range(12) for b in range(12)])
+    schema = themis.Schema(race=["green", "purple"], a=range(12), b=list("abcdefghijkl"))
+    weights, order = np.full(len(codes), 1 / len(codes)), np.arange(len(codes))
+    shown = 0
+    for seed in range(300):
+        flips = np.random.default_rng(seed).random(len(codes)) < 0.1
+        shown += bool(known_regions(codes, flips, weights, schema, (0,), 0.9, order=order))
+    assert shown <= 30
+
+
+def test_unknown_rows_leave_nothing_to_say() -> None:
+    rng = np.random.default_rng(0)
+    codes = BaseInputs(Population.of(SCHEMA), 0).rows(0, 2_000)
+    inside = (codes[:, 3] > 40) & (codes[:, 4] == 0)
+    states = np.where(inside, FLIP, CONSTANT).astype(np.int8)
+    seen = SeenRows()
+    seen.add(codes, states)
+    assert sampled_regions(seen, SCHEMA, RACE, 0.99)
+    states = np.where(rng.random(2_000) < 0.1, UNKNOWN, states).astype(np.int8)
+    seen = SeenRows()
+    seen.add(codes, states)
+    assert sampled_regions(seen, SCHEMA, RACE, 0.99) == ()
+
+
+def test_a_set_of_everything_has_no_context_and_so_no_region() -> None:
+    schema = themis.Schema(race=["green", "purple"], savings=range(50))
+    score = themis.Audit(lambda p: p["savings"] > 40, schema).causal("race", "savings")
+    assert score.score == 1
+    assert score.regions == ()
+
+
+# Honest numbers ---------------------------------------------------------------------------
+def leaky(codes: NDArray[Any]) -> NDArray[np.float64]:
+    """The chance to flip: high in a region, low elsewhere."""
+    return np.where((codes[:, 3] >= 40) & (codes[:, 4] <= 1), 0.6, 0.05)
+
+
+def misses(confidence: float, rows: int, runs: int, intervals: Any) -> tuple[int, int]:
+    """How many runs state a coverage that is not the true one, and how many state any."""
+    everyone = BaseInputs(Population.of(SCHEMA), 999).rows(0, 65_536)
+    chance = leaky(everyone)
+    wrong = stated = 0
+    for run in range(runs):
+        found = intervals(seen_of(np.random.default_rng(run), leaky, rows), confidence)
+        stated += bool(found)
+        for conditions, low, high in found:
+            truth = chance[meets(conditions, everyone)].sum() / chance.sum()
+            if not low <= truth <= high:
+                wrong += 1
+                break
+    return wrong, stated
+
+
+def test_coverages_hold_the_truth_as_often_as_stated() -> None:
+    def intervals(seen: SeenRows, confidence: float) -> list[Any]:
+        return [
+            (each.conditions, each.coverage_low, each.coverage_high)
+            for each in sampled_regions(seen, SCHEMA, RACE, confidence)
+        ]
+
+    wrong, stated = misses(0.8, 500, 150, intervals)
+    assert stated > 100
+    assert wrong <= 0.2 * stated
+
+
+def test_counting_on_the_rows_that_suggested_would_be_noticed() -> None:
+    def intervals(seen: SeenRows, confidence: float) -> list[Any]:
+        codes, flips = seen.table()
+        found = []
+        for each in suggest_regions(codes, flips, None, SCHEMA, RACE):
+            inside = meets_all(each.conditions, codes)[flips]
+            ends = clopper_pearson(int(inside.sum()), len(inside), 1 - confidence)
+            found.append((tuple(c.text(SCHEMA) for c in each.conditions), *ends))
+        return found
+
+    wrong, stated = misses(0.8, 120, 150, intervals)
+    assert wrong > 0.3 * stated > 10
+
+
+@pytest.mark.parametrize("share", [0.5, 0.95])
+def test_coverages_of_finite_populations_hold_although_some_suggested(share: float) -> None:
+    schema = themis.Schema(race=["green", "purple"], a=range(50), b=list("abcdefghij"))
+    every = np.array([[0, a, b] for a in range(50) for b in range(10)])
+    wrong = stated = 0
+    for run in range(120):
+        rng = np.random.default_rng(run)
+        chance = np.where((every[:, 1] > 35) & (every[:, 2] < 6), 0.8, 0.05)
+        flips = rng.random(len(every)) < chance
+        drawn = rng.permutation(len(every))[: int(share * len(every))]
+        seen = SeenRows()
+        seen.add(every[drawn], np.where(flips[drawn], FLIP, CONSTANT).astype(np.int8))
+        for region in sampled_regions(seen, schema, RACE, 0.8, finite=True):
+            stated += 1
+            truth = meets(region.conditions, every, schema)[flips].mean()
+            wrong += not region.coverage_low <= truth <= region.coverage_high
+    assert stated > 80
+    assert wrong <= 0.2 * stated
+
+
+def test_ends_for_a_fixed_number_are_those_of_clopper_and_pearson() -> None:
+    assert clopper_pearson(0, 10, 0.05) == (0.0, pytest.approx(1 - 0.025**0.1))
+    assert clopper_pearson(10, 10, 0.05) == (pytest.approx(0.025**0.1), 1.0)
+    assert clopper_pearson(3, 10, 0.05) == (pytest.approx(0.0667395), pytest.approx(0.6524529))
+
+
+@given(flips=st.integers(1, 60), rows=st.integers(60, 200), part=st.floats(0.05, 0.9))
+@settings(max_examples=30, deadline=None)
+def test_as_much_evidence_by_chance_is_as_rare_as_it_says(
+    flips: int, rows: int, part: float
+) -> None:
+    """P(evidence ≥ t) ≤ exp(−t), for flips put at random among rows: computed, not simulated."""
+    inside = max(1, int(part * rows))
+    ways = [comb(inside, x) * comb(rows - inside, flips - x) for x in range(flips + 1)]
+    chances = np.array([way / comb(rows, flips) for way in ways])
+    known = np.array([evidence(flips, x / flips, inside / rows) for x in range(flips + 1)])
+    for limit in (0.5, 1.0, 3.0, 8.0):
+        assert chances[known >= limit].sum() <= np.exp(-limit) + 1e-12
+
+
+# The run itself ---------------------------------------------------------------------------
+def test_the_same_seed_gives_the_same_regions() -> None:
+    def found(seed: int) -> Any:
+        return themis.Audit(themis.batch(planted), SCHEMA, seed=seed).causal("race").regions
+
+    assert found(3)
+    assert found(3) == found(3)
+
+
+def test_only_a_bounded_number_of_rows_is_kept() -> None:
+    seen = SeenRows()
+    for _ in range(10):
+        seen.add(np.zeros((ROWS // 3, 2), dtype=np.int32), np.zeros(ROWS // 3, dtype=np.int8))
+    assert seen.count == ROWS
+    assert len(seen.table()[0]) == ROWS
+
+
+def test_the_papers_procedure_names_no_region() -> None:
+    audit = themis.Audit(themis.batch(planted), SCHEMA, seed=1, stopping="paper")
+    assert audit.causal("race", error=0.01).regions == ()
+
+
+# How it is said ---------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("condition", "text"),
+    [
+        (Condition(3, 39, 99), "hours ≥ 40"),
+        (Condition(3, 0, 39), "hours ≤ 40"),
+        (Condition(3, 29, 39), "30 ≤ hours ≤ 40"),
+        (Condition(3, 29, 29), "hours = 30"),
+        (Condition(6, 10, 200), "income ≥ 10000.0"),
+        (Condition(4, values=(0,)), "education = HS"),
+        (Condition(4, values=(0, 1)), "education is one of HS, BA"),
+        (Condition(4, values=(0,), excluded=True), "education ≠ HS"),
+        (Condition(4, values=(0, 3), excluded=True), "education is none of HS, PhD"),
+    ],
+)
+def test_conditions_say_what_they_mean(condition: Condition, text: str) -> None:
+    assert condition.text(SCHEMA) == text
+    codes = BaseInputs(Population.of(SCHEMA), 1).rows(0, 500)
+    assert (meets((text,), codes) == condition.holds(codes)).all()
+
+
+REGION = Region(("hours ≥ 41", "education = HS"), 0.842, 0.781, 0.89, 0.031, 27.2, 210)
+
+
+@pytest.mark.parametrize(
+    ("region", "sentence"),
+    [
+        (
+            REGION,
+            "where hours ≥ 41 and education = HS: 84.2 % of the changes (between 78.1 % and "
+            "89.0 %) among 3.1 % of people, 27 times their share",
+        ),
+        (
+            replace(REGION, conditions=("a = 1",), coverage=1.0, coverage_high=1.0, lift=3.21),
+            "where a = 1: 100 % of the changes (at least 78.1 %) among 3.1 % of people, "
+            "3.2 times their share",
+        ),
+        (
+            replace(REGION, coverage_low=0.842, coverage_high=0.842, conditions=("a = 1",)),
+            "where a = 1: 84.2 % of the changes among 3.1 % of people, 27 times their share",
+        ),
+    ],
+)
+def test_a_region_is_one_sentence(region: Region, sentence: str) -> None:
+    assert words.region_sentence(region) == sentence
+
+
+def test_terminal_and_notebook_show_regions_and_obey_nothing_in_them() -> None:
+    hostile = replace(REGION, conditions=("a = \x1b[31m<b>red</b>",))
+    score = causal(regions=(REGION, hostile))
+    lines, page = " ".join(text(result(score)).split()), score_html(score)
+    for each in (lines, page):
+        assert "where hours ≥ 41 and education = HS: 84.2 % of the changes" in each
+        assert "\x1b" not in each
+    assert "<b>red" not in page

@@ -1,0 +1,331 @@
+"""Sampled scores: intervals that hold, results that don't depend on batches, budgets, failures."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import themis
+from themis.engine.runner import Budget, Runner
+from themis.engine.sampler import Sampler
+from themis.engine.variants import Variants
+from themis.inputs.assignments import Assignments
+from themis.inputs.population import Population
+from themis.scores.causal import measure_causal
+from themis.scores.group import measure_group
+from themis.settings import Settings
+from themis.subjects.decisions import Labels
+from themis.subjects.loading import subject_from
+
+RACES = ["green", "purple", "blue"]
+
+
+def schema(
+    *, constrained: bool = False, weighted: bool = False, bins: bool = False
+) -> themis.Schema:
+    result = themis.Schema(
+        race=themis.Values(RACES, weights=[0.7, 0.2, 0.1] if weighted else None),
+        age=themis.Integers(0, 19, bins=[7, 14] if bins else None),
+        income=themis.Integers(0, 29),
+        city=themis.Values(["A", "B"], weights=[0.9, 0.1] if weighted else None),
+    )
+    return result.where("not (age < 5 and income > 20)") if constrained else result
+
+
+def decide(table: themis.InputTable) -> Any:
+    """Depends on everything, with interactions."""
+    race = np.searchsorted(sorted(RACES), table["race"])
+    wobble = (table["age"] * 7 + table["income"] * 3 + (table["city"] == "A") * 5) % 11
+    return (table["income"] + wobble > 12 + 3 * race + table["age"] / 4).astype(int)
+
+
+def sampler(subject: Any, space: themis.Schema, seed: int, **options: Any) -> Sampler:
+    runner = Runner(subject_from(subject, space), Labels(), max_failures=1.0)
+    return Sampler(Population.of(space), runner, seed, **options)
+
+
+def variants(sample: Sampler, *names: str, limit: int = 1_000) -> Variants:
+    columns = sample.population.schema.columns_of(names)
+    assignments = Assignments(sample.population.schema, columns)
+    return Variants.of(assignments, limit=limit, base=sample.base)
+
+
+SPACES = {
+    "plain": schema(),
+    "constrained": schema(constrained=True),
+    "weighted": schema(weighted=True),
+    "weighted, constrained": schema(weighted=True, constrained=True),
+    "bins": schema(bins=True),
+    "bins, weighted": schema(bins=True, weighted=True),
+    "bins, constrained": schema(bins=True, constrained=True),
+    "bins, constrained alone": schema(bins=True).where("3 <= age < 16"),
+    "bins, constrained in the set": schema(bins=True).where(
+        "age < 9 or race != 'blue'", "age != 2 or race == 'green'"
+    ),
+}
+
+
+@pytest.mark.parametrize("names", [("race",), ("race", "age")], ids=",".join)
+@pytest.mark.parametrize("space", SPACES.values(), ids=SPACES.keys())
+@pytest.mark.parametrize("measure", ["causal", "group"])
+def test_interval_contains_the_exact_score_as_often_as_stated(
+    space: themis.Schema, names: tuple[str, ...], measure: str
+) -> None:
+    confidence, runs = 0.9, 60
+    exact = getattr(themis.Audit(themis.batch(decide), space, error=0.001), measure)(*names)
+    assert exact.method == "exact"
+    settings = Settings(confidence=confidence, error=0.08)
+    procedure = measure_causal if measure == "causal" else measure_group
+    covered = 0
+    for seed in range(runs):
+        sample = sampler(themis.batch(decide), space, seed)
+        result = procedure(sample, variants(sample, *names), settings)
+        assert result.conclusive
+        covered += result.low - 1e-12 <= exact.score <= result.high + 1e-12
+        if measure == "causal":
+            assert result.high - result.low <= 2 * settings.error + 1e-9
+    # 0.9 less three standard deviations of 60 coin tosses
+    assert covered / runs >= confidence - 3 * (0.1 * 0.9 / runs) ** 0.5
+
+
+@pytest.mark.parametrize("space", SPACES.values(), ids=SPACES.keys())
+def test_result_does_not_depend_on_the_batch_size(space: themis.Schema) -> None:
+    def measured(block_rows: int | None, subject: Any) -> str:
+        audit = themis.Audit(subject, space, seed=7, error=0.08, confidence=0.95)
+        audit.sampler.block_rows = block_rows
+        audit._views.of(None).scorer._whole_domain = lambda *_: None  # type: ignore[method-assign]
+        result = audit.score([["race"], ["race", "age"], ["age"]])
+        data = result.to_dict()
+        del data["timing"], data["subject"]
+        return json.dumps(data)
+
+    expected = measured(None, themis.batch(decide))
+    assert measured(5, themis.batch(decide)) == expected
+    assert measured(17, themis.batch(decide)) == expected
+    assert measured(17, themis.batch(decide)) == measured(50, themis.batch(decide))
+
+
+def test_another_seed_gives_another_sample() -> None:
+    first, second = (
+        themis.Audit(themis.batch(decide), schema(), seed=seed).causal(
+            "race", error=0.1, confidence=0.8
+        )
+        for seed in (1, 2)
+    )
+    assert first.samples != second.samples or first.witnesses != second.witnesses
+
+
+LARGE = themis.Schema(
+    race=RACES, age=themis.Integers(18, 120), income=themis.Integers(0, 10**9), id=range(10**6)
+)
+
+
+def large(table: themis.InputTable) -> Any:
+    return table["income"] > 5e8 + 1e8 * (table["race"] == "green") - 1e6 * table["age"]
+
+
+def test_a_domain_beyond_64_bits_is_sampled_and_counted_exactly() -> None:
+    huge = themis.Schema({f"c{i}": range(1000) for i in range(30)})
+    assert huge.size == 1000**30
+    audit = themis.Audit(themis.batch(lambda t: t["c0"] >= 500), huge, seed=3)
+    result = audit.causal("c0")
+    assert result.score == 1.0
+    assert audit.group("c1").high < 0.2
+
+
+def test_asking_again_executes_nothing() -> None:
+    audit = themis.Audit(themis.batch(large), LARGE, seed=1)
+    first = audit.causal("race")
+    again = audit.causal("race")
+    assert first.executions > 0
+    assert again.executions == 0
+    assert again.cache_hits > 0
+    assert (again.score, again.low, again.witnesses) == (first.score, first.low, first.witnesses)
+
+
+def test_a_superset_reuses_what_its_subsets_ran() -> None:
+    alone = themis.Audit(themis.batch(large), LARGE, seed=1).group(
+        "race", "age", max_executions=9_000
+    )
+    audit = themis.Audit(themis.batch(large), LARGE, seed=1)
+    audit.group("race")
+    shared = audit.group("race", "age", max_executions=9_000)
+    assert shared.score == pytest.approx(alone.score, abs=0.2)
+    assert shared.cache_hits > 0
+
+
+@pytest.mark.parametrize("measure", ["causal", "group"])
+def test_the_execution_budget_is_never_exceeded_and_the_end_is_said(measure: str) -> None:
+    audit = themis.Audit(themis.batch(large), LARGE, seed=1, max_executions=50)
+    result = getattr(audit, measure)("race")
+    assert result.executions <= 50
+    assert result.stopped == "budget"
+    assert not result.conclusive
+    assert result.low < result.high
+    assert "budget" in result.notes[0]
+
+
+def test_the_time_budget_ends_a_slow_run() -> None:
+    import time
+
+    def slow(row: dict[str, Any]) -> bool:
+        time.sleep(0.005)
+        return bool(row["income"] > 10)
+
+    started = time.monotonic()
+    result = themis.Audit(slow, LARGE, max_seconds=0.3).causal("race", "age")
+    assert time.monotonic() - started < 3
+    assert result.stopped == "budget"
+
+
+def test_interval_of_a_budgeted_run_covers_the_truth() -> None:
+    truth = themis.Audit(themis.batch(decide), schema(), error=0.001).causal("race").score
+    settings = Settings(confidence=0.9, error=0.01)
+    covered = 0
+    for seed in range(200):
+        sample = sampler(themis.batch(decide), schema(), seed)
+        sample.runner.start(Budget(max_executions=150))
+        result = measure_causal(sample, variants(sample, "race"), settings)
+        covered += result.low <= truth <= result.high
+    assert covered >= 180 - 3 * (200 * 0.09) ** 0.5
+
+
+@pytest.mark.parametrize("measure", ["causal", "group"])
+@pytest.mark.parametrize("names", [("race",), ("age",)])
+def test_failed_executions_widen_the_interval_to_every_possible_answer(
+    measure: str, names: tuple[str, ...]
+) -> None:
+    def fails(row: dict[str, Any]) -> bool:
+        return (row["age"] * 31 + row["income"] * 17) % 10 == 0
+
+    def broken(row: dict[str, Any]) -> int:
+        if fails(row):
+            raise RuntimeError("no answer")
+        return int(row["income"] > 12 + 2 * RACES.index(row["race"]))
+
+    space = schema()
+    procedure = measure_causal if measure == "causal" else measure_group
+    settings = Settings(confidence=0.99, error=0.08)
+    for completion in (0, 1):
+
+        def whole(row: dict[str, Any], completion: int = completion) -> int:
+            return completion if fails(row) else broken(row)
+
+        truth = getattr(themis.Audit(whole, space, error=0.001), measure)(*names).score
+        sample = sampler(broken, space, 5)
+        result = procedure(sample, variants(sample, *names), settings)
+        assert result.unknown > 0
+        assert result.low - 1e-9 <= truth <= result.high + 1e-9
+
+
+def test_too_many_assignments_give_a_lower_bound_that_says_so() -> None:
+    audit = themis.Audit(themis.batch(large), LARGE, seed=2)
+    result = audit.causal("id", "age")
+    assert result.lower_bound
+    assert result.high == 1.0
+    assert result.score <= 0.2
+    assert "lower bound" in " ".join(result.notes)
+    certain = audit.causal("income")
+    assert certain.low > 0.9
+    assert not audit.causal("race").lower_bound
+
+
+def test_a_lower_bound_never_exceeds_the_truth() -> None:
+    space = schema()
+    truth = themis.Audit(themis.batch(decide), space, error=0.001).causal("age", "income").score
+    for seed in range(40):
+        sample = sampler(themis.batch(decide), space, seed)
+        result = measure_causal(
+            sample, variants(sample, "age", "income", limit=30), Settings(error=0.1)
+        )
+        assert result.low <= truth <= result.high
+
+
+def test_early_exit_spends_fewer_executions_than_whole_rows() -> None:
+    def flips_at_once(row: dict[str, Any]) -> bool:
+        return bool(row["age"] > 60)
+
+    audit = themis.Audit(flips_at_once, LARGE, seed=1)
+    result = audit.causal("age")
+    assert result.score == 1.0
+    assert result.executions < 40 * result.samples  # of 103 assignments a row
+
+
+WIDE = themis.Integers(0, 10**7)
+
+
+def test_bins_are_groups_of_those_who_occur() -> None:
+    ages = themis.Integers(18, 120, bins=[40, 65])
+    working = themis.Schema(age=ages, income=WIDE).where("18 <= age < 67")
+    old = themis.Audit(lambda person: person["age"] < 65, working)
+    assert [each.values["age"] for each in old.group("age").groups][-1] == "65 to 120"
+    assert old.group("age").low > 0.9
+    assert old.causal("age").low > 0.9  # everybody has somebody over 65 to be compared with
+    several = themis.Schema(age=themis.Integers(0, 99, bins=[50]), job=["a", "b"], income=WIDE)
+    fair = themis.Audit(lambda person: True, several.where("age >= 10 or job == 'a'"))
+    score = fair.group("age", "job")
+    assert len(score.groups) == 4
+    assert (score.low, {each.rate for each in score.groups}) == (0, {1.0})
+    assert not fair.search(0.1, measure="group", error=0.03).found
+
+
+def test_members_of_bins_are_inside_them_however_large_they_are() -> None:
+    for edge in (2**31 - 5, 2**32 - 10, 10**10):
+        schema = themis.Schema(x=themis.Integers(0, edge + 4000, bins=[edge]), y=range(10))
+        audit = themis.Audit(lambda person, edge=edge: person["x"] >= edge, schema)
+        assert audit.causal("x").low > 0.9
+        assert audit.group("x").low > 0.9
+
+
+def test_results_count_what_they_took_themselves() -> None:
+    calls = [0]
+
+    def loan(person: dict[str, Any]) -> bool:
+        calls[0] += 1
+        return bool(person["income"] > (3 * 10**6 if person["race"] == "green" else 5 * 10**6))
+
+    audit = themis.Audit(loan, themis.Schema(race=["green", "purple"], income=WIDE))
+    first = audit.score([["race"]])
+    assert first.executions + first.timing["repeats"] == calls[0] > 0
+    second = audit.score([["race"]])
+    assert second.executions + second.timing.get("repeats", 0) == 0
+    assert second.cache_hits > 0
+
+
+def test_inputs_run_again_to_find_a_culprit_are_counted_apart() -> None:
+    calls = [0]
+
+    def loan(table: themis.InputTable) -> Any:
+        calls[0] += len(table)
+        if (table["income"] == 7).any():
+            raise ValueError("no income of 7")
+        return table["income"] > 3
+
+    schema = themis.Schema(race=["green", "purple"], income=range(50))
+    audit = themis.Audit(themis.batch(loan), schema, max_failures=1.0, probe=0)
+    result = audit.score([["race"]])
+    assert result.timing["isolating"] > 0
+    assert result.executions + result.timing["isolating"] == calls[0]
+
+
+@pytest.mark.parametrize("vectorised", [False, True])
+@pytest.mark.parametrize("repeats", [1, 5])
+def test_a_time_budget_is_met_within_a_few_executions(vectorised: bool, repeats: int) -> None:
+    pause, seconds = 0.05, 0.5
+    handed_over = [0]
+
+    def slow(table: Any) -> Any:
+        inputs = len(table) if vectorised else 1
+        handed_over[0] += inputs
+        time.sleep(pause * inputs)
+        return table["a"] > 50
+
+    subject = themis.batch(slow) if vectorised else slow
+    schema = themis.Schema(sex=["f", "m"], a=range(100))
+    audit = themis.Audit(subject, schema, max_seconds=seconds, repeats=repeats)
+    assert audit.causal("sex").stopped == "budget"
+    assert handed_over[0] <= seconds / pause + 4 + 4 * repeats

@@ -1,0 +1,372 @@
+"""Is a shrunk witness still a witness, plainer than before, and worth what it costs?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+
+import themis
+from tests.external import ran, write_command
+from tests.worlds import Case, cases
+from themis.inputs.population import Population
+from themis.inputs.streams_reference import reference_person
+from themis.scores import witnesses_explanations as explanations
+from themis.scores import witnesses_shrinking as shrinking
+from themis.scores.witnesses import FlipPool, Pairs
+from themis.scores.witnesses_shrinking import distance, plain_witnesses
+from themis.subjects.decisions import FAILED
+
+SCHEMA = themis.Schema(
+    race=["green", "purple", "blue"],
+    sex=["f", "m"],
+    age=themis.Integers(18, 120),
+    hours=themis.Integers(0, 100),
+    education=["HS", "BA", "MA", "PhD"],
+    city=list("ABCDEFGH"),
+    income=themis.Reals(0, 200_000, step=1_000),
+)
+
+
+def loan(person: dict[str, Any]) -> bool:
+    hard = person["hours"] > 70 and person["education"] == "MA" and person["race"] == "purple"
+    return person["income"] > 30_000 and not hard
+
+
+def shrunk_one_by_one(audit: themis.Audit, columns: tuple[int, ...], pairs: Pairs) -> Pairs:
+    """Each pair shrunk by itself, so that none is merged with another."""
+    shrinker = shrinking._Shrinker.of(audit.sampler, columns, known=False)
+    shrinker.left = 10_000
+    each = [shrinker.shrink(pairs.take([place])) for place in range(len(pairs))]
+    return Pairs(np.concatenate([e.codes for e in each]), np.concatenate([e.outputs for e in each]))
+
+
+def flipping_pairs(case: Case, audit: themis.Audit) -> Pairs:
+    """Every pair that flips in a tiny world, up to 40 of them, by brute force."""
+    columns = case.schema.columns_of(case.names)
+    size = audit.population.size
+    assert size is not None
+    codes = audit.population.combinations(np.arange(size))
+    outputs = audit.runner.run(codes)
+    rest = [c for c in range(len(case.schema)) if c not in columns]
+    found = [
+        (a, b)
+        for a in range(size)
+        for b in range(a)
+        if outputs[a] != outputs[b]
+        and (codes[a, rest] == codes[b, rest]).all()
+        and in_other_bins(case.schema, columns, codes[a], codes[b])
+    ][:40]
+    assume(found)
+    places = np.array(found)
+    return Pairs(codes[places], outputs[places])
+
+
+def in_other_bins(schema: themis.Schema, columns: Any, first: Any, second: Any) -> bool:
+    """Whether two values are never merely two members of one bin."""
+    return all(
+        first[c] == second[c]
+        or schema.characteristics[c].level_of(first[c : c + 1])
+        != schema.characteristics[c].level_of(second[c : c + 1])
+        for c in columns
+    )
+
+
+@given(case=cases())
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_a_shrunk_pair_flips_is_valid_differs_in_the_set_only_and_is_not_farther(
+    case: Case,
+) -> None:
+    audit = case.audit(seed=1)
+    columns = case.schema.columns_of(case.names)
+    pairs = flipping_pairs(case, audit)
+    shrunk = shrunk_one_by_one(audit, columns, pairs)
+    reference = reference_person(audit.population)
+    assert len(shrunk) == len(pairs)
+    valid = {values for values, _ in case.world.inputs()}
+    for (before, _), (after, outputs) in zip(pairs, shrunk, strict=True):
+        first, second = (case.schema.decode_row(row) for row in after)
+        assert case.decide(first) != case.decide(second)
+        assert [case.decide(first), case.decide(second)] == [
+            audit.runner.labels.labels[number] for number in outputs
+        ]
+        assert {tuple(first.values()), tuple(second.values())} <= valid
+        assert set(np.flatnonzero(after[0] != after[1])) <= set(columns)
+        assert in_other_bins(case.schema, columns, *after)
+        assert distance(after, reference, case.schema) <= distance(before, reference, case.schema)
+
+
+@given(case=cases())
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_all_witnesses_of_a_score_are_distinct_and_true(case: Case) -> None:
+    result = case.audit(seed=3).causal(*case.names)
+    valid = {values for values, _ in case.world.inputs()}
+    seen = set()
+    for witness in result.witnesses:
+        assert set(witness.differs_in) <= set(case.names)
+        assert tuple(case.decide(row) for row in witness.inputs) == witness.outputs
+        assert witness.outputs[0] != witness.outputs[1]
+        assert all(tuple(row.values()) in valid for row in witness.inputs)
+        seen.add(frozenset(tuple(row.items()) for row in witness.inputs))
+    assert len(seen) == len(result.witnesses)
+
+
+@pytest.mark.parametrize("vectorised", [False, True])
+def test_only_what_matters_is_left_unusual(vectorised: bool) -> None:
+    def columns(table: themis.InputTable) -> Any:
+        hard = (table["hours"] > 70) & (table["education"] == "MA") & (table["race"] == "purple")
+        return (table["income"] > 30_000) & ~hard
+
+    audit = themis.Audit(themis.batch(columns) if vectorised else loan, SCHEMA, seed=1)
+    plainest = audit.causal("race").witnesses[0]
+    assert plainest.inputs[0] == {
+        "race": "green",
+        "sex": "f",
+        "age": 69,
+        "hours": 71,
+        "education": "MA",
+        "city": "A",
+        "income": 100_000.0,
+    }
+    assert plainest.differs_in == ("race",)
+    assert plainest.outputs == (True, False)
+
+
+def test_other_changes_are_kept_and_those_that_tell_the_same_are_merged() -> None:
+    witnesses = themis.Audit(loan, SCHEMA, seed=1).causal("race").witnesses
+    plain = [each for each in witnesses if each.inputs[0]["age"] == 69]
+    assert [each.inputs[0]["race"] for each in plain] == ["green", "blue"]
+    assert all(each.inputs[0]["hours"] == 71 for each in plain)
+    assert len(witnesses) == 10  # the others as they were drawn
+
+
+def test_two_that_differ_needlessly_are_made_to_agree() -> None:
+    audit = themis.Audit(loan, SCHEMA, seed=1)
+    reference = reference_person(audit.population)
+    first, second = reference.copy(), reference.copy()
+    first[[3, 4]] = second[[3, 4]] = 90, 2
+    first[:3], second[:3] = (0, 1, 5), (1, 0, 9)  # another race, sex and age
+    outputs = audit.runner.run(np.stack([first, second]))
+    pairs = Pairs(np.stack([first, second])[None], outputs[None])
+    shrunk = shrunk_one_by_one(audit, (0, 1, 2), pairs)
+    ((pair, _),) = shrunk
+    assert np.flatnonzero(pair[0] != pair[1]).tolist() == [0]
+    assert (pair[:, 1:3] == reference[1:3]).all()
+
+
+def test_numbers_of_the_set_come_as_near_as_they_flip() -> None:
+    witness = themis.Audit(loan, SCHEMA, seed=1).causal("income").witnesses[0]
+    assert [each["income"] for each in witness.inputs] == [100_000.0, 30_000.0]
+
+
+def test_a_pair_that_loses_the_favourable_decision_still_does_when_shrunk() -> None:
+    schema = themis.Schema(race=["green", "purple"], points=range(100), other=range(50))
+
+    def grade(person: dict[str, Any]) -> str:  # two kinds of refusal in the middle
+        if 20 <= person["points"] < 90:
+            return "no" if person["race"] == "green" else "never"
+        return "yes" if person["race"] == "green" and person["points"] >= 90 else "no"
+
+    audit = themis.Audit(grade, schema, favourable=["yes"], seed=1)
+    codes = np.array([[[0, 95, 3], [1, 95, 3]]])
+    pairs = Pairs(codes, audit.runner.run(codes[0])[None])
+    ((pair, _),) = shrunk_one_by_one(audit, (0,), pairs)
+    assert pair[0].tolist() == [0, 90, 24]  # not 49 points, where neither is accepted
+
+
+def test_whoever_is_favoured_stays_so() -> None:
+    schema = themis.Schema(sex=["f", "m"], age=themis.Integers(18, 77), other=range(1_000))
+
+    def decide(person: dict[str, Any]) -> bool:  # young women lose, older ones win
+        return (person["sex"] == "f") == (person["age"] >= 48)
+
+    witnesses = themis.Audit(decide, schema, seed=1).causal("sex").witnesses
+    first, second = witnesses[:2]
+    assert [each.inputs[0] for each in (first, second)] == [
+        {"sex": "m", "age": 47, "other": 499},
+        {"sex": "f", "age": 48, "other": 499},
+    ]
+
+
+@pytest.mark.parametrize("distance", ["relational", "threshold"])
+def test_outputs_that_differ_by_degrees_never_come_nearer(distance: str) -> None:
+    tolerance = {"tolerance": 150} if distance == "threshold" else {}
+    limit = themis.Output(min=0, max=1_000, distance=distance, **tolerance)
+
+    def offer(person: dict[str, Any]) -> int:
+        gap = 300 if person["hours"] > 70 else 100
+        return int(500 + person["age"] - gap * (person["race"] == "purple"))
+
+    audit = themis.Audit(offer, SCHEMA, outputs=limit, seed=1)
+    codes = np.array([[[0, 1, 5, hours, 2, 3, 9], [1, 1, 5, hours, 2, 3, 9]] for hours in (10, 95)])
+    outputs = audit.runner.run(codes.reshape(4, -1)).reshape(2, 2)
+    shrunk = shrunk_one_by_one(audit, (0,), Pairs(codes, outputs))
+    hours = {"relational": [50, 71], "threshold": [10, 71]}  # 100 is no difference by threshold
+    assert shrunk.codes[:, 0, 3].tolist() == hours[distance]
+    assert (shrunk.codes[1, :, [1, 2, 4, 5]] == [[0, 0], [51, 51], [0, 0], [0, 0]]).all()
+
+
+def test_outputs_that_are_near_enough_make_no_witness_of_a_whole_domain() -> None:
+    schema = themis.Schema(a=range(2), b=range(4))
+    output = themis.Output(min=0, max=20, distance="threshold", tolerance=2)
+    audit = themis.Audit(
+        lambda p: p["b"] + p["a"] * (5 if p["b"] == 3 else 1), schema, outputs=output
+    )
+    (witness,) = audit.causal("a").witnesses
+    assert witness.inputs == ({"a": 1, "b": 3}, {"a": 0, "b": 3})
+
+
+# What it costs ----------------------------------------------------------------------------
+def test_a_domain_that_was_run_whole_is_explained_for_nothing() -> None:
+    schema = themis.Schema(race=["green", "purple"], savings=range(100), sex=["f", "m"])
+    audit = themis.Audit(lambda p: p["savings"] > (50 if p["race"] == "green" else 60), schema)
+    score = audit.causal("race")
+    assert score.method == "exact"
+    assert (audit.runner.executions, audit.runner.explaining) == (400, 0)
+    assert score.witnesses[0].inputs[0] == {"race": "green", "savings": 51, "sex": "f"}
+
+
+@pytest.mark.parametrize("budget", [200, 400, 1_000])
+def test_the_budget_holds_for_explanations_too(budget: int) -> None:
+    audit = themis.Audit(loan, SCHEMA, seed=1, max_executions=budget)
+    audit.causal("race")
+    assert audit.runner.asked <= budget
+    assert audit.runner.explaining <= max(budget // 10, 1)
+
+
+def test_explanations_change_no_number_of_a_score(monkeypatch: pytest.MonkeyPatch) -> None:
+    def numbers() -> list[Any]:
+        audit = themis.Audit(loan, SCHEMA, seed=4)
+        scores = [audit.causal("race"), audit.causal("sex,income"), audit.causal("hours")]
+        return [(s.score, s.low, s.high, s.samples, s.executions, s.direction) for s in scores]
+
+    explained = numbers()
+    monkeypatch.setattr("themis.scores.causal.explained", lambda score, *_, **__: score)
+    assert numbers() == explained
+
+
+def test_the_papers_procedure_shows_pairs_as_they_were_drawn() -> None:
+    audit = themis.Audit(loan, SCHEMA, seed=1, stopping="paper")
+    score = audit.causal("race", error=0.02)
+    assert score.witnesses
+    assert audit.runner.explaining == 0
+    assert not any(each.inputs[0]["age"] == 69 for each in score.witnesses)
+
+
+def test_asking_again_runs_no_explanation_twice() -> None:
+    audit = themis.Audit(loan, SCHEMA, seed=1)
+    first = audit.causal("race")
+    before = audit.runner.executions
+    assert audit.causal("race").witnesses == first.witnesses
+    assert audit.runner.executions == before
+
+
+def test_a_program_is_run_a_few_times_more_and_the_result_counts_it(tmp_path: Path) -> None:
+    config = write_command(tmp_path, run="error = 0.1\nconfidence = 0.95")
+    with themis.Audit.from_file(config) as audit:
+        result = audit.score([["race"]], ["causal"])
+    (score,) = result.scores
+    assert isinstance(score, themis.CausalScore)
+    explaining, repeats = result.timing["explaining"], result.timing["repeats"]
+    assert 0 < explaining <= 30
+    assert len(ran(tmp_path)) == result.executions + repeats
+    assert result.executions == score.executions + explaining
+    assert score.witnesses[0].inputs[0] == {
+        "race": "green", "sex": "f", "income": 49, "savings": 499_999,
+    }  # fmt: skip
+    with themis.Audit.from_file(config) as audit:  # what was run for it is kept as well
+        again = audit.score([["race"]], ["causal"])
+    assert again.scores[0].to_dict()["witnesses"] == score.to_dict()["witnesses"]
+    assert again.executions == 0
+
+
+# What can go wrong ------------------------------------------------------------------------
+@pytest.mark.parametrize("size", [10_000, 1_000_000])
+def test_a_crash_on_the_way_spoils_no_measurement_and_is_not_remembered(size: int) -> None:
+    schema = themis.Schema(race=["green", "purple"], points=range(100), other=range(size))
+    usual = (size - 1) // 2
+
+    def decide(person: dict[str, Any]) -> bool:
+        if person["other"] == usual and person["points"] != 49:
+            raise RuntimeError("the usual person")
+        return bool(person["race"] == "green" or person["points"] < 80)
+
+    audit = themis.Audit(decide, schema, seed=3, error=0.2, confidence=0.9)
+    result = audit.score([["race"]], ["causal"])
+    assert result.failures == {}
+    (score,) = result.scores
+    assert isinstance(score, themis.CausalScore)
+    assert score.witnesses
+    assert all(each.inputs[0]["other"] != usual for each in score.witnesses)
+    crashing = np.array([[0, 90, usual]], dtype=schema.dtype)
+    assert audit.runner.known(crashing)[0] != FAILED
+
+
+def test_an_interrupt_while_explaining_keeps_the_score(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(explanations, "plain_witnesses", interrupted)
+    audit = themis.Audit(loan, SCHEMA, seed=1)
+    with pytest.raises(KeyboardInterrupt):
+        audit.causal("race")
+    audit = themis.Audit(loan, SCHEMA, seed=1)
+    audit.sampler.keep_on_interrupt = True
+    result = audit.score([["race"], ["sex"]], ["causal"])
+    assert result.stopped == "interrupted"
+    (score,) = result.scores
+    assert score.stopped == "interrupted"
+    assert score.score > 0
+    assert isinstance(score, themis.CausalScore)
+    assert score.witnesses
+
+
+def test_a_run_out_of_time_shows_pairs_as_they_were_drawn() -> None:
+    audit = themis.Audit(loan, SCHEMA, seed=1)
+    codes = np.array([[[0, 0, 0, 90, 2, 3, 100], [1, 0, 0, 90, 2, 3, 100]]], dtype=SCHEMA.dtype)
+    pool = FlipPool(SCHEMA, audit.sampler.reading)
+    pool.add_pairs(codes[:, 0], codes[:, 1], audit.runner.run(codes[0])[None])
+    audit.runner._deadline = 0.0
+    (witness,) = plain_witnesses(pool, audit.sampler, (0,))
+    assert witness.inputs[0] == SCHEMA.decode_row(codes[0, 0])
+
+
+def test_the_same_seed_gives_the_same_people() -> None:
+    def people(seed: int) -> Any:
+        return themis.Audit(loan, SCHEMA, seed=seed).causal("race,sex").witnesses
+
+    assert people(5) == people(5)
+    assert people(5) != people(6)
+
+
+# The reference person ---------------------------------------------------------------------
+def test_the_reference_person_is_the_most_usual_one() -> None:
+    schema = themis.Schema(
+        plain=["a", "b", "c"],
+        weighted=themis.Values(["a", "b", "c"], weights=[1, 3, 3]),
+        age=themis.Integers(18, 120),
+        skewed=themis.Integers(0, 4, weights=[0.1, 0.1, 0.1, 0.3, 0.4]),
+        huge=themis.Integers(0, 10**12),
+        scores=[1, 5, 20],
+    )
+    person = schema.decode_row(reference_person(Population.of(schema)))
+    assert person == {
+        "plain": "a", "weighted": "b", "age": 69, "skewed": 3, "huge": 5 * 10**11, "scores": 5,
+    }  # fmt: skip
+
+
+def test_constraints_count_for_the_reference_person() -> None:
+    schema = themis.Schema(
+        job=["none", "nurse"], age=themis.Integers(0, 99), far=themis.Integers(0, 10**9)
+    ).where("age >= 80", "job == 'nurse' or age < 82")
+    person = schema.decode_row(reference_person(Population.of(schema)))
+    assert (person["job"], person["age"]) == ("nurse", 88)  # of 22 pairs
+
+
+def test_a_reference_person_is_found_where_inputs_can_not_be_listed() -> None:
+    schema = themis.Schema(a=themis.Integers(0, 10**7), b=themis.Integers(0, 10**7)).where("a < b")
+    reference = reference_person(Population.of(schema))
+    assert reference.tolist() == [5 * 10**6, 5 * 10**6]

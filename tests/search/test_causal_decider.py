@@ -1,0 +1,129 @@
+"""Decisions on causal scores with proofs of a part: right as often as stated, and cheaper."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import themis
+from tests.simulated_flips import SimulatedBook, constant_first
+from themis.search import deciders as causal_decider
+from themis.search.deciders import CausalDecider
+from themis.search.flips_flip_cells import UNTRIED
+from themis.search.lattice import subsets
+from themis.search.walk import SearchRequest
+from themis.settings import Settings
+
+
+def decide(book: SimulatedBook, delta: float, threshold: float = 0.75, error: float = 0.05) -> Any:
+    request = SearchRequest("causal", threshold, (0,), 1)
+    decider = CausalDecider(book, request, Settings(error=error))  # type: ignore[arg-type]
+    return decider.decide(1, delta).decision
+
+
+@pytest.mark.parametrize("found", [0.5, 0.9, 1.0])
+def test_each_error_is_at_most_as_frequent_as_stated(found: float) -> None:
+    """At both edges of the zone, where errors are most frequent."""
+    runs, delta = 200, 0.3
+    low = [decide(SimulatedBook(s, 0.5, found, 500), delta, 0.6, 0.1) for s in range(runs)]
+    high = [decide(SimulatedBook(s, 0.7, found, 500), delta, 0.6, 0.1) for s in range(runs)]
+    assert low.count("above") / runs <= delta
+    assert high.count("below") / runs <= delta
+    assert "undecided" not in low + high
+
+
+def test_a_sample_of_the_easy_ones_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settling those first that do not flip must break the guarantee, or this file is blind."""
+    monkeypatch.setattr(SimulatedBook, "shuffled", constant_first)
+    wrong = [decide(SimulatedBook(s, 0.7, 0.5, 500), 0.05, 0.6, 0.1) for s in range(60)]
+    assert wrong.count("below") > 12
+
+
+def test_dear_sets_near_the_threshold_need_a_fraction_of_the_proofs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    books = [SimulatedBook(seed, 0.7, 0.97, 500) for seed in range(8)]
+    assert [decide(book, 1e-3) for book in books].count("below") >= 7
+    monkeypatch.setattr(causal_decider, "SPOT_COST", 10**9)
+    plain = [SimulatedBook(seed, 0.7, 0.97, 500) for seed in range(8)]
+    assert [decide(book, 1e-3) for book in plain].count("below") >= 7
+    assert 2 * sum(book.proofs for book in books) < sum(book.proofs for book in plain)
+
+
+def test_what_is_above_needs_no_proofs() -> None:
+    book = SimulatedBook(1, 0.95, 1.0, 500)
+    assert decide(book, 1e-3) == "above"
+    assert not book.proofs
+
+
+SPACE = themis.Schema(a=range(6), b=range(5), c=range(4), d=range(30), e=range(50))
+
+
+def rule(table: themis.InputTable) -> Any:
+    return table["a"] * table["b"] + 3 * (table["c"] == 2) + table["d"] // 3 + table["e"] // 9 > 14
+
+
+@pytest.mark.parametrize("constrained", [False, True], ids=["free", "constrained"])
+def test_states_are_those_of_running_everything_and_nothing_runs_twice(constrained: bool) -> None:
+    space = SPACE.where("a < 4 or c != 1") if constrained else SPACE
+    seen: list[tuple[int, ...]] = []
+
+    def recorded(table: themis.InputTable) -> Any:
+        seen.extend(map(tuple, table.to_numpy().tolist()))
+        return rule(table)
+
+    audit = themis.Audit(themis.batch(recorded), space, seed=4)
+    book = audit._views.of(None).searcher.book
+    states = {}
+    for mask in sorted(subsets(0b111), key=int.bit_count):
+        tried = book.probe(mask, 0, 40)
+        again = book.probe_again(mask, tried, 100.0)
+        states[mask] = book.settle(mask, again, 0, np.flatnonzero(again == UNTRIED))
+    assert len(set(seen)) == len(seen)
+    inputs = audit.sampler.base.rows(0, 40)
+    for mask, found in states.items():
+        for place in range(40):
+            assert found[place] == int(flips(space, inputs[place], mask))
+
+
+def flips(space: themis.Schema, one: Any, mask: int) -> bool:
+    """Whether any valid variant of an input has another output, by running all of them."""
+    grids = [range(space.characteristics[c].size) if mask >> c & 1 else [one[c]] for c in range(5)]
+    codes = np.array(np.meshgrid(*grids, indexing="ij")).reshape(5, -1).T
+    codes = codes[space.valid(codes)]
+    outputs = rule({name: codes[:, c] for c, name in enumerate(space.names)})  # type: ignore[arg-type]
+    own = rule({name: one[None, c] for c, name in enumerate(space.names)})  # type: ignore[arg-type]
+    return bool((outputs != own[0]).any())
+
+
+def test_a_large_set_that_is_below_spares_its_subsets(monkeypatch: pytest.MonkeyPatch) -> None:
+    def tall(table: themis.InputTable) -> Any:
+        return table["d"] + table["a"] * table["b"] + 2 * table["c"] > 16
+
+    def reason(*names: str) -> str:
+        audit = themis.Audit(themis.batch(tall), SPACE, seed=2, confidence=0.99)
+        result = audit.search(0.85, among=["a", "b", "c"])
+        assert not result.found
+        assert result.sets_tested + result.sets_pruned == result.sets_total == 7
+        return result.why(*names)
+
+    monkeypatch.setattr(causal_decider, "DEAR", 200)
+    assert reason("a", "b") == "below: within a,b,c, which is below"
+    monkeypatch.setattr(causal_decider, "DEAR", np.inf)
+    assert "inputs flip" in reason("a", "b")
+
+
+def test_batches_may_change_their_size_while_a_search_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def searched() -> dict[str, Any]:
+        audit = themis.Audit(themis.batch(rule), SPACE, seed=3)
+        return audit.search(0.4, among=["a", "b", "c"]).to_dict()
+
+    expected = searched()
+    sizes = iter(range(1, 10**9))
+    runner = type(themis.Audit(themis.batch(rule), SPACE).runner)
+    monkeypatch.setattr(runner, "batch_size", property(lambda _: 5 + next(sizes) % 50))
+    assert searched() == expected

@@ -1,0 +1,88 @@
+"""The lattice: every set once, subsets first, and only sound implications."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from themis.search.lattice import Border, Lattice, members, minimal, subsets
+
+LEVELS = st.lists(st.integers(1, 9), min_size=1, max_size=6).map(tuple)
+
+
+def all_masks(width: int, max_size: int) -> set[int]:
+    return {
+        sum(1 << place for place in places)
+        for size in range(1, max_size + 1)
+        for places in combinations(range(width), size)
+    }
+
+
+@given(LEVELS, st.data())
+def test_every_set_comes_once_and_after_all_its_subsets(
+    levels: tuple[int, ...], data: st.DataObject
+) -> None:
+    max_size = data.draw(st.integers(1, len(levels)))
+    lattice = Lattice(levels, max_size, cap=20)
+    order = list(lattice.by_cost(lambda mask: False))
+    assert len(order) == len(set(order)) == lattice.total
+    assert set(order) == set(lattice.by_size()) == all_masks(len(levels), max_size)
+    place = {mask: number for number, mask in enumerate(order)}
+    assert all(place[part] <= place[mask] for mask in order for part in subsets(mask))
+
+
+@given(LEVELS, st.data())
+def test_supersets_of_a_pruned_set_are_left_out_and_no_others(
+    levels: tuple[int, ...], data: st.DataObject
+) -> None:
+    lattice = Lattice(levels, len(levels), cap=50)
+    found = data.draw(st.sets(st.sampled_from(sorted(all_masks(len(levels), len(levels))))))
+    border = Border()
+    seen = []
+    for mask in lattice.by_cost(lambda each: border.pruned_by(each) is not None):
+        seen.append(mask)
+        if mask in found:
+            border.add_above(mask)
+    expected = {
+        mask
+        for mask in lattice.by_size()
+        if not any(mask & each == each and mask != each for each in found)
+    }
+    assert set(seen) == expected
+    assert sorted(border.above) == sorted(minimal(found))
+    assert lattice.count_supersets(border.above) == lattice.total - len(seen)
+
+
+@given(LEVELS, st.data())
+def test_the_error_of_the_whole_search_is_divided_and_never_exceeded(
+    levels: tuple[int, ...], data: st.DataObject
+) -> None:
+    max_size = data.draw(st.integers(1, len(levels)))
+    lattice = Lattice(levels, max_size, cap=10)
+    assert sum(map(lattice.share, lattice.by_size())) == pytest.approx(1.0)
+
+
+@given(st.sets(st.integers(1, 63), max_size=12))
+def test_implications_are_exactly_those_of_monotonicity(masks: set[int]) -> None:
+    border = Border()
+    for mask in masks:
+        border.add_below(mask)
+    for mask in range(1, 64):
+        expected = any(mask & each == mask for each in masks)
+        assert (border.implied_by(mask) is not None) == expected
+
+
+def test_subsets_and_members_of_a_mask() -> None:
+    assert sorted(subsets(0b101)) == [0b001, 0b100, 0b101]
+    assert members(0b1010) == (1, 3)
+
+
+def test_large_lattices_are_walked_lazily() -> None:
+    lattice = Lattice((100,) * 40, 40, cap=1000)
+    assert lattice.total == 2**40 - 1
+    first = [mask for mask, _ in zip(lattice.by_cost(lambda each: False), range(100), strict=False)]
+    assert len(first) == 100
+    assert lattice.count_supersets(first[:1]) == -1

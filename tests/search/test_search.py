@@ -1,0 +1,341 @@
+"""Searches against exhaustive truth: the minimal sets, the guarantee, and what is never run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import themis
+from tests.worlds import Case, cases
+from themis.search import deciders as causal_decider
+from themis.search import searcher
+
+Rule = Callable[[dict[str, Any]], Any]
+
+
+@pytest.fixture
+def sampled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Search by sampling although the domain is small enough to run it all."""
+    monkeypatch.setattr(searcher, "is_cheaper", lambda *_: False)
+
+
+def sets_of(names: tuple[str, ...]) -> list[tuple[str, ...]]:
+    return [s for size in range(1, len(names) + 1) for s in combinations(names, size)]
+
+
+def truth(case: Case, measure: str) -> dict[tuple[str, ...], float]:
+    """Every set's score by the definition."""
+    score = case.world.causal if measure == "causal" else case.world.group
+    return {names: score(set(names)) for names in sets_of(case.schema.names)}
+
+
+def minimal(scores: dict[tuple[str, ...], float], threshold: float) -> set[tuple[str, ...]]:
+    above = [set(names) for names, score in scores.items() if score > threshold + 1e-9]
+    return {
+        names
+        for names in scores
+        if set(names) in above and not any(other < set(names) for other in above)
+    }
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(cases(binned=False), st.floats(0.05, 0.8), st.sampled_from(["causal", "group"]))
+def test_the_exact_search_finds_the_minimal_sets_of_the_definition(
+    case: Case, threshold: float, measure: Any
+) -> None:
+    scores = truth(case, measure)
+    if any(abs(score - threshold) < 1e-6 for score in scores.values()):
+        return
+    audit = case.audit()
+    result = audit.search(threshold, measure)
+    assert set(result.found) == minimal(scores, threshold)
+    assert result.executions <= len(case.world.inputs())
+    assert result.conclusive
+    for found in result.minimal_sets:
+        assert found.score == pytest.approx(scores[found.against])
+
+
+LEVELS = {"a": 2, "b": 3, "c": 4, "d": 2}
+SPACE = themis.Schema({name: range(size) for name, size in LEVELS.items()})
+
+
+def random_rule(seed: int) -> Callable[[themis.InputTable], Any]:
+    """A vectorised decision of one of five shapes."""
+    rng = np.random.default_rng(seed)
+    shape = seed % 5
+    weights = rng.normal(size=len(LEVELS))
+    cuts = [int(rng.integers(1, size)) for size in LEVELS.values()]
+    first, second = rng.choice(len(LEVELS), 2, replace=False)
+    value = int(rng.integers(2))
+
+    def decide(table: themis.InputTable) -> Any:
+        columns = [table[name] for name in LEVELS]
+        high = [column >= cut for column, cut in zip(columns, cuts, strict=True)]
+        if shape == 0:  # an interaction that no single characteristic shows
+            return high[first] ^ high[second]
+        if shape == 1:  # linear
+            points = sum(w * column for w, column in zip(weights, columns, strict=True))
+            return points > np.median(weights)
+        if shape == 2:  # tree-like
+            return np.where(high[first], high[second], ~high[(first + 1) % 4])
+        if shape == 3:  # constant
+            return np.full(len(table), value)
+        return (sum(columns) % 2).astype(int)  # everything matters
+
+    return decide
+
+
+def exact_scores(rule: Any, measure: str, space: themis.Schema) -> dict[tuple[str, ...], float]:
+    audit = themis.Audit(themis.batch(rule), space, error=0.01)
+    scores = {names: getattr(audit, measure)(*names) for names in sets_of(space.names)}
+    assert all(each.method == "exact" for each in scores.values())
+    return {names: each.score for names, each in scores.items()}
+
+
+def is_right(
+    result: themis.SearchResult, scores: dict[tuple[str, ...], float], slack: float
+) -> bool:
+    """Every found set above threshold − error, no set above threshold + error missed."""
+    listed = [set(names) for names in (*result.found, *result.undecided)]
+    sound = all(scores[names] > result.threshold - slack for names in result.found)
+    whole = all(
+        any(each <= set(names) for each in listed)
+        for names, score in scores.items()
+        if score >= result.threshold + slack
+    )
+    return sound and whole
+
+
+@pytest.mark.parametrize("constrained", [False, True], ids=["free", "constrained"])
+@pytest.mark.parametrize("measure", ["causal", "group"])
+@pytest.mark.usefixtures("sampled")
+def test_sampled_searches_are_right_outside_the_zone(measure: Any, constrained: bool) -> None:
+    space = SPACE.where("a == 0 or c < 3") if constrained else SPACE
+    wrong = []
+    for seed in range(30):
+        rule = random_rule(seed)
+        scores = exact_scores(rule, measure, space)
+        threshold = (0.1, 0.3, 0.6)[seed % 3]
+        audit = themis.Audit(themis.batch(rule), space, seed=seed, confidence=0.99, error=0.05)
+        result = audit.search(threshold, measure)
+        assert result.stopped == "done"
+        if not is_right(result, scores, 0.05):
+            wrong.append(seed)
+    assert len(wrong) <= 1, wrong  # each is wrong with probability 1 % at most
+
+
+@pytest.mark.parametrize("spot_cost", [16, 1], ids=["all", "spot proofs"])
+@pytest.mark.usefixtures("sampled")
+def test_whole_answers_are_wrong_at_most_as_often_as_stated(
+    spot_cost: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The family-wise error of searches whose sets lie right at the edges of the zone."""
+    runs = 500
+    monkeypatch.setattr(causal_decider, "SPOT_COST", spot_cost)
+    monkeypatch.setattr(searcher, "estimate_found", lambda *_: None)  # only decisions matter here
+    confidence, error, threshold, wrong = 0.8, 0.1875, 0.5625, 0
+    space = themis.Schema({name: range(4) for name in "abcd"})
+
+    def edge(table: themis.InputTable) -> Any:
+        first = (table["d"] < 2) & (table["a"] >= 3)
+        return first | ((table["b"] + table["c"]) % 4 < 1)
+
+    scores = exact_scores(edge, "causal", space)
+    assert scores["a",] == threshold - error  # must not be reported
+    assert scores["a", "d"] == threshold + error  # must not be missed
+    pairs = {names: score for names, score in scores.items() if len(names) <= 2}
+    for seed in range(runs):
+        audit = themis.Audit(
+            themis.batch(edge), space, seed=seed, confidence=confidence, error=error
+        )
+        wrong += not is_right(audit.search(threshold, max_size=2), pairs, error)
+    assert wrong / runs <= 1 - confidence
+
+
+@pytest.mark.usefixtures("sampled")
+def test_a_search_with_hardly_any_evidence_would_be_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from themis.search.lattice import Lattice
+
+    monkeypatch.setattr(Lattice, "share", lambda *_: 9.0)  # delta = 0.9
+    wrong = 0
+    for seed in range(60):
+        rule = random_rule(5 * seed + 1)
+        scores = exact_scores(rule, "causal", SPACE)
+        audit = themis.Audit(themis.batch(rule), SPACE, seed=seed, confidence=0.9)
+        wrong += not is_right(audit.search(0.5), scores, 0.05)
+    assert wrong > 6
+
+
+LARGE = themis.Schema(
+    race=range(4), sex=range(2), age=range(60), income=range(100), city=range(30), id=range(10**6)
+)
+
+
+def loan(table: themis.InputTable) -> Any:
+    points = table["income"] + 10 * (table["race"] == 1) + 25 * (table["sex"] * table["race"] > 1)
+    return points > 50
+
+
+def test_nothing_known_is_executed_again() -> None:
+    seen: set[tuple[int, ...]] = set()
+    doubles = 0
+
+    def recorded(table: themis.InputTable) -> Any:
+        nonlocal doubles
+        rows = {tuple(row) for row in table.to_numpy().tolist()}
+        doubles += len(rows & seen) + len(table) - len(rows)
+        seen.update(rows)
+        return loan(table)
+
+    audit = themis.Audit(themis.batch(recorded), LARGE, seed=3)
+    result = audit._views.of(None).searcher.search(
+        ["causal"], 0.2, (0, 1, 2, 4), 2, audit.settings
+    )[0]
+    decided = result.executions - sum(each.executions for each in result.minimal_sets)
+    assert doubles <= sum(each.executions for each in result.minimal_sets)
+    assert decided > 0
+    again = audit.search(0.2, among=["race", "sex", "age", "city"], max_size=2)
+    assert again.executions == 0
+    assert again.found == result.found
+
+
+def test_a_smaller_question_after_a_larger_one_is_free() -> None:
+    audit = themis.Audit(themis.batch(loan), LARGE, seed=3)
+    audit.search(0.2, among=["race", "sex", "city"], max_size=2)
+    part = audit.search(0.2, among=["race", "sex", "city"], max_size=1)
+    assert part.executions <= 2_000  # only rows that a larger share of the error asks for
+
+
+def test_found_sets_come_with_scores_witnesses_and_direction() -> None:
+    audit = themis.Audit(themis.batch(loan), LARGE, seed=1)
+    result = audit.search(0.15, max_size=2)
+    assert ("income",) in result.found
+    assert result.found == tuple(each.against for each in result.minimal_sets)
+    for each in result.minimal_sets:
+        assert each.low > 0.1 - 1e-9 or each.against == ("income",)
+        assert each.high - each.low <= 0.1 + 1e-9
+        assert each.witnesses
+        for witness in each.witnesses:
+            assert set(witness.differs_in) <= set(each.against)
+            assert witness.outputs[0] != witness.outputs[1]
+    race = next(each for each in result.minimal_sets if "race" in each.against)
+    assert isinstance(race, themis.CausalScore)
+    assert race.direction
+    assert race.flip_rate is not None
+
+
+def test_why_says_what_happened_to_every_set() -> None:
+    result = themis.Audit(themis.batch(loan), LARGE, seed=1).search(0.15, max_size=2)
+    assert result.why("income").startswith("above: ")
+    assert result.why("city").startswith("below: ")
+    assert result.why("city", "income") == "pruned: it contains income, which is above"
+    assert result.sets_tested + result.sets_pruned == result.sets_total == 21
+    assert result.sets_open == 0
+
+
+@pytest.mark.parametrize("measure", ["causal", "group"])
+def test_a_budget_is_kept_and_what_is_open_is_said(measure: Any) -> None:
+    audit = themis.Audit(themis.batch(loan), LARGE, seed=1, max_executions=3_000)
+    result = audit.search(0.15, measure)
+    assert result.executions <= 3_000
+    assert result.stopped == "budget"
+    assert not result.conclusive
+    assert result.sets_open > 0
+    assert "open" in result.why("age", "city", "id")
+
+
+def test_sets_that_can_not_be_exhausted_are_undecided_or_found_never_dropped() -> None:
+    audit = themis.Audit(themis.batch(loan), LARGE, seed=1)
+    result = audit.search(0.15, among=["id", "age", "city"], max_size=2, max_executions=3_000_000)
+    assert ("id",) in result.undecided  # a million values: "no flip" can't be proved
+    assert not result.found
+
+
+def test_group_search_is_not_pruned_by_causal_under_constraints() -> None:
+    """Theorem 4.3 fails where the groups have different contexts."""
+    space = themis.Schema(old=[0, 1], rich=range(10)).where("old == 0 or rich >= 5")
+    audit = themis.Audit(themis.batch(lambda t: t["rich"] >= 5), space)
+    assert audit.causal("old").score == 0.0
+    assert audit.group("old").score == 0.5
+    causal, group = audit.search_all(0.3, ("causal", "group"), max_size=1).searches
+    assert ("old",) not in causal.found
+    assert ("old",) in group.found
+
+
+@pytest.mark.usefixtures("sampled")
+def test_group_search_uses_the_causal_bound_on_free_domains() -> None:
+    audit = themis.Audit(themis.batch(loan), LARGE, seed=1)
+    _, group = audit.search_all(
+        0.5, ("causal", "group"), among=["race", "sex", "age", "city"], max_size=1
+    ).searches
+    assert any("causal score" in each.reason for each in group.tested)
+    assert not group.found
+
+
+def test_wide_schemas_are_searched_lazily_within_a_budget() -> None:
+    wide = themis.Schema({f"c{i}": range(10) for i in range(20)})
+    audit = themis.Audit(themis.batch(lambda t: t["c0"] >= 5), wide, seed=1)
+    assert audit.search_plan().sets == 2**20 - 1
+    result = audit.search(0.5, max_executions=200_000)
+    assert ("c0",) in result.found
+    assert result.sets_total == 2**20 - 1
+    assert result.stopped == "budget"
+
+
+def test_the_papers_search_prunes_or_not_and_finds_the_same() -> None:
+    audit = themis.Audit(themis.batch(loan), LARGE, seed=1, stopping="paper")
+    among = ["race", "sex", "age", "income"]
+    pruned = audit.search(0.3, among=among, max_size=2)
+    whole = audit.search(0.3, among=among, max_size=2, prune=False)
+    assert set(pruned.found) == set(whole.found) == {("income",)}
+    assert whole.sets_tested == whole.sets_total == 10
+    assert pruned.sets_tested < 10
+    assert pruned.executions < whole.executions
+    assert "not what it holds" in pruned.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"threshold": 1.5}, "--threshold: must lie between 0 and 1"),
+        ({"threshold": 0.1, "max_size": 0}, "--max-size: must be at least 1"),
+        ({"threshold": 0.1, "among": ["rase"]}, "--among: .* did you mean 'race'"),
+    ],
+)
+def test_wrong_requests_say_what_is_wrong(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(themis.RequestError, match=message):
+        themis.Audit(themis.batch(loan), LARGE).search(**options)
+
+
+def test_the_answer_does_not_depend_on_the_batch_size() -> None:
+    results = []
+    for vectorised in (True, False):
+        subject = themis.batch(loan)
+        audit = themis.Audit(subject, LARGE, seed=5)
+        audit.sampler.block_rows = None if vectorised else 7
+        found = audit.search(0.2, among=["race", "sex", "city"], max_size=2)
+        results.append((found.to_dict(), [each.to_dict() for each in found.minimal_sets]))
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize(
+    ("low", "tenths"), [(low, tenths) for tenths in range(1, 10) for low in range(11 - tenths)]
+)
+def test_an_exact_score_that_equals_the_threshold_is_not_above_it(low: int, tenths: int) -> None:
+    schema = themis.Schema(race=["green", "purple"], income=range(10))
+    limits = {"green": low, "purple": low + tenths}
+    audit = themis.Audit(lambda person: person["income"] >= limits[person["race"]], schema)
+    for measure in ("causal", "group"):
+        answer = audit.search(tenths / 10, measure=measure)
+        assert answer.method == "exact"
+        assert ("race",) not in answer.found
+    audit.causal("race").assert_below(tenths / 10)
+    audit.group("race").assert_below(tenths / 10)

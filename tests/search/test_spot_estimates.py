@@ -1,0 +1,111 @@
+"""Estimates with proofs of a part: they hold as often as stated, are narrow, and are cheaper."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import themis
+from tests.simulated_flips import SimulatedBook, constant_first
+from themis.search import estimates as search_estimates
+from themis.search.estimates_spot_estimates import SpotRule, spot_estimate
+from themis.search.tried_inputs import TriedInputs
+from themis.statistics.proportions import Interval, ProportionRule
+
+RULE = SpotRule(confidence=0.9, error=0.05)
+RUNS = 150
+
+
+def estimate(book: SimulatedBook, rule: SpotRule = RULE) -> Interval:
+    return spot_estimate(TriedInputs(book, 1), rule)  # type: ignore[arg-type]
+
+
+def covered(share: float, found: float, failing: float = 0.0) -> float:
+    """How often the interval holds the true share."""
+    ends = [estimate(SimulatedBook(s, share, found, 500, failing)) for s in range(RUNS)]
+    return sum(each.low <= share <= each.high for each in ends) / RUNS
+
+
+@pytest.mark.parametrize("found", [0.5, 0.95])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.8, 1.0])
+def test_the_interval_holds_as_often_as_stated(share: float, found: float) -> None:
+    assert covered(share, found) >= RULE.confidence
+
+
+def test_the_interval_holds_where_some_inputs_can_not_be_settled() -> None:
+    assert covered(0.8, 0.9, failing=0.2) >= RULE.confidence
+
+
+def test_a_sample_of_the_easy_ones_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SimulatedBook, "shuffled", constant_first)
+    monkeypatch.setattr(SimulatedBook, "probe_again", lambda self, mask, states, budget: states)
+    assert covered(0.8, 0.5) < 0.5
+
+
+@pytest.mark.parametrize("share", [0.3, 0.8, 0.95])
+def test_the_interval_is_as_narrow_as_asked_and_the_score_within_it(share: float) -> None:
+    for seed in range(20):
+        one = estimate(SimulatedBook(seed, share, 0.9, 500))
+        assert one.high - one.low <= 2 * RULE.error
+        assert one.high - RULE.error <= one.score <= one.low + RULE.error
+
+
+def test_a_fraction_of_the_proofs_is_needed() -> None:
+    rule = ProportionRule(0.99, 0.05)
+    all_of_them = next(n for n in rule.looks() if rule.done(round(0.8 * n), n)) * 0.2
+    books = [SimulatedBook(seed, 0.8, 0.97, 5_000) for seed in range(20)]
+    for book in books:
+        estimate(book, SpotRule(rule.confidence, rule.error))
+    assert sum(book.proofs for book in books) / len(books) < all_of_them / 2
+
+
+def test_where_nearly_all_flip_nothing_is_proved() -> None:
+    book = SimulatedBook(1, 0.99, 0.99, 5_000)
+    estimate(book)
+    assert book.proofs == 0
+
+
+WIDE = themis.Schema(a=range(40), b=range(50), c=range(30), d=range(40))
+
+
+def sums(table: themis.InputTable) -> Any:
+    return table["a"] + table["b"] + 3 * table["c"] + table["d"] > 107
+
+
+def test_scores_of_found_sets_agree_with_those_measured_by_themselves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def found() -> themis.CausalScore:
+        audit = themis.Audit(themis.batch(sums), WIDE, seed=1)
+        result = audit.search(0.75, among=["a", "b"])
+        (score,) = result.minimal_sets
+        assert score.against == ("a", "b")
+        assert score.stopped == "error reached"
+        assert score.unknown == 0
+        return score
+
+    fewer = found()
+    truth = themis.Audit(themis.batch(sums), WIDE, seed=2, error=0.005).causal("a", "b")
+    assert fewer.low <= truth.score <= fewer.high
+    assert fewer.high - fewer.low <= 0.1
+    assert fewer.witnesses
+    monkeypatch.setattr(search_estimates, "SPOT_COST", 10**9)
+    assert 1.5 * fewer.executions < found().executions
+
+
+@pytest.mark.parametrize(("confidence", "error"), [(0.5, 0.9), (0.5, 0.45), (0.9, 0.3)])
+def test_coarse_requests_are_answered_from_a_few_inputs(confidence: float, error: float) -> None:
+    audit = themis.Audit(themis.batch(sums), WIDE, seed=1, confidence=confidence, error=error)
+    (score,) = audit.search(0.75, among=["a", "b"]).minimal_sets
+    assert score.low <= 0.9 <= score.high
+    assert 1 <= score.samples <= 40
+
+
+def test_a_budget_that_ends_in_between_leaves_a_wider_interval_that_holds() -> None:
+    audit = themis.Audit(themis.batch(sums), WIDE, seed=1, max_executions=15_000)
+    (score,) = audit.search(0.75, among=["a", "b"]).minimal_sets
+    assert score.stopped == "budget"
+    assert score.executions < 15_000
+    assert score.low <= 0.9 <= score.high
+    assert score.high - score.low > 0.1

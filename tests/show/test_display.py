@@ -1,0 +1,367 @@
+"""Does the terminal say what was measured, and hold its shape whatever it is given?"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import re
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+
+import themis
+from themis.events import Progress
+from themis.results.model import CausalScore, Group, GroupScore, Harm, Result, Witness
+from themis.show.terminal.parts import axis_end
+from themis.show.terminal.progress import ProgressLine
+from themis.show.terminal.results import make_console, render_headlines, render_result
+from themis.show.words import values as words
+
+COMMON: dict[str, Any] = {
+    "confidence": 0.99,
+    "error": 0.05,
+    "method": "sampled",
+    "samples": 702,
+    "stopped": "error reached",
+    "stopping": "certified",
+    "executions": 1404,
+    "cache_hits": 0,
+}
+PEOPLE = ({"race": "green", "age": 30}, {"race": "purple", "age": 30})
+
+
+def causal(**changes: Any) -> CausalScore:
+    harm = Harm({"race": "green"}, {"race": "purple"}, lost=0.066, gained=0.0, contexts=106)
+    fields: dict[str, Any] = {
+        **COMMON,
+        "against": ("race",),
+        "score": 0.113,
+        "low": 0.063,
+        "high": 0.163,
+        "witnesses": (Witness(PEOPLE, (1, 0)),),
+        "flip_rate": 0.11,
+        "direction": (harm,),
+        **changes,
+    }
+    return CausalScore(measure="causal", **fields)
+
+
+def group(**changes: Any) -> GroupScore:
+    fields: dict[str, Any] = {
+        **COMMON,
+        "against": ("race",),
+        "score": 0.2,
+        "low": 0.15,
+        "high": 0.25,
+        "groups": (
+            Group({"race": "green"}, 0.5, 0.45, 0.55, 702),
+            Group({"race": "purple"}, 0.3, 0.25, 0.35, 702),
+        ),
+        "impact_ratio": 0.6,
+        "impact_ratio_low": 0.45,
+        "impact_ratio_high": 0.78,
+        **changes,
+    }
+    return GroupScore(measure="group", **fields)
+
+
+def result(*scores: themis.CausalScore | themis.GroupScore, **changes: Any) -> Result:
+    fields: dict[str, Any] = {
+        "command": "score",
+        "seed": 42,
+        "subject": {},
+        "schema": {},
+        "executions": 1404,
+        "cache_hits": 96,
+        "stopped": "done",
+        "failures": {},
+        "timing": {"seconds": 0.8},
+        **changes,
+    }
+    return Result(scores=scores, **fields)
+
+
+def text(shown: Result, *, width: int = 80, **options: Any) -> str:
+    return render_result(shown, file=io.StringIO(), width=width, **options)
+
+
+def test_causal_headline_says_what_is_measured_and_how_surely() -> None:
+    assert words.headline(causal()) == (
+        "race changes the decision for 11.3 % of people (between 6.3 % and 16.3 %, 99 % sure)"
+    )
+
+
+def test_headline_of_a_larger_set_names_all_of_it() -> None:
+    assert words.headline(causal(against=("race", "sex"))).startswith(
+        "race and sex together change the decision for 11.3 %"
+    )
+
+
+def test_headline_of_a_lower_bound_says_at_least() -> None:
+    headline = words.headline(causal(lower_bound=True, high=1.0))
+    assert "at least 6.3 %" in headline
+    assert "100 %" not in headline
+
+
+def test_exact_headline_says_that_every_input_was_run() -> None:
+    headline = words.headline(causal(method="exact", low=0.113, high=0.113))
+    assert headline == (
+        "race changes the decision for 11.3 % of people (exact: every input was run)"
+    )
+
+
+def test_no_flip_is_not_said_to_be_certain() -> None:
+    headline = words.headline(causal(score=0.0, low=0.0, high=0.01))
+    assert headline == (
+        "race changed the decision for none of the 702 people tried (at most 1.0 %, 99 % sure)"
+    )
+    exact = words.headline(causal(score=0.0, low=0.0, high=0.0, method="exact"))
+    assert exact.startswith("race never changes the decision")
+
+
+def test_paper_headline_says_that_the_interval_is_not_certified() -> None:
+    assert "not certified" in words.headline(causal(stopping="paper"))
+    assert "99 % sure" not in words.headline(causal(stopping="paper"))
+    assert "not certified" in words.headline(group(stopping="paper", low=0.0))
+
+
+def test_a_score_without_samples_claims_nothing() -> None:
+    assert "is unknown" in words.headline(causal(samples=0))
+    assert "is unknown" in words.headline(group(samples=0))
+
+
+def test_group_headline_gives_the_difference_in_points() -> None:
+    assert words.headline(group()) == (
+        "the groups of race are 20.0 points apart in favourable decisions "
+        "(between 15.0 and 25.0 points, 99 % sure)"
+    )
+    assert "at most 3.0 points" in words.headline(group(score=0.01, low=0.0, high=0.03))
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"),
+    [(0, "0 %"), (0.0004, "< 0.1 %"), (0.113, "11.3 %"), (0.9996, "> 99.9 %"), (1.0, "100 %")],
+)
+def test_percentages_are_readable(share: float, shown: str) -> None:
+    assert words.percent(share) == shown
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        (206, "206"),
+        (101_808, "101,808"),
+        (2_100_000_000_000, "2,100,000,000,000 (2.1 × 10^12)"),
+        (10**15, "1.0 × 10^15"),
+        (997 * 10**20, "1.0 × 10^23"),
+        (3**100, "5.2 × 10^47"),
+    ],
+)
+def test_sizes_are_exact_below_a_quadrillion(number: int, shown: str) -> None:
+    assert words.size(number) == shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(0.0, "< 0.1 s"), (0.8, "0.8 s"), (42, "42 s"), (90, "1.5 min"), (9_000, "2.5 h")],
+)
+def test_durations_are_readable(seconds: float, shown: str) -> None:
+    assert words.duration(seconds) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("a\nb", "a\\nb"),
+        ("\x1b[31mred", "\\x1b[31mred"),
+        ("\u202eabc", "\\u202eabc"),
+        ("\ud800", "\\ud800"),
+        ("", "''"),
+        ("  ", "'  '"),
+        (True, "true"),
+        (1.5, "1.5"),
+        ("日本", "日本"),
+    ],
+)
+def test_control_characters_are_made_visible(value: Any, shown: str) -> None:
+    assert words.visible(value) == shown
+
+
+def test_direction_of_harm_names_the_change() -> None:
+    shown = text(result(causal()))
+    assert "green → purple: 6.6 % lose the favourable decision, 0 % gain it" in shown
+
+
+def test_witnesses_stand_side_by_side_with_the_difference_marked() -> None:
+    shown = text(result(causal()))
+    assert re.search(r"race\s+│\s+green\s+‹ purple", shown)
+    assert re.search(r"age\s+│\s+30\s+30", shown)
+    assert re.search(r"decision\s+│\s+1\s+0", shown)
+
+
+def test_two_witnesses_are_shown_unless_everything_is_asked_for() -> None:
+    pairs = tuple(
+        Witness(({"race": "green", "age": age}, {"race": "purple", "age": age}), (1, 0))
+        for age in range(1000, 1010)
+    )
+    few = text(result(causal(witnesses=pairs)))
+    assert "8 more such pairs" in few
+    assert "1009" not in few
+    assert "1009" in text(result(causal(witnesses=pairs)), everything=True)
+
+
+def test_shown_witnesses_differ_in_their_direction_where_they_can() -> None:
+    forth = Witness(({"sex": "f", "age": 70}, {"sex": "m", "age": 70}), (1, 0))
+    back = Witness(({"sex": "m", "age": 20}, {"sex": "f", "age": 20}), (1, 0))
+    shown = text(result(causal(witnesses=(forth, forth, back))))
+    assert re.search(r"age\s+│\s+70\s+70\s+│\s+20\s+20", shown)
+
+
+def test_many_groups_are_collapsed_to_both_ends() -> None:
+    groups = tuple(Group({"age": n}, n / 100, n / 100, n / 100, 9) for n in range(1, 31))
+    shown = text(result(group(groups=groups)))
+    assert "… 20 more …" in shown
+    assert "age 30" in shown
+    assert "age 1 " in shown
+    assert "age 15" not in shown
+
+
+def test_impact_ratio_stands_to_the_four_fifths_line() -> None:
+    assert "below the four-fifths line" in text(result(group()))
+    unsure = group(impact_ratio=0.79, impact_ratio_low=0.7, impact_ratio_high=0.9)
+    assert "unclear" in str(words.impact(unsure))
+
+
+def test_equal_rates_that_hide_changed_decisions_are_pointed_out() -> None:
+    equal = group(score=0.01, low=0.0, high=0.03)
+    assert "the groups' rates hide this" in text(result(causal(), equal))
+    assert "hide this" not in text(result(causal(), group()))
+    assert "hide this" not in text(result(replace(causal(), low=0.02), equal))
+
+
+def test_last_line_gives_cost_and_seed() -> None:
+    last = text(result(causal())).rstrip().splitlines()[-1]
+    assert last == "1,404 executions · 96 answered from the cache · 0.8 s · seed 42"
+
+
+def test_failures_are_shown_with_an_example() -> None:
+    failures = {"crash": {"count": 3, "input": {"age": 30}, "message": "ValueError: a\nb"}}
+    shown = text(result(causal(), failures=failures))
+    assert "failed: crash 3 times, e.g. ValueError: a\\nb for the input: age 30" in shown
+
+
+def test_inconclusive_scores_are_said_to_be() -> None:
+    shown = text(result(causal(stopped="budget", notes=("the budget ended",))))
+    assert "inconclusive: 1 of 1 score" in shown
+    assert "note: the budget ended" in shown
+
+
+def test_headlines_alone_have_one_sentence_per_score() -> None:
+    shown = render_headlines(result(causal(), group()), file=io.StringIO())
+    assert " ".join(shown.split()) == f"{words.headline(causal())} {words.headline(group())}"
+
+
+NASTY = (
+    "[red]boo[/red]",
+    "a\nb\tc",
+    "\x1b[31mred",
+    "日本語" * 30,
+    "z" * 200,
+    "",
+    "🙂‍👩‍🚀",
+    "\ud800",
+    12,
+    False,
+)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100])
+def test_no_value_breaks_the_page(width: int) -> None:
+    scores: list[Any] = []
+    for first, second in itertools.pairwise(NASTY):
+        name, long = f"x{first}", "n" * 60
+        people = ({name: first, long: second}, {name: second, long: second})
+        harm = Harm({name: first}, {name: second}, 0.5, 0.1, 10)
+        pair = Witness(people, (str(first), second))
+        scores.append(causal(against=(name, long), witnesses=(pair, pair), direction=(harm,) * 5))
+        groups = tuple(Group({name: value}, 0.5, 0.4, 0.6, 10) for value in (first, second))
+        scores.append(group(against=(name, long), groups=groups))
+    shown = text(result(*scores, notes=("w" * 300,)), width=width, everything=True)
+    assert max(cell_len(line) for line in shown.splitlines()) <= width
+    assert "\x1b" not in shown
+    assert "[red]boo" in shown
+
+
+def test_piped_output_has_no_escape_codes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    assert "\x1b" not in text(result(causal(), group()))
+
+
+def test_no_color_is_respected_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert "\x1b[36m" in render_result(result(causal()), file=Terminal(), width=80)
+    monkeypatch.setenv("NO_COLOR", "1")
+    shown = render_result(result(causal()), file=Terminal(), width=80)
+    assert not re.search(r"\x1b\[[\d;]*3\dm", shown)
+
+
+@pytest.mark.parametrize(("high", "end"), [(0.0, 0.05), (0.163, 0.25), (0.25, 0.25), (0.9, 1.0)])
+def test_axis_zooms_in_on_small_scores(high: float, end: float) -> None:
+    assert axis_end(high) == end
+
+
+def test_console_is_not_wider_than_is_readable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    assert make_console(io.StringIO()).width == 100
+
+
+def test_progress_line_says_where_a_measurement_stands() -> None:
+    line = ProgressLine(enabled=False)
+    assert line.line().plain.startswith("running")
+    line.listen(Progress("causal", ("race", "sex"), 351, 702, 0.063, 0.163, 1404))
+    shown = line.line().plain
+    assert shown.startswith(
+        "causal race,sex · 351 of 702 samples · 1,404 executions · 6.3 % to 16.3 % · "
+    )
+    assert shown.endswith("left")
+
+
+def test_short_runs_show_no_progress(capfd: pytest.CaptureFixture[str]) -> None:
+    with ProgressLine(enabled=True, delay_seconds=5):
+        pass
+    with ProgressLine(enabled=False, delay_seconds=0):
+        time.sleep(0.05)
+    assert capfd.readouterr().err == ""
+
+
+def test_notebook_tables_are_static_and_escaped() -> None:
+    evil = "<script>alert(1)</script>"
+    people = ({evil: evil}, {evil: "b"})
+    score = causal(
+        against=(evil,),
+        witnesses=(Witness(people, (evil, 0)),),
+        direction=(Harm({evil: evil}, {evil: "b"}, 0.1, 0.0, 9),),
+        notes=(evil,),
+    )
+    groups = group(against=(evil,), groups=(Group({evil: evil}, 0.5, 0.4, 0.6, 9),) * 20)
+    failures = {evil: {"count": 1, "input": {}, "message": evil}}
+    for thing in (score, groups, result(score, groups, notes=(evil,), failures=failures)):
+        html = thing._repr_html_()
+        assert "<script" not in html
+        assert "&lt;script&gt;" in html
+        assert html.count("<div") == html.count("</div>")
+
+
+def test_notebook_shows_the_headline_and_the_interval() -> None:
+    html = result(causal(), group(score=0.01, low=0.0, high=0.03))._repr_html_()
+    assert "race changes the decision for 11.3 % of people" in html
+    assert "hide this" in html
+    assert "seed 42" in html

@@ -1,0 +1,764 @@
+"""Is a saved result told truly in every format? Validated, read back, and with hostile names."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import jsonschema
+import polars
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from lxml import etree
+from markdown_it import MarkdownIt
+
+import themis
+from tests.projects import SMALL, enter, process, run, write_project
+from themis.audit.checker import run_checks
+from themis.cli.demo import demo_audit
+from themis.config.reader import Check
+from themis.errors import RequestError, SubjectError
+from themis.results.comparison_baselines import beside_baseline
+from themis.results.model import CausalScore, Noise, Placebo, Region, Result
+from themis.results.saved_result_schema import result_schema
+from themis.results.saved_saved_results import result_from_dict
+from themis.results.verdicts_acceptances import Acceptance, Acceptances
+from themis.show.reports.ci_github import render_annotations
+from themis.show.reports.ci_junit import render_junit
+from themis.show.reports.ci_sarif import render_sarif
+from themis.show.reports.formats import FORMATS, parse_formats
+from themis.show.reports.formats_score_table import COLUMNS, render_csv, render_parquet, score_rows
+from themis.show.reports.markdown import escape, render_markdown
+from themis.subjects.processes.command import CommandSubject
+
+SCHEMAS = Path(__file__).parents[1] / "schemas"
+HOSTILE = [
+    "a|b",
+    "<script>alert(1)</script>",
+    "]]>",
+    "x\ny\r\nz",
+    "\x00\x1b[31mred",
+    "::error::100 %",
+    "file=a,line=1",
+    "@everyone and #12",
+    "**bold** _it_ `code` [link](http://evil) ~~no~~",
+    "{0} \\",
+    "\"quoted\" & 'so'",
+    "\u202eright to left",
+    "\ud800half",
+    "$x$ :smile: &amp;",
+    "- item",
+]
+Project = Callable[..., Path]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    enter(tmp_path, monkeypatch)
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    return lambda *arguments, **options: write_project(tmp_path, *arguments, **options)
+
+
+# Results of every kind --------------------------------------------------------------------
+SCHEMA = themis.Schema(
+    race=themis.Values(["green", "purple"], protected=True),
+    sex=["f", "m"],
+    age=themis.Integers(18, 60, bins=[30, 45]),
+    savings=range(100),
+)
+
+
+def loan(person: dict[str, Any]) -> int:
+    return int(person["savings"] > (40 if person["race"] == "green" else 60) - person["age"] / 10)
+
+
+def check(limit: float, *against: str, measure: Any = "causal") -> Check:
+    name = f"{measure} {','.join(against) or 'search'} at most {limit:g}"
+    return Check(against or None, not against, measure, limit, name, None)
+
+
+def make_results() -> Iterator[tuple[str, Result]]:
+    audit = themis.Audit(loan, SCHEMA, seed=3, error=0.1, confidence=0.9)
+    yield "demo", demo_audit().score([["race"], ["race", "sex"]])
+    yield "score", audit.score([["race"], ["sex"], ["age"]])
+    yield "budget", themis.Audit(loan, SCHEMA, max_executions=60).score([["race"], ["sex"]])
+    yield "bound", themis.Audit(loan, SCHEMA, max_assignments=2, error=0.2).score([["savings"]])
+    yield "search", audit.search_all(0.1, ("causal", "group"))
+    yield "one search", audit.search_all(0.1, ("causal",), max_size=1)
+    cut = themis.Audit(loan, SCHEMA, max_executions=900).search_all(0.1, ("causal",))
+    assert cut.stopped == "budget"
+    yield "search cut off", cut
+    yield "checks", all_verdicts(audit)
+    yield "baseline", beside_baseline(all_verdicts(audit), all_verdicts(audit))
+
+    def fails(person: dict[str, Any]) -> int:
+        if person["savings"] == 7:
+            raise ValueError("no savings of 7 & <b>")
+        return loan(person)
+
+    yield "failures", themis.Audit(fails, SCHEMA, max_failures=0.5).score([["race"]])
+    with pytest.raises(SubjectError) as caught:
+        themis.Audit(lambda person: 1 / 0, SCHEMA).score([["race"]])
+    yield "failed", caught.value.result
+    rows = {"race": ["green", "purple"], "sex": ["f", "m"], "age": [20, 50], "savings": [45, 52]}
+    yield "apparent", themis.Audit(loan, SCHEMA, error=0.2).apparent(rows, "race")
+    small = themis.Schema(race=["green", "purple"], savings=range(5, 9))
+    command = CommandSubject(small, ["sh", "-c", 'test "$1" = green && echo 1 || echo 0', "sh"])
+    yield "command", themis.Audit(command, small).score([["race"]])
+
+
+def all_verdicts(audit: themis.Audit) -> Result:
+    """Checks of which one holds, one is violated, one lacks evidence, the others are accepted."""
+    accepted = Acceptances(
+        (
+            Acceptance(("race",), "causal", "ticket | 12", date(2099, 1, 1)),
+            Acceptance(("savings",), "causal", "may count", date(2099, 1, 1), 1.0),
+        ),
+        date(2026, 1, 1),
+    )
+    checks = [
+        check(0.5, "sex"),
+        check(0.02, "race", measure="group"),
+        check(0.01, "race"),
+        check(0.3),
+        check(0.1),
+    ]
+    result = run_checks(audit, checks, accepted=accepted)
+    lacking = replace(
+        result.checks[0], name="open", verdict="not enough evidence", reason="the budget ended"
+    )
+    result = replace(result, checks=(*result.checks, lacking))
+    assert {each.verdict for each in result.checks} == {
+        *("holds", "violated", "accepted", "not enough evidence")
+    }
+    return result
+
+
+def full() -> Result:
+    """A result with everything that is only said where it is used."""
+    result = demo_audit().score([["race"]], ["causal"])
+    score = replace(
+        result.scores[0],
+        regions=(Region(("age > 40",), 0.5, 0.4, 0.6, 0.2, 2.5, 300),),
+        placebo=Placebo(0.1, 0.05, 0.2),
+        output="limit",
+        distance="relational",
+        scale=(0.0, 500.0),
+        population="rows",
+        counterfactuals="within",
+    )
+    noise = Noise(300, 3, 0.01, 0.001, 0.03, 0.99)
+    source = {"file": "themis.toml", "lines": {"race": 7}, "command": "themis score"}
+    return replace(result, scores=(score,), noise=noise, data={"rows": 7}, source=source)
+
+
+def hostile() -> Result:
+    """A result whose names, values, outputs and notes try to break out of every format."""
+    names = [f"{number} {text}".replace(",", ";") for number, text in enumerate(HOSTILE)]
+    names = [name.replace("`", "'") for name in names]  # no name may have a comma or a backquote
+    schema = themis.Schema({names[0]: HOSTILE, names[1]: ["b"], **{n: [1, 2] for n in names[2:]}})
+    outputs = dict(zip(HOSTILE, reversed(HOSTILE), strict=True))
+    audit = themis.Audit(
+        lambda person: outputs[person[names[0]]], schema, favourable=[HOSTILE[0]], error=0.2
+    )
+    result = run_checks(
+        audit, [check(0.1, names[0]), check(0.1, *names[:3]), check(0.1, names[0], measure="group")]
+    )
+    lines = {name: number + 1 for number, name in enumerate(names)}
+    source = {"file": "odd dir/the mis,%:.toml", "lines": lines, "command": "themis check"}
+    failure = {"count": 2, "message": HOSTILE[4], "input": {names[0]: HOSTILE[1]}}
+    return replace(result, source=source, notes=tuple(HOSTILE), failures={HOSTILE[1]: failure})
+
+
+@pytest.fixture(scope="module")
+def results() -> dict[str, Result]:
+    return {**dict(make_results()), "full": full(), "hostile": hostile()}
+
+
+# The published schema of the JSON result --------------------------------------------------
+def strict(schema: Any) -> Any:
+    """The schema that allows no key that it does not name."""
+    if isinstance(schema, list):
+        return [strict(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {name: strict(each) for name, each in schema.items()}
+    if "properties" in schema and "required" in schema:
+        closed["additionalProperties"] = False
+    return closed
+
+
+def plain(result: Result) -> Any:
+    return json.loads(json.dumps(result.to_dict(), allow_nan=False))
+
+
+def test_every_kind_of_result_is_as_its_schema_says(results: dict[str, Result]) -> None:
+    jsonschema.Draft202012Validator.check_schema(result_schema())
+    validator = jsonschema.Draft202012Validator(strict(result_schema()))
+    for name, result in results.items():
+        errors = [f"{name}: {each.message}" for each in validator.iter_errors(plain(result))]
+        assert not errors
+
+
+def test_every_result_is_read_back_as_it_was(results: dict[str, Result]) -> None:
+    for result in results.values():
+        again = result_from_dict(plain(result))
+        assert plain(again) == plain(result)
+        assert again.checks == result_from_dict(plain(again)).checks
+        assert [each.accepted for each in again.checks] == [e.accepted for e in result.checks]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: data.pop("seed"),
+        lambda data: data.update(format=2),
+        lambda data: data["scores"][0].pop("low"),
+        lambda data: data["scores"][0].update(method="guessed"),
+        lambda data: data["scores"][0].update(score="0.1"),
+        lambda data: data["scores"][0]["witnesses"][0]["inputs"].pop(),
+        lambda data: data["scores"][0]["groups"].append({}),
+    ],
+)
+def test_schema_notices_what_is_wrong(
+    results: dict[str, Result], damage: Callable[[Any], None]
+) -> None:
+    data = plain(results["demo"])
+    damage(data)
+    assert not jsonschema.Draft202012Validator(result_schema()).is_valid(data)
+
+
+def test_schema_is_open_for_keys_of_later_versions(results: dict[str, Result]) -> None:
+    data = {**plain(results["demo"]), "mood": "sunny"}
+    assert jsonschema.Draft202012Validator(result_schema()).is_valid(data)
+
+
+def test_command_prints_the_schema_of_results() -> None:
+    assert json.loads(run("schema", "--result").stdout) == result_schema()
+    assert json.loads(run("schema").stdout)["title"] == "themis.toml"
+
+
+# JUnit ------------------------------------------------------------------------------------
+def test_junit_is_valid_for_every_result(results: dict[str, Result]) -> None:
+    validator = etree.XMLSchema(etree.parse(SCHEMAS / "junit-10.xsd"))
+    for name, result in results.items():
+        tree = etree.fromstring(render_junit(result).encode())
+        assert validator.validate(tree), (name, validator.error_log)
+
+
+def test_the_schema_of_junit_notices_what_is_wrong(results: dict[str, Result]) -> None:
+    validator = etree.XMLSchema(etree.parse(SCHEMAS / "junit-10.xsd"))
+    text = render_junit(results["checks"]).replace("<failure ", "<broken ", 1)
+    text = text.replace("</failure>", "</broken>", 1)
+    assert not validator.validate(etree.fromstring(text.encode()))
+
+
+def test_junit_outcome_follows_the_verdict(results: dict[str, Result]) -> None:
+    suite = ElementTree.fromstring(render_junit(results["checks"]))[0]
+    tags = {"violated": "failure", "not enough evidence": "error", "accepted": "skipped"}
+    expected = [tags.get(each.verdict, "system-out") for each in results["checks"].checks]
+    cases = suite.findall("testcase")
+    assert [case[0].tag for case in cases] == expected
+    for attribute, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        assert (
+            int(suite.attrib[attribute]) == expected.count(tag) == len(suite.findall(f".//{tag}"))
+        )
+    assert int(suite.attrib["tests"]) == len(cases)
+    skipped = suite.find(".//skipped")
+    assert skipped is not None
+    assert "until 2099-01-01: ticket | 12" in skipped.attrib["message"]
+
+
+def test_junit_of_a_search_fails_for_each_found_set(results: dict[str, Result]) -> None:
+    result = results["one search"]
+    suite = ElementTree.fromstring(render_junit(result))[0]
+    assert int(suite.attrib["failures"]) == len(result.searches[0].found) > 0
+    cut = ElementTree.fromstring(render_junit(results["search cut off"]))[0]
+    assert int(cut.attrib["errors"]) == 1
+
+
+def test_known_violation_is_skipped_and_a_new_one_fails(results: dict[str, Result]) -> None:
+    known = ElementTree.fromstring(render_junit(results["baseline"]))[0]
+    assert known.attrib["failures"] == "0"
+    assert "not new" in render_junit(results["baseline"])
+
+
+# SARIF ------------------------------------------------------------------------------------
+def test_sarif_is_valid_for_every_result(results: dict[str, Result]) -> None:
+    schema = json.loads((SCHEMAS / "sarif-2.1.0-rtm.5.json").read_text())
+    validator = jsonschema.Draft4Validator(schema, format_checker=jsonschema.FormatChecker())
+    for name, result in results.items():
+        errors = list(validator.iter_errors(json.loads(render_sarif(result))))
+        assert not errors, (name, errors[0])
+
+
+def test_the_schema_of_sarif_notices_what_is_wrong(results: dict[str, Result]) -> None:
+    schema = json.loads((SCHEMAS / "sarif-2.1.0-rtm.5.json").read_text())
+    log = json.loads(render_sarif(results["checks"]))
+    log["runs"][0]["results"][0]["level"] = "grave"
+    assert not jsonschema.Draft4Validator(schema).is_valid(log)
+
+
+def test_sarif_points_at_the_line_of_the_characteristic(project: Project) -> None:
+    limits = '[[checks]]\nagainst = ["race"]\nmax_score = 0.1\n[[checks]]\nsearch = true\n'
+    project(inputs=SMALL, extra=limits + "max_score = 0.1\n")
+    assert run("check", "-o", "result.json").exit_code == 1
+    assert run("report", "result.json", "--format", "sarif").exit_code == 0
+    file = Path("themis.toml").read_text().splitlines()
+    log = json.loads(Path("result.sarif").read_text())
+    found = log["runs"][0]["results"]
+    assert len(found) == 3
+    for each in found:
+        (location,) = each["locations"]
+        physical = location["physicalLocation"]
+        assert physical["artifactLocation"]["uri"] == "themis.toml"
+        name = location["logicalLocations"][0]["name"]
+        assert file[physical["region"]["startLine"] - 1].startswith(f"{name} =")
+
+
+def test_sarif_of_a_set_relates_all_its_characteristics() -> None:
+    result = demo_audit().score([["race", "sex"]], ["causal"])
+    lines = {"race": 7, "sex": 9}
+    placed = replace(result, source={"file": "a b.toml", "lines": lines, "command": "themis"})
+    (found,) = json.loads(render_sarif(placed))["runs"][0]["results"]
+    where = [found["locations"][0], *found["relatedLocations"]]
+    starts = [each["physicalLocation"]["region"]["startLine"] for each in where]
+    assert sorted(starts) == [7, 9]
+    assert where[0]["physicalLocation"]["artifactLocation"]["uri"] == "a%20b.toml"
+
+
+def test_sarif_without_a_file_names_the_characteristic(results: dict[str, Result]) -> None:
+    (found, *_) = json.loads(render_sarif(results["demo"]))["runs"][0]["results"]
+    (location,) = found["locations"]
+    assert set(location) == {"logicalLocations"}
+    assert location["logicalLocations"][0]["fullyQualifiedName"] == "inputs.race"
+
+
+def test_sarif_knows_what_is_accepted_and_what_is_new(results: dict[str, Result]) -> None:
+    found = json.loads(render_sarif(results["checks"]))["runs"][0]["results"]
+    passed = [each for each in found if "suppressions" in each]
+    assert {each["suppressions"][0]["status"] for each in passed} == {"accepted"}
+    assert "ticket | 12" in passed[0]["suppressions"][0]["justification"]
+    assert len(passed) < len(found)
+    assert not [each for each in found if "baselineState" in each]
+    beside = json.loads(render_sarif(results["baseline"]))["runs"][0]["results"]
+    assert {each["baselineState"] for each in beside if "suppressions" not in each} == {"unchanged"}
+
+
+def test_undecided_is_a_notification_and_no_result(results: dict[str, Result]) -> None:
+    (log,) = json.loads(render_sarif(results["checks"]))["runs"]
+    (told,) = log["invocations"][0]["toolExecutionNotifications"]
+    assert "not enough evidence" in told["message"]["text"]
+    assert not [each for each in log["results"] if "evidence" in each["message"]["text"]]
+
+
+def test_failed_run_is_no_success(results: dict[str, Result]) -> None:
+    for name, success in (("demo", True), ("budget", False), ("failures", False)):
+        (log,) = json.loads(render_sarif(results[name]))["runs"]
+        assert log["invocations"][0]["executionSuccessful"] is success
+
+
+# HTML -------------------------------------------------------------------------------------
+def test_page_shows_what_is_accepted_and_why(results: dict[str, Result]) -> None:
+    page = str(FORMATS["html"].render(results["checks"]))
+    assert ">accepted<" in page
+    assert "race is accepted until 2099-01-01: ticket | 12" in page
+    known = str(FORMATS["html"].render(results["baseline"]))
+    assert ">violated, not new<" in known
+
+
+# GitHub -----------------------------------------------------------------------------------
+COMMAND = re.compile(r"::(error|warning|notice)(?: ([^:]*))?::(.*)")
+
+
+def unescaped(text: str) -> str:
+    for code, character in (("%0A", "\n"), ("%0D", "\r"), ("%3A", ":"), ("%2C", ",")):
+        text = text.replace(code, character)
+    return text.replace("%25", "%")
+
+
+def annotations(result: Result) -> list[tuple[str, dict[str, str], str]]:
+    """The commands as GitHub reads them; fails where a line is none."""
+    found = []
+    for line in render_annotations(result).splitlines():
+        match = COMMAND.fullmatch(line)
+        assert match, line
+        pairs = [each.split("=", 1) for each in (match[2] or "").split(",") if each]
+        found.append(
+            (match[1], {name: unescaped(value) for name, value in pairs}, unescaped(match[3]))
+        )
+    return found
+
+
+def test_annotations_say_where_and_how_bad(results: dict[str, Result]) -> None:
+    lines = {"race": 7, "savings": 10}
+    source = {"file": "themis.toml", "lines": lines, "command": "", "checks": [20, 21, 22, 23, 24]}
+    told = annotations(replace(results["checks"], source=source))
+    levels = [level for level, _, _ in told]
+    assert levels == sorted(levels, key=["error", "warning", "notice"].index)
+    assert {"error", "warning", "notice"} == set(levels)
+    for level, where, text in told:
+        assert where["file"] == "themis.toml"
+        if "accepted" in where["title"]:
+            assert level == "notice"
+        if "violated" in where["title"]:
+            assert level == "error"
+            assert where["line"] == "7"
+            assert "The limit is 2 points" in text
+
+
+def test_known_violation_is_a_notice(results: dict[str, Result]) -> None:
+    assert "error" not in [level for level, _, _ in annotations(results["baseline"])]
+
+
+def test_hostile_text_stays_one_command_per_line(results: dict[str, Result]) -> None:
+    told = annotations(results["hostile"])
+    for _, where, text in told:
+        assert set(where) <= {"file", "line", "title"}
+        assert where["file"] == "odd dir/the mis,%:.toml"
+        assert "\n" not in text
+    assert any("::error::100 %" in text for _, _, text in told)
+
+
+def test_github_gets_annotations_and_the_job_summary(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project(extra='[[checks]]\nagainst = ["race"]\nmax_score = 0.1\n')
+    run("check", "-o", "result.json")
+    Path("summary.md").write_text("before\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
+    done = run("report", "result.json", "--format", "github")
+    assert done.exit_code == 0
+    assert done.stdout.startswith("::error file=themis.toml,line=8,title=causal race at most 0.1")
+    assert Path("summary.md").read_text().startswith("before\n## Themis\n\n**The check is violated")
+    assert {each.suffix for each in Path().iterdir() if each.is_file()} == {
+        *(".json", ".md", ".py", ".toml")
+    }
+
+
+# Markdown ---------------------------------------------------------------------------------
+def parsed(text: str) -> list[Any]:
+    return MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).parse(text)
+
+
+def cells(text: str) -> list[str]:
+    """What a reader sees in the cells of all tables, without bold."""
+    found = []
+    for number, token in enumerate(tokens := parsed(text)):
+        if token.type in ("td_open", "th_open"):
+            inner = tokens[number + 1].children or []
+            found.append(
+                "".join(
+                    each.content
+                    for each in inner
+                    if each.type in ("text", "text_special", "code_inline")
+                )
+            )
+    return found
+
+
+def test_markdown_shows_hostile_text_as_it_is(results: dict[str, Result]) -> None:
+    text = render_markdown(results["hostile"])
+    shown = cells(text)
+    for value in ("a|b", "<script>alert(1)</script>", "]]>", "**bold** _it_"):
+        assert any(value in cell for cell in shown), value
+    kinds = [child.type for token in parsed(text) for child in token.children or []]
+    assert not {"link_open", "em_open", "s_open", "code_inline", "image"} & set(kinds)
+    inline = [
+        child.content
+        for token in parsed(text)
+        for child in token.children or []
+        if child.type == "html_inline"
+    ]
+    assert set(inline) <= {
+        *("<!-- -->", "<span>", "</span>", "<sub>", "</sub>"),
+        *("<details>", "<summary>", "</summary>", "</details>"),
+    }
+    blocks = [token.content for token in parsed(text) if token.type == "html_block"]
+    assert not [each for each in blocks if "<script" in each.lower()]
+    assert "@everyone" not in text
+    assert not re.search(r"(?<!&)#12", text)
+
+
+def test_every_table_of_markdown_has_even_rows(results: dict[str, Result]) -> None:
+    for name, result in results.items():
+        rows: list[int] = []
+        widths: set[int] = set()
+        for token in parsed(render_markdown(result)):
+            if token.type == "tr_open":
+                rows.append(0)
+            elif token.type in ("td_open", "th_open"):
+                rows[-1] += 1
+            elif token.type == "table_close":
+                assert len(set(rows)) == 1, name
+                widths |= set(rows)
+                rows = []
+        assert widths <= {3, 5}
+
+
+@settings(max_examples=60, deadline=None)
+@example("1. one")
+@example(" ")
+@given(st.text(max_size=30) | st.text("\\`*_[]<>|~&#@$:-+=1.) a", max_size=12))
+def test_escaped_text_is_read_as_it_was(text: str) -> None:
+    tokens = parsed(f"- {escape(text)}")
+    children = [child for token in tokens for child in token.children or []]
+    shown = "".join(e.content for e in children if e.type in ("text", "text_special"))
+    structure = {token.type for token in tokens} - {"inline"}
+    assert structure <= {
+        *("bullet_list_open", "list_item_open", "paragraph_open"),
+        *("paragraph_close", "list_item_close", "bullet_list_close"),
+    }
+    if text.isprintable() and text.strip():  # what can't be seen is spelled out
+        assert shown.split() == text.split()
+
+
+def test_markdown_has_verdict_table_people_and_cost(results: dict[str, Result]) -> None:
+    text = render_markdown(results["checks"])
+    assert text.startswith("## Themis\n\n**1 of 6 checks is violated, 1 lacks evidence, 3 are")
+    shown = cells(text)
+    for each in results["checks"].checks:
+        assert each.name in shown
+        assert each.verdict in shown
+    assert "until 2099-01-01: ticket &#124; 12" in text
+    assert text.count("<details>") == text.count("</details>") > 0
+    assert f"{results['checks'].executions:,} executions" in text
+    score = next(s for s in results["demo"].scores if isinstance(s, CausalScore))
+    people = cells(render_markdown(results["demo"]))
+    for person in score.witnesses[0].inputs:
+        assert {str(value) for value in person.values()} <= set(people)
+
+
+def test_comment_is_never_longer_than_github_takes() -> None:
+    names = [f"characteristic number {number} {'x' * 40}" for number in range(90)]
+    result = demo_audit().score([["race"]])
+    (causal, group) = result.scores
+    person = dict.fromkeys(names, "y" * 40)
+    other = {**person, names[0]: "z"}
+    witness = replace(causal.witnesses[0], inputs=(person, other))
+    many = replace(
+        result,
+        scores=tuple(replace(causal, against=(name,), witnesses=(witness,) * 9) for name in names)
+        + tuple(replace(group, against=(name,), low=0.0) for name in names),
+        notes=tuple(f"note {number} {'w' * 100}" for number in range(90)),
+    )
+    text = render_markdown(many)
+    assert len(text) < 65_536
+    assert "… and 140 more" in text
+    assert "more parts are in the saved result" in text
+    assert text.count("<details>") == text.count("</details>") > 5
+
+
+# Tables -----------------------------------------------------------------------------------
+def test_csv_and_parquet_hold_the_same_scores(results: dict[str, Result]) -> None:
+    for name, result in results.items():
+        rows = score_rows(result)
+        read = list(csv.DictReader(io.StringIO(render_csv(result), newline="")))
+        table = pq.read_table(io.BytesIO(render_parquet(result)))
+        assert table.column_names == list(COLUMNS)
+        for row, text, typed in zip(rows, read, table.to_pylist(), strict=True):
+            assert {k: "" if v is None else str(v) for k, v in row.items()} == text
+            if name != "hostile":  # which has half a character
+                assert typed == row
+        assert [row["low"] for row in rows] == [score.low for score in result.scores]
+
+
+def test_a_data_frame_reads_the_tables(results: dict[str, Result]) -> None:
+    frame = polars.read_parquet(io.BytesIO(render_parquet(results["demo"])))
+    assert frame["against"].to_list() == [",".join(s.against) for s in results["demo"].scores]
+    assert frame.schema["score"] == polars.Float64
+    assert frame.schema["lower_bound"] == polars.Boolean
+
+
+def test_parquet_without_pyarrow_says_what_to_install(
+    results: dict[str, Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(RequestError, match=r"pip install 'themis-fairness\[frames\]'"):
+        render_parquet(results["demo"])
+
+
+# The command ------------------------------------------------------------------------------
+def test_every_format_renders_every_result(results: dict[str, Result]) -> None:
+    for name in FORMATS:
+        for result in results.values():
+            rendered = FORMATS[name].render(result_from_dict(plain(result)))
+            assert isinstance(rendered, bytes if name == "parquet" else str)
+
+
+def test_report_runs_nothing(project: Project) -> None:
+    project(extra='[[checks]]\nagainst = ["race"]\nmax_score = 0.1\n')
+    run("check", "-o", "result.json")
+    for path in (*Path().glob("project_*.py"), Path("themis.toml")):
+        path.unlink()
+    done = process("report", "result.json", "--format", "md,junit,sarif", "--format", "csv,md",
+                   "-o", "new/folder")  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    written = ["result.csv", "result.junit.xml", "result.md", "result.sarif"]
+    assert sorted(each.name for each in Path("new/folder").iterdir()) == written
+    assert done.stdout.count("wrote new/folder/result.") == 4
+
+
+def test_one_format_goes_to_a_folder_or_to_the_file_that_is_named(project: Project) -> None:
+    project()
+    run("score", "-o", "result.json")
+    Path("folder.html").mkdir()
+    for output, written in (
+        ("page.html", "page.html"),
+        ("deep/page.html", "deep/page.html"),
+        ("pages/", "pages/result.html"),
+        ("folder.html", "folder.html/result.html"),
+        ("page.htm", "page.htm"),
+        ("page", "page"),
+    ):
+        assert run("report", "result.json", "-o", output).stdout == f"wrote {written}\n"
+        assert Path(written).read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("name", "output", "start"),
+    [
+        ("junit", "junit.xml", "<?xml"),
+        ("annex", "a.html", "<!doctype html>"),
+        ("sarif", "x.json", "{"),
+        ("github", "gh.txt", "::"),
+        ("csv", "table", "measure,"),
+    ],
+)
+def test_the_name_of_the_one_file_is_the_users(
+    project: Project, name: str, output: str, start: str
+) -> None:
+    project(extra='[[checks]]\nagainst = ["race"]\nmax_score = 0.1\n')
+    run("check", "-o", "result.json")
+    done = run("report", "result.json", "--format", name, "-o", output)
+    assert (done.exit_code, done.stdout) == (0, f"wrote {output}\n")
+    assert Path(output).read_text().startswith(start)
+
+
+def test_a_file_in_the_way_of_a_folder_is_told(project: Project) -> None:
+    project()
+    run("score", "-o", "result.json")
+    Path("taken").write_text("mine")
+    for words, problem in (
+        ("--format html,md -o taken", "'taken' is a file, and several formats need a folder"),
+        ("--format html -o taken/", "'taken/' is a file, and the slash asks for a folder"),
+        ("--format html -o taken/page.html", "'taken' can't be made a folder: a file is in"),
+        ("--format html,md -o taken/in", "'taken/in' can't be made a folder: a file is in"),
+        ("--format github -o there/", "github is no file of a folder, and 'there/' is one"),
+    ):
+        done = run("report", "result.json", *words.split())
+        assert done.exit_code == 2
+        assert f"error: --output: {problem}" in done.stderr
+    assert Path("taken").read_text() == "mine"
+
+
+def test_with_github_files_go_to_a_folder_and_annotations_to_stdout(project: Project) -> None:
+    project(extra='[[checks]]\nagainst = ["race"]\nmax_score = 0.1\n')
+    run("check", "-o", "result.json")
+    done = run("report", "result.json", "--format", "github,sarif", "-o", "reports")
+    assert done.stdout.startswith("::error file=themis.toml")
+    assert [each.name for each in Path("reports").iterdir()] == ["result.sarif"]
+
+
+def test_one_text_can_go_to_stdout(project: Project) -> None:
+    project()
+    run("score", "-o", "result.json")
+    done = run("report", "result.json", "--format", "md", "-o", "-")
+    assert done.stdout.startswith("## Themis\n")
+    assert not Path("result.md").exists()
+    for wrong in ("md,csv", "parquet"):
+        done = run("report", "result.json", "--format", wrong, "-o", "-")
+        assert done.exit_code == 2
+        assert "; name a f" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("result.json", "--format", "marcdown,sariff"), "there is no format 'sariff'; did you"),
+        (("result.json", "--format", ","), "no format is named"),
+        (("nothing.json",), "nothing.json: there is no such file"),
+        (("themis.toml",), "can't be read as JSON"),
+        (("result.json", "--format", "md", "-o", "themis.toml"), "is the configuration"),
+        (("result.json", "--format", "md", "-o", "./result.json"), "is the result that is"),
+    ],
+)
+def test_wrong_use_ends_with_2_and_a_reason(
+    project: Project, arguments: tuple[str, ...], problem: str
+) -> None:
+    project()
+    run("score", "-o", "result.json")
+    done = run("report", *arguments)
+    assert done.exit_code == 2
+    assert problem in done.stderr
+
+
+def test_all_unknown_formats_are_told_at_once() -> None:
+    with pytest.raises(RequestError) as caught:
+        parse_formats(["htlm,md", "saarif"])
+    assert len(caught.value.mistakes) == 2
+
+
+# Where a result comes from ----------------------------------------------------------------
+def test_result_says_file_lines_and_command(project: Project) -> None:
+    project(inputs=SMALL)
+    Path("here").mkdir()
+    Path("themis.toml").rename("here/themis.toml")
+    for path in Path().glob("project_*.py"):
+        path.rename(f"here/{path.name}")
+    words = "score here --against race,sex --against sex --seed 4 --json --no-progress -q"
+    done = run(*words.split(), "--measure", "causal", "-o", "odd name.json")
+    data = json.loads(done.stdout)
+    assert data["source"] == {
+        "file": "here/themis.toml",
+        "lines": {"race": 8, "sex": 9, "income": 10},
+        "command": "themis score here --against race,sex --against sex --measure causal --seed 4",
+    }
+    assert json.loads(Path("odd name.json").read_text()) == data
+
+
+def test_project_file_is_a_source_as_well(project: Project) -> None:
+    project(inputs=SMALL)
+    lines = Path("themis.toml").read_text().splitlines()
+    table = re.compile(r"\[(\w+)\]")
+    text = "[tool.themis]\n" + "\n".join(table.sub(r"[tool.themis.\1]", x) for x in lines)
+    Path("pyproject.toml").write_text(
+        text.replace("favourable = [tool.themis.1]", "favourable=[1]")
+    )
+    Path("themis.toml").unlink()
+    source = json.loads(run("score", "--json").stdout)["source"]
+    assert source["file"] == "pyproject.toml"
+    assert source["lines"] == {"race": 9, "sex": 10, "income": 11}
+    assert source["command"] == "themis score"
+
+
+def test_demonstration_has_a_command_and_no_file() -> None:
+    data = json.loads(run("demo", "--json", "--seed", "3").stdout)
+    assert data["source"] == {"file": None, "lines": {}, "command": "themis demo --seed 3"}
+
+
+def test_python_result_has_no_source() -> None:
+    assert "source" not in demo_audit().score([["race"]], ["causal"]).to_dict()
+
+
+def test_the_command_that_the_annex_offers_measures_the_same_file(project: Project) -> None:
+    project(
+        inputs=SMALL.replace('sex = ["f", "m"]', 'sex = {values = ["f", "m"], protected = true}')
+    )
+    Path("themis.toml").rename("other.toml")
+    run("score", "other.toml", "--against", "race", "-o", "result.json")
+    page = run("report", "result.json", "--format", "annex", "-o", "-").stdout
+    wanted = "themis score other.toml --measure group --against sex --against race,sex"
+    assert wanted in page
+    assert run(*wanted.split()[1:]).exit_code == 0

@@ -1,0 +1,262 @@
+"""What do notebooks get? Static tables, pictures that are well-formed SVG, and data frames."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas
+import polars
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import themis
+from tests.show.test_display import PEOPLE, causal, group, result
+from themis.results import frames
+from themis.results.model import Group, TestedSet, Witness
+from themis.show.notebook_plots import LABELS, NUMBERS, WIDTH, Interval, Line, intervals_svg
+
+SVG = "{http://www.w3.org/2000/svg}"
+EVIL = "<script>alert(1)</script>"
+SEARCHED = themis.SearchResult(
+    measure="causal", threshold=0.1, confidence=0.99, error=0.05,
+    minimal_sets=(causal(),), found=(("race",),), undecided=(("sex",),),
+    tested=(
+        TestedSet(("race",), "above", "80 of 702 inputs flip", 702, 0.11),
+        TestedSet(("sex",), "undecided", "it is too near", 900, 0.1),
+        TestedSet(("age",), "below", "none of 80 inputs flips", 80, 0.0),
+    ),
+    sets_total=7, sets_tested=3, sets_pruned=4, sets_open=0, among=("race", "sex", "age"),
+    max_size=3, method="sampled", stopped="done", stopping="certified", executions=99, cache_hits=0,
+)  # fmt: skip
+
+
+def drawn(svg: str) -> ElementTree.Element:
+    """The picture as a tree; it is well-formed and asks nothing of the network."""
+    root = ElementTree.fromstring(svg)
+    assert root.tag == f"{SVG}svg"
+    assert {each.tag.removeprefix(SVG) for each in root.iter()} <= {
+        "svg", "title", "g", "line", "rect", "text",
+    }  # fmt: skip
+    assert "http" not in svg.replace("http://www.w3.org/2000/svg", "")
+    return root
+
+
+def texts(root: ElementTree.Element) -> list[str]:
+    return [each.text or "" for each in root.iter(f"{SVG}text")]
+
+
+def bars(root: ElementTree.Element) -> list[tuple[float, float]]:
+    """From where to where the bars reach, as shares of the axis."""
+    room = WIDTH - LABELS - NUMBERS
+
+    def share(pixels: float) -> float:
+        return (pixels - LABELS) / room
+
+    found = [
+        (float(each.attrib["x"]), float(each.attrib["width"])) for each in root.iter(f"{SVG}rect")
+    ]
+    return [(share(x), share(x + width)) for x, width in found]
+
+
+# --- tables -------------------------------------------------------------------------------
+
+
+def test_a_group_shows_its_rate_and_interval() -> None:
+    html = Group({"race": "green"}, 0.5, 0.45, 0.55, 702)._repr_html_()
+    assert "green" in html
+    assert "50.0 %" in html
+    assert "45.0 % – 55.0 %" in html
+
+
+def test_a_witness_marks_what_differs_and_nothing_else() -> None:
+    html = Witness(PEOPLE, (1, 0))._repr_html_()
+    marked = re.findall(r'<b style="background[^"]*">(.*?)</b>', html)
+    assert marked == ["race", "green", "purple"]
+    assert "<b>decision</b>" in html
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        Group({EVIL: EVIL}, 0.5, 0.4, 0.6, 9),
+        Witness(({EVIL: EVIL, "a": 1}, {EVIL: "b", "a": 1}), (EVIL, 0)),
+        replace(SEARCHED, found=((EVIL,),), minimal_sets=(causal(against=(EVIL,)),)),
+    ],
+    ids=lambda thing: type(thing).__name__,
+)
+def test_tables_are_escaped_and_balanced(thing: Any) -> None:
+    html = thing._repr_html_()
+    assert "<script" not in html
+    assert "&lt;script&gt;" in html
+    for tag in ("div", "table", "tr", "td", "b", "span"):
+        assert html.count(f"<{tag}") == html.count(f"</{tag}>")
+
+
+# --- pictures -----------------------------------------------------------------------------
+
+
+def test_a_causal_score_is_one_interval_at_its_place() -> None:
+    root = drawn(str(causal().plot()))
+    assert bars(root) == [
+        (0, pytest.approx(0.063 / 0.25, abs=0.01)),
+        (pytest.approx(0.063 / 0.25, abs=0.01), pytest.approx(0.163 / 0.25, abs=0.01)),
+    ]
+    assert texts(root)[:3] == ["0 %", "12.5 %", "25 %"]
+    assert "6.3 % – 16.3 %" in texts(root)
+    assert "race changes the decision for 11.3 %" in root.attrib["aria-label"]
+
+
+def test_groups_stand_on_one_axis_with_the_four_fifths_line() -> None:
+    root = drawn(group().plot().svg)
+    assert [each for each in texts(root) if each in ("green", "purple")] == ["green", "purple"]
+    assert "four fifths of the highest" in texts(root)
+    (dashed,) = [each for each in root.iter(f"{SVG}line") if "stroke-dasharray" in each.attrib]
+    place = (float(dashed.attrib["x1"]) - LABELS) / (WIDTH - LABELS - NUMBERS)
+    assert place == pytest.approx(0.8 * 0.5, abs=0.01)
+
+
+def test_a_search_draws_the_found_sets_and_the_threshold() -> None:
+    root = drawn(SEARCHED.plot().svg)
+    assert "race" in texts(root)
+    assert "threshold 10.0 %" in texts(root)
+    nothing = replace(SEARCHED, found=(), minimal_sets=())
+    assert "no set of characteristics" in drawn(nothing.plot().svg).attrib["aria-label"]
+
+
+def test_a_result_draws_all_scores() -> None:
+    root = drawn(result(causal(), group()).plot().svg)
+    assert {"causal race", "group race"} <= set(texts(root))
+    assert drawn(result().plot().svg) is not None
+
+
+def test_a_picture_shows_itself_and_can_be_saved(tmp_path: Path) -> None:
+    plot = causal().plot()
+    assert plot._repr_svg_() == str(plot) == plot.svg
+    assert plot.svg in plot._repr_html_()
+    plot.save(tmp_path / "score.svg")
+    assert (tmp_path / "score.svg").read_text(encoding="utf-8") == plot.svg
+
+
+def test_lines_and_letters_have_the_colour_of_the_page() -> None:
+    svg = causal().plot().svg
+    assert 'fill="currentColor"' in svg
+    assert set(re.findall(r'stroke="([^"]+)"', svg)) == {"currentColor"}
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    name=st.text(max_size=60),
+    ends=st.lists(st.floats(0, 1), min_size=3, max_size=3).map(sorted),
+    limit=st.floats(0, 1),
+)
+def test_any_name_and_interval_is_a_well_formed_picture(
+    name: str, ends: list[float], limit: float
+) -> None:
+    low, point, high = ends
+    root = drawn(intervals_svg([Interval(name, low, point, high)], name, [Line(limit, name)]))
+    assert all(-0.001 <= at <= 1.01 for bar in bars(root) for at in bar)
+    assert max((len(each) for each in texts(root)[3:4]), default=0) <= 27
+
+
+def test_scripts_in_names_stay_inert() -> None:
+    svg = causal(against=(EVIL,)).plot().svg
+    assert "<script" not in svg
+    assert any("<script>" in each for each in texts(drawn(svg)))
+
+
+# --- data frames --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_scores_become_rows(library: Any) -> None:
+    frame = result(causal(), group()).to_frame(library)
+    assert type(frame).__module__.startswith(library)
+    assert list(frame["measure"]) == ["causal", "group"]
+    assert list(frame["low"]) == [0.063, 0.15]
+    assert list(frame["samples"]) == [702, 702]
+    assert list(frame["impact_ratio"])[1] == 0.6
+    assert causal().to_frame(library).shape[0] == 1
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_search_has_a_row_for_each_set_it_looked_at(library: Any) -> None:
+    frame = SEARCHED.to_frame(library)
+    assert list(frame["against"]) == ["race", "sex", "age"]
+    assert list(frame["minimal"]) == [True, False, False]
+    assert list(frame["decision"]) == ["above", "undecided", "below"]
+    assert next(iter(frame["low"])) == 0.063
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_groups_and_witnesses_become_rows(library: Any) -> None:
+    frame = themis.to_frame(group().groups, library)
+    assert list(frame["race"]) == ["green", "purple"]
+    assert list(frame["rate"]) == [0.5, 0.3]
+    people = themis.to_frame(causal().witnesses * 2, library)
+    assert list(people["pair"]) == [0, 0, 1, 1]
+    assert list(people["race"]) == ["green", "purple"] * 2
+    assert list(people["output"]) == [1, 0, 1, 0]
+    assert Witness(PEOPLE, (1, 0)).to_frame(library).shape == (2, 4)
+    assert group().groups[0].to_frame(library).shape[0] == 1
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_names_that_clash_and_values_of_several_kinds_are_kept(library: Any) -> None:
+    people = ({"pair": "x", "output": 1}, {"pair": 2, "output": 1})
+    frame = themis.to_frame(Witness(people, ("yes", False)), library)
+    assert list(frame.columns) == ["pair_", "pair", "output", "output_"]
+    assert list(frame["pair"]) == ["x", "2"]
+    assert list(frame["output_"]) == ["yes", "False"]
+    clash = themis.to_frame(Group({"rate": "low"}, 0.5, 0.4, 0.6, 9), library)
+    assert list(clash["rate"]) == ["low"]
+    assert list(clash["rate_"]) == [0.5]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_nothing_becomes_an_empty_frame(library: Any) -> None:
+    assert len(themis.to_frame((), library)) == 0
+    assert len(result().to_frame(library)) == 0
+
+
+def test_a_result_without_scores_has_the_columns_of_scores() -> None:
+    assert list(themis.to_frame(replace(result(), scores=()))["score"]) == []
+
+
+def test_pandas_comes_before_polars(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(causal().to_frame(), pandas.DataFrame)
+    monkeypatch.setattr(frames, "find_spec", lambda name: None if name == "pandas" else name)
+    assert isinstance(causal().to_frame(), polars.DataFrame)
+
+
+def test_without_a_library_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames, "find_spec", lambda name: None)
+    with pytest.raises(themis.RequestError, match="neither pandas nor polars is installed; pip"):
+        causal().to_frame()
+    with pytest.raises(themis.RequestError, match="polars is not installed; pip install polars"):
+        causal().to_frame("polars")
+
+
+def test_an_unknown_library_or_thing_is_a_mistake() -> None:
+    with pytest.raises(themis.RequestError, match="did you mean 'pandas'"):
+        causal().to_frame("panda")  # type: ignore[arg-type]
+    with pytest.raises(
+        themis.RequestError, match="can't make one data frame of CausalScore, Group"
+    ):
+        themis.to_frame([causal(), group().groups[0]])
+
+
+def test_frames_of_a_real_run_hold_what_the_scores_hold() -> None:
+    schema = themis.Schema(race=["green", "purple"], income=range(10))
+    audit = themis.Audit(lambda p: p["income"] > (3 if p["race"] == "green" else 5), schema)
+    measured = audit.score([["race"], ["income"]])
+    frame = measured.to_frame("pandas")
+    assert np.array_equal(frame["score"], [each.score for each in measured.scores])
+    people = themis.to_frame(measured.scores[0].witnesses, "pandas")  # type: ignore[attr-defined]
+    assert (people.groupby("pair")["income"].nunique() == 1).all()
+    assert (people.groupby("pair")["output"].nunique() == 2).all()

@@ -1,0 +1,492 @@
+"""Does the report say what a result says, in little room, whatever names and values it holds?"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests import report_results as samples
+from tests.projects import enter, run, write_project
+from themis.results.model import Group, Noise, Result, Witness
+from themis.results.saved_saved_results import read_result
+from themis.show.reports.annex import render_annex
+from themis.show.reports.annex_annex_tables import favourable, statement
+from themis.show.reports.html_room import LIMIT_BYTES, ROOMS
+from themis.show.reports.method_again import command_again
+from themis.show.reports.method_digest import RECIPE, digest
+from themis.show.reports.page import render_page
+from themis.show.reports.sets_set_levels import choose_sets, totals
+from themis.show.reports.style import DARK, LIGHT, STYLE
+from themis.show.reports.svg import Axis
+from themis.show.reports.svg_ratios import four_fifths_line, ratios
+from themis.show.reports.verdict_cautions import cautions
+from themis.show.words import values as display_words
+
+VOID = {"meta", "link", "line", "circle", "rect", "polygon"}
+TAGS = {
+    *("html", "head", "meta", "title", "link", "style", "body", "header", "main", "nav", "footer"),
+    *("h1", "h2", "h3", "h4", "section", "div", "p", "span", "a", "b", "i", "bdi", "strong"),
+    *("small", "mark", "code", "pre", "ul", "ol", "li", "dl", "dt", "dd", "details", "summary"),
+    *("table", "caption", "thead", "tbody", "tr", "th", "td"),
+    *("svg", "text", "tspan", "line", "circle", "rect", "polygon"),
+}
+RENDERERS: dict[str, Callable[[Result], str]] = {"page": render_page, "annex": render_annex}
+
+
+class Document(HTMLParser):
+    """A page as a browser would take it apart: tags, attributes and text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: Counter[str] = Counter()
+        self.attributes: list[tuple[str, str, str]] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+        assert not self.open, f"not closed: {self.open}"
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.tags[tag] += 1
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: Any) -> None:
+        assert tag in VOID
+        self.handle_starttag(tag, attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open[-1:] != ["style"]:
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join("".join(self.words).split())
+
+    def values_of(self, name: str) -> list[str]:
+        return [value for _, each, value in self.attributes if each == name]
+
+
+def words(result: Result) -> str:
+    return Document(render_page(result)).text
+
+
+@pytest.fixture(scope="module", params=[f"{s} {r}" for s in samples.SAMPLES for r in RENDERERS])
+def rendered(request: pytest.FixtureRequest) -> str:
+    name, _, kind = request.param.rpartition(" ")
+    return RENDERERS[kind](samples.SAMPLES[name]())
+
+
+def test_a_report_is_one_small_file_that_refers_to_nothing_else(rendered: str) -> None:
+    page = Document(rendered)
+    assert len(rendered.encode()) < LIMIT_BYTES
+    assert set(page.tags) <= TAGS
+    assert all(each.startswith("#") or each == "data:," for each in page.values_of("href"))
+    assert not page.values_of("src")
+    assert not page.values_of("style")
+    assert not [name for _, name, _ in page.attributes if name.startswith("on")]
+
+
+def test_links_within_a_report_lead_somewhere_and_places_are_named_once(rendered: str) -> None:
+    page = Document(rendered)
+    ids = Counter(page.values_of("id"))
+    assert max(ids.values()) == 1
+    links = {each[1:] for each in page.values_of("href") if each.startswith("#")}
+    assert links | set(page.values_of("aria-labelledby")) <= set(ids)
+
+
+def test_the_policy_allows_the_own_style_and_nothing_else(rendered: str) -> None:
+    (policy,) = [value for tag, name, value in Document(rendered).attributes
+                 if (tag, name) == ("meta", "content") and "default-src" in value]  # fmt: skip
+    style = rendered.partition("<style>")[2].partition("</style>")[0]
+    own = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert policy.startswith(f"default-src 'none'; style-src 'sha256-{own}'")
+    assert "unsafe" not in policy
+    assert "script-src" not in policy
+
+
+def test_pictures_have_labels_and_tables_have_captions(rendered: str) -> None:
+    page = Document(rendered)
+    pictures = page.values_of("role").count("img")
+    assert len(page.values_of("aria-label")) >= pictures
+    assert page.tags["caption"] == page.tags["table"]
+    assert page.tags["h1"] == 1
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.text(max_size=40), st.text(alphabet="<>&\"'`/=-![]", max_size=12))
+def test_no_text_becomes_markup(first: str, second: str) -> None:
+    name = f"n{first}{second}"
+    pair = Witness(({name: first, "b": 1}, {name: second, "b": 1}), (first, second), (second,))
+    score = samples.causal(against=(name,), witnesses=(pair,), direction=(), notes=(first,))
+    groups = (Group({name: first}, 0.5, 0.4, 0.6, 9), Group({name: second}, 0.4, 0.3, 0.5, 9))
+    hostile = samples.result(score, samples.group(against=(name,), groups=groups), notes=(second,))
+    for render in RENDERERS.values():
+        page = Document(render(hostile))
+        assert set(page.tags) <= TAGS
+        assert page.tags["style"] == 1
+
+
+def test_the_verdict_is_that_of_the_checks_if_there_are_any() -> None:
+    checked = samples.checked(samples.demo())
+    assert "violated 1 of 3 checks is violated, 1 lacks evidence" in _spaced(checked)
+
+
+def test_the_verdict_of_a_search_is_its_headline_with_the_sets() -> None:
+    shown = words(samples.small_search())
+    assert "2 minimal sets change the decision for more than 20 % of people" in shown
+    assert "race, sex; children." in shown
+
+
+def test_the_verdict_of_scores_is_the_gravest_one() -> None:
+    mild, grave = samples.causal(against=("age",), low=0.01), samples.causal(low=0.06)
+    heading = re.search("<h1>.*?</h1>", render_page(samples.result(mild, grave)))
+    assert heading is not None
+    assert "race changes the decision for 11.3 % of people" in heading.group()
+
+
+def test_an_inconclusive_score_is_no_verdict() -> None:
+    shown = _spaced(samples.result(samples.causal(stopped="budget")))
+    assert "inconclusive" in shown.partition("Between 6.3 %")[0]
+
+
+def _spaced(result: Result) -> str:
+    """The text with a space between elements."""
+    return Document(re.sub("(</[a-z0-9]+>)", r" \1", render_page(result))).text
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"failures": samples.all_facts().failures}, "crash 3 times, e.g. ValueError: no\\nage"),
+        ({"noise": Noise(300, 7, 0.023, 0.01, 0.05, 0.99)}, "7 of 300 inputs got another"),
+        ({"notes": ("the subject gave the same output",)}, "the subject gave the same output"),
+        ({"data": {"dropped": 50}}, "50 rows of the data could not be used"),
+    ],
+)
+def test_what_voids_a_verdict_stands_before_the_scores(changes: Any, said: str) -> None:
+    shown = words(samples.result(samples.causal(), **changes))
+    before = shown.partition("The causal score is")[0]
+    assert "Before you rely on this" in before
+    assert said in before
+    assert "with reservations" in before
+
+
+def test_budget_noise_and_unfinished_searches_void_a_verdict() -> None:
+    kinds = {each.kind for each in cautions(samples.all_facts())}
+    assert {"failed", "noise", "inconclusive", "warning", "few rows", "not certified"} <= kinds
+    assert "undecided" in {each.kind for each in cautions(samples.wide_search())}
+
+
+def test_a_clean_result_says_so_and_no_more() -> None:
+    shown = words(samples.result(samples.causal()))
+    assert "No execution failed, nothing ended early, and there are no warnings." in shown
+    assert "reservations" not in shown
+
+
+def test_every_score_is_said_in_the_words_of_the_terminal() -> None:
+    shown = words(samples.demo()).casefold()
+    for score in samples.demo().scores:
+        assert display_words.headline(score).casefold() in shown
+        assert display_words.method(score).casefold() in shown
+
+
+def test_facts_that_may_be_there_are_shown_when_they_are() -> None:
+    shown = words(samples.all_facts())
+    for said in (
+        "noise alone would give 4.0 % (2.0 % – 7.0 %)",
+        "income > 40 and employment = none",
+        "60.0 %",
+        "3.0 ×",
+        "people of the given rows",
+        "compared among the rows only",
+        "race: risk",
+        "distance: threshold 5",
+        "difference of means",
+        "few rows: 4 people",
+        "people.csv",
+        "python 3.12.1",
+    ):
+        assert said in shown, said
+
+
+def test_a_mean_is_shown_in_its_own_unit() -> None:
+    score = samples.group(statistic="mean", scale=(300.0, 850.0), impact_ratio=None)
+    assert "575" in words(samples.result(score))
+    assert ratios(score) is None
+
+
+def test_several_outputs_are_told_apart() -> None:
+    shown = words(samples.outputs())
+    assert "race changes limit by 10.0 % of its scale from 0 to 5,000 on average" in shown
+    assert "race: limit" in shown
+    assert "race: offers" in shown
+    assert "500" in shown
+
+
+def test_a_group_with_few_rows_is_never_called_above_or_below() -> None:
+    few = Group({"race": "red"}, 0.0, 0.0, 0.01, 4, few=True)
+    score = samples.group(groups=(*samples.group().groups, few))
+    known = ratios(score)
+    assert known is not None
+    assert [each.place for each in known] == ["above", "below", "few"]
+    row = re.search("<tr[^>]*><th[^>]*><bdi>red.*?</tr>", render_page(samples.result(score)))
+    assert row is not None
+    assert "few rows" in row.group()
+    assert "four fifths" not in row.group()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(*[st.floats(0.01, 1.0)] * 3), min_size=2, max_size=6))
+def test_the_interval_of_a_ratio_holds_whenever_those_of_the_rates_do(ends: Any) -> None:
+    groups, truths = [], []
+    for place, three in enumerate(ends):
+        low, truth, high = sorted(three)
+        groups.append(Group({"g": place}, (low + high) / 2, low, high, 10))
+        truths.append(truth)
+    known = ratios(samples.group(groups=tuple(groups)))
+    assert known is not None
+    for ratio, truth in zip(known, truths, strict=True):
+        assert ratio.low - 1e-9 <= truth / max(truths) <= ratio.high + 1e-9
+
+
+def test_the_line_is_at_four_fifths_of_the_highest_rate() -> None:
+    line = four_fifths_line(samples.group())
+    assert line == pytest.approx(0.4)
+    marks = re.findall(r'x1="([\d.]+)%"[^>]*class="mark"', render_page(
+        samples.result(samples.group())))  # fmt: skip
+    axis = Axis.reaching(0.55)
+    assert marks == [f"{100 * 0.4 / axis.end:.2f}"] * 2
+
+
+def test_intervals_are_drawn_to_scale() -> None:
+    page = render_page(samples.result(samples.causal(low=0.1, high=0.2, score=0.125)))
+    bar = re.search(r'x1="([\d.]+)%" x2="([\d.]+)%"[^>]*class="bar"', page)
+    dot = re.search(r'cx="([\d.]+)%"[^>]*class="dot"', page)
+    assert bar is not None
+    assert dot is not None
+    assert [float(each) for each in (*bar.groups(), *dot.groups())] == [40.0, 80.0, 50.0]
+
+
+def test_a_small_lattice_is_shown_whole_with_a_reason_for_each_set() -> None:
+    (search, _) = samples.small_search().searches
+    levels = choose_sets(search, ROOMS[0])
+    assert levels.whole
+    nodes = [node for row in levels.nodes.values() for node in row]
+    assert len(nodes) == search.sets_total == 15
+    kinds = Counter(node.kind for node in nodes)
+    assert kinds["found"] == len(search.found) == 2
+    assert kinds["pruned"] == search.sets_pruned
+    pruned = next(node for node in nodes if node.names == ("race", "sex", "city"))
+    assert pruned.why == "pruned: it contains race,sex, which is above"
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_large_lattice_shows_what_was_found_and_counts_the_rest(room: Any) -> None:
+    (search,) = samples.wide_search().searches
+    levels = choose_sets(search, room)
+    shown = {node.names: node.kind for row in levels.nodes.values() for node in row}
+    assert len(shown) <= room.sets
+    assert sum(levels.hidden.values()) + len(shown) == search.sets_total
+    assert set(search.found[: room.sets // 2]) <= set(shown)
+    if room is ROOMS[0]:
+        assert set(search.found) | set(search.undecided) <= set(shown)
+        nearest = max(t.estimate for t in search.tested if t.decision == "below")
+        below = [t for t in search.tested if shown.get(t.against) == "below"]
+        assert max(each.estimate for each in below) == nearest
+
+
+def test_counts_by_size_add_up_to_all_sets() -> None:
+    result = samples.wide_search()
+    (search,) = result.searches
+    assert sum(totals(search).values()) == search.sets_total
+    table = re.search('<table class="chart sizes".*?</table>', render_page(result))
+    assert table is not None
+    rows = re.findall(r"<tr.*?</tr>", table.group())[1:5]
+    for number, row in enumerate(rows, 1):
+        cells = re.findall(r'class="number">([\d,]+)<', row)
+        assert sum(int(each.replace(",", "")) for each in cells) == totals(search)[number]
+
+
+def test_even_a_monster_fits() -> None:
+    names = [f"{n} {'x' * 300}" for n in range(100)]
+    people = (dict.fromkeys(names, "y" * 3000), dict.fromkeys(names, "z" * 3000))
+    pairs = (Witness(people, ("o" * 9_000, "p" * 9_000), ("q" * 9_000,) * 2),) * 3
+    groups = tuple(Group(dict.fromkeys(names, n), 0.5, 0.4, 0.6, 9) for n in range(15))
+    scores = [samples.causal(against=tuple(names), witnesses=pairs, notes=("n" * 9_000,))] * 12
+    scores += [samples.group(against=tuple(names), groups=groups)] * 12
+    inputs = {name: ["v" * 3_000, "w" * 3_000] for name in names}
+    monster = samples.result(*scores, notes=[f"{n}{'m' * 9_000}" for n in range(50)],
+                             schema={"inputs": inputs, "constraints": inputs})  # fmt: skip
+    for render in RENDERERS.values():
+        assert len(render(monster).encode()) < LIMIT_BYTES
+
+
+def test_what_was_left_out_is_said() -> None:
+    shown = words(samples.many_groups())
+    assert re.search(r"[\d,]+ groups between these are not drawn", shown)
+    assert "more are not shown" in shown
+    assert "not shown" in words(samples.wide_search())
+
+
+def test_a_pair_has_the_lines_that_reproduce_it_or_the_inputs() -> None:
+    shown = words(samples.result(samples.causal()))
+    assert "loan green 30" in shown
+    assert "loan purple 30" in shown
+    pair = Witness(({"race": "a", "n": 1}, {"race": "b", "n": 1}), ("1", "0"))
+    assert '{"race": "b", "n": 1}' in words(samples.result(samples.causal(witnesses=(pair,))))
+
+
+def test_only_what_differs_is_marked() -> None:
+    page = render_page(samples.result(samples.causal()))
+    assert re.findall("<mark><bdi>(.*?)</bdi>", page) == ["green", "purple"]
+
+
+def test_the_matrix_shows_both_directions() -> None:
+    page = render_page(samples.result(samples.causal()))
+    matrix = re.search('<table class="matrix">.*?</table>', page)
+    assert matrix is not None
+    cells = re.findall(r"<td[^>]*>(.*?)</td>", matrix.group())
+    assert cells == ["–", "6.6 %", "1.0 %", "–"]
+
+
+def test_the_recorded_command_is_shown_as_it_was() -> None:
+    assert command_again(samples.all_facts()).line == "themis score --against race"
+    assert command_again(samples.all_facts()).recorded
+    told = replace(samples.all_facts(), source={"command": "themis score x.toml"})
+    assert command_again(told).line == "themis score x.toml"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("score", "--against", "race", "--against", "race,sex", "--error", "0.1"),
+        ("score", "--against", "sex", "--measure", "group", "--confidence", "0.9"),
+        ("search", "--threshold", "0.2", "--measure", "both", "--among", "race,sex",
+         "--error", "0.1"),
+        ("search", "--threshold", "0.1", "--max-size", "2", "--error", "0.1"),
+        ("score", "--against", "race", "--stopping", "paper"),
+    ],
+)  # fmt: skip
+def test_the_rebuilt_command_gives_the_same_result(
+    asked: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(tmp_path, monkeypatch)
+    write_project(tmp_path)
+    assert run(*asked, "--seed", "7", "-o", "first.json").exit_code == 0
+    first = read_result("first.json")
+    again = shlex.split(command_again(replace(first, source=None)).line)
+    assert again[0] == "themis"
+    assert run(*again[1:], "-o", "second.json").exit_code == 0
+    one, two = (json.loads(Path(each).read_text()) for each in ("first.json", "second.json"))
+    for each in (one, two):
+        del each["timing"]
+        each.pop("source", None)
+    assert one == two
+
+
+def test_the_hash_can_be_computed_from_the_file_without_themis(tmp_path: Path) -> None:
+    file = tmp_path / "result.json"
+    file.write_text(json.dumps(samples.small_search().to_dict(), indent=2))
+    command = shlex.split(RECIPE)
+    assert (command[0], command[-1]) == ("python", "result.json")
+    line = [sys.executable, "-I", *command[1:-1], str(file)]
+    done = subprocess.run(line, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == digest(read_result(file)) == digest(samples.small_search())
+    assert done.stdout.strip() in render_annex(read_result(file))
+
+
+def test_another_result_has_another_hash() -> None:
+    assert digest(samples.result()) != digest(samples.result(executions=1))
+
+
+def test_the_annex_counts_every_category_of_characteristics_and_intersections() -> None:
+    annex = Document(re.sub("(</[a-z0-9]+>)", r" \1", render_annex(samples.small_search()))).text
+    score = next(s for s in samples.small_search().scores
+                 if s.measure == "group" and s.against == ("race", "sex"))  # fmt: skip
+    for group in score.groups:
+        number = round(group.rate * group.samples)
+        rate = display_words.percent(group.rate)
+        row = f"{display_words.label(group.values)} {group.samples} {number} {rate}"
+        assert row in annex
+    assert annex.index("Single characteristics") < annex.index("Intersections")
+
+
+def test_the_annex_says_that_synthetic_scores_are_no_historical_rates() -> None:
+    said = "Scores on synthetic inputs differ from rates on historical applicants"
+    assert said in Document(render_annex(samples.demo())).text
+    assert said in Document(render_annex(samples.result())).text
+    assert "rows that were given" in statement([samples.group(population="rows")])
+
+
+def test_the_annex_names_the_tables_that_are_missing() -> None:
+    annex = Document(render_annex(samples.demo())).text
+    assert "1 table of protected characteristics and their pairs is missing" in annex
+    assert "themis score --measure group --against race,sex" in annex
+
+
+def test_the_annex_is_dated_hashed_and_can_be_signed() -> None:
+    annex = Document(render_annex(samples.result(samples.causal()))).text
+    for said in ("2026-03-01 12:00:00 UTC", "b03f6199494d8611", "themis 0.1.0, python 3.12.1",
+                 digest(samples.result(samples.causal())), "Date and signature"):  # fmt: skip
+        assert said in annex
+
+
+def test_counts_are_not_made_up_where_people_weigh_unequally() -> None:
+    weighted = Group({"race": "green"}, 0.123456, 0.1, 0.2, 7)
+    assert favourable(samples.group(), weighted) == "–"
+    assert favourable(samples.group(), Group({"race": "a"}, 0.5, 0.4, 0.6, 700)) == "350"
+
+
+def test_a_result_says_which_versions_made_it() -> None:
+    versions = samples.demo().timing["versions"]
+    assert set(versions) == {"themis", "python", "numpy", "scipy"}
+    assert f"python {sys.version.split()[0]}" in words(samples.demo())
+
+
+@pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
+def test_colours_of_text_stand_out(palette: dict[str, str]) -> None:
+    pairs = [
+        *((text, "paper") for text in ("ink", "soft", "calm", "grave", "open")),
+        *((text, "sheet") for text in ("ink", "soft", "calm")),
+        *((text, f"{text}-sheet") for text in ("calm", "grave", "open")),
+        ("ink", "grave-sheet"),
+        ("ink", "mark"),
+    ]
+    for text, behind in pairs:
+        assert _contrast(palette[text], palette[behind]) >= 4.5, (text, behind)
+    assert set(LIGHT) == set(DARK)
+    assert all(f"var(--{name})" in STYLE for name in LIGHT)
+
+
+def _contrast(one: str, other: str) -> float:
+    """The contrast ratio of the Web Content Accessibility Guidelines."""
+    light, dark = sorted((_luminance(each) for each in (one, other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+              for part in parts]  # fmt: skip
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))

@@ -1,0 +1,658 @@
+"""The stopping rules keep their promises: exact coverage where it can be had, else simulated.
+
+"Exact" is a sum over all sample paths by dynamic programming: no simulation noise at all.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import special, stats
+
+from themis.errors import RequestError
+from themis.statistics import proportions as estimation
+from themis.statistics import spreads as group_rules
+from themis.statistics.intervals import binomial_inclusion, hypergeometric_inclusion
+from themis.statistics.proportions import (
+    TAIL_SHARE,
+    Interval,
+    PaperRule,
+    ProportionRule,
+    anytime_interval,
+)
+from themis.statistics.spreads import GroupRule, GroupState
+
+ROUNDING = 1e-12
+FAR_TOO_MANY = 200_000  # rows of a run; a rule that goes on is broken, and must not fill memory
+
+# --- one proportion: exact coverage -------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Performance:
+    coverage: float
+    mean_samples: float
+
+
+Look = tuple[int, NDArray[np.bool_]]  # a sample size, and for each count whether the run stops
+
+
+def stops_of(rule: ProportionRule) -> list[Look]:
+    gamma = estimation.TAIL_SHARE * (1 - rule.confidence)
+    table = []
+    for n in rule.looks():
+        x = np.arange(n + 1)
+        if rule.population is None:
+            stop = binomial_inclusion(x, n, rule.error, gamma)
+        else:
+            stop = hypergeometric_inclusion(x, n, rule.population, rule.error, gamma)
+        table.append((n, stop | (n == rule.max_samples)))
+    return table
+
+
+def exact(
+    looks: Iterable[Look],
+    advance: Callable[[NDArray[np.float64], int, int], NDArray[np.float64]],
+    truth: float,
+    error: float,
+) -> Performance:
+    """Follow the probabilities of all counts from look to look, and take out what stops."""
+    alive, last, coverage, mean = np.ones(1), 0, 0.0, 0.0
+    for n, stop in looks:
+        alive, last = advance(alive, last, n), n
+        stopped = np.where(stop, alive, 0.0)
+        near = np.abs(np.arange(n + 1) / n - truth) <= error + ROUNDING
+        coverage += stopped[near].sum()
+        mean += n * stopped.sum()
+        alive = alive - stopped
+    assert alive.sum() < 1e-9, "every run ends"
+    return Performance(float(coverage), float(mean))
+
+
+def with_replacement(table: list[Look], p: float, error: float) -> Performance:
+    def advance(alive: NDArray[np.float64], last: int, n: int) -> NDArray[np.float64]:
+        new = n - last
+        return np.convolve(alive, stats.binom.pmf(np.arange(new + 1), new, p))
+
+    return exact(table, advance, p, error)
+
+
+def without_replacement(table: list[Look], size: int, marked: int, error: float) -> Performance:
+    def advance(alive: NDArray[np.float64], last: int, n: int) -> NDArray[np.float64]:
+        old = np.flatnonzero(alive)
+        extra = np.arange(n - last + 1)
+        moves = stats.hypergeom.pmf(extra, size - last, (marked - old)[:, None], n - last)
+        after = np.zeros(n + 1)
+        np.add.at(after, old[:, None] + extra, alive[old, None] * moves)
+        return after
+
+    return exact(table, advance, marked / size, error)
+
+
+def hardest_proportions(table: list[Look], error: float, many: int) -> NDArray[np.float64]:
+    """An even grid, and proportions just beyond the error of counts at which a run stops.
+
+    Coverage jumps exactly there, so that its minimum lies beside one of them.
+    """
+    edges = [np.flatnonzero(stop) / n + error + 1e-9 for n, stop in table]
+    beside = np.concatenate(edges)
+    beside = np.random.default_rng(0).choice(beside[beside < 0.5], many)
+    return np.concatenate([np.linspace(0, 0.5, many + 1), beside])
+
+
+@pytest.mark.parametrize(
+    ("confidence", "error", "many"),
+    [(0.95, 0.05, 150), (0.99, 0.05, 150), (0.9, 0.1, 100), (0.8, 0.2, 100), (0.95, 0.01, 4)],
+)
+def test_proportion_rule_covers_with_its_confidence(
+    confidence: float, error: float, many: int
+) -> None:
+    table = stops_of(ProportionRule(confidence, error))
+    worst = min(
+        with_replacement(table, p, error).coverage for p in hardest_proportions(table, error, many)
+    )
+    assert worst >= confidence
+
+
+def test_a_larger_tail_share_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimation, "TAIL_SHARE", 0.6)
+    table = stops_of(ProportionRule(0.95, 0.05))
+    assert min(with_replacement(table, p, 0.05).coverage for p in np.linspace(0.3, 0.5, 81)) < 0.95
+
+
+@pytest.mark.parametrize(
+    ("confidence", "error", "means"),
+    [
+        (0.95, 0.05, (74, 217, 422)),
+        (0.99, 0.05, (106, 352, 702)),
+        (0.95, 0.01, (378, 4142, 10147)),
+        (0.99, 0.01, (538, 6981, 17157)),
+    ],
+)
+def test_mean_samples_are_as_documented(
+    confidence: float, error: float, means: tuple[int, ...]
+) -> None:
+    table = stops_of(ProportionRule(confidence, error))
+    ours = [with_replacement(table, p, error).mean_samples for p in (0.0, 0.1, 0.5)]
+    assert ours == pytest.approx(means, rel=2e-3)
+
+
+@pytest.mark.parametrize("confidence", [0.95, 0.99])
+def test_the_hardest_case_costs_little_more_than_the_best_fixed_size(confidence: float) -> None:
+    error = 0.05
+    p = np.linspace(0.4, 0.5, 101)
+    for fixed in itertools.count(300):
+        least, most = np.ceil(fixed * (p - error) - 1e-9), np.floor(fixed * (p + error) + 1e-9)
+        covered = stats.binom.cdf(most, fixed, p) - stats.binom.cdf(least - 1, fixed, p)
+        if covered.min() >= confidence:
+            break
+    ours = with_replacement(stops_of(ProportionRule(confidence, error)), 0.5, error).mean_samples
+    assert fixed < ours < 1.15 * fixed
+
+
+@pytest.mark.parametrize(
+    ("confidence", "error", "size"),
+    [(0.95, 0.05, 20), (0.95, 0.05, 100), (0.99, 0.05, 100), (0.9, 0.1, 61), (0.8, 0.2, 7)],
+)
+def test_proportion_rule_covers_every_share_of_a_finite_population(
+    confidence: float, error: float, size: int
+) -> None:
+    table = stops_of(ProportionRule(confidence, error, size))
+    for marked in range(size + 1):
+        assert without_replacement(table, size, marked, error).coverage >= confidence
+
+
+def test_a_finite_population_saves_samples_and_keeps_the_coverage() -> None:
+    table = stops_of(ProportionRule(0.95, 0.05, 400))
+    results = [without_replacement(table, 400, marked, 0.05) for marked in range(2, 201, 33)]
+    assert min(result.coverage for result in results) >= 0.95
+    assert max(result.mean_samples for result in results) < 0.55 * 422
+
+
+# --- one proportion: looks, limits and intervals ------------------------------------------
+
+
+@pytest.mark.parametrize("confidence", [0.8, 0.95, 0.999])
+@pytest.mark.parametrize("error", [0.02, 0.05, 0.1, 0.2, 0.4, 0.5, 0.7])
+def test_max_samples_is_the_least_size_at_which_every_count_stops(
+    confidence: float, error: float
+) -> None:
+    gamma = TAIL_SHARE * (1 - confidence)
+    ours = ProportionRule(confidence, error).max_samples
+    assert binomial_inclusion(np.arange(ours + 1), ours, error, gamma).all()
+    smaller = np.arange(1, ours)
+    likely = np.clip(np.floor(smaller * (0.5 - error)) + np.arange(3)[:, None], 0, smaller)
+    unsettled = smaller[binomial_inclusion(likely, smaller, error, gamma).all(axis=0)]
+    assert len(unsettled) < 30, "one count that goes on settles a size; try the likely ones first"
+    for n in unsettled:
+        assert not binomial_inclusion(np.arange(n + 1), n, error, gamma).all()
+
+
+@pytest.mark.parametrize("size", [5, 50, 333])
+@pytest.mark.parametrize("error", [0.05, 0.1, 0.2])
+def test_max_samples_of_a_finite_population_is_nearly_the_least(size: int, error: float) -> None:
+    def all_stop(n: int) -> bool:
+        gamma = TAIL_SHARE * 0.05
+        return bool(hypergeometric_inclusion(np.arange(n + 1), n, size, error, gamma).all())
+
+    ours = ProportionRule(0.95, error, size).max_samples
+    least = next(n for n in itertools.count(1) if all_stop(n))
+    assert all_stop(ours)
+    assert least <= ours <= least + 2
+
+
+def test_max_samples_of_a_tiny_error_is_found_at_once() -> None:
+    estimation._max_samples.cache_clear()
+    started = time.perf_counter()
+    assert 600_000 < ProportionRule(0.999, 0.002).max_samples < 800_000
+    assert time.perf_counter() - started < 0.5  # about 0.015 s when the machine is idle
+
+
+@pytest.mark.parametrize("population", [None, 1, 2, 3, 10, 1000, 10**15, 10**40])
+@pytest.mark.parametrize("error", [0.01, 0.05, 0.5, 0.99, 1.0, 3.0])
+def test_looks_rise_to_max_samples_and_the_last_one_stops(
+    population: int | None, error: float
+) -> None:
+    rule = ProportionRule(0.95, error, population)
+    looks = list(rule.looks())
+    assert looks[0] == rule.first_look
+    assert looks[-1] == rule.max_samples
+    assert all(0 < earlier < later for earlier, later in itertools.pairwise(looks))
+    assert looks[-1] <= (population or looks[-1])
+    assert all(rule.done(x, looks[-1]) for x in (0, looks[-1] // 2, looks[-1]))
+
+
+@pytest.mark.parametrize("population", [None, 500])
+def test_first_look_is_the_least_size_at_which_no_success_stops(population: int | None) -> None:
+    rule = ProportionRule(0.95, 0.05, population)
+    assert rule.done(0, rule.first_look)
+    assert not rule.done(0, rule.first_look - 1)
+    assert not rule.done(rule.first_look // 2, rule.first_look)
+
+
+def test_done_is_what_the_exact_coverage_was_computed_for() -> None:
+    for rule in (ProportionRule(0.95, 0.1), ProportionRule(0.95, 0.1, 150)):
+        for n, stop in stops_of(rule):
+            assert [rule.done(x, n) for x in range(n + 1)] == stop.tolist()
+
+
+def test_interval_is_the_score_and_the_error_within_what_is_possible() -> None:
+    assert ProportionRule(0.95, 0.05).interval(0, 74) == Interval(0.0, 0.0, 0.05)
+    assert ProportionRule(0.95, 0.05).interval(200, 400) == Interval(0.5, 0.45, 0.55)
+    # 18 of 20 drawn, 9 of them successes: between 9 and 11 of 20.
+    assert ProportionRule(0.95, 0.2, 20).interval(9, 18) == Interval(0.5, 0.45, 0.55)
+    assert ProportionRule(0.95, 0.05, 20).interval(7, 20) == Interval(0.35, 0.35, 0.35)
+
+
+@pytest.mark.parametrize(("confidence", "error"), [(0, 0.1), (1, 0.1), (0.9, 0), (95, math.nan)])
+@pytest.mark.parametrize("rule", [ProportionRule, GroupRule, PaperRule])
+def test_impossible_requests_are_refused(rule: type, confidence: float, error: float) -> None:
+    with pytest.raises(RequestError):
+        rule(confidence, error)
+
+
+# --- any time, with unknown rows ----------------------------------------------------------
+
+
+def split_evidence(p: float, low: int, high: int, n: int) -> float:
+    """The supermartingale of the proof: θ > p judged on the low rows, θ < p on the high ones."""
+
+    def part(x: int, share: float) -> float:
+        if share < 1e-200:
+            return 0.0  # at most too little: the claim is "at least"
+        mixture = special.betaln(0.5 + x, 0.5 + n - x) - special.betaln(0.5, 0.5)
+        return float(share * np.exp(mixture - special.xlogy(x, p) - special.xlog1py(n - x, -p)))
+
+    above = part(low, special.betaincc(0.5 + low, 0.5 + n - low, p))
+    return above + part(high, special.betainc(0.5 + high, 0.5 + n - high, p))
+
+
+@given(st.data())
+def test_what_an_anytime_interval_leaves_out_has_the_evidence_against_it(
+    data: st.DataObject,
+) -> None:
+    n = data.draw(st.integers(1, 400))
+    low = data.draw(st.integers(0, n))
+    high = data.draw(st.integers(low, n))
+    confidence = data.draw(st.sampled_from([0.2, 0.8, 0.95]))
+    ends = anytime_interval(low, high, n, confidence)
+    needed = (1 - ROUNDING * 1e3) / (1 - confidence)
+    assert ends.low <= ends.score <= ends.high
+    if ends.low > 0:
+        assert split_evidence(ends.low, low, high, n) >= needed
+    if ends.high < 1:
+        assert split_evidence(ends.high, low, high, n) >= needed
+
+
+def test_the_level_without_unknown_rows_would_be_too_much_with_them() -> None:
+    # The end at α instead of α/(1+α): evidence is missing, so that the proof needs the change.
+    end = anytime_interval(150, 150, 400, 0.5).low
+    assert split_evidence(end, 150, 400, 400) < 2.0
+
+
+def test_anytime_interval_holds_with_unknown_rows_at_every_look_at_once() -> None:
+    rng = np.random.default_rng(8)
+    runs, p, alpha = 1500, 0.3, 0.2
+    low, high = np.zeros(runs, dtype=int), np.zeros(runs, dtype=int)
+    missed, last = np.zeros(runs, dtype=bool), 0
+    for n in np.unique(np.geomspace(5, 2000, 40).astype(int)):
+        # Half a percent is unknown, successes and failures alike.
+        kinds = rng.multinomial(n - last, [p - 0.005, 0.005, 0.005, 1 - p - 0.005], size=runs)
+        low, high, last = low + kinds[:, 0], high + kinds[:, :3].sum(axis=1), n
+        ends = estimation.mixture_ends(low, high, n, alpha, None)
+        missed |= (p < ends[0]) | (p > ends[1])
+    assert 0.01 < missed.mean() <= alpha
+
+
+@pytest.mark.parametrize("population", [None, 1000])
+def test_anytime_interval_widens_with_unknown_rows_on_their_side_only(
+    population: int | None,
+) -> None:
+    known = anytime_interval(30, 30, 100, 0.95, population=population)
+    doubtful = anytime_interval(30, 45, 100, 0.95, population=population)
+    assert known.score == doubtful.score == 0.3
+    assert known.low - 0.005 <= doubtful.low <= known.low
+    assert doubtful.high > known.high + 0.1
+
+
+def test_anytime_interval_of_nothing_and_of_everything() -> None:
+    nothing = anytime_interval(0, 0, 0, 0.95)
+    assert math.isnan(nothing.score)
+    assert (nothing.low, nothing.high) == (0.0, 1.0)
+    assert anytime_interval(3, 3, 12, 0.95, population=12) == Interval(0.25, 0.25, 0.25)
+    assert anytime_interval(3, 6, 12, 0.95, population=12) == Interval(0.25, 0.25, 0.5)
+
+
+# --- groups on the same contexts ----------------------------------------------------------
+
+Draw = Callable[[np.random.Generator, int], NDArray[np.bool_]]
+
+
+def same_context(rates: NDArray[np.float64]) -> Draw:
+    """Outcomes that depend on the context: every group compares it with its own threshold."""
+    return lambda rng, rows: rng.random((rows, 1)) < rates
+
+
+def own_chance(rates: NDArray[np.float64]) -> Draw:
+    """Outcomes that don't: every group has a chance of its own."""
+    return lambda rng, rows: rng.random((rows, len(rates))) < rates
+
+
+def run_groups(
+    rule: GroupRule, draw: Draw, groups: int, rng: np.random.Generator
+) -> tuple[GroupState, int]:
+    state, executions, last = rule.start(groups), 0, 0
+    for contexts in rule.looks():
+        assert contexts < FAR_TOO_MANY, "the rule does not end"
+        outcomes = draw(rng, contexts - last)[:, state.active]
+        executions += outcomes.size
+        state.add(outcomes, outcomes)
+        state.look()
+        last = contexts
+        if state.done:
+            break
+    return state, executions
+
+
+def group_coverage(
+    rule: GroupRule, draw: Draw, rates: NDArray[np.float64], runs: int
+) -> tuple[float, float]:
+    """The share of runs whose score is within the error of the truth, and mean executions."""
+    rng = np.random.default_rng(3)
+    truth, hits, total = rates.max() - rates.min(), 0, 0
+    for _ in range(runs):
+        state, executions = run_groups(rule, draw, len(rates), rng)
+        interval = state.interval()
+        assert interval.low <= interval.score <= interval.high
+        hits += interval.low <= truth + ROUNDING and truth <= interval.high + ROUNDING
+        total += executions
+    return hits / runs, total / runs
+
+
+EQUAL_2, EQUAL_16 = np.full(2, 0.3), np.full(16, 0.3)
+SPREAD_16 = np.linspace(0.2, 0.8, 16)
+
+
+@pytest.mark.parametrize(
+    ("rates", "draw", "runs", "at_most"),
+    [
+        (EQUAL_2, same_context, 20, 112),
+        (EQUAL_2, own_chance, 100, 1_600),
+        (np.array([0.3, 0.6]), own_chance, 60, 4_300),
+        (EQUAL_16, same_context, 20, 896),
+        (EQUAL_16, own_chance, 40, 20_000),
+        (SPREAD_16, same_context, 60, 6_000),
+        (SPREAD_16, own_chance, 40, 10_000),
+    ],
+)
+def test_group_rule_covers_and_costs_what_is_documented(
+    rates: NDArray[np.float64],
+    draw: Callable[[NDArray[np.float64]], Draw],
+    runs: int,
+    at_most: int,
+) -> None:
+    coverage, executions = group_coverage(GroupRule(0.95, 0.05), draw(rates), rates, runs)
+    # So few runs (seeded) find gross errors only: see the test below. benchmarks/coverage.py has
+    # the many, with a coverage between .98 and 1 in each of these cases.
+    assert coverage >= 0.95
+    assert executions <= at_most
+
+
+def test_a_group_rule_with_too_little_evidence_would_be_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(GroupRule, "evidence", 2.5)
+    rates = np.array([0.3, 0.6])
+    assert group_coverage(GroupRule(0.95, 0.05), own_chance(rates), rates, 100)[0] < 0.9
+
+
+def test_a_small_error_ends_too() -> None:
+    rates = np.array([0.3, 0.6])  # fixed bets that suit an error of .05 would never end here
+    rng = np.random.default_rng(0)
+    state, executions = run_groups(GroupRule(0.95, 0.01), own_chance(rates), 2, rng)
+    assert executions < 150_000
+    assert state.interval().score == pytest.approx(0.3, abs=0.01)
+
+
+def test_once_done_the_score_is_within_the_error_of_both_ends() -> None:
+    rng = np.random.default_rng(11)
+    rates = np.array([0.1, 0.25, 0.9])
+    for _ in range(20):
+        state, _ = run_groups(GroupRule(0.9, 0.08), own_chance(rates), 3, rng)
+        interval = state.interval()
+        assert interval.high - 0.08 - ROUNDING <= interval.score <= interval.low + 0.08 + ROUNDING
+
+
+def test_group_ends_hold_with_unknown_outcomes_that_hide_the_truth() -> None:
+    rng = np.random.default_rng(4)
+    rates, runs, missed = np.array([0.3, 0.45, 0.6]), 60, 0
+    for _ in range(runs):
+        state, last = GroupRule(0.95, 0.05).start(3), 0
+        for contexts in itertools.takewhile(lambda n: n < 1500, GroupRule(0.95, 0.05).looks()):
+            true = (rng.random((contexts - last, 3)) < rates)[:, state.active]
+            # The lowest group hides its successes, the others their failures.
+            hides = np.array([True, False, False])[state.active]
+            unknown = (rng.random(true.shape) < 0.1) & (true == hides)
+            state.add(true & ~unknown, true | unknown)
+            state.look()
+            last = contexts
+        interval = state.interval()
+        assert interval.high - interval.low > 2 * 0.05, "a tenth unknown hides more than ± .05"
+        missed += not interval.low <= 0.3 <= interval.high
+        assert interval.low > 0.1
+        assert interval.high < 0.55
+    assert missed / runs <= 0.05
+
+
+def test_unknown_outcomes_do_not_keep_a_run_open_and_its_ends_still_hold() -> None:
+    rng, rule, runs, missed = np.random.default_rng(12), GroupRule(0.95, 0.05), 60, 0
+    for _ in range(runs):
+        state, last = rule.start(2), 0
+        for contexts in rule.looks():
+            assert contexts < FAR_TOO_MANY, "unknown outcomes keep the run open"
+            true = rng.random((contexts - last, 2)) < [0.3, 0.6]
+            unknown = (rng.random(true.shape) < 0.1) & (true == [True, False])
+            state.add(true & ~unknown, true | unknown)
+            state.look()
+            last = contexts
+            if state.done:
+                break
+        interval = state.interval()
+        assert interval.low <= interval.score <= interval.high
+        missed += not interval.low <= 0.3 <= interval.high
+    assert missed / runs <= 0.05
+
+
+def test_unknown_outcomes_counted_as_failures_would_be_wrong() -> None:
+    rng = np.random.default_rng(4)
+    rates = np.array([0.3, 0.6])
+    true = rng.random((5000, 2)) < rates
+    seen = true & (rng.random(true.shape) < [1.0, 0.8])  # a fifth of one group's successes is lost
+    wrong, honest = GroupRule(0.95, 0.05).start(2), GroupRule(0.95, 0.05).start(2)
+    for part in (slice(0, 500), slice(500, 5000)):
+        wrong.add(seen[part], seen[part])
+        honest.add(seen[part], true[part])
+        wrong.look()
+        honest.look()
+    assert not wrong.low <= 0.3 <= wrong.high
+    assert honest.low <= 0.3 <= honest.high
+
+
+def states_equal(one: GroupState, other: GroupState) -> bool:
+    return (
+        one.interval() == other.interval()
+        and one.champions == other.champions
+        and (one.active == other.active).all()
+        and (one.trials == other.trials).all()
+        and one.group_intervals() == other.group_intervals()
+    )
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(0, 10**6), st.lists(st.integers(1, 29), min_size=1, max_size=5))
+def test_the_cut_of_a_look_into_batches_changes_nothing(seed: int, cuts: list[int]) -> None:
+    rng = np.random.default_rng(seed)
+    rule = GroupRule(0.9, 0.15)
+    whole, cut = rule.start(5), rule.start(5)
+    last = 0
+    for contexts in itertools.islice(rule.looks(), 8):
+        true = (rng.random((contexts - last, 5)) < [0.2, 0.3, 0.5, 0.55, 0.9])[:, whole.active]
+        high = true | (rng.random(true.shape) < 0.01)
+        whole.add(true, high)
+        for low_part, high_part in zip(
+            np.split(true, sorted(cuts)), np.split(high, sorted(cuts)), strict=True
+        ):
+            cut.add(low_part, high_part)
+        whole.look()
+        cut.look()
+        assert states_equal(whole, cut)
+        last = contexts
+
+
+def test_rows_beyond_one_block_are_counted_in_full() -> None:
+    rows = 3 * group_rules._ROWS_AT_ONCE + 17
+    state = GroupRule(0.95, 0.05).start(2)
+    state.add(np.ones((rows, 2), dtype=np.uint8), np.ones((rows, 2), dtype=np.uint8))
+    assert state.trials.tolist() == state.favourable_low.tolist() == [rows, rows]
+
+
+def test_dropped_groups_keep_their_counts_and_the_champions_stay() -> None:
+    rng = np.random.default_rng(2)
+    state, _ = run_groups(GroupRule(0.95, 0.05), same_context(SPREAD_16), 16, rng)
+    assert state.champions is not None
+    assert state.active[list(state.champions)].all()
+    assert set(state.champions) & {0, 1}
+    assert set(state.champions) & {14, 15}
+    assert (~state.active).sum() >= 10
+    assert state.trials[~state.active].max() < state.trials[state.active].min()
+
+
+def test_a_dropped_group_still_counts_in_the_upper_end() -> None:
+    state = GroupRule(0.95, 0.05).start(3)
+    state._upper[0], state._upper[:, 0], state._upper[0, 2] = 0.05, 0.05, 0.77
+    state.active[0] = False
+    state.add(np.zeros((5000, 2)), np.zeros((5000, 2)))
+    state.look()
+    assert state.high == 0.77
+
+
+def test_one_group_has_a_score_of_zero_at_once() -> None:
+    state = GroupRule(0.95, 0.05).start(1)
+    assert state.done
+    assert state.interval() == Interval(0.0, 0.0, 0.0)
+    state.add([[1], [0]], [[1], [0]])
+    state.look()
+    assert state.done
+
+
+def test_group_intervals_hold_jointly() -> None:
+    rng = np.random.default_rng(6)
+    rule, runs, missed = GroupRule(0.8, 0.1), 100, 0
+    rates = np.linspace(0.1, 0.6, 6)
+    for _ in range(runs):
+        state, _ = run_groups(rule, own_chance(rates), 6, rng)
+        ends = state.group_intervals()
+        missed += any(not e.low <= p <= e.high for e, p in zip(ends, rates, strict=True))
+    assert missed / runs <= 0.2
+
+
+# --- the paper's rule ---------------------------------------------------------------------
+
+
+def one_at_a_time(rule: PaperRule, stream: NDArray[np.bool_]) -> tuple[int, int]:
+    """Lines 2–24 of Algorithm 2 as they stand; the number of samples and the count."""
+    z = stats.norm.ppf((1 + rule.confidence) / 2)
+    count = r = 0
+    while r < rule.max_samples:
+        r += 1
+        count += int(stream[r - 1])
+        if r > rule.sampling_threshold:
+            p = count / r
+            if z * math.sqrt(p * (1 - p) / r) < rule.error:
+                break
+    return r, count
+
+
+def in_batches(rule: PaperRule, stream: NDArray[np.bool_]) -> tuple[int, int, int]:
+    count = r = batches = 0
+    while True:
+        steps = rule.safe_steps(count, r)
+        assert steps >= 1
+        count, r, batches = count + int(stream[r : r + steps].sum()), r + steps, batches + 1
+        if rule.stops(count, r):
+            return r, count, batches
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.integers(0, 10**9),
+    st.sampled_from([0.0, 0.01, 0.1, 0.3, 0.5, 0.93, 1.0]),
+    st.sampled_from([0.8, 0.95, 0.99]),
+    st.sampled_from([0.03, 0.05, 0.2, 0.6]),
+    st.sampled_from([0, 1, 10, 50]),
+    st.sampled_from([0, 3, 40, 200]),
+)
+def test_batches_stop_exactly_where_the_sequential_algorithm_does(
+    seed: int, p: float, confidence: float, error: float, threshold: int, cap: int
+) -> None:
+    rule = PaperRule(confidence, error, sampling_threshold=threshold, max_samples=cap)
+    rng = np.random.default_rng(seed)
+    runs = rng.integers(1, 40, size=rule.max_samples)  # blocks of equal outcomes stress the batches
+    stream = np.repeat(rng.random(rule.max_samples) < p, runs)[: rule.max_samples]
+    if seed % 2:
+        stream = rng.random(rule.max_samples) < p
+    r, count, _ = in_batches(rule, stream)
+    assert (r, count) == one_at_a_time(rule, stream)
+
+
+def test_safe_steps_never_pass_a_possible_stop_and_are_as_many_as_can_be() -> None:
+    rule = PaperRule(0.9, 0.1, sampling_threshold=5)
+    for r in range(rule.max_samples):
+        for count in range(r + 1):
+            if r and rule.stops(count, r):
+                continue
+            possible = next(
+                t
+                for t in itertools.count(1)
+                if any(rule.stops(c, r + t) for c in range(count, count + t + 1))
+            )
+            assert rule.safe_steps(count, r) == possible
+
+
+def test_a_batched_paper_run_needs_few_batches() -> None:
+    stream = np.random.default_rng(0).random(10_000) < 0.3
+    r, _, batches = in_batches(PaperRule(0.95, 0.01), stream)
+    assert r > 7000
+    assert batches < 60
+
+
+@pytest.mark.parametrize(
+    ("confidence", "error", "limit"), [(0.95, 0.05, 385), (0.99, 0.05, 664), (0.95, 0.5, 11)]
+)
+def test_default_max_samples_lets_every_proportion_reach_its_margin(
+    confidence: float, error: float, limit: int
+) -> None:
+    rule = PaperRule(confidence, error)
+    assert rule.max_samples == limit
+    assert all(rule.margin(count, limit) < error for count in range(limit + 1))
+
+
+def test_the_paper_claims_certainty_after_eleven_failures() -> None:
+    rule = PaperRule(0.99, 0.01)
+    assert not rule.stops(0, 10)
+    assert rule.stops(0, 11)
+    assert rule.interval(0, 11) == Interval(0.0, 0.0, 0.01)
+
+
+def test_the_paper_reports_the_margin_it_reached_when_cut_short() -> None:
+    rule = PaperRule(0.95, 0.01, max_samples=100)
+    assert rule.interval(50, 100).high == pytest.approx(0.5 + 0.098, abs=1e-4)

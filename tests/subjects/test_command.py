@@ -1,0 +1,488 @@
+"""Commands as subjects: real processes, and all that can go wrong with them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pickle
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from themis import Integers, Reals, RequestError, Schema, SubjectError
+from themis.engine.runner import Runner
+from themis.subjects.base import Answers
+from themis.subjects.decisions import CRASH, INVALID, TIMEOUT, Failure, Labels
+from themis.subjects.processes import children as processes
+from themis.subjects.processes.command import CommandSubject
+
+Write = Callable[[str], Path]
+
+NASTY = [
+    "--help", "$(touch f)", "`touch f`", "a b", "tab\t", "line\nbreak", "\r\n", "'", '"', "\\",
+    "*", "~", "{race}", "a,b", "🦊 é", "-", " ", "%s", "\x01", "",
+]  # fmt: skip
+
+ECHO = """
+import sys
+sys.stdout.buffer.write(b"|".join(map(__import__("os").fsencode, sys.argv[1:])).hex().encode())
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Write:
+    """Writes a Python script."""
+
+    def write(source: str) -> Path:
+        path = tmp_path / "subject.py"
+        path.write_text(source)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Write:
+    """Writes an executable shell script: it starts much faster than Python."""
+
+    def write(source: str) -> Path:
+        path = tmp_path / "subject.sh"
+        path.write_text(f"#!/bin/sh\n{source}\n")
+        path.chmod(0o755)
+        return path
+
+    return write
+
+
+def run(subject: CommandSubject, codes: list[list[int]] | None = None) -> Answers:
+    if codes is None:
+        codes = [[code] + [0] * (len(subject.schema) - 1) for code in range(_first_size(subject))]
+    return subject.load(np.array(codes)).run()
+
+
+def _first_size(subject: CommandSubject) -> int:
+    return subject.schema.characteristics[0].size
+
+
+def failure_of(subject: CommandSubject) -> Failure:
+    answers = run(subject, [[0] * len(subject.schema)])
+    assert list(answers.failures) == [0], answers
+    return answers.failures[0]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return sys.platform != "linux"
+
+
+def assert_dies(pid: int, *, within: float = 1.0) -> None:
+    deadline = time.monotonic() + within
+    while is_alive(pid):
+        assert time.monotonic() < deadline, f"{pid} is still alive"
+        time.sleep(0.01)
+
+
+# How values get there (case 6) ---------------------------------------------------------------
+def test_nasty_values_reach_the_subject_byte_for_byte(script: Write, tmp_path: Path) -> None:
+    schema = Schema(race=NASTY, age=Integers(18, 19))
+    subject = CommandSubject(
+        schema, [sys.executable, "-S", str(script(ECHO))], cwd=tmp_path, jobs=2
+    )
+    answers = run(subject, [[code, 1] for code in range(len(NASTY))])
+    assert answers.failures == {}
+    assert [bytes.fromhex(each) for each in answers.outputs] == [
+        value.encode() + b"|19" for value in NASTY
+    ]
+    assert not (tmp_path / "f").exists()
+
+
+def test_values_on_standard_input_are_read_back_as_they_were(script: Write) -> None:
+    schema = Schema(race=NASTY, rich=[True], age=Integers(18, 19), rate=Reals(0, 1, step=0.1))
+    as_json = "import sys, json; print(json.dumps(json.loads(sys.stdin.buffer.read())))"
+    as_csv = (
+        "import sys, json, csv, io; "
+        "text = io.TextIOWrapper(sys.stdin.buffer, 'utf-8', newline='')\n"
+        "print(json.dumps(list(csv.DictReader(text))[0]))"
+    )
+    for mode, source, rest in (
+        ("json", as_json, [True, 18, 0.3]),
+        ("csv", as_csv, ["true", "18", "0.3"]),
+    ):
+        command = [sys.executable, "-S", str(script(source))]
+        subject = CommandSubject(schema, command, arguments=mode, jobs=2)
+        answers = run(subject, [[code, 0, 0, 3] for code in range(len(NASTY))])
+        assert answers.failures == {}
+        read = [list(json.loads(each).values()) for each in answers.outputs]
+        assert read == [[value, *rest] for value in NASTY]
+
+
+def test_numbers_and_truth_values_are_written_as_people_write_them() -> None:
+    schema = Schema(
+        whole=Integers(18, 20),
+        real=Reals(0, 2, step=0.1),
+        money=Reals(0, 5000, step=1000),
+        flag=[False, True],
+        mixed=[1, 2.5, "x"],
+        tiny=[1e-7, 1e22],
+        many=Integers(0, 10**9),
+    )
+    subject = CommandSubject(schema, ["echo"])
+    assert run(subject, [[2, 3, 1, 1, 0, 0, 10**9], [0, 0, 0, 0, 1, 1, 7]]).outputs == [
+        "20 0.3 1000.0 true 1 0.0000001 1000000000",
+        "18 0.0 0.0 false 2.5 10000000000000000000000.0 7",
+    ]
+
+
+def test_named_arguments_are_pairs_and_places_take_the_values() -> None:
+    schema = Schema(race=["green", "purple"], age=Integers(18, 120))
+    named = CommandSubject(schema, ["echo", "-n"], arguments="named")
+    assert run(named, [[1, 2]]).outputs == ["race purple age 20"]
+    places = CommandSubject(schema, ["echo", "--age={age}", "{{{race}}}", "{{}}"])
+    assert run(places, [[1, 2], [0, 0]]).outputs == [
+        "--age=20 {purple} {}",
+        "--age=18 {green} {}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "words"),
+    [
+        (["echo", "{rcae}", "{age}"], {}, "did you mean 'race'"),
+        (["echo", "{race}"], {}, "none for 'age'"),
+        (["echo", "{"], {}, "double the brace"),
+        (["echo", "{race}", "{age}"], {"arguments": "json"}, "use one of them"),
+        (["echo"], {"arguments": "named-ish"}, "'named-ish' is no way to pass values"),
+        (["echo"], {"answer": "lastline"}, "did you mean 'last-line'"),
+        (["echo"], {"timeout_seconds": 0}, "must be positive"),
+        (["echo"], {"cwd": Path("/nowhere")}, "there is no folder /nowhere"),
+        ([], {}, "must be a list"),
+        (["echo"], {"env": {"A=B": "c"}}, "'A=B' can't be set"),
+    ],
+)
+def test_what_can_not_work_is_refused_at_once(
+    command: list[str], options: dict[str, object], words: str
+) -> None:
+    schema = Schema(race=["green"], age=Integers(18, 20))
+    with pytest.raises(RequestError) as caught:
+        CommandSubject(schema, command, **options)  # type: ignore[arg-type]
+    assert words in str(caught.value)
+
+
+def test_a_batch_can_be_overwritten_column_by_column() -> None:
+    subject = CommandSubject(Schema(race=["green", "purple"], age=Integers(18, 99)), ["echo"])
+    batch = subject.load(np.array([[0, 0], [1, 1]]))
+    batch.overwrite(0, 1)
+    batch.overwrite(1, np.array([5, 6]))
+    assert batch.run().outputs == ["purple 23", "purple 24"]
+
+
+# Case 5 --------------------------------------------------------------------------------------
+@pytest.mark.parametrize("value", ["a\0b", "a\ud800b", "x" * (128 * 1024)])
+def test_values_that_no_argument_can_hold_are_refused_before_the_first_run(value: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        CommandSubject(Schema(age=[1], race=["green", value]), ["echo"])
+    text = str(caught.value)
+    assert "inputs.race" in text
+    assert ascii(value[:3])[1:-1] in text
+    text.encode()  # can be printed
+    assert "\n" not in text
+
+
+def test_arguments_that_are_too_long_only_together_are_refused() -> None:
+    schema = Schema({f"c{number}": ["x" * 130_000] for number in range(60)})
+    with pytest.raises(RequestError, match="the arguments are too long"):
+        CommandSubject(schema, ["echo"])
+    with pytest.raises(RequestError, match="the arguments are too long"):
+        CommandSubject(Schema(a=["x" * 100_000], b=["x" * 100_000]), ["echo", "{a}{b}"])
+
+
+def test_long_values_and_nul_pass_on_standard_input(script: Write) -> None:
+    source = "import sys, json; print(len(json.load(sys.stdin)['text']))"
+    schema = Schema(text=["x" * 300_000, "a\0b"])
+    subject = CommandSubject(schema, [sys.executable, "-S", str(script(source))], arguments="json")
+    assert run(subject).outputs == ["300000", "3"]
+
+
+# Case 7 --------------------------------------------------------------------------------------
+def test_a_missing_command_is_named_with_the_nearest_one(tmp_path: Path) -> None:
+    schema = Schema(race=["green"])
+    (tmp_path / "python3").symlink_to(sys.executable)
+    with pytest.raises(RequestError, match=r"'python' on the PATH; did you mean 'python3'\?"):
+        CommandSubject(schema, ["python"], env={"PATH": str(tmp_path)})
+    with pytest.raises(RequestError, match=f"there is no file {tmp_path}/pithon3; did you mean"):
+        CommandSubject(schema, ["./pithon3"], cwd=tmp_path)
+    with pytest.raises(RequestError, match=f"there is no file {tmp_path}/laon.py"):
+        CommandSubject(schema, [sys.executable, "laon.py"], cwd=tmp_path)
+
+
+def test_a_file_that_is_not_executable_is_named(shell: Write) -> None:
+    path = shell("echo 1")
+    path.chmod(stat.S_IRUSR)
+    with pytest.raises(RequestError, match=f"{path} is not executable; chmod"):
+        CommandSubject(Schema(race=["green"]), [str(path)])
+
+
+def test_a_script_that_the_system_can_not_start_is_an_error_with_its_remedy(shell: Write) -> None:
+    path = shell("")
+    path.write_text("echo 1\n")
+    with pytest.raises(SubjectError, match=f"{path} can't be started: Exec format error; give it"):
+        run(CommandSubject(Schema(race=["green"]), [str(path)]))
+
+
+# Case 8 --------------------------------------------------------------------------------------
+def test_crashes_are_outcomes_of_their_own_and_never_decisions(shell: Write) -> None:
+    source = """
+case $1 in
+  7) echo 1; echo first >&2; echo "no such person" >&2; exit 3;;
+  9) echo 1; kill -SEGV $$;;
+esac
+echo warm; echo $(($1 % 2))
+"""
+    subject = CommandSubject(Schema(age=Integers(0, 19)), [str(shell(source))], jobs=2)
+    answers = run(subject)
+    assert answers.failures == {
+        7: Failure(CRASH, "exit code 3: no such person"),
+        9: Failure(CRASH, "killed by SIGSEGV"),
+    }
+    kept = [age for age in range(20) if age not in (7, 9)]
+    assert [answers.outputs[age] for age in kept] == [str(age % 2) for age in kept]
+    runner = Runner(subject, Labels(["1"]), max_failures=0.2)
+    cells = runner.run(np.arange(20)[:, None])
+    assert np.flatnonzero(cells < 0).tolist() == [7, 9]
+    assert runner.failures.counts == {CRASH: 2}
+    assert runner.failures.examples[CRASH] == ({"age": 7}, "exit code 3: no such person")
+
+
+def test_with_exit_code_answers_every_code_is_an_output_and_a_signal_a_crash(shell: Write) -> None:
+    source = '[ "$1" = 2 ] && kill -TERM $$; exit $1'
+    schema = Schema(code=[0, 1, 2, 255])
+    subject = CommandSubject(schema, [str(shell(source))], answer="exit-code")
+    answers = run(subject)
+    assert answers.outputs == ["0", "1", None, "255"]
+    assert answers.failures == {2: Failure(CRASH, "killed by SIGTERM")}
+
+
+# Case 9 --------------------------------------------------------------------------------------
+def test_a_hang_ends_with_the_whole_group_within_a_second(shell: Write, tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    source = f"sleep 60 & echo $! >> {pids}; echo $$ >> {pids}; echo stuck >&2; trap '' TERM; wait"
+    subject = CommandSubject(Schema(a=[0]), [str(shell(source))], timeout_seconds=0.3)
+    started = time.monotonic()
+    failure = failure_of(subject)
+    assert time.monotonic() - started < 1.3
+    assert failure == Failure(TIMEOUT, "no end within 0.3 seconds: stuck")
+    for pid in pids.read_text().split():
+        assert_dies(int(pid))
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_descendants_that_are_left_behind_neither_delay_nor_survive(
+    shell: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waits: bool
+) -> None:
+    if not waits:  # as on systems where the end of a process can't be waited for
+        monkeypatch.setattr(processes, "_open_exit", lambda pid: None)
+    pids = tmp_path / "pids"
+    subject = CommandSubject(Schema(a=[0]), [str(shell(f"sleep 60 & echo $! > {pids}; echo 1"))])
+    started = time.monotonic()
+    assert run(subject).outputs == ["1"]
+    assert time.monotonic() - started < 2
+    assert_dies(int(pids.read_text()))
+
+
+def test_a_command_that_reads_its_input_sees_it_end(shell: Write) -> None:
+    subject = CommandSubject(Schema(a=[0]), [str(shell("cat; echo done"))], timeout_seconds=2)
+    assert run(subject).outputs == ["done"]
+
+
+def test_a_command_that_does_not_read_its_input_is_no_obstacle(shell: Write) -> None:
+    schema = Schema(text=["x" * 500_000])
+    subject = CommandSubject(schema, [str(shell("exec <&-; echo 1"))], arguments="json")
+    assert run(subject).outputs == ["1"]
+
+
+# Case 10 -------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("prints", "answer", "message"),
+    [
+        ("true", "last-line", "it printed nothing"),
+        ("echo; echo ' '", "stdout", "it printed nothing"),
+        ("echo oops >&2", "last-line", "it printed nothing: oops"),
+        (r"printf '\377\376'", "last-line", r"it printed something that is not UTF-8: b'\xff\xfe'"),
+        ("echo hello", "/a", "it printed something that is not JSON: 'hello'"),
+        ("""echo '{"b": 1}'""", "/a", 'there is no /a in {"b": 1}'),
+        ("""echo '{"a": null}'""", "/a", "/a is null, not a decision"),
+        ("""echo '{"a": NaN}'""", "/a", "it printed something that is not JSON: '{\"a\": NaN}'"),
+    ],
+)
+def test_empty_or_unexpected_output_is_an_outcome_of_its_own(
+    shell: Write, prints: str, answer: str, message: str
+) -> None:
+    subject = CommandSubject(Schema(a=[0]), [str(shell(prints))], answer=answer)
+    assert failure_of(subject) == Failure(INVALID, message)
+
+
+def test_the_answer_is_found_where_it_was_said_to_be(shell: Write) -> None:
+    path = str(shell("""echo loading; echo '{"a/b": [0, {"c": true}], "n": 1.0}'; echo"""))
+    schema = Schema(a=[0])
+    for answer, expected in (
+        ("/a~1b/1/c", "true"),
+        ("/n", "1.0"),
+        ("/a~1b/0", "0"),
+        ("last-line", '{"a/b": [0, {"c": true}], "n": 1.0}'),
+        ("stdout", 'loading\n{"a/b": [0, {"c": true}], "n": 1.0}'),
+    ):
+        assert run(CommandSubject(schema, [path], answer=answer)).outputs == [expected]
+
+
+# Case 11 -------------------------------------------------------------------------------------
+def test_endless_output_is_stopped_and_a_flood_of_errors_is_forgotten(shell: Write) -> None:
+    tracemalloc.start()
+    try:
+        failure = failure_of(CommandSubject(Schema(a=[0]), [str(shell("yes maybe"))]))
+        assert failure.kind == INVALID
+        assert failure.message.startswith("it printed more than 1,048,576 bytes, beginning with")
+        flood = shell("yes warning | head -c 50000000 >&2; echo 1")
+        assert run(CommandSubject(Schema(a=[0]), [str(flood)])).outputs == ["1"]
+        assert tracemalloc.get_traced_memory()[1] < 10 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+# Many at once, and many in a row ---------------------------------------------------------------
+def test_four_jobs_run_at_once_and_keep_the_order(shell: Write) -> None:
+    source = 'sleep 0.$(( ($1 * 7) % 4 )); [ "$1" = 5 ] && exit 1; echo $1'
+    subject = CommandSubject(Schema(a=Integers(0, 15)), [str(shell(source))], jobs=4)
+    started = time.monotonic()
+    answers = run(subject)
+    assert time.monotonic() - started < 2.0  # one after the other: 2.4 s and more
+    assert list(answers.failures) == [5]
+    assert [int(each) for each in answers.outputs if each] == [n for n in range(16) if n != 5]
+
+
+def test_an_interrupt_kills_the_children_at_once(shell: Write, tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    subject = CommandSubject(
+        Schema(a=Integers(0, 9)), [str(shell(f"echo $$ >> {pids}; sleep 60"))], jobs=3
+    )
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        run(subject)
+    assert time.monotonic() - started < 1.5
+    found = pids.read_text().split()
+    assert len(found) == 3
+    for pid in found:
+        assert_dies(int(pid))
+
+
+def test_two_thousand_runs_leave_neither_descriptors_nor_zombies() -> None:
+    def descriptors() -> int:
+        return len(os.listdir("/dev/fd"))  # noqa: PTH208 - the same cost before and after
+
+    subject = CommandSubject(Schema(a=Integers(0, 1999)), ["true"], answer="exit-code", jobs=2)
+    run(subject, [[0]])
+    before = descriptors()
+    assert run(subject).outputs == ["0"] * 2000
+    assert descriptors() <= before
+    with contextlib.suppress(ChildProcessError):
+        assert os.waitpid(-1, os.WNOHANG) == (0, 0)
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler cc")
+def test_a_c_program_is_a_subject(tmp_path: Path) -> None:
+    (tmp_path / "loan.c").write_text(
+        "#include <stdio.h>\n#include <stdlib.h>\n"
+        'int main(int n, char **v) { puts(atoi(v[2]) > 30 || v[1][0] == 103 ? "1" : "0"); }\n'
+    )
+    subprocess.run(["cc", "loan.c", "-o", "loan"], cwd=tmp_path, check=True)
+    schema = Schema(race=["green", "purple"], age=Integers(18, 120))
+    subject = CommandSubject(schema, ["./loan"], cwd=tmp_path)
+    assert run(subject, [[0, 0], [1, 0], [1, 13]]).outputs == ["1", "0", "1"]
+
+
+# What it is ------------------------------------------------------------------------------------
+def test_the_fingerprint_follows_the_script_and_its_surroundings(shell: Write) -> None:
+    schema = Schema(a=[0])
+    path = shell("echo 1")
+
+    def fingerprint(**options: object) -> str:
+        return CommandSubject(schema, ["sh", path.name], cwd=path.parent, **options).fingerprint()  # type: ignore[arg-type]
+
+    seen = [fingerprint(), fingerprint(version="2"), fingerprint(arguments="named")]
+    seen += [fingerprint(env={"A": "secret"}), fingerprint(env={"A": "other"})]
+    assert seen[0] == fingerprint()
+    path.write_text("#!/bin/sh\necho 0\n")
+    seen.append(fingerprint())
+    assert len(set(seen)) == len(seen)
+    assert not any("secret" in each for each in seen)
+
+
+@pytest.mark.parametrize("mode", ["positional", "named", "json", "csv"])
+def test_the_line_to_reproduce_a_run_can_be_pasted(tmp_path: Path, mode: str) -> None:
+    path = tmp_path / "a folder" / "loan's.py"
+    path.parent.mkdir()
+    path.write_text(
+        "import os, sys\nif sys.argv[1:]: print(ascii(sys.argv[1:]))\n"
+        "else: print(ascii(sys.stdin.buffer.read()))\nprint(os.environ['KEY'], file=sys.stderr)"
+    )
+    schema = Schema(race=NASTY, age=Integers(18, 20))
+    subject = CommandSubject(
+        schema, [sys.executable, path.name], arguments=mode, cwd=path.parent, env={"KEY": "hush"}
+    )
+    for code in range(len(NASTY)):
+        line = subject.reproduce({"race": NASTY[code], "age": 19})
+        assert "hush" not in line
+        assert line.isprintable()  # what is shown is what is run
+        env = os.environ | {"KEY": "hush"}
+        pasted = subprocess.run(
+            ["bash", "-c", line], capture_output=True, text=True, env=env, check=True
+        )
+        assert pasted.stdout.strip() == run(subject, [[code, 1]]).outputs[0]
+
+
+def test_extra_variables_are_added_to_the_environment(shell: Write) -> None:
+    path = str(shell('echo "$MODE $HOME"'))
+    subject = CommandSubject(Schema(a=[0]), [path], env={"MODE": "strict"})
+    assert run(subject).outputs == [f"strict {os.environ['HOME']}"]
+
+
+def test_the_share_of_starting_up_is_large_for_an_idle_script_and_small_for_a_busy_one(
+    script: Write,
+) -> None:
+    def share(source: str) -> float:
+        subject = CommandSubject(
+            Schema(a=Integers(0, 4)), [sys.executable, str(script(source))], jobs=1
+        )
+        assert subject.start_up_share() is None
+        run(subject)
+        share = subject.start_up_share()
+        assert share is not None
+        return share
+
+    assert share("print(1)") > 0.4
+    assert share("import time; time.sleep(0.3); print(1)") < 0.3
+
+
+def test_a_subject_travels_to_another_process() -> None:
+    subject = CommandSubject(Schema(a=[1, 2]), ["echo"], answer="last-line")
+    again = pickle.loads(pickle.dumps(subject))
+    assert run(again).outputs == ["1", "2"]
+    assert again.fingerprint() == subject.fingerprint()

@@ -1,0 +1,418 @@
+"""Web services as subjects: what is sent, what is read, and how a subject lives and ends."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import themis
+from tests.services import (
+    SCHEMA,
+    Reply,
+    Request,
+    Service,
+    complaint,
+    decide,
+    expected,
+    failure_of,
+    many,
+    run,
+    serve,
+)
+from themis import Reals, Schema
+from themis.subjects.decisions import CRASH, INVALID
+from themis.subjects.http import client_pacing as pacing
+from themis.subjects.http import subject_http_exchange as http_exchange
+from themis.subjects.http.client import Client
+from themis.subjects.http.subject import INPUTS_PER_REQUEST, HttpSubject
+
+pytest.importorskip("aiohttp")
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "chat"
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    with serve() as service:
+        yield service
+
+
+@pytest.fixture(autouse=True)
+def _quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pacing, "FIRST_WAIT_SECONDS", 0.02)
+
+
+class TestRequests:
+    def test_input_is_sent_as_json_object_by_default(self, service: Service) -> None:
+        assert run(service.subject(), [[1, 2]]).outputs == [1]
+        (request,) = service.requests
+        assert (request.method, request.path) == ("POST", "/decide")
+        assert request.json == {"race": "purple", "age": 20}
+        assert request.headers["Content-Type"] == "application/json"
+
+    def test_places_hold_text_or_the_value_itself(self, service: Service) -> None:
+        schema = Schema(name=['a "b"\n', "🦊 é"], rich=[True, False], sum=Reals(0, 1, step=0.5))
+        body = {
+            "prompt": "{name} owns ${sum}, rich: {rich}, {{sic}} 100%",
+            "all": ["{name}", "{rich}", "{sum}", None, 1, "{input}"],
+            "{rich}": "data: {input}",
+        }
+        run(service.subject(schema=schema, body=body), [[0, 0, 1], [1, 1, 2]])
+        first, second = sorted((each.json for each in service.requests), key=lambda j: j["all"][2])
+        row = {"name": 'a "b"\n', "rich": True, "sum": 0.5}
+        assert first["prompt"] == 'a "b"\n owns $0.5, rich: true, {sic} 100%'
+        assert first["all"] == ['a "b"\n', True, 0.5, None, 1, row]
+        assert json.loads(first["true"].removeprefix("data: ")) == row
+        assert second["prompt"] == "🦊 é owns $1.0, rich: false, {sic} 100%"
+
+    def test_body_may_be_json_text_with_bare_places(self, service: Service) -> None:
+        run(service.subject(body='{"a": {age}, "b": ["{race}", {}], "c": {input}}'), [[0, 0]])
+        row = {"race": "green", "age": 18}
+        assert service.requests[0].json == {"a": 18, "b": ["green", {}], "c": row}
+
+    def test_places_in_the_url_are_percent_encoded(self, service: Service) -> None:
+        schema = Schema(race=["a b&c=d/é", "?#%"], age=[1])
+        subject = service.subject("/x/{age}?race={race}&k=a+b%20", schema=schema, method="GET")
+        run(subject, [[0, 0], [1, 0]])
+        paths = {each.path for each in service.requests}
+        assert paths == {
+            "/x/1?race=a%20b%26c%3Dd%2F%C3%A9&k=a+b%20",
+            "/x/1?race=%3F%23%25&k=a+b%20",
+        }
+        assert all(each.body == b"" and each.method == "GET" for each in service.requests)
+
+    def test_answers_keep_the_order_of_the_inputs(self, service: Service) -> None:
+        def answer(request: Request) -> Reply:
+            row = request.json
+            time.sleep(row["age"] % 7 / 500)
+            return Reply(json.dumps({"a/b": [{"decision": decide(row)}]}))
+
+        service.answer = answer
+        codes = many(200)
+        assert run(service.subject(answer="/a~1b/0/decision"), codes).outputs == expected(codes)
+
+    def test_connections_are_kept(self, service: Service) -> None:
+        subject = service.subject(concurrency=4)
+        for _ in range(3):
+            subject.load(many(50)).run()
+        subject.close()
+        assert len({each.connection for each in service.requests}) <= 4
+
+    def test_cookies_are_not_kept(self, service: Service) -> None:
+        service.answer = lambda request: Reply(headers={"Set-Cookie": "session=1"})
+        run(service.subject(concurrency=1), many(3))
+        assert not any("Cookie" in each.headers for each in service.requests)
+
+    def test_overwritten_and_taken_batches_ask_about_those_inputs(self, service: Service) -> None:
+        service.answer = lambda request: Reply(str(decide(request.json)))
+        subject, codes = service.subject(), many(20)
+        batch = subject.load(codes).take(np.array([5, 2, 2]))
+        changed = codes[[5, 2, 2]]
+        for column, new in ((0, 1), (1, np.array([50, 10, 0]))):
+            batch.overwrite(column, new)
+            changed[:, column] = new
+        assert batch.run().outputs == expected(changed)
+        subject.close()
+
+    def test_mistakes_are_refused_with_a_remedy(self) -> None:
+        assert "did you mean 'race'?" in complaint(body={"x": "{rase}", "y": "{age}"})
+        assert "no place for 'age'" in complaint(body={"x": "{race}"})
+        assert "no place for 'race'" in complaint("http://localhost/{age}", method="GET")
+        assert "no place for 'race'" in complaint(method="GET")
+        assert "is not JSON" in complaint(body="race is {race}")
+        assert "is not a JSON value" in complaint(body=["{input}", float("nan")])
+        assert "a GET request has no body" in complaint(method="GET", body="{input}")
+        assert "did you mean 'POST'?" in complaint(method="POS")
+        assert "did you mean 'text'?" in complaint(answer="txt")
+        assert "stands there twice" in complaint(body=["{inputs}", "{inputs}"])
+        assert "no room for single values" in complaint(body=["{inputs}", "{age}"])
+        assert "in the url" in complaint("http://localhost/{age}", body="{inputs}")
+        assert "holds one decision" in complaint(body="{inputs}", answer="status")
+        assert "can't be part of the host" in complaint("http://{race}.org/")
+        assert "is not an address" in complaint("ftp://localhost/")
+        assert "is not an address" in complaint("http://localhost:99999/")
+        assert "# is never sent" in complaint("http://localhost/#{race}{age}")
+        assert "can't be the name of a header" in complaint(headers={"a b": "1"})
+        assert "must be positive" in complaint(concurrency=0)
+        assert "must be positive" in complaint(rate_per_second=0)
+        assert "use 0 or more" in complaint(retries=-1)
+        assert "surrogate" in complaint(schema=Schema(a=["\ud800"]))
+
+    def test_all_mistakes_are_told_at_once(self) -> None:
+        text = complaint("ftp://x/", method="GIT", body={"x": "{rase}"}, headers={"a b": "1"})
+        assert len(text.splitlines()) == 4
+
+    def test_missing_library_is_named_with_the_remedy(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "aiohttp", None)
+        assert "pip install 'themis-fairness[http]'" in complaint()
+
+    def test_scores_are_those_of_the_function(self, service: Service) -> None:
+        service.answer = lambda request: Reply(json.dumps(decide(request.json)))
+        subject = service.subject()
+        measured = themis.Audit(subject, SCHEMA, seed=1).causal("race")
+        subject.close()
+        assert measured.score == themis.Audit(decide, SCHEMA, seed=1).causal("race").score > 0
+
+    def test_curl_line_repeats_the_request(self, service: Service) -> None:
+        schema = Schema(race=['it\'s "$HOME" `x` !y', "b"], age=[1])
+        subject = service.subject(
+            "/a/{race}?q=1", schema=schema, body={"x": "{race}\n{age}"}, headers={"X-A": "b c"}
+        )
+        run(subject)
+        line = subject.reproduce(schema.decode_row(np.array([0, 0])))
+        words = shlex.split(line)
+        sent = service.requests[0]
+        assert words[:4] == ["curl", "-sS", "-X", "POST"]
+        assert words[4] == service.url + sent.path
+        assert words[words.index("--data-raw") + 1].encode() == sent.body
+        assert "X-A: b c" in words
+
+
+class TestAnswers:
+    @pytest.mark.parametrize(
+        ("answer", "body", "output"),
+        [
+            ("", "true", True),
+            ("", '"yes"', "yes"),
+            ("/d", '{"d": 0}', 0),
+            ("text", " Approved.\n", "Approved."),
+            ("status", "", 200),
+        ],
+    )
+    def test_output_is_read_where_the_answer_says(
+        self, service: Service, answer: str, body: str, output: Any
+    ) -> None:
+        service.answer = lambda request: Reply(body)
+        (found,) = run(service.subject(answer=answer)).outputs
+        assert found == output
+        assert type(found) is type(output)
+
+    def test_refusal_is_an_output_where_the_status_decides(self, service: Service) -> None:
+        service.answer = lambda request: Reply(status=200 if decide(request.json) else 403)
+        codes = many(10)
+        outputs = run(service.subject(answer="status"), codes).outputs
+        assert outputs == [200 if each else 403 for each in expected(codes)]
+
+    @pytest.mark.parametrize(
+        ("answer", "body", "words"),
+        [
+            ("/d", "<html>Oops</html>", "is not JSON: '<html>Oops</html>'"),
+            ("/d", "", "the answer is empty"),
+            ("/d", '{"e": 1}', 'there is no /d in {"e": 1}'),
+            ("/d", '{"d": null}', "/d is null, not a decision"),
+            ("", '{"d": 1}', "point to what is inside, such as 'd'"),
+            ("", "NaN", "is not JSON"),
+            ("", "[" * 100_000, "is not JSON"),
+            ("text", " ", "not a decision"),
+            ("text", b"\xff\xfe", "is not UTF-8"),
+        ],
+    )
+    def test_garbage_is_never_a_decision(
+        self, service: Service, answer: str, body: str | bytes, words: str
+    ) -> None:
+        service.answer = lambda request: Reply(body)
+        failure = failure_of(service.subject(answer=answer))
+        assert failure.kind == INVALID
+        assert words in failure.message
+        assert len(failure.message) < 500
+        assert len(service.requests) == 1
+
+    def test_endless_answer_is_cut_off(
+        self, service: Service, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(http_exchange, "ANSWER_LIMIT", 10_000)
+        service.answer = lambda request: Reply("1" * 20_000)
+        failure = failure_of(service.subject(answer="text"))
+        assert (failure.kind, "more than 10,000 bytes" in failure.message) == (INVALID, True)
+
+
+class TestLists:
+    @staticmethod
+    def decide_list(request: Request) -> Reply:
+        return Reply(json.dumps({"outputs": [{"d": decide(each)} for each in request.json["in"]]}))
+
+    def subject(self, service: Service, **options: Any) -> HttpSubject:
+        return service.subject(body={"in": "{inputs}"}, answer="/outputs/*/d", **options)
+
+    def test_one_request_carries_many_inputs(self, service: Service) -> None:
+        service.answer = self.decide_list
+        codes = many(2 * INPUTS_PER_REQUEST + 5)
+        assert run(self.subject(service), codes).outputs == expected(codes)
+        sizes = sorted(len(each.json["in"]) for each in service.requests)
+        assert sizes == [5, INPUTS_PER_REQUEST, INPUTS_PER_REQUEST]
+
+    def test_list_may_be_the_whole_body_and_the_whole_answer(self, service: Service) -> None:
+        service.answer = lambda request: Reply(json.dumps([decide(each) for each in request.json]))
+        codes = many(30)
+        assert run(service.subject(body="{inputs}"), codes).outputs == expected(codes)
+
+    def test_input_that_breaks_a_list_is_isolated(self, service: Service) -> None:
+        def answer(request: Request) -> Reply:
+            if any(row["age"] == 118 for row in request.json["in"]):
+                return Reply("no such age", status=422)
+            return self.decide_list(request)
+
+        service.answer = answer
+        codes = many(100)
+        codes[codes[:, 1] == 100] = 0
+        codes[[17, 60], 1] = 100
+        answers = run(self.subject(service), codes)
+        assert list(answers.failures) == [17, 60]
+        assert answers.failures[17].kind == CRASH
+        assert "HTTP 422" in answers.failures[17].message
+        assert "no such age" in answers.failures[17].message
+        right = expected(codes)
+        assert all(answers.outputs[n] == right[n] for n in range(100) if n not in (17, 60))
+
+    def test_list_of_wrong_length_is_never_assigned(self, service: Service) -> None:
+        service.answer = lambda request: Reply(
+            json.dumps({"outputs": [{"d": 1}] * (len(request.json["in"]) - 1)})
+        )
+        answers = run(self.subject(service), many(40))
+        assert sorted(answers.failures) == list(range(40))
+        assert {each.kind for each in answers.failures.values()} == {INVALID}
+        assert len(service.requests) < 80
+
+    def test_one_bad_item_fails_alone(self, service: Service) -> None:
+        service.answer = lambda request: Reply('{"outputs": [{"d": 1}, {"d": null}, {}]}')
+        answers = run(self.subject(service), many(3))
+        assert answers.outputs[0] == 1
+        assert list(answers.failures) == [1, 2]
+
+    def test_too_large_a_list_is_shorter_next_time(self, service: Service) -> None:
+        def answer(request: Request) -> Reply:
+            return Reply(status=413) if len(request.json["in"]) > 300 else self.decide_list(request)
+
+        service.answer = answer
+        subject, codes = self.subject(service), many(1000)
+        assert subject.load(codes).run().outputs == expected(codes)
+        before = len(service.requests)
+        subject.load(codes).run()
+        subject.close()
+        assert {len(each.json["in"]) for each in service.requests[before:]} == {250}
+
+    def test_wrong_password_is_not_tried_for_every_input(self, service: Service) -> None:
+        service.answer = lambda request: Reply(status=401)
+        answers = run(self.subject(service), many(50))
+        assert len(answers.failures) == 50
+        assert len(service.requests) == 1
+
+
+class TestLife:
+    def test_interrupt_cancels_what_is_in_flight(self, service: Service) -> None:
+        asked = threading.Event()
+
+        def answer(request: Request) -> Reply:
+            asked.set()
+            service.stopped.wait(20)
+            return Reply()
+
+        def interrupt() -> None:
+            asked.wait(10)
+            time.sleep(0.1)
+            times.append(time.monotonic())
+            os.kill(os.getpid(), signal.SIGINT)
+
+        times: list[float] = []
+        service.answer = answer
+        subject = service.subject(timeout_seconds=30, concurrency=8)
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            subject.load(many(100)).run()
+        assert time.monotonic() - times[0] < 1
+        thread.join()
+        time.sleep(0.1)  # a busy service sees late what was under way
+        assert len(service.requests) <= 8
+        service.answer = lambda request: Reply()
+        assert run(subject).outputs == [1]
+
+    def test_closed_subject_can_be_used_again(self, service: Service) -> None:
+        subject = service.subject()
+        before = threading.active_count()
+        assert run(subject).outputs == run(subject).outputs == [1]
+        subject.close()
+        assert not any(each.name == "themis-http" for each in threading.enumerate()), before
+
+    def test_forgotten_subject_ends_its_thread(self, service: Service) -> None:
+        subject = service.subject()
+        subject.load(many(2)).run()
+        del subject
+        deadline = time.monotonic() + 2
+        while any(each.name == "themis-http" for each in threading.enumerate()):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+    def test_program_that_forgets_to_close_ends_without_a_word(self, service: Service) -> None:
+        code = (
+            "import numpy as np; from themis import Schema; "
+            "from themis.subjects.http.subject import HttpSubject; "
+            f"s = HttpSubject(Schema(a=[1, 2]), {service.url!r}); "
+            "print(s.load(np.array([[0], [1]])).run().outputs)"
+        )
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-X", "dev", "-c", code],
+            capture_output=True, text=True, timeout=20, check=False,
+        )  # fmt: skip
+        assert (done.returncode, done.stdout, done.stderr) == (0, "[1, 1]\n", "")
+
+    @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+    def test_subject_works_in_a_forked_process(self, service: Service) -> None:
+        subject = service.subject()
+        subject.load(many(5)).run()
+        context = multiprocessing.get_context("fork")
+        queue = context.SimpleQueue()
+        child = context.Process(target=lambda: queue.put(subject.load(many(5)).run().outputs))
+        child.start()
+        child.join(10)
+        assert child.exitcode == 0
+        assert queue.get() == [1] * 5
+        assert run(subject, many(5)).outputs == [1] * 5
+
+    def test_no_inputs_need_no_service(self) -> None:
+        subject = HttpSubject(SCHEMA, "http://127.0.0.1:1/")
+        assert run(subject, np.empty((0, 2), dtype=int)).outputs == []
+
+    def test_client_is_not_shown_with_its_headers(self, service: Service) -> None:
+        subject = service.subject(headers={"Authorization": "Bearer abcdefgh"})
+        client: Client = subject._client
+        assert "abcdefgh" not in repr(client)
+
+
+class TestExample:
+    def test_chat_example_finds_what_its_server_does(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("CHAT_API_KEY", "example-key")
+        with (EXAMPLE / "themis.toml").open("rb") as file:
+            config = tomllib.load(file)
+        options = config["subject"]
+        assert options.pop("kind") == "http"
+        favourable = options.pop("favourable")
+        command = [sys.executable, str(EXAMPLE / "server.py"), "--port", "0"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+            try:
+                assert server.stdout is not None
+                options["url"] = server.stdout.readline().split()[-1]
+                schema = Schema.from_dict(config)
+                subject = HttpSubject(schema, **options)
+                audit = themis.Audit(subject, schema, seed=1, favourable=favourable)
+                assert audit.causal("sex").low > 0
+                assert audit.causal("city").high < 0.1
+                subject.close()
+            finally:
+                server.kill()

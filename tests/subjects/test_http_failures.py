@@ -1,0 +1,246 @@
+"""Web services as subjects: busy, silent, broken, redirecting, unreachable and false services."""
+
+from __future__ import annotations
+
+import email.utils
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.services import (
+    SCHEMA,
+    Reply,
+    Request,
+    Service,
+    failure_of,
+    many,
+    run,
+    serve,
+)
+from themis import SubjectError
+from themis.subjects.decisions import CRASH, TIMEOUT, TRANSPORT, Failure
+from themis.subjects.http import client_pacing as pacing
+from themis.subjects.http.client_pacing import retry_after_seconds
+from themis.subjects.http.subject import HttpSubject
+
+pytest.importorskip("aiohttp")
+
+# Made once for these tests, self-signed, for localhost; it protects nothing.
+TEST_KEY = """\
+-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgHgXyKGYb2vGgXQmI
+wPRQj1AahpibjHC+Gltk4x/x2KahRANCAAS/fzTfdvdfckSz7kYKa31B3GpHAonb
+pRSmzaJWdQeBpdftcjMuJek2PlH42F4dKHoc0+xHjtZjcxIEeAKIIA/7
+-----END PRIVATE KEY-----
+"""
+TEST_CERTIFICATE = """\
+-----BEGIN CERTIFICATE-----
+MIIBZzCCAQ2gAwIBAgIBATAKBggqhkjOPQQDAjAUMRIwEAYDVQQDDAlsb2NhbGhv
+c3QwIBcNMjAwMTAxMDAwMDAwWhgPMjEyMDAxMDEwMDAwMDBaMBQxEjAQBgNVBAMM
+CWxvY2FsaG9zdDBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABL9/NN92919yRLPu
+RgprfUHcakcCidulFKbNolZ1B4Gl1+1yMy4l6TY+UfjYXh0oehzT7EeO1mNzEgR4
+AoggD/ujTjBMMBoGA1UdEQQTMBGCCWxvY2FsaG9zdIcEfwAAATAPBgNVHRMBAf8E
+BTADAQH/MB0GA1UdDgQWBBQcczR8dmpEGRKYYfvs8IyUdsFWMDAKBggqhkjOPQQD
+AgNIADBFAiBP+5iMFa7bG6Z7WBHQUnr8jjPfrqZ+AsudRbbbcgcLKwIhAJ0Lu+qt
+jqAFxkyuMn8aeFfkixPWh2mYvFrH58g4t1CJ
+-----END CERTIFICATE-----
+"""
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    with serve() as service:
+        yield service
+
+
+@pytest.fixture(autouse=True)
+def _quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pacing, "FIRST_WAIT_SECONDS", 0.02)
+
+
+class TestRetries:
+    def test_busy_service_is_asked_again(self, service: Service) -> None:
+        for status in (429, 500, 502, 503, 504):
+            service.requests.clear()
+            service.answer = lambda request, status=status: (  # type: ignore[misc]
+                Reply("0") if len(service.requests) > 2 else Reply(status=status)
+            )
+            assert run(service.subject()).outputs == [0]
+            assert len(service.requests) == 3
+
+    def test_failure_after_the_retries_is_no_decision(self, service: Service) -> None:
+        service.answer = lambda request: Reply("out of \n order", status=503)
+        failure = failure_of(service.subject(retries=2))
+        message = "HTTP 503 Service Unavailable (3 attempts): out of order"
+        assert failure == Failure(TRANSPORT, message)
+        assert len(service.requests) == 3
+
+    def test_other_refusals_are_not_retried(self, service: Service) -> None:
+        service.answer = lambda request: Reply("x" * 10_000, status=400)
+        failure = failure_of(service.subject())
+        assert failure.kind == CRASH
+        assert failure.message.startswith("HTTP 400 Bad Request: xxx")
+        assert len(failure.message) < 300
+        assert len(service.requests) == 1
+
+    @pytest.mark.parametrize("as_date", [False, True])
+    def test_retry_after_is_honoured_by_all_requests(self, service: Service, as_date: bool) -> None:
+        lock = threading.Lock()
+        until: list[float] = []
+
+        def answer(request: Request) -> Reply:
+            with lock:
+                if not until:
+                    until.append(request.time + 1.0)
+                    when = email.utils.formatdate(time.time() + 2.0, usegmt=True)
+                    return Reply(status=429, headers={"Retry-After": when if as_date else "1"})
+            return Reply()
+
+        service.answer = answer
+        answers = run(service.subject(concurrency=1), many(5))
+        assert answers.outputs == [1] * 5
+        assert all(each.time >= until[0] - 0.01 for each in service.requests[1:])
+        assert service.requests[1].time < until[0] + 1.5
+
+    def test_retry_after_is_bounded_and_nonsense_ignored(self) -> None:
+        assert retry_after_seconds("86400") == pacing.RETRY_AFTER_LIMIT_SECONDS
+        assert retry_after_seconds("Wed, 21 Oct 2015 07:28:00 GMT") == 0
+        assert retry_after_seconds("Wed, 21 Oct 2099 07:28:00 GMT") == 60
+        for text in ("", "soon", "-1", "1.5", "²"):
+            assert retry_after_seconds(text) is None
+
+    def test_broken_connection_is_tried_again(self, service: Service) -> None:
+        service.answer = lambda request: None if len(service.requests) < 3 else Reply()
+        assert run(service.subject()).outputs == [1]
+
+    def test_connection_that_always_breaks_is_a_failure(self, service: Service) -> None:
+        service.answer = lambda request: None
+        failure = failure_of(service.subject(retries=1))
+        assert failure.kind == TRANSPORT
+        assert f"the connection to 127.0.0.1:{service.port} broke" in failure.message
+        assert "2 attempts" in failure.message
+
+    def test_silence_is_a_timeout(self, service: Service) -> None:
+        def answer(request: Request) -> Reply:
+            service.stopped.wait(3)
+            return Reply()
+
+        service.answer = answer
+        started = time.monotonic()
+        failure = failure_of(service.subject(timeout_seconds=0.2, retries=1))
+        assert time.monotonic() - started < 1.5
+        assert failure == Failure(TIMEOUT, "no answer within 0.2 seconds (2 attempts)")
+
+    def test_one_hanging_input_does_not_cost_the_others(self, service: Service) -> None:
+        def answer(request: Request) -> Reply:
+            if request.json["age"] == 18:
+                service.stopped.wait(3)
+            return Reply()
+
+        service.answer = answer
+        codes = [[0, age] for age in range(50)]
+        answers = run(service.subject(timeout_seconds=0.3, retries=0), codes)
+        assert list(answers.failures) == [0]
+        assert answers.outputs[1:] == [1] * 49
+
+    def test_redirect_is_refused(self, service: Service) -> None:
+        service.answer = lambda request: Reply(status=307, headers={"Location": "/other"})
+        failure = failure_of(service.subject())
+        assert failure.kind == CRASH
+        assert "HTTP 307" in failure.message
+        assert "redirect to '/other' is not followed" in failure.message
+        assert len(service.requests) == 1
+
+    def test_allowed_redirect_stays_with_the_service(self, service: Service) -> None:
+        def answer(request: Request) -> Reply:
+            if request.path == "/other":
+                return Reply(str(request.json["age"]))
+            where = "http://localhost:1/steal" if "foreign" in request.path else "/other"
+            return Reply(status=307, headers={"Location": where})
+
+        service.answer = answer
+        assert run(service.subject(follow_redirects=True)).outputs == [18]
+        foreign = service.subject("/foreign", follow_redirects=True)
+        assert "'http://localhost:1/steal' is not followed" in failure_of(foreign).message
+
+    def test_endless_redirects_end(self, service: Service) -> None:
+        service.answer = lambda request: Reply(status=307, headers={"Location": "/again"})
+        assert failure_of(service.subject(follow_redirects=True)).kind == CRASH
+        assert len(service.requests) < 10
+
+    def test_rate_is_kept_by_all_requests_together(self, service: Service) -> None:
+        subject = service.subject(rate_per_second=50, concurrency=8)
+        started = time.monotonic()
+        run(subject, many(31))
+        seconds = time.monotonic() - started
+        assert 30 / 50 - pacing.BURST_SECONDS <= seconds < 3
+
+    def test_no_more_requests_at_once_than_allowed(self, service: Service) -> None:
+        lock, now, most = threading.Lock(), [0], [0]
+
+        def answer(request: Request) -> Reply:
+            with lock:
+                now[0] += 1
+                most[0] = max(most[0], now[0])
+            time.sleep(0.02)
+            with lock:
+                now[0] -= 1
+            return Reply()
+
+        service.answer = answer
+        run(service.subject(concurrency=3), many(20))
+        assert most[0] == 3
+
+
+class TestUnreachable:
+    def test_refused_connection_names_the_host(self) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        subject = HttpSubject(SCHEMA, f"http://127.0.0.1:{port}/x?key=sesame-4711")
+        with pytest.raises(SubjectError, match=f"can't connect to 127.0.0.1:{port}") as caught:
+            run(subject, many(1000))
+        assert caught.value.exit_code == 3
+        assert "4 attempts" in str(caught.value)
+
+    def test_unknown_host_is_named(self) -> None:
+        with pytest.raises(SubjectError, match=r"can't connect to themis\.invalid"):
+            run(HttpSubject(SCHEMA, "http://themis.invalid/", retries=0))
+
+    def test_service_that_dies_fails_the_rest_at_once(self) -> None:
+        with serve() as service:
+            subject = service.subject(concurrency=2)
+            assert subject.load(many(3)).run().outputs == [1] * 3
+            service.answer = lambda request: None  # kept connections outlive the server
+        codes, started = many(500), time.monotonic()
+        answers = run(subject, codes)
+        assert len(answers.failures) == 500
+        assert {each.kind for each in answers.failures.values()} == {TRANSPORT}
+        assert "all failed" in answers.failures[499].message
+        assert time.monotonic() - started < 5
+
+    @pytest.fixture
+    def secure(self, tmp_path: Path) -> Iterator[Service]:
+        (tmp_path / "key.pem").write_text(TEST_KEY)
+        (tmp_path / "certificate.pem").write_text(TEST_CERTIFICATE)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(tmp_path / "certificate.pem", tmp_path / "key.pem")
+        with serve(context) as service:
+            yield service
+
+    def test_unknown_certificate_is_refused(self, secure: Service) -> None:
+        subject = HttpSubject(SCHEMA, f"https://localhost:{secure.port}/")
+        with pytest.raises(SubjectError, match="its certificate was refused"):
+            run(subject)
+        assert not secure.requests
+
+    def test_known_certificate_is_accepted(
+        self, secure: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "certificate.pem"))
+        assert run(HttpSubject(SCHEMA, f"https://localhost:{secure.port}/")).outputs == [1]

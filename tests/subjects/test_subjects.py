@@ -1,0 +1,437 @@
+"""Python subjects: every way to hand one over, and what happens when it misbehaves."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import themis
+from themis.engine.runner import Runner
+from themis.inputs.population import Population
+from themis.inputs.streams import BaseInputs
+from themis.subjects.base import isolate_failures
+from themis.subjects.decisions import CRASH, FAILED, INVALID, LABEL_LIMIT, Labels, is_decision
+from themis.subjects.loading import load_attribute, subject_from
+
+SCHEMA = themis.Schema(
+    race=["green", "purple"],
+    age=themis.Integers(18, 90),
+    rate=themis.Reals(0, 1, step=0.1),
+    employed=[True, False],
+    id=range(10**6),
+)
+
+
+def decide(row: dict[str, Any]) -> bool:
+    return bool(row["age"] > (40 if row["race"] == "green" else 50) and row["employed"])
+
+
+def decide_keywords(race: str, age: int, rate: float, employed: bool, id: int) -> bool:  # noqa: A002
+    return decide({"race": race, "age": age, "employed": employed})
+
+
+def decide_table(table: themis.InputTable) -> Any:
+    limit = np.where(table["race"] == "green", 40, 50)
+    return (table["age"] > limit) & table["employed"]
+
+
+class Thresholds:
+    """A model in the style of scikit-learn, fed with a DataFrame."""
+
+    feature_names_in_ = np.array(["age", "employed", "race", "rate", "id"])
+
+    def predict(self, frame: Any) -> Any:
+        assert list(frame.columns) == list(self.feature_names_in_)
+        return (frame["age"] > np.where(frame["race"] == "green", 40, 50)) & frame["employed"]
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [themis.keywords(decide_keywords), themis.batch(decide_table), Thresholds()],
+    ids=["keywords", "batch", "model"],
+)
+def test_every_kind_of_subject_gives_the_score_of_the_row_function(subject: Any) -> None:
+    expected = themis.Audit(decide, SCHEMA, seed=3).causal("race")
+    result = themis.Audit(subject, SCHEMA, seed=3).causal("race")
+    assert (result.score, result.low, result.witnesses) == (
+        expected.score,
+        expected.low,
+        expected.witnesses,
+    )
+
+
+def test_a_row_function_gets_plain_python_values() -> None:
+    seen: list[dict[str, Any]] = []
+
+    def record(row: dict[str, Any]) -> bool:
+        seen.append(dict(row))
+        row.clear()  # what it does to its own input harms nobody
+        return True
+
+    themis.Audit(record, SCHEMA).causal("race")
+    types = {name: type(value) for name, value in seen[0].items()}
+    assert types == {"race": str, "age": int, "rate": float, "employed": bool, "id": int}
+    assert all(len(row) == 5 for row in seen)
+    assert {row["rate"] for row in seen} <= {i / 10 for i in range(11)}
+
+
+def test_inputs_of_one_batch_are_never_those_of_another() -> None:
+    kept: list[dict[str, Any]] = []
+
+    def keep(row: dict[str, Any]) -> bool:
+        kept.append(row)
+        return True
+
+    subject = subject_from(keep, SCHEMA)
+    codes = BaseInputs(Population.of(SCHEMA), 1).rows(0, 60)
+    people = [SCHEMA.decode_row(row) for row in codes]
+    first, second = subject.load(codes[:20]), subject.load(codes[20:40])
+    first.overwrite(0, 1)
+    part = first.take(np.array([3, 5]))
+    part.overwrite(0, codes[[3, 5], 0])
+    for batch in (first, second, part):
+        batch.run()
+    del first, second, part, batch  # from here on their dictionaries are filled again
+    third, fourth = subject.load(codes[40:47]), subject.load(codes[47:])
+    third.run()
+    fourth.run()
+    changed = [{**person, "race": SCHEMA.characteristics[0].value(1)} for person in people[:20]]
+    expected = [*changed, *people[20:40], people[3], people[5], *people[40:]]
+    assert kept == expected
+
+
+def test_a_table_offers_columns_frames_and_arrays() -> None:
+    lengths = []
+
+    def check(table: themis.InputTable) -> Any:
+        lengths.append(len(table))
+        assert list(table) == list(table.keys()) == list(SCHEMA.names)
+        assert table.to_pandas()["age"].tolist() == table["age"].tolist()
+        assert table.to_numpy().shape == (len(table), 5)
+        with pytest.raises(ValueError, match="read-only"):
+            table["age"][0] = 3
+        return np.zeros(len(table), dtype=int)
+
+    themis.Audit(themis.batch(check), SCHEMA).causal("race")
+    assert max(lengths) > 1
+
+
+def test_scikit_learn_models_are_fed_as_they_were_trained() -> None:
+    sklearn = pytest.importorskip("sklearn.tree")
+    import pandas as pd
+
+    numeric = themis.Schema(sex=[0, 1], age=range(18, 90), income=range(0, 1000))
+    rng = np.random.default_rng(0)
+    rows = np.column_stack(
+        [rng.integers(0, 2, 500), rng.integers(18, 90, 500), rng.integers(0, 1000, 500)]
+    )
+    target = rows[:, 2] > 400 + 100 * rows[:, 0]
+    on_array = sklearn.DecisionTreeClassifier(max_depth=4, random_state=0).fit(rows, target)
+    frame = pd.DataFrame(rows[:, [2, 0, 1]], columns=["income", "sex", "age"])
+    on_frame = sklearn.DecisionTreeClassifier(max_depth=4, random_state=0).fit(frame, target)
+    first = themis.Audit(on_array, numeric, seed=1).causal("sex")
+    second = themis.Audit(on_frame, numeric, seed=1).causal("sex")
+    assert first.score == pytest.approx(0.1, abs=0.06)
+    assert second.score == pytest.approx(first.score, abs=0.05)
+    with pytest.raises(themis.RequestError, match="the model needs a column 'income'"):
+        themis.Audit(on_frame, themis.Schema(sex=[0, 1], age=range(18, 90), incom=range(10)))
+    with pytest.raises(themis.RequestError, match="trained on 3 columns, the schema has 2"):
+        themis.Audit(on_array, themis.Schema(sex=[0, 1], age=range(18, 90)))
+
+
+def run(subject: Any, count: int = 200) -> Runner:
+    runner = Runner(subject_from(subject, SCHEMA), Labels(), max_failures=1.0)
+    runner.run(BaseInputs(Population.of(SCHEMA), 0).rows(0, count))
+    return runner
+
+
+def test_a_row_that_raises_is_a_crash_with_an_example_and_never_a_decision() -> None:
+    def sometimes(row: dict[str, Any]) -> bool:
+        if row["age"] > 80:
+            raise KeyError("savings")
+        return True
+
+    log = run(sometimes).failures
+    assert 0 < log.counts[CRASH] < 200
+    row, message = log.examples[CRASH]
+    assert row["age"] > 80
+    line = sometimes.__code__.co_firstlineno + 2
+    assert message == f"KeyError: 'savings' (test_subjects.py:{line})"
+
+
+def test_a_batch_that_raises_is_halved_until_the_culprit_is_alone() -> None:
+    def sometimes(table: themis.InputTable) -> Any:
+        if (table["id"] == culprit).any():
+            raise ValueError("not this one")
+        return np.ones(len(table), dtype=bool)
+
+    rows = BaseInputs(Population.of(SCHEMA), 0).rows(0, 200)
+    culprit = rows[77, 4]
+    runner = run(themis.batch(sometimes))
+    assert runner.failures.counts == {CRASH: 1}
+    assert runner.failures.examples[CRASH][0]["id"] == culprit
+
+
+@pytest.mark.parametrize("output", [None, 0.73, float("nan"), [1], {"a": 1}, "", "  "], ids=repr)
+def test_an_output_that_is_no_decision_is_an_outcome_of_its_own(output: Any) -> None:
+    log = run(lambda row: output if row["age"] > 80 else 1).failures
+    assert set(log.counts) == {INVALID}
+    row, message = log.examples[INVALID]
+    assert row["age"] > 80
+    assert repr(output) in message
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [
+        np.array([0.0, 1.0, np.nan, 0.5, np.inf]),
+        np.array([0, 1, None, 0.5, [2]], dtype=object),
+        [0, 1, None, 0.5, [2]],
+    ],
+    ids=["floats", "objects", "list"],
+)
+def test_labels_are_the_same_for_every_way_to_return_them(outputs: Any) -> None:
+    labels = Labels()
+    assert labels.number(outputs).tolist() == [0, 1, -1, -1, -1]
+    assert labels.labels == (0, 1)
+    assert labels.number(np.array([True, False])).tolist() == [1, 0]
+    assert labels.number(np.array([1, 0, 1], dtype=np.uint8)).tolist() == [1, 0, 1]
+    assert labels.number(np.array([1000, 0])).tolist() == [2, 0]
+    assert labels.number(np.array(["1", "no"])).tolist() == [3, 4]
+    assert labels.favourable.tolist() == [False, True, False, True, False]
+
+
+OUTPUTS = [True, False, 0, 1, 2, 255, 256, -1, 1.0, 0.5, "1", "", None, np.int64(2), [1]]
+
+
+@given(st.lists(st.lists(st.sampled_from(OUTPUTS), max_size=6), max_size=4))
+def test_outputs_are_numbered_as_they_appear(batches: list[list[Any]]) -> None:
+    labels, seen = Labels(), []
+    for outputs in batches:
+        expected = []
+        for output in outputs:
+            plain = output.item() if isinstance(output, np.generic) else output
+            if is_decision(plain) and plain not in seen:
+                seen.append(plain)
+            expected.append(seen.index(plain) if is_decision(plain) else FAILED)
+        assert labels.number(outputs).tolist() == expected
+    assert [repr(each) for each in labels.labels] == [repr(each) for each in seen]
+
+
+def test_measurements_are_not_taken_for_decisions() -> None:
+    with pytest.raises(themis.SubjectError, match="cut-off"):
+        Labels().number(np.arange(LABEL_LIMIT + 1))
+
+
+def test_a_subject_that_always_fails_is_given_up_early() -> None:
+    calls = []
+
+    def broken(row: dict[str, Any]) -> bool:
+        calls.append(row)
+        raise KeyError("savings")
+
+    with pytest.raises(themis.SubjectError, match=r"crash in .*KeyError: 'savings'.*'race'"):
+        themis.Audit(broken, SCHEMA).causal("race")
+    assert len(calls) < 100
+
+
+def test_failures_up_to_the_limit_are_allowed_and_counted() -> None:
+    def sometimes(row: dict[str, Any]) -> bool:
+        if row["age"] > 85:
+            raise KeyError("savings")
+        return bool(row["age"] > 50)
+
+    result = themis.Audit(sometimes, SCHEMA, max_failures=0.2).causal("race")
+    assert result.unknown > 0
+    with pytest.raises(themis.SubjectError) as caught:
+        themis.Audit(sometimes, SCHEMA).causal("race")
+    assert caught.value.exit_code == 3
+
+
+def test_wrong_numbers_of_outputs_fail_instead_of_being_misassigned() -> None:
+    with pytest.raises(themis.SubjectError, match=r"returned 3 outputs for \d+ inputs"):
+        themis.Audit(themis.batch(lambda t: [1, 0, 1]), SCHEMA).causal("race")
+    with pytest.raises(themis.SubjectError, match=r"say in \[outputs\] which part"):
+        themis.Audit(themis.batch(lambda t: np.zeros((len(t), 2))), SCHEMA).causal("race")
+
+
+def test_a_batch_function_that_answers_one_by_one_only_is_found_out() -> None:
+    with pytest.raises(themis.SubjectError, match=r"returned 1 outputs for \d+ inputs"):
+        themis.Audit(themis.batch(lambda table: [1]), SCHEMA).causal("race")
+
+    def drops(table: themis.InputTable) -> Any:  # what it can't decide
+        return np.ones(len(table))[table["age"] < 80]
+
+    for ages in ([3, 90], [3, 90, 4, 5], [90, 91]):
+        codes = np.zeros((len(ages), 5), dtype=np.int64)
+        codes[:, 1] = ages
+        answers = subject_from(themis.batch(drops), SCHEMA).load(codes).run()
+        assert sorted(answers.failures) == [i for i, age in enumerate(ages) if age >= 80]
+
+
+def test_isolation_gives_up_looking_after_some_culprits_and_guesses_nothing() -> None:
+    calls = []
+
+    def call(start: int, stop: int) -> Any:
+        calls.append((start, stop))
+        raise ValueError("always")
+
+    answers = isolate_failures(call, 1_000)
+    assert len(answers.failures) == 1_000
+    assert len(calls) < 100
+
+
+def test_small_domains_are_never_run_twice() -> None:
+    calls = []
+
+    def count(row: dict[str, Any]) -> bool:
+        calls.append(tuple(row.values()))
+        return bool(row["a"] > row["b"])
+
+    schema = themis.Schema(a=range(10), b=range(10), c=range(100))
+    audit = themis.Audit(count, schema, seed=1, error=0.1)
+    audit.causal("a")
+    audit.group("b")
+    audit.causal("c")
+    repeats = audit.runner.repeats  # on purpose, to see whether decisions hold
+    assert len(calls) == audit.runner.executions + repeats
+    assert len(set(calls)) >= audit.runner.executions
+    assert audit.runner.cache_hits > 0
+
+
+def test_a_module_attribute_is_loaded_from_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "loan_module_a.py").write_text("def decide(row):\n    return 1\n")
+    assert load_attribute("loan_module_a:decide", tmp_path, where="x")({}) == 1
+    assert str(tmp_path) not in sys.path
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("loan_b:decide", "there is no module 'loan_b'.*did you mean 'loan_bb'"),
+        ("loan_bb:decid", "has no 'decid'; did you mean 'decide'"),
+        ("loan_bb", "not of the form module:attribute"),
+        ("broken_bb:f", "importing 'broken_bb' failed with ZeroDivisionError"),
+        ("needs_bb:f", "needs the module 'no_such_module'"),
+    ],
+)
+def test_a_subject_that_can_not_be_loaded_says_why(tmp_path: Path, path: str, message: str) -> None:
+    (tmp_path / "loan_bb.py").write_text("def decide(row):\n    return 1\n")
+    (tmp_path / "broken_bb.py").write_text("1 / 0\n")
+    (tmp_path / "needs_bb.py").write_text("import no_such_module\n")
+    with pytest.raises(themis.RequestError, match=message):
+        load_attribute(path, tmp_path, where="subject.function")
+
+
+def test_things_that_can_not_decide_are_refused() -> None:
+    with pytest.raises(themis.RequestError, match="can't decide"):
+        themis.Audit(42, SCHEMA)
+
+
+def test_trees_get_the_inputs_that_they_would_make_themselves() -> None:
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    linear = pytest.importorskip("sklearn.linear_model")
+    rng = np.random.default_rng(0)
+    schema = themis.Schema(
+        a=range(50), b=themis.Integers(3, 3 + 7 * 10**7, step=7), c=themis.Reals(0, 10, step=0.1)
+    )
+    codes = np.column_stack([rng.integers(0, each.size, 3_000) for each in schema])
+    rows = np.column_stack([each.decode(codes[:, c]) for c, each in enumerate(schema)])
+    target = rows[:, 0] + rows[:, 1] / 10**7 + rows[:, 2] > 33
+    for kind in (ensemble.RandomForestClassifier, ensemble.GradientBoostingClassifier):
+        model = kind(n_estimators=5, random_state=0).fit(rows, target)
+        subject = subject_from(model, schema)
+        batch = subject.load(codes)
+        assert batch._array.dtype == np.float32
+        assert (batch.run().outputs == model.predict(rows)).all()
+    logistic = linear.LogisticRegression(max_iter=5).fit(rows / 10**8, target)
+    assert subject_from(logistic, schema).load(codes)._array.dtype == np.float64
+    assert (subject_from(logistic, schema).load(codes)._array == rows).all()
+
+
+def test_models_that_make_numbers_of_their_own_go_on_to_complain() -> None:
+    linear = pytest.importorskip("sklearn.linear_model")
+    trees = pytest.importorskip("sklearn.tree")
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer
+
+    def logarithm(rows: Any) -> Any:
+        with np.errstate(divide="ignore"):
+            return np.log(rows)
+
+    schema = themis.Schema(a=range(3), b=range(4))
+    rows = np.array([[1, 1], [2, 3], [1, 3], [2, 1]])
+    for last in (linear.LogisticRegression(), trees.DecisionTreeClassifier()):
+        model = make_pipeline(FunctionTransformer(logarithm), last).fit(rows, [0, 1, 0, 1])
+        answers = subject_from(model, schema).load(np.array([[1, 1], [0, 3]])).run()
+        assert list(answers.failures) == [1], last  # the logarithm of 0
+
+
+def test_trees_of_somebody_elses_make_get_what_everybody_gets() -> None:
+    trees = pytest.importorskip("sklearn.tree")
+
+    class Own:
+        def fit(self, rows: Any, target: Any) -> Own:
+            self.estimators_ = [trees.DecisionTreeClassifier().fit(rows, target)]
+            return self
+
+        def predict(self, rows: Any) -> Any:
+            assert rows.dtype == np.float64
+            return self.estimators_[0].predict(rows) & (rows[:, 0] < 0.1 + 0.2)
+
+    schema = themis.Schema(a=themis.Reals(0, 1, step=0.1), b=range(4))
+    model = Own().fit(np.array([[0.0, 1], [1.0, 3]]), np.array([True, False]))
+    assert themis.Audit(model, schema).causal("b").method == "exact"
+
+
+def test_ensembles_of_anything_are_audited() -> None:
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    schema = themis.Schema(race=range(2), age=range(60), income=range(100))
+    rows = np.random.default_rng(0).integers(0, [2, 60, 100], size=(500, 3))
+    target = rows[:, 2] > 40 + 10 * rows[:, 0]
+    forest = ensemble.RandomForestClassifier(5, random_state=0)
+    boosted = ensemble.GradientBoostingClassifier(n_estimators=3)
+    other = ensemble.RandomForestClassifier(7, random_state=0)
+    for model in (
+        make_pipeline(StandardScaler(), forest),
+        make_pipeline(StandardScaler(), boosted),
+        ensemble.VotingClassifier([("forest", forest), ("line", LogisticRegression())]),
+        ensemble.VotingClassifier([("small", forest), ("large", other)]),
+        ensemble.BaggingClassifier(forest, n_estimators=2),
+    ):
+        model.fit(rows, target)
+        score = themis.Audit(model, schema, error=0.001).causal("race")
+        assert score.method == "exact"
+        every = np.stack(np.meshgrid(range(2), range(60), range(100), indexing="ij"), axis=-1)
+        outputs = model.predict(every.reshape(-1, 3)).reshape(2, -1)
+        assert score.score == pytest.approx((outputs[0] != outputs[1]).mean())
+
+
+def test_numbers_too_large_for_a_tree_are_failures_as_for_the_tree_itself() -> None:
+    trees = pytest.importorskip("sklearn.tree")
+    rows = np.array([[0, 0], [1, 1e10], [0, 1e20], [1, 1e30]])
+    model = trees.DecisionTreeClassifier().fit(rows, [0, 1, 0, 1])
+    schema = themis.Schema(r=range(2), x=themis.Values([0.0, 1e10, 1e39]))
+    answers = subject_from(model, schema).load(np.array([[0, 1], [0, 2]])).run()
+    assert list(answers.failures) == [1]
+
+
+def test_large_numbers_among_fractions_are_handed_over_as_they_are() -> None:
+    seen = set()
+
+    def record(person: dict[str, Any]) -> bool:
+        seen.add(person["x"])
+        return True
+
+    themis.Audit(record, themis.Schema(x=themis.Values([2**53 + 1, 0.5]), y=range(3))).causal("y")
+    assert seen == {2**53 + 1, 0.5}

@@ -1,0 +1,517 @@
+"""Workers as subjects: processes that stay alive, and every way in which they may not."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import themis.worker
+from themis import Integers, Reals, RequestError, Schema, SubjectError
+from themis.engine.runner import Runner
+from themis.subjects.base import Answers
+from themis.subjects.decisions import CRASH, INVALID, TIMEOUT, Failure, Labels
+from themis.subjects.processes.worker import WorkerSubject
+
+NASTY = [
+    "--help", "$(touch f)", "a b", "line\nbreak", "\r\n", "'", '"', '""', "\\", "a,b", "🦊 é",
+    " ", "\u2028", "\x01", "", "id",
+]  # fmt: skip
+
+# A worker without the help of themis.worker, whose misdeeds can be chosen.
+BARE = """
+import json, os, sys, time
+def answer(id, output):
+    print(json.dumps({"id": id, "output": output}), flush=FLUSH)
+FLUSH = True
+for line in sys.stdin:
+    request = json.loads(line)
+    id, n = request["id"], request["input"]["n"]
+    MISDEED
+    answer(id, n % 3)
+"""
+AGES = Schema(n=Integers(0, 9_999))
+
+Make = Callable[..., WorkerSubject]
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Any:
+    """Makes a worker of Python source; all of them are closed in the end."""
+    made: list[WorkerSubject] = []
+
+    def make(source: str, schema: Schema = AGES, **options: Any) -> WorkerSubject:
+        path = tmp_path / f"worker{len(made)}.py"
+        path.write_text(source)
+        command = [sys.executable, "-S", str(path)]
+        options.setdefault("env", {"PYTHONUNBUFFERED": ""})  # buffers as Python has them
+        made.append(WorkerSubject(schema, command, **options))
+        return made[-1]
+
+    yield make
+    for subject in made:
+        subject.close()
+
+
+@pytest.fixture
+def serving(worker: Make, tmp_path: Path) -> Any:
+    """Makes a worker that serves with a copy of themis.worker, which needs nothing else."""
+    shutil.copy(themis.worker.__file__, tmp_path / "themis_worker.py")
+
+    def make(body: str, schema: Schema = AGES, **options: Any) -> WorkerSubject:
+        return worker(f"from themis_worker import serve\n{body}", schema, **options)
+
+    return make
+
+
+def run(subject: WorkerSubject, codes: Any) -> Answers:
+    return subject.load(np.asarray(codes).reshape(-1, len(subject.schema))).run()
+
+
+def misdeed(text: str) -> str:
+    return BARE.replace("MISDEED", text)
+
+
+def assert_only(answers: Answers, culprits: dict[int, Failure], count: int) -> None:
+    """Every other input has its own answer."""
+    assert answers.failures == culprits
+    kept = [n for n in range(count) if n not in culprits]
+    assert [answers.outputs[n] for n in kept] == [n % 3 for n in kept]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    stat = Path(f"/proc/{pid}/stat")  # an orphan that init has not reaped yet is dead, too
+    return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+# The protocol -----------------------
+@pytest.mark.parametrize("format_", ["jsonl", "csv"])
+def test_values_reach_the_worker_and_outputs_come_back_as_they_are(
+    serving: Make, format_: str
+) -> None:
+    schema = Schema(race=NASTY, flag=[False, True], rate=Reals(0, 1, step=0.1))
+    subject = serving(
+        f"serve(lambda row: ascii(list(row.items())), format={format_!r})", schema, format=format_
+    )
+    answers = run(subject, [[code, 1, 3] for code in range(len(NASTY))])
+    rest = (
+        [("flag", True), ("rate", 0.3)]
+        if format_ == "jsonl"
+        else [("flag", "true"), ("rate", "0.3")]
+    )
+    assert answers.failures == {}
+    assert answers.outputs == [ascii([("race", value), *rest]) for value in NASTY]
+
+
+def test_json_outputs_keep_their_types_and_csv_outputs_are_strings(serving: Make) -> None:
+    body = "import json\noutputs = [1, '1', True, 'é\\n,\"', None, 1.5, [1]]\n"
+    as_json = serving(body + "serve(lambda row: outputs[row['n']])")
+    assert run(as_json, range(7)).outputs == [1, "1", True, 'é\n,"', None, 1.5, [1]]
+    body += "serve(lambda row: outputs[int(row['n'])], format='csv')"
+    assert run(serving(body, format="csv"), range(4)).outputs == ["1", "1", "true", 'é\n,"']
+
+
+def test_a_worker_stays_alive_between_batches_and_can_be_overwritten(serving: Make) -> None:
+    subject = serving("import os\nserve(lambda row: os.getpid() * 10 + row['n'])")
+    batch = subject.load(np.arange(5)[:, None])
+    first = batch.run().outputs
+    assert [each - first[0] for each in first] == list(range(5))
+    batch.overwrite(0, 7)
+    assert batch.run().outputs == [first[0] + 7] * 5
+    batch.overwrite(0, np.array([3, 2, 1, 0, 0]))
+    assert batch.run().outputs == [first[0] + n for n in (3, 2, 1, 0, 0)]
+    subject.close()
+    assert not is_alive(first[0] // 10)
+    assert run(subject, [0]).outputs != first[:1]
+
+
+def test_a_large_batch_is_answered_in_order(serving: Make) -> None:
+    schema = Schema(n=Integers(0, 10**9), race=["green", "purple"])
+    subject = serving("serve(lambda row: row['n'] % 97)", schema)
+    numbers = np.random.default_rng(1).integers(0, 10**9, 50_000)
+    answers = run(subject, np.column_stack([numbers, numbers % 2]))
+    assert answers.failures == {}
+    assert answers.outputs == (numbers % 97).tolist()
+
+
+def test_answers_in_any_order_go_to_their_own_inputs(worker: Make) -> None:
+    source = """
+import json, os
+rest = b""
+while chunk := os.read(0, 65536):
+    *lines, rest = (rest + chunk).split(b"\\n")
+    for line in reversed(lines):
+        request = json.loads(line)
+        print(json.dumps({"output": request["input"]["n"] % 3, "id": request["id"]}), flush=True)
+"""
+    assert_only(run(worker(source), range(2_000)), {}, 2_000)
+
+
+def test_jobs_share_a_batch_and_keep_its_order(serving: Make) -> None:
+    body = "import os, time\n"
+    body += "def decide(row):\n    time.sleep(0.001)\n    return f\"{row['n']} {os.getpid()}\"\n"
+    answers = run(serving(body + "serve(decide)", jobs=3), range(900))
+    assert [int(each.split()[0]) for each in answers.outputs] == list(range(900))
+    assert len({each.split()[1] for each in answers.outputs}) == 3
+
+
+def test_a_worker_is_recycled_after_so_many_inputs(serving: Make) -> None:
+    subject = serving("import os\nserve(lambda row: os.getpid())", recycle_after=100)
+    pids = run(subject, range(350)).outputs
+    assert len(set(pids)) == 4
+    assert max(pids.count(pid) for pid in pids) == 100
+    assert not is_alive(pids[0])
+
+
+def test_mistakes_are_refused_at_once() -> None:
+    with pytest.raises(RequestError, match="did you mean 'jsonl'"):
+        WorkerSubject(AGES, ["cat"], format="json")
+    with pytest.raises(RequestError, match="there is no program 'no-such-worker'"):
+        WorkerSubject(AGES, ["no-such-worker"])
+    with pytest.raises(RequestError, match=r"inputs.race: .* surrogate"):
+        WorkerSubject(Schema(race=["\ud800"]), ["cat"])
+    with pytest.raises(RequestError, match=r"inputs.race: .* NUL"):
+        WorkerSubject(Schema(race=["\0"]), ["cat"], format="csv")
+    with pytest.raises(RequestError, match=r"subject.recycle_after: must be positive"):
+        WorkerSubject(AGES, ["cat"], recycle_after=0)
+
+
+# Case 8: crashes --------------------
+@pytest.mark.parametrize("flush", [True, False])
+def test_inputs_on_which_it_dies_are_found_and_the_others_keep_their_answers(
+    worker: Make, flush: bool
+) -> None:
+    source = misdeed("if n in (0, 70, 71, 299): print('bad', n, file=sys.stderr); os._exit(3)")
+    subject = worker(source.replace("FLUSH = True", f"FLUSH = {flush}"), start_seconds=0.7)
+    failures = {n: Failure(CRASH, f"exit code 3: bad {n}") for n in (0, 70, 71, 299)}
+    assert_only(run(subject, range(300)), failures, 300)
+
+
+def test_a_crash_is_told_with_its_signal_and_the_last_words(worker: Make) -> None:
+    deed = "if n == 4: sys.stderr.write('x\\nno such person\\n'); sys.stderr.flush(); os.abort()"
+    subject = worker(misdeed(deed))
+    failure = Failure(CRASH, "killed by SIGABRT: no such person")
+    assert_only(run(subject, range(9)), {4: failure}, 9)
+    runner = Runner(subject, Labels(), max_failures=0.5)
+    assert np.flatnonzero(runner.run(np.arange(9)[:, None]) < 0).tolist() == [4]
+
+
+def test_one_percent_of_crashes_costs_two_starts_each(worker: Make, tmp_path: Path) -> None:
+    starts = tmp_path / "starts"
+    source = misdeed("if n % 100 == 50: sys.exit(1)")
+    subject = worker(f"open({str(starts)!r}, 'a').write('x')\n" + source)
+    failures = dict.fromkeys(range(50, 2_000, 100), Failure(CRASH, "exit code 1"))
+    assert_only(run(subject, range(2_000)), failures, 2_000)
+    assert len(starts.read_text()) <= 2 * 20 + 1
+
+
+def test_an_error_answer_is_a_crash_of_that_input_only(serving: Make) -> None:
+    body = "import os\ndef decide(row):\n"
+    body += "    if row['n'] == 3: raise KeyError('income')\n    return os.getpid()\nserve(decide)"
+    answers = run(serving(body), range(200))
+    assert answers.failures == {3: Failure(CRASH, "KeyError: 'income'")}
+    assert len({each for n, each in enumerate(answers.outputs) if n != 3}) == 1
+
+
+def test_a_state_that_breaks_the_worker_blames_no_input(worker: Make) -> None:
+    source = misdeed("count = globals().get('count', 0) + 1\n    if count > 130: os._exit(1)")
+    assert_only(run(worker(source), range(1_000)), {}, 1_000)
+
+
+def test_a_worker_that_dies_at_once_stops_the_run(worker: Make) -> None:
+    subject = worker("import sys\nprint('no model file', file=sys.stderr)\nsys.exit(4)")
+    with pytest.raises(SubjectError, match="exit code 4: no model file; the end of its standard"):
+        run(subject, range(300))
+
+
+def test_a_script_that_is_no_worker_stops_the_run(worker: Make) -> None:
+    with pytest.raises(SubjectError, match=r"a line that is not an answer .*: 'Loading model'"):
+        run(worker("print('Loading model', flush=True)\n" + misdeed("pass")), range(300))
+    with pytest.raises(SubjectError, match="exit code 0 and gave no answer"):
+        run(worker("pass"), range(300))
+
+
+# Case 9: hangs ------------------------
+def test_a_hang_is_ended_and_found_with_its_group(worker: Make, tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    deed = f"""
+    if n == 40:
+        import subprocess
+        child = subprocess.Popen(["sleep", "60"])
+        open({str(pids)!r}, "a").write(f"{{os.getpid()}} {{child.pid}} ")
+        child.wait()
+"""
+    subject = worker(misdeed(deed), timeout_seconds=0.4)
+    started = time.monotonic()
+    answers = run(subject, range(100))
+    assert time.monotonic() - started < 4
+    assert_only(answers, {40: Failure(TIMEOUT, "no answer within 0.4 seconds")}, 100)
+    time.sleep(0.1)
+    assert [pid for pid in map(int, pids.read_text().split()) if is_alive(pid)] == []
+
+
+def test_a_slow_worker_is_given_fewer_inputs_at_once(serving: Make) -> None:
+    body = "import time\ndef decide(rows):\n"
+    body += "    time.sleep(0.01 * len(rows))\n    return [row['n'] % 3 for row in rows]\n"
+    subject = serving(body + "serve(decide, batch=True)", timeout_seconds=0.5, start_seconds=1)
+    assert_only(run(subject, range(200)), {}, 200)
+
+
+# Case 12: answers out of turn -----------
+@pytest.mark.parametrize(
+    ("deed", "message"),
+    [
+        ("if n == 70: print('debug', flush=True)", "it wrote a line that is not an answer"),
+        ("if n == 70: print('[1, 2]', flush=True)", "it wrote a line that is not an answer"),
+        ("if n == 70: answer(id, 5)", "it answered twice with the same id"),
+        ("if n == 70: answer(7, 5); continue", "it answered with the id 7, which was not asked"),
+        ("if n == 70: answer('x', 5); continue", 'the id "x", which was not asked'),
+        ("if n == 70: answer(id - 1, 5); continue", "which was not asked"),
+        ("if n == 70: answer(id + 0.5, 5); continue", "which was not asked"),
+        ("if n == 70: continue", "it ended with exit code 0 and gave no answer"),
+        ("if n == 70: sys.stdout.write('{\"id\": '); sys.stdout.flush(); sys.exit()", "no answer"),
+        ("if n == 70: os.close(1); time.sleep(60)", "it closed its output"),
+    ],
+)  # fmt: skip
+def test_answers_out_of_turn_are_traced_to_their_input(
+    worker: Make, deed: str, message: str
+) -> None:
+    answers = run(worker(misdeed(deed), timeout_seconds=0.5), range(200))
+    assert list(answers.failures) == [70]
+    assert message in answers.failures[70].message
+    assert_only(answers, {70: answers.failures[70]}, 200)
+
+
+def test_an_answer_without_an_output_is_invalid_and_costs_no_restart(worker: Make) -> None:
+    deed = "if n == 7: print(json.dumps({'id': id}), flush=True); continue"
+    answers = run(worker(misdeed(deed), recycle_after=None), range(20))
+    assert answers.failures[7].kind == INVALID
+    assert_only(answers, {7: answers.failures[7]}, 20)
+
+
+def test_csv_answers_out_of_turn_are_traced_to_their_input(worker: Make) -> None:
+    source = """
+import sys
+print("id,output", flush=True)
+for line in sys.stdin:
+    id, n = line.strip().split(",")
+    if id == "id":
+        continue
+    if n == "30":
+        print("hello, world", flush=True)
+    if n == "40":
+        print(id + ",,no income", flush=True)
+        continue
+    print(f'{id},"{n}"\\r' if n == "50" else f"{id},{n}", flush=True)
+"""
+    answers = run(worker(source, format="csv"), range(100))
+    assert answers.failures == {
+        30: answers.failures[30],
+        40: Failure(CRASH, "no income"),
+    }
+    assert answers.failures[30].kind == INVALID
+    assert answers.failures[30].message.endswith(": 'hello, world'")
+    assert [int(each or -1) for each in answers.outputs] == [
+        -1 if n in answers.failures else n for n in range(100)
+    ]
+
+
+# Buffers --------------------------------
+def test_a_worker_that_flushes_nothing_until_its_input_ends_is_understood(worker: Make) -> None:
+    subject = worker(
+        misdeed("pass").replace("FLUSH = True", "FLUSH = False"),
+        start_seconds=0.5,
+        timeout_seconds=0.5,
+    )
+    assert_only(run(subject, range(3_000)), {}, 3_000)
+    started = time.monotonic()
+    assert_only(run(subject, range(1_000)), {}, 1_000)
+    assert time.monotonic() - started < 0.5  # what was learned is not waited for again
+
+
+def test_a_worker_that_reads_all_before_it_answers_is_understood(worker: Make) -> None:
+    source = misdeed("pass").replace("in sys.stdin", "in sys.stdin.readlines()")
+    assert_only(run(worker(source, start_seconds=0.5), range(10_000)), {}, 10_000)
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler cc")
+def test_a_c_program_with_its_usual_buffers_is_a_worker(tmp_path: Path) -> None:
+    (tmp_path / "filter.c").write_text(
+        "#include <stdio.h>\nint main(void) { char line[999]; long id, n; fgets(line, 999, stdin);"
+        ' while (scanf("%ld,%ld", &id, &n) == 2) printf("%ld,%ld\\n", id, n % 3); }\n'
+    )
+    subprocess.run(["cc", "-w", "filter.c", "-o", "filter"], cwd=tmp_path, check=True)
+    subject = WorkerSubject(AGES, ["./filter"], cwd=tmp_path, format="csv", start_seconds=0.5)
+    assert run(subject, range(10_000)).outputs == [str(n % 3) for n in range(10_000)]
+    subject.close()
+
+
+# Case 11: floods ------------------------
+def test_floods_are_bounded(worker: Make) -> None:
+    run(worker(misdeed("pass")), range(10))
+    tracemalloc.start()
+    try:
+        deed = "if n == 7:\n        while True: sys.stdout.write('x' * 9999)"
+        failure = Failure(INVALID, "it wrote more than 1,048,576 bytes without a line end")
+        assert_only(run(worker(misdeed(deed)), range(10)), {7: failure}, 10)
+        deed = "if n == 7: sys.stderr.write('warning\\n' * 5_000_000)"
+        assert_only(run(worker(misdeed(deed)), range(10)), {}, 10)
+        deed = "if n == 7:\n        while True: print('spam')"
+        failures = run(worker(misdeed(deed)), range(10)).failures
+        assert list(failures) == [7]
+        assert tracemalloc.get_traced_memory()[1] < 10 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+# Case 13: slow start --------------------
+def test_starting_has_its_own_timeout(worker: Make) -> None:
+    slow = "import time; time.sleep(1.0)\n" + misdeed("pass")
+    assert_only(run(worker(slow, timeout_seconds=0.3), range(10)), {}, 10)
+    with pytest.raises(SubjectError, match=r"3 inputs in a row.*no answer within 0.2 seconds"):
+        run(worker(slow, start_seconds=0.2), range(10))
+
+
+# Ends -----------------------------------
+def test_an_interrupt_kills_the_worker_and_the_subject_can_go_on(
+    worker: Make, tmp_path: Path
+) -> None:
+    flag = tmp_path / "flag"
+    deed = f"""
+    if not os.path.exists({str(flag)!r}):
+        with open({str(flag)!r}, "w") as file:
+            file.write(str(os.getpid()))
+        time.sleep(60)
+"""
+    subject = worker(misdeed(deed))
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        run(subject, range(100))
+    assert time.monotonic() - started < 1.5
+    assert not is_alive(int(flag.read_text()))
+    assert_only(run(subject, range(100)), {}, 100)
+
+
+def test_a_subject_that_is_forgotten_leaves_no_process(worker: Make, tmp_path: Path) -> None:
+    path = tmp_path / "w.py"
+    path.write_text(misdeed("n = os.getpid() * 3 + 1"))
+    subject = WorkerSubject(AGES, [sys.executable, str(path)])
+    subject.load(np.zeros((1, 1), dtype=int)).run()
+    (pid,) = (child.pid for child in _children(subject))
+    assert is_alive(pid)
+    del subject
+    gc.collect()
+    assert not is_alive(pid)
+
+
+def _children(subject: WorkerSubject) -> list[Any]:
+    return [slot._child._process for slot in subject._slots if slot._child]
+
+
+def test_a_subject_travels_to_another_process_and_survives_a_fork(serving: Make) -> None:
+    subject = serving("import os\nserve(lambda row: os.getpid())")
+    (pid,) = run(subject, [0]).outputs
+    again = pickle.loads(pickle.dumps(subject))
+    assert run(again, [0]).outputs != [pid]
+    again.close()
+    reader, writer = os.pipe()
+    if not (child := os.fork()):
+        try:
+            os.write(writer, json.dumps(run(subject, [0]).outputs).encode())
+            subject.close()
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as answers:
+        assert json.loads(answers.read()) != [pid]
+    os.waitpid(child, 0)
+    assert run(subject, [0]).outputs == [pid]
+
+
+def test_the_line_to_reproduce_an_answer_can_be_pasted(serving: Make) -> None:
+    subject = serving("serve(lambda row: row['n'] + 1)")
+    line = subject.reproduce({"n": 41})
+    pasted = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=True)
+    assert json.loads(pasted.stdout) == {"id": 10000, "output": 42}
+
+
+def test_the_fingerprint_follows_the_script(worker: Make) -> None:
+    subject = worker("pass")
+    before = subject.fingerprint()
+    Path(subject._command[-1]).write_text("pass # changed")
+    assert before != subject.fingerprint()
+
+
+# themis.worker.serve --------------------
+def test_what_the_script_prints_is_no_answer(serving: Make) -> None:
+    body = """
+import os, subprocess, sys
+def decide(row):
+    print("deciding", row)
+    sys.stdout.flush()
+    subprocess.run(["echo", "from a child"])
+    try:
+        return input()
+    except EOFError:
+        return row["n"] % 3
+serve(decide)
+print("bye")
+"""
+    subject = serving(body)
+    assert_only(run(subject, range(50)), {}, 50)
+
+
+def test_serve_calls_with_keywords_or_with_a_whole_batch(serving: Make) -> None:
+    assert_only(run(serving("serve(lambda n: n % 3, keywords=True)"), range(50)), {}, 50)
+    body = """
+def decide(rows):
+    if any(row["n"] == 7 for row in rows):
+        raise ValueError("seven")
+    return [row["n"] % 3 for row in rows]
+serve(decide, batch=True)
+"""
+    failure = Failure(CRASH, "ValueError: seven")
+    assert_only(run(serving(body), range(50)), {7: failure}, 50)
+    short = run(serving("serve(lambda rows: [], batch=True)"), range(2))
+    assert short.failures[1] == Failure(CRASH, "ValueError: 0 outputs for 1 inputs")
+
+
+def test_outputs_that_json_does_not_know_are_errors_and_numpy_numbers_are_not(
+    serving: Make,
+) -> None:
+    body = """
+class Number:
+    def tolist(self): return 1
+serve(lambda row: [Number(), object(), "\\ud800", 2 ** 70][row["n"]])
+"""
+    answers = run(serving(body), range(4))
+    assert answers.outputs[0] == 1
+    assert "can't be written as JSON" in answers.failures[1].message
+    assert answers.outputs[2:] == ["\ud800", 2**70]
+
+
+def test_the_helper_needs_the_standard_library_only(tmp_path: Path) -> None:
+    shutil.copy(themis.worker.__file__, tmp_path / "alone.py")
+    code = "import sys, alone; print([m for m in ('numpy', 'themis') if m in sys.modules])"
+    command = [sys.executable, "-S", "-c", code]
+    found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"

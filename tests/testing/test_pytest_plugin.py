@@ -1,0 +1,542 @@
+"""Do tests that use the plugin pass, fail and stay inconclusive as they should, and say why?"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+# Runs within this process must not be the first to import these: pytester forgets what they load.
+import themis
+import themis.audit.audit
+import themis.audit.checker
+import themis.pytest_plugin
+import themis.show.terminal.checks_display_limits
+import themis.testing.claims_shared_audits
+from themis.testing.claims_shared_audits import KEPT, Audits
+from themis.testing.plugin import SETTINGS
+
+pytest_plugins = ["pytester"]
+
+PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+STRICT = ("-W", "error", "--strict-markers", "--strict-config", "-p", "no:cacheprovider")
+STRICT += ("-p", "no:hypothesispytest")  # it imports all of Hypothesis anew for each run
+# Within this process the plugin was imported long before pytest could have rewritten it.
+WITHIN = (*STRICT, "-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning")
+WITHIN += ("-p", "themis.pytest_plugin")  # registered by its package or not
+WITHIN += ("-p", "no:unraisableexception")  # it collects garbage five times after each run
+
+LOAN = """
+def decide(person):
+    decide.runs += 1
+    needed = 30_000 + (8_000 if person["race"] == "purple" else 0)
+    return 1 if person["income"] >= needed else 0
+decide.runs = 0
+"""
+FILE = """
+version = 1
+[subject]
+kind = "python"
+function = "{module}:decide"
+[inputs]
+race = ["green", "purple"]
+sex = ["f", "m"]
+income = {{ min = 0, max = 99900, step = 100 }}
+savings = {{ min = 0, max = 99999 }}
+[run]
+seed = 42
+"""
+BELOW = "def test_it(themis_audit):\n    themis_audit.causal('{}').assert_below({})\n"
+
+Run = Callable[..., pytest.RunResult]
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """A folder with a subject that discriminates against a race: for 8 % of people."""
+    for name in ("NO_COLOR", "FORCE_COLOR", "PYTEST_ADDOPTS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    module = f"loan_{abs(hash(pytester.path))}"  # modules are imported once per process
+    pytester.makepyfile(**{module: LOAN})
+    (pytester.path / "themis.toml").write_text(FILE.format(module=module))
+    return pytester
+
+
+@pytest.fixture
+def run(project: pytest.Pytester) -> Run:
+    def run_tests(source: str, *arguments: str) -> pytest.RunResult:
+        project.makepyfile(test_it=source)
+        return project.runpytest_inprocess(*WITHIN, *arguments)
+
+    return run_tests
+
+
+def reports(project: pytest.Pytester, source: str, *arguments: str) -> list[Any]:
+    """The reports of the calls of these tests."""
+    project.makepyfile(test_it=source)
+    recorder = project.inline_run(*WITHIN, *arguments)
+    found: list[Any] = recorder.getreports("pytest_runtest_logreport")
+    return [each for each in found if each.when == "call"]
+
+
+def properties(report: Any) -> dict[str, Any]:
+    return dict(report.user_properties)
+
+
+# --- what a test says ---------------------------------------------------------------------
+
+
+def test_a_score_within_its_limit_passes_and_is_listed(run: Run) -> None:
+    done = run(BELOW.format("sex", 0.05))
+    done.assert_outcomes(passed=1)
+    done.stdout.re_match_lines(
+        [
+            r"=+ themis =+",
+            r"causal sex 0\.000 \[0\.000, 0\.050\] is at most 0\.05  test_it\.py::test_it",
+            r"\d+ executions",
+        ]
+    )
+
+
+def test_a_violated_limit_fails_with_the_score_and_two_people(run: Run) -> None:
+    done = run(BELOW.format("race", 0.02))
+    assert done.ret == 1
+    text = done.stdout.str()
+    assert re.search(
+        r"DiscriminationError: causal race 0\.\d+ \[0\.\d+, 0\.\d+\] is above 0\.02", text
+    )
+    assert "race changes the decision for" in text
+    assert re.search(r"race\s+│\s+green\s+‹ purple\s+│\s+green\s+‹ purple", text)
+    assert re.search(r"decision\s+│\s+1\s+0\s+│\s+1\s+0", text)
+    assert ">       themis_audit.causal" not in text.partition("E  ")[2], (
+        "one frame: the test's own"
+    )
+
+
+def test_a_failure_shows_no_internals_and_fits_into_80_columns(run: Run) -> None:
+    text = run(BELOW.format("race", 0.02)).stdout.str()
+    assert not re.search(r"(claims|checker|assertions|audit|results)\.py", text)
+    shown = [line for line in text.splitlines() if line.startswith("E  ")]
+    assert len(shown) > 8
+    assert max(map(len, shown[1:])) <= 80  # pytest puts the error's name before the first
+
+
+def test_group_scores_show_the_rates_of_the_groups(run: Run) -> None:
+    source = BELOW.replace("causal", "group").format("race", 0.01)
+    done = run(source)
+    assert done.ret == 1
+    done.stdout.re_match_lines([r"E +green .*%.*–.*%", r"E +purple .*%.*–.*%", r"E +impact ratio"])
+
+
+def test_a_search_names_what_it_found(run: Run) -> None:
+    source = """
+        def test_some(themis_audit):
+            themis_audit.search(0.05, among=["race", "sex"]).assert_nothing_found()
+
+        def test_none(themis_audit):
+            themis_audit.search(0.2, among=["race", "sex"]).assert_nothing_found()
+    """
+    done = run(source)
+    done.assert_outcomes(passed=1, failed=1)
+    done.stdout.re_match_lines([r".*causal search at most 0\.05: 1 minimal set found \(race\)"])
+
+
+def test_attributes_of_the_score_are_at_hand(run: Run) -> None:
+    source = """
+        def test_it(themis_audit):
+            score = themis_audit.causal("race", error=0.02)
+            assert 0.04 < score.low < 0.08 < score.high < 0.12
+            assert score.error == 0.02
+            assert score.witnesses[0].differs_in == ("race",)
+            assert themis_audit.search(0.05, among=["race"]).found == (("race",),)
+    """
+    run(source).assert_outcomes(passed=1)
+
+
+def test_one_of_several_outputs_is_asserted_by_its_name(project: pytest.Pytester) -> None:
+    source = """
+        import pytest, themis
+        SCHEMA = themis.Schema(race=["green", "purple"], income=range(10))
+
+        def loan(person):
+            limit = 3 if person["race"] == "green" else 5
+            return {"granted": person["income"] > limit, "sum": person["income"]}
+
+        OUTPUTS = [
+            themis.Output(name="granted", at="/granted", favourable=[True]),
+            themis.Output(name="sum", at="/sum", min=0, max=10, distance="relational"),
+        ]
+        pytestmark = pytest.mark.themis(subject=loan, schema=SCHEMA, outputs=OUTPUTS)
+
+        def test_sum(themis_audit):
+            themis_audit.causal("race", output="sum").assert_below(0.01)
+
+        def test_granted(themis_audit):
+            themis_audit.causal("race", output="granted").assert_below(0.01)
+    """
+    right, wrong = reports(project, source)
+    assert right.passed, right.longreprtext
+    assert properties(right)["themis.causal.race.sum.score"] == 0
+    assert properties(wrong)["themis.causal.race.granted.score"] == 0.2
+    assert "causal race of granted 0.200 exact is above 0.01" in wrong.longreprtext
+
+
+def test_known_discrimination_can_be_expected(run: Run) -> None:
+    source = "import pytest, themis\n@pytest.mark.xfail(raises=themis.DiscriminationError)\n"
+    run(source + BELOW.format("race", 0.02)).assert_outcomes(xfailed=1)
+
+
+def test_a_mistake_in_a_test_is_said_in_one_line(run: Run) -> None:
+    done = run(BELOW.format("rase", 0.05) + BELOW.replace("_it", "_b").format("race", 5))
+    text = done.stdout.str()
+    done.assert_outcomes(failed=2)
+    assert "there is no characteristic 'rase'; did you mean 'race'?" in text
+    assert "must be at least 0 and below 1, got 5; write 0.05 for 5 %" in text
+    assert "schema.py" not in text
+
+
+def test_a_subject_that_fails_is_no_verdict(project: pytest.Pytester, run: Run) -> None:
+    for path in project.path.glob("loan_*.py"):
+        path.write_text("def decide(person):\n    raise ValueError('no such person')\n")
+    done = run(BELOW.format("race", 0.05))
+    done.assert_outcomes(failed=1)
+    assert "SubjectError: the subject failed: crash in" in done.stdout.str()
+    assert "runner.py" not in done.stdout.str()
+
+
+# --- narrowing, and what stays open -------------------------------------------------------
+
+NEAR = BELOW.format("race", 0.08)  # the score is 0.08: no sample can tell
+
+
+def test_an_interval_is_narrowed_until_the_limit_is_decided(project: pytest.Pytester) -> None:
+    (report,) = reports(project, BELOW.format("race", 0.06))
+    assert report.failed
+    assert "0.06" in report.longreprtext
+    measured = properties(report)
+    assert measured["themis.causal.race.verdict"] == "violated"
+    assert measured["themis.causal.race.low"] > 0.06
+    width = measured["themis.causal.race.high"] - measured["themis.causal.race.low"]
+    assert width < 0.05, "the asked error alone, ± 0.05, would not have told"
+
+
+def test_what_stays_open_is_an_outcome_of_its_own(run: Run) -> None:
+    done = run(NEAR)
+    assert done.ret == 1
+    assert "1 inconclusive" in done.stdout.str().splitlines()[-1]
+    assert "failed" not in done.stdout.str().splitlines()[-1]
+    done.stdout.re_match_lines(
+        [r"=+ inconclusive =+", r".*InconclusiveError: causal race .* may be above"]
+    )
+    done.stdout.re_match_lines([r"E +not enough evidence: the score is so near the limit"])
+
+
+def test_what_stays_open_can_be_skipped(run: Run) -> None:
+    done = run(NEAR, "--themis-inconclusive", "skip")
+    assert done.ret == 0
+    assert "1 inconclusive" in done.stdout.str().splitlines()[-1]
+    done.stdout.re_match_lines([r"causal race .* may be above 0\.08  test_it\.py::test_it"])
+
+
+def test_what_stays_open_can_be_a_warning_and_the_test_goes_on(
+    run: Run, project: pytest.Pytester
+) -> None:
+    project.makeini("[pytest]\nthemis_inconclusive = warn\n")
+    shown = ("-W", "default::themis.InconclusiveWarning")
+    done = run(NEAR + "    assert False, 'it went on'\n", *shown)
+    done.assert_outcomes(failed=1, warnings=1)
+    done.stdout.re_match_lines(
+        [r".*it went on", r".*test_it\.py:2: InconclusiveWarning: causal race"]
+    )
+    assert run(NEAR).ret == 1, "an error, where warnings are errors"
+
+
+def test_scores_without_the_fixture_have_the_same_outcomes(run: Run) -> None:
+    source = """
+        import themis
+        SCHEMA = themis.Schema(race=["green", "purple"], income=range(1000), age=range(1000))
+
+        def decide(person):
+            return person["income"] > (300 if person["race"] == "green" else 380)
+
+        def test_it():
+            themis.Audit(decide, SCHEMA).causal("race").assert_below(0.06)
+    """
+    assert "1 inconclusive" in run(source).stdout.str()
+    assert run(source, "--themis-inconclusive=skip").ret == 0
+
+
+def test_a_budget_that_ends_is_said(project: pytest.Pytester) -> None:
+    (report,) = reports(project, BELOW.format("race", 0.06), "--themis-max-executions", "400")
+    assert report.themis_inconclusive
+    assert "the budget ended" in report.longreprtext
+    assert properties(report)["themis.causal.race.executions"] <= 400
+
+
+def test_a_failure_that_was_expected_is_not_inconclusive(run: Run) -> None:
+    run("import pytest\n@pytest.mark.xfail\n" + NEAR).assert_outcomes(xfailed=1)
+
+
+# --- which audit --------------------------------------------------------------------------
+
+
+def test_tests_share_what_was_run(project: pytest.Pytester) -> None:
+    again = BELOW.replace("_it", "_again").format("race", 0.05)
+    more = BELOW.replace("_it", "_more").replace("causal", "group").format("race", 0.5)
+    found = reports(project, BELOW.format("race", 0.05) + again + more)
+    first, second, third = [properties(each) for each in found]
+    assert first["themis.causal.race.executions"] > 0
+    assert second["themis.causal.race.executions"] == 0
+    assert third["themis.group.race.executions"] == 0
+
+
+def test_another_error_shares_the_executions_too(project: pytest.Pytester) -> None:
+    source = "import pytest\n" + BELOW.format("sex", 0.01)
+    precise = "@pytest.mark.themis(error=0.01)\n" + BELOW.replace("_it", "_b").format("sex", 0.01)
+    found = [properties(each) for each in reports(project, source + precise)]
+    assert [each["themis.causal.sex.verdict"] for each in found] == ["holds", "holds"]
+    assert found[1]["themis.causal.sex.executions"] == 0
+
+
+def test_the_nearest_file_counts(project: pytest.Pytester, run: Run) -> None:
+    inner = project.mkdir("inner")
+    text = (project.path / "themis.toml").read_text()
+    (inner / "themis.toml").write_text(text.replace("race =", "colour ="))
+    (inner / "test_inner.py").write_text(
+        "def test_it(themis_audit):\n    assert themis_audit.schema.names[0] == 'colour'\n"
+    )
+    run(
+        "def test_it(themis_audit):\n    assert themis_audit.schema.names[0] == 'race'\n"
+    ).assert_outcomes(passed=2)
+
+
+def test_a_file_can_be_named(project: pytest.Pytester, run: Run) -> None:
+    folder = project.mkdir("elsewhere")
+    (project.path / "themis.toml").rename(folder / "loan.toml")
+    for path in project.path.glob("loan_*.py"):
+        path.rename(folder / path.name)
+    source = BELOW.format("sex", 0.05)
+    missing = run(source)
+    missing.assert_outcomes(errors=1)
+    assert "there is no themis.toml at or above the test" in missing.stdout.str()
+    run(source, "--themis-config", "elsewhere/loan.toml").assert_outcomes(passed=1)
+    project.makeini("[pytest]\nthemis_config = elsewhere/loan.toml\n")
+    run(source).assert_outcomes(passed=1)
+    project.makeini("[pytest]\n")
+    mark = "import pytest\npytestmark = pytest.mark.themis('elsewhere/loan.toml')\n"
+    run(mark + source).assert_outcomes(passed=1)
+
+
+MARKED = """
+    import pytest, themis
+    SCHEMA = themis.Schema(race=["green", "purple"], income=range(100))
+
+    def loan(person):
+        return person["income"] > (30 if person["race"] == "green" else 40)
+
+    @pytest.mark.themis(subject=loan, schema=SCHEMA, favourable=[True])
+    class TestLoan:
+        def test_exactly(self, themis_audit):
+            themis_audit.causal("race").assert_below(0.1)
+
+        @pytest.mark.themis(subject=lambda person: True, schema=SCHEMA)
+        def test_nearer_mark(self, themis_audit):
+            themis_audit.causal("race").assert_below(0)
+"""
+
+
+def test_a_mark_names_subject_and_schema_and_the_nearer_one_counts(run: Run) -> None:
+    run(MARKED).assert_outcomes(passed=2)
+
+
+@pytest.mark.parametrize(
+    ("mark", "message"),
+    [
+        ("eror=0.01", "eror: there is no such setting; did you mean 'error'?"),
+        ("error=7", "error: must lie between 0 and 1, got 7"),
+        ("subject=print", "there is a subject, but no schema"),
+        ("'a.toml', 'b.toml'", "takes one themis.toml"),
+        ("'nowhere.toml'", "there is no such file"),
+    ],
+)
+def test_a_mark_that_makes_no_sense_is_a_plain_error(run: Run, mark: str, message: str) -> None:
+    done = run(f"import pytest\n@pytest.mark.themis({mark})\n" + BELOW.format("race", 0.5))
+    done.assert_outcomes(errors=1)
+    assert message in done.stdout.str()
+    assert "Traceback" not in done.stdout.str()
+    assert "shared_audits.py" not in done.stdout.str()
+
+
+def test_a_subject_at_hand_is_audited_once_for_all_tests(project: pytest.Pytester) -> None:
+    source = """
+        import pytest, themis
+        SCHEMA = themis.Schema(race=["green", "purple"], income=range(5000), age=range(5000))
+
+        @pytest.fixture(scope="session")
+        def model():
+            return lambda person: person["income"] > 1500
+
+        def test_one(themis_audit_of, model):
+            themis_audit_of(model, SCHEMA, seed=1).causal("race").assert_below(0.05)
+
+        def test_two(themis_audit_of, model):
+            themis_audit_of(model, SCHEMA, seed=1).causal("race").assert_below(0.05)
+
+        def test_other_seed(themis_audit_of, model):
+            themis_audit_of(model, SCHEMA, seed=2).causal("race").assert_below(0.05)
+    """
+    found = [properties(each) for each in reports(project, source)]
+    runs = [each["themis.causal.race.executions"] for each in found]
+    assert runs[0] > 0
+    assert runs[1] == 0
+    assert runs[2] == runs[0]
+
+
+def test_audits_of_other_people_are_others(tmp_path: Path) -> None:
+    schema = themis.Schema(race=["green", "purple"], age=range(90))
+    people = [[{"race": "green", "age": age} for age in range(n)] for n in (3, 3)]
+    audits = Audits({})
+
+    def audit(**asked: Any) -> Any:
+        whole = {"subject": print, "schema": schema, **asked}
+        return audits.audit(whole, tmp_path, tmp_path).audit
+
+    assert audit(profile=people[0]) is audit(profile=people[0])
+    assert audit(profile=people[0]) is not audit(profile=people[1])
+    assert audit(favourable=["yes"]) is audit(favourable=["yes"])
+    assert audit(favourable=["yes"]) is not audit(favourable=["no"])
+
+
+def test_old_audits_are_closed_and_made_again_when_they_are_needed(tmp_path: Path) -> None:
+    schema = themis.Schema(race=["green", "purple"])
+    audits = Audits({})
+    subjects = [(lambda person, n=n: n) for n in range(KEPT + 1)]
+    made = [
+        audits.audit({"subject": each, "schema": schema}, tmp_path, tmp_path).audit
+        for each in subjects
+    ]
+    again = audits.audit({"subject": subjects[-1], "schema": schema}, tmp_path, tmp_path)
+    assert again.audit is made[-1]
+    first = audits.audit({"subject": subjects[0], "schema": schema}, tmp_path, tmp_path)
+    assert first.audit is not made[0]
+
+
+# --- options ------------------------------------------------------------------------------
+
+
+def test_options_override_file_and_mark(project: pytest.Pytester) -> None:
+    source = "import pytest\n@pytest.mark.themis(confidence=0.9, error=0.2)\n"
+    source += "def test_it(themis_audit):\n    score = themis_audit.causal('sex')\n"
+    source += "    assert (score.confidence, score.error) == (0.999, 0.03)\n"
+    source += "    assert themis_audit.audit.settings.seed == 7\n"
+    arguments = ("--themis-confidence", "0.999", "--themis-error=0.03", "--themis-seed=7")
+    (report,) = reports(project, source, *arguments)
+    assert report.passed, report.longreprtext
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("--themis-confidence=99", "--themis-confidence: must lie between 0 and 1, got 99"),
+        ("--themis-max-executions=0", "--themis-max-executions: must be a whole number"),
+        ("--themis-inconclusive=pass", "invalid choice: 'pass'"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused_before_anything_runs(
+    run: Run, argument: str, message: str
+) -> None:
+    done = run(BELOW.format("sex", 0.05), argument)
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    assert message in done.stderr.str()
+
+
+def test_every_option_is_documented(pytester: pytest.Pytester) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "pytest.md").read_text(encoding="utf-8")
+    shown = pytester.runpytest_inprocess(*WITHIN, "--help").stdout.str()
+    names = set(re.findall(r"--themis-[\w-]+|themis_(?:config|inconclusive)(?= \()", shown))
+    assert len(names) == len(SETTINGS) + 4
+    assert not {name for name in names if f"`{name}`" not in page}
+
+
+def test_an_unknown_outcome_in_the_file_of_pytest_is_refused(
+    run: Run, project: pytest.Pytester
+) -> None:
+    project.makeini("[pytest]\nthemis_inconclusive = pass\n")
+    done = run(BELOW.format("sex", 0.05))
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    assert "'pass' is none of fail, skip, warn" in done.stderr.str()
+
+
+# --- in processes of their own ------------------------------------------------------------
+
+
+@pytest.fixture
+def installed(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package registers the plugin with processes of their own, as its installation does."""
+    place = pytester.mkdir("installed")
+    metadata = place / "themis_fairness-0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: themis-fairness\nVersion: 0\n")
+    points = PROJECT["entry-points"]["pytest11"].items()
+    lines = "".join(f"{name} = {module}\n" for name, module in points)
+    (metadata / "entry_points.txt").write_text(f"[pytest11]\n{lines}")
+    before = os.environ.get("PYTHONPATH", "")
+    monkeypatch.setenv("PYTHONPATH", f"{place}{os.pathsep}{before}")
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_run_with_strict_settings_writes_the_scores_into_the_junit_file(
+    project: pytest.Pytester,
+) -> None:
+    project.makepyfile(
+        test_it=BELOW.format("sex", 0.05) + BELOW.replace("_it", "_b").format("race", 0.02)
+    )
+    done = project.runpytest_subprocess(*STRICT, "--junitxml=junit.xml")
+    done.assert_outcomes(passed=1, failed=1)
+    cases = ElementTree.parse(project.path / "junit.xml").getroot().iter("testcase")
+    found = {
+        case.get("name"): {each.get("name"): each.get("value") for each in case.iter("property")}
+        for case in cases
+    }
+    assert found["test_it"]["themis.causal.sex.verdict"] == "holds"
+    assert found["test_it"]["themis.causal.sex.high"] == "0.05"
+    assert found["test_b"]["themis.causal.race.verdict"] == "violated"
+    assert float(found["test_b"]["themis.causal.race.low"] or 0) > 0.02
+
+
+@pytest.mark.usefixtures("installed")
+def test_all_processes_of_xdist_are_in_the_summary(project: pytest.Pytester) -> None:
+    tests = [BELOW.replace("_it", f"_{n}").format("sex", 0.05) for n in range(3)]
+    project.makepyfile(test_it="".join(tests) + NEAR.replace("_it", "_near"))
+    done = project.runpytest_subprocess(*STRICT, "-n", "2", "--themis-max-executions=2000")
+    done.assert_outcomes(passed=3)
+    last = done.stdout.str().rpartition("= themis =")[2]
+    assert sorted(re.findall(r"test_it\.py::test_(\w+)", last)) == ["0", "1", "2", "near"]
+    assert "1 inconclusive" in last
+
+
+UNUSED = """
+import sys
+
+def test_it():
+    heavy = {"numpy", "scipy", "pydantic", "rich", "typer", "themis.audit.audit"}
+    assert "themis.pytest_plugin" in sys.modules
+    assert not heavy & sys.modules.keys()
+"""
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_plugin_that_is_not_used_imports_nothing_and_says_nothing(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(UNUSED)
+    done = pytester.runpytest_subprocess(*STRICT, "-p", "themis.pytest_plugin")  # named twice
+    done.assert_outcomes(passed=1)
+    assert "= themis =" not in done.stdout.str()
