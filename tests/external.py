@@ -8,8 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from themis.engine.cache_cache_contents import CachedSubject, read_contents
-from themis.engine.cache_cache_file import default_path
+from themis.engine.cache import CachedSubject, default_path, read_contents
 
 INPUTS = """\
 race = { values = ["green", "purple"], protected = true }

@@ -1,7 +1,7 @@
 """The rooms of the program: who may import whom, and what is public.
 
-ROOMS is the one table of it. A package may import the packages that its row names, and the modules of
-the root that everybody may (FREE). Imports inside functions and for type checking count like all
+ROOMS is the one table of it. A package may import the packages that its row names, and the modules
+of the root that everybody may (FREE). Imports inside functions and for type checking count like all
 others; inside a package the modules must not form a cycle.
 """
 

@@ -52,11 +52,10 @@ from tests.test_architecture import rooms_table
 from themis.audit.checker import run_checks
 from themis.cli import app
 from themis.config import format as file_format
-from themis.config.reader import Check, read_config
+from themis.config.reader import read_config
 from themis.errors import ThemisError
-from themis.results.verdicts_acceptances import Acceptance, Acceptances
-from themis.show.reports.formats import FORMATS
-from themis.show.reports.formats_score_table import COLUMNS
+from themis.results.verdicts import Acceptance, Acceptances, Check
+from themis.show.reports.formats import COLUMNS, FORMATS
 from themis.subjects.http.subject import HttpSubject
 from themis.subjects.loading import subject_from_options
 from themis.subjects.processes.command import CommandSubject
@@ -434,7 +433,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "file-reference": file_reference,
     "formats": formats_table,
     "score-columns": score_columns,
-    "layers": rooms_table,
+    "rooms": rooms_table,
 }
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from themis.inputs.characteristics import Integers, Reals, Values
     from themis.inputs.schema import Schema
     from themis.results.frames import to_frame
+    from themis.results.hooks import Plot
     from themis.results.model import (
         CausalScore,
         Group,
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
         Witness,
     )
     from themis.results.replays import Replay, ReplayedSet, ReplayedTest
-    from themis.show.notebook_plots import Plot
     from themis.subjects.functions import InputTable
     from themis.subjects.loading import batch, keywords
     from themis.subjects.outputs import Output
@@ -106,7 +106,7 @@ _HOMES = {
     "themis.events": ("Progress", "SearchProgress"),
     "themis.subjects.outputs": ("Output",),
     "themis.results.frames": ("to_frame",),
-    "themis.show.notebook_plots": ("Plot",),
+    "themis.results.hooks": ("Plot",),
     "themis.results.replays": ("Replay", "ReplayedSet", "ReplayedTest"),
     "themis.results.model": (
         "CausalScore",

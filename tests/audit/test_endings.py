@@ -15,17 +15,16 @@ import pytest
 import themis
 from tests.projects import BIASED, enter, process, run, write_project
 from themis.cli.validate import _tiny
-from themis.results.comparison_differences import compare
+from themis.results.comparison import compare
 from themis.results.model import CausalScore, CheckResult, Harm, Result
 from themis.results.saved_result_schema import result_schema
 from themis.results.saved_saved_results import read_result, result_from_dict
-from themis.show.reports.ci_junit import render_junit
+from themis.show.reports.ci import render_junit
 from themis.show.reports.markdown import render_markdown
 from themis.show.reports.method import facts
-from themis.show.reports.verdict import statement
-from themis.show.reports.verdict_cautions import cautions
-from themis.show.terminal.comparisons_display_differences import render_differences
-from themis.show.words.searches_display_check_words import checks_guarantee
+from themis.show.reports.verdict import cautions, statement
+from themis.show.terminal.comparisons import render_differences
+from themis.show.words.searches import checks_guarantee
 from themis.show.words.values import counted_people, headline
 
 TWO_SETS = """\

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from themis import __version__
 from themis.cli import app
-from themis.cli import session_cli_session as cli_session
+from themis.cli import session as cli_session
 from themis.config.reader import read_config
 
 FAIR = "return 1 if person['income'] >= 50 else 0"

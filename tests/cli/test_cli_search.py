@@ -25,7 +25,7 @@ from themis.cli import measure as cli_search
 from themis.events import Progress, SearchProgress
 from themis.results.model import CausalScore, Result, SearchResult, TestedSet, Witness
 from themis.show.notebook import search_html
-from themis.show.terminal.progress_progress_search import SearchProgressLine
+from themis.show.terminal.progress import SearchProgressLine
 from themis.show.terminal.searches import render_search, render_search_headlines
 
 Project = Callable[..., Path]

@@ -857,8 +857,10 @@ def test_text_that_python_can_not_hold_is_a_mistake(tmp_path: Path, text: str) -
 
 
 def test_reading_a_file_loads_nothing_heavy() -> None:
-    code = "import sys, themis.config.reader;"
+    code = (
+        "import sys, themis.config.reader;"
         "print(*{'pandas', 'sklearn', 'typer', 'rich'} & {*sys.modules})"
+    )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == ""
 

@@ -19,8 +19,7 @@ from typer.testing import CliRunner
 import themis
 from tests.external import lasting, ran, stored, write_command, write_worker
 from themis.cli import app
-from themis.engine.cache import Cache
-from themis.engine.cache_cache_contents import read_contents
+from themis.engine.cache import Cache, read_contents
 from themis.engine.recall import BatchRecords, InputRecords, Recall
 from themis.engine.runner import Runner
 from themis.errors import RequestError

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import themis
 from tests.external import RACE, lasting, ran, stored, write_command, write_worker
 from themis.cli import app
-from themis.engine.runner_combining import combine, run_combined
+from themis.engine.runner import combine, run_combined
 from themis.scores.noise import PAIRS, SHARE
 from themis.subjects.decisions import FAILED, Labels
 

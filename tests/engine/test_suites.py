@@ -20,7 +20,7 @@ import themis
 from tests.external import finish, ran, start, wait_until, write_command
 from tests.projects import BIASED, SMALL, enter, run, write_project
 from tests.worlds import Case, cases
-from themis.engine.suites_suite_files import OwnColumns
+from themis.engine.suite_files import OwnColumns
 
 SCHEMA = themis.Schema(
     race=["green", "purple", "blue"],

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from themis.errors import SchemaError
-from themis.inputs import expressions_columns as _columns
+from themis.inputs import expressions as _columns
 from themis.inputs.constraints import Constraint, parse_constraint
 
 

@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 import themis
 from tests.worlds import Case, cases
 from themis.inputs import population as populations
-from themis.inputs.population import Population
-from themis.inputs.population_blocks import RejectionBlock, TableBlock
-from themis.inputs.population_uniform import uniform_numbers
+from themis.inputs.population import Population, RejectionBlock, TableBlock, uniform_numbers
 from themis.inputs.streams import BaseInputs, ShuffledInputs
 
 

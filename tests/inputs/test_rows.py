@@ -20,8 +20,7 @@ from hypothesis import strategies as st
 import themis
 from themis.inputs import row_files
 from themis.inputs.people import People, people_of
-from themis.inputs.rows import read_rows, rows_of
-from themis.inputs.rows_row_values import codes_of, reason_of
+from themis.inputs.rows import codes_of, read_rows, reason_of, rows_of
 
 SCHEMA = themis.Schema(
     race=["green", "purple"],

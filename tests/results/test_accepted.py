@@ -20,8 +20,13 @@ from themis.config.reader import format_schema, read_config
 from themis.errors import ConfigError
 from themis.results.model import Accepted, CheckResult
 from themis.results.saved_saved_results import read_result
-from themis.results.verdicts import judge_score, judge_search
-from themis.results.verdicts_acceptances import Acceptance, Acceptances, acceptance_remarks
+from themis.results.verdicts import (
+    Acceptance,
+    Acceptances,
+    acceptance_remarks,
+    judge_score,
+    judge_search,
+)
 
 Project = Callable[..., Path]
 TODAY = date(2026, 6, 15)

@@ -14,7 +14,7 @@ import themis
 from tests.show.test_display import causal, group
 from tests.show.test_notebook import SEARCHED
 from themis.results.model import CheckResult
-from themis.show.terminal.checks_display_limits import limit_text
+from themis.show.terminal.checks import limit_text
 from themis.testing.claims import AuditInTest
 
 SCHEMA = themis.Schema(race=["green", "purple"], income=range(1000), age=range(1000))

@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 import themis
 from tests.projects import BIASED, FAIR, SMALL, enter, process, run, write_project
 from themis.audit.checker import run_checks
-from themis.config.reader import Check
 from themis.results.model import CausalScore, SearchResult
-from themis.results.verdicts import can_be_narrowed, judge_score, judge_search, precisions
+from themis.results.verdicts import Check, can_be_narrowed, judge_score, judge_search, precisions
 
 Project = Callable[..., Path]
 RACE = '[[checks]]\nagainst = ["race"]\nmax_score = 0.1\n'

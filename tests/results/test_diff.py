@@ -18,13 +18,19 @@ import themis
 from tests.projects import enter, process, run, write_project
 from tests.results.test_checks import SCORE, SEARCHED, check
 from themis.audit.checker import run_checks
-from themis.results.comparison import Bounds, Quantity, known
-from themis.results.comparison_baselines import beside_baseline
-from themis.results.comparison_differences import Differences, compare, has_risen
+from themis.results.comparison import (
+    Bounds,
+    Differences,
+    Quantity,
+    beside_baseline,
+    compare,
+    has_risen,
+    known,
+)
 from themis.results.model import CausalScore, Result, SearchResult, TestedSet
 from themis.results.saved_saved_results import result_from_dict
 from themis.results.verdicts import judge_score
-from themis.show.terminal.comparisons_display_differences import (
+from themis.show.terminal.comparisons import (
     differences_headline,
     render_differences,
 )

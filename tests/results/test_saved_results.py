@@ -19,11 +19,11 @@ from tests.projects import enter, run, write_project
 from themis.audit.audit import Audit
 from themis.cli.demo import demo_audit
 from themis.errors import RequestError
-from themis.results.comparison_differences import compare
+from themis.results.comparison import compare
 from themis.results.model import Noise, Placebo, Region, Result
 from themis.results.saved_saved_results import read_result, result_from_dict
 from themis.show.reports.formats import FORMATS
-from themis.show.terminal.comparisons_display_differences import render_differences
+from themis.show.terminal.comparisons import render_differences
 
 
 def measured() -> list[Result]:

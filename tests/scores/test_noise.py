@@ -19,16 +19,15 @@ import themis
 from tests.engine.test_repeats import noisy
 from themis.audit.checker import run_checks
 from themis.cli import app
-from themis.config.reader import Check
-from themis.engine.runner import Runner
-from themis.engine.runner_combining import combine
+from themis.engine.runner import Runner, combine
 from themis.results.model import CausalScore, Result
 from themis.results.saved_saved_results import result_from_dict
+from themis.results.verdicts import Check
 from themis.scores.noise import ENOUGH, PAIRS
 from themis.settings import Settings
 from themis.show.terminal.results import render_headlines, render_result
 from themis.show.terminal.searches import render_search
-from themis.statistics.intervals_noise_bounds import exact_ends, placebo_at_most, rate_ends
+from themis.statistics.intervals import exact_ends, placebo_at_most, rate_ends
 from themis.subjects.answers import AnswerLabels, OutputColumns
 from themis.subjects.decisions import FAILED
 

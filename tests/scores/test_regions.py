@@ -19,9 +19,18 @@ from themis.inputs.population import Population
 from themis.inputs.streams import BaseInputs
 from themis.results.model import Region
 from themis.scores import regions
-from themis.scores.regions import FEWEST, ROWS, SeenRows, known_regions, sampled_regions
-from themis.scores.regions_conditions import Condition, evidence, meets_all
-from themis.scores.regions_suggestions import Suggestion, suggest_regions
+from themis.scores.regions import (
+    FEWEST,
+    ROWS,
+    Condition,
+    SeenRows,
+    Suggestion,
+    evidence,
+    known_regions,
+    meets_all,
+    sampled_regions,
+    suggest_regions,
+)
 from themis.show.notebook import score_html
 from themis.show.words import values as words
 from themis.statistics.intervals import clopper_pearson

@@ -13,11 +13,10 @@ import themis
 from tests.external import ran, write_command
 from tests.worlds import Case, cases
 from themis.inputs.population import Population
-from themis.inputs.streams_reference import reference_person
-from themis.scores import witnesses_explanations as explanations
-from themis.scores import witnesses_shrinking as shrinking
-from themis.scores.witnesses import FlipPool, Pairs
-from themis.scores.witnesses_shrinking import distance, plain_witnesses
+from themis.inputs.streams import reference_person
+from themis.scores import witnesses as explanations
+from themis.scores import witnesses as shrinking
+from themis.scores.witnesses import FlipPool, Pairs, distance, plain_witnesses
 from themis.subjects.decisions import FAILED
 
 SCHEMA = themis.Schema(

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from themis.search import flips_flip_cells as flip_cells
-from themis.search.flips_flip_cells import KeySet, waves
+from themis.search import flips as flip_cells
+from themis.search.flips import KeySet, waves
 
 batches = st.lists(st.lists(st.integers(0, 60), max_size=12), max_size=12)
 

@@ -9,7 +9,7 @@ import pytest
 import themis
 from tests.simulated_flips import SimulatedBook, constant_first
 from themis.search import estimates as search_estimates
-from themis.search.estimates_spot_estimates import SpotRule, spot_estimate
+from themis.search.estimates import SpotRule, spot_estimate
 from themis.search.tried_inputs import TriedInputs
 from themis.statistics.proportions import Interval, ProportionRule
 

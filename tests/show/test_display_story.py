@@ -18,11 +18,11 @@ from tests.projects import enter, process, run, write_project
 from tests.show.test_display import causal, group, result, text
 from themis.results.model import CheckResult, GroupScore, Score, Witness
 from themis.show.notebook import score_html
-from themis.show.terminal import results_display_overview as display_overview
+from themis.show.terminal import results as display_overview
 from themis.show.terminal.checks import render_checks
 from themis.show.terminal.parts import IntervalBar, Sentence, in_encoding
 from themis.show.terminal.results import make_console, render, render_result
-from themis.show.terminal.scores_display_people import show_difference
+from themis.show.terminal.scores import show_difference
 from themis.show.terminal.searches import render_search
 from themis.show.words import values as words
 

@@ -27,19 +27,23 @@ import themis
 from tests.projects import SMALL, enter, process, run, write_project
 from themis.audit.checker import run_checks
 from themis.cli.demo import demo_audit
-from themis.config.reader import Check
 from themis.errors import RequestError, SubjectError
-from themis.results.comparison_baselines import beside_baseline
+from themis.results.comparison import beside_baseline
 from themis.results.model import CausalScore, Noise, Placebo, Region, Result
 from themis.results.saved_result_schema import result_schema
 from themis.results.saved_saved_results import result_from_dict
-from themis.results.verdicts_acceptances import Acceptance, Acceptances
-from themis.show.reports.ci_github import render_annotations
-from themis.show.reports.ci_junit import render_junit
-from themis.show.reports.ci_sarif import render_sarif
-from themis.show.reports.formats import FORMATS, parse_formats
-from themis.show.reports.formats_score_table import COLUMNS, render_csv, render_parquet, score_rows
+from themis.results.verdicts import Acceptance, Acceptances, Check
+from themis.show.reports.ci import render_annotations, render_junit
+from themis.show.reports.formats import (
+    COLUMNS,
+    FORMATS,
+    parse_formats,
+    render_csv,
+    render_parquet,
+    score_rows,
+)
 from themis.show.reports.markdown import escape, render_markdown
+from themis.show.reports.sarif import render_sarif
 from themis.subjects.processes.command import CommandSubject
 
 SCHEMAS = Path(__file__).parents[1] / "schemas"

@@ -19,7 +19,7 @@ import themis
 from tests.show.test_display import PEOPLE, causal, group, result
 from themis.results import frames
 from themis.results.model import Group, TestedSet, Witness
-from themis.show.notebook_plots import LABELS, NUMBERS, WIDTH, Interval, Line, intervals_svg
+from themis.show.plots import LABELS, NUMBERS, WIDTH, Interval, Line, intervals_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 EVIL = "<script>alert(1)</script>"

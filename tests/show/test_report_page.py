@@ -24,17 +24,14 @@ from tests import report_results as samples
 from tests.projects import enter, run, write_project
 from themis.results.model import Group, Noise, Result, Witness
 from themis.results.saved_saved_results import read_result
-from themis.show.reports.annex import render_annex
-from themis.show.reports.annex_annex_tables import favourable, statement
-from themis.show.reports.html_room import LIMIT_BYTES, ROOMS
-from themis.show.reports.method_again import command_again
-from themis.show.reports.method_digest import RECIPE, digest
+from themis.show.reports.annex import favourable, impact_statement, render_annex
+from themis.show.reports.html import LIMIT_BYTES, ROOMS
+from themis.show.reports.method import RECIPE, command_again, digest
 from themis.show.reports.page import render_page
-from themis.show.reports.sets_set_levels import choose_sets, totals
+from themis.show.reports.sets import choose_sets, totals
 from themis.show.reports.style import DARK, LIGHT, STYLE
-from themis.show.reports.svg import Axis
-from themis.show.reports.svg_ratios import four_fifths_line, ratios
-from themis.show.reports.verdict_cautions import cautions
+from themis.show.reports.svg import Axis, four_fifths_line, ratios
+from themis.show.reports.verdict import cautions
 from themis.show.words import values as display_words
 
 VOID = {"meta", "link", "line", "circle", "rect", "polygon"}
@@ -436,7 +433,7 @@ def test_the_annex_says_that_synthetic_scores_are_no_historical_rates() -> None:
     said = "Scores on synthetic inputs differ from rates on historical applicants"
     assert said in Document(render_annex(samples.demo())).text
     assert said in Document(render_annex(samples.result())).text
-    assert "rows that were given" in statement([samples.group(population="rows")])
+    assert "rows that were given" in impact_statement([samples.group(population="rows")])
 
 
 def test_the_annex_names_the_tables_that_are_missing() -> None:

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from themis.statistics.thresholds import Spot, ThresholdRule
-from themis.statistics.thresholds_spot_proofs import SpotProofs
+from themis.statistics.thresholds import Spot, SpotProofs, ThresholdRule
 
 CEILING = 0.6
 

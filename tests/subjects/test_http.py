@@ -35,8 +35,8 @@ from tests.services import (
 )
 from themis import Reals, Schema
 from themis.subjects.decisions import CRASH, INVALID
-from themis.subjects.http import client_pacing as pacing
-from themis.subjects.http import subject_http_exchange as http_exchange
+from themis.subjects.http import client as pacing
+from themis.subjects.http import subject as http_exchange
 from themis.subjects.http.client import Client
 from themis.subjects.http.subject import INPUTS_PER_REQUEST, HttpSubject
 

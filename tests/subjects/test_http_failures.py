@@ -24,8 +24,8 @@ from tests.services import (
 )
 from themis import SubjectError
 from themis.subjects.decisions import CRASH, TIMEOUT, TRANSPORT, Failure
-from themis.subjects.http import client_pacing as pacing
-from themis.subjects.http.client_pacing import retry_after_seconds
+from themis.subjects.http import client as pacing
+from themis.subjects.http.client import retry_after_seconds
 from themis.subjects.http.subject import HttpSubject
 
 pytest.importorskip("aiohttp")

@@ -25,7 +25,7 @@ from tests.services import (
 )
 from themis import RequestError, SubjectError
 from themis.subjects.decisions import INVALID, Failure
-from themis.subjects.http import client_pacing as pacing
+from themis.subjects.http import client as pacing
 from themis.subjects.http.subject import HttpSubject
 
 pytest.importorskip("aiohttp")

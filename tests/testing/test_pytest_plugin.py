@@ -17,9 +17,9 @@ import themis
 import themis.audit.audit
 import themis.audit.checker
 import themis.pytest_plugin
-import themis.show.terminal.checks_display_limits
-import themis.testing.claims_shared_audits
-from themis.testing.claims_shared_audits import KEPT, Audits
+import themis.show.terminal.checks
+import themis.testing.claims
+from themis.testing.claims import KEPT, Audits
 from themis.testing.plugin import SETTINGS
 
 pytest_plugins = ["pytester"]

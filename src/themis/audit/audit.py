@@ -10,12 +10,11 @@ from typing import Any, Literal
 
 from themis.audit.notes import with_commands
 from themis.audit.replay import replay_tests
-from themis.audit.replay_saved_tests import read_tests
 from themis.audit.rows import CounterfactualChoice, RowRequest, row_scores, sets_of
 from themis.audit.run import Work, start_budget
+from themis.audit.saved_tests import read_tests
 from themis.audit.views import View, Views
-from themis.engine.cache import Cache
-from themis.engine.cache_cache_file import default_path
+from themis.engine.cache import Cache, default_path
 from themis.engine.recall import Recall
 from themis.engine.runner import FIXED_BATCHES, Runner
 from themis.engine.sampler import Sampler
@@ -39,8 +38,7 @@ from themis.results.model import (
 )
 from themis.results.replays import Replay
 from themis.scores.noise import NoiseProbe
-from themis.search.searcher import SearchPlan
-from themis.search.searcher_search_noise import weigh_search
+from themis.search.searcher import SearchPlan, weigh_search
 from themis.settings import Settings, Stopping, check_repeats
 from themis.subjects.answers import AnswerLabels
 from themis.subjects.base import Subject
@@ -167,8 +165,7 @@ class Audit:
         services, are kept in `.themis/cache.sqlite` beside the file, or in `cache`; `cache=False`
         keeps them nowhere. Other keyword arguments override what the file says.
         """
-        from themis.config.reader import read_config
-        from themis.config.reader_config_places import placing
+        from themis.config.reader import placing, read_config
 
         config = read_config(Path(path))
         spec = config.subject

@@ -9,22 +9,23 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from themis.audit.audit import Audit
-from themis.config.reader import Check
 from themis.errors import SubjectError
 from themis.events import SearchListener
 from themis.results.model import CheckResult, Result, Score, SearchResult
 from themis.results.verdicts import (
     NO_FAVOURABLE,
     NOTHING_ACCEPTED,
+    Acceptances,
+    Check,
     Precision,
+    acceptance_remarks,
     can_be_narrowed,
     judge_score,
     judge_search,
     not_judged,
     precisions,
 )
-from themis.results.verdicts_acceptances import Acceptances, acceptance_remarks
-from themis.search.searcher_search_noise import weigh_search
+from themis.search.searcher import weigh_search
 from themis.search.walk import SEARCH_ASSIGNMENTS
 from themis.settings import Settings
 

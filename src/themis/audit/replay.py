@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.audit.notes import executor_of
-from themis.audit.replay_saved_tests import SavedTests
+from themis.audit.saved_tests import SavedTests
 from themis.engine.failures import TooManyFailuresError
 from themis.engine.runner import Runner
+from themis.engine.suite_files import plain_text
 from themis.engine.suites import output_names
-from themis.engine.suites_suite_files import plain_text
 from themis.errors import SubjectError
+from themis.inputs.assignments import Places
 from themis.results.replays import STATES, Replay, ReplayedSet, ReplayedTest, State
 from themis.subjects.answers import Part
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells, Labels
@@ -25,7 +26,6 @@ from themis.subjects.decisions import FAILED, NOT_RUN, Cells, Labels
 EXAMPLES = 5  # of each state that is worth showing
 SHOWN_STATES: tuple[State, ...] = ("new", "still", "failed", "fixed")
 
-Places = NDArray[np.int64]
 Listener = Callable[[int, int], None]  # inputs run so far, and all of them
 
 

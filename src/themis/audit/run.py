@@ -15,7 +15,7 @@ from themis.engine.sampler import Sampler
 from themis.errors import SubjectError
 from themis.results.model import Result, Score, SearchResult
 from themis.scores.noise import NoiseProbe
-from themis.search.searcher_search_noise import weigh_search
+from themis.search.searcher import weigh_search
 from themis.search.walk import SEARCH_ASSIGNMENTS
 from themis.settings import Settings
 

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from themis._version import __version__
+from themis.cli.check import check, replay
 from themis.cli.endings import INTERRUPTED, ends_properly, print_line, run_printing, say
-from themis.cli.measure import search
-from themis.cli.measure_cli_apparent import apparent
-from themis.cli.measure_cli_check import check
-from themis.cli.measure_cli_replay import replay
+from themis.cli.measure import apparent, search
 from themis.cli.options import (
     Against,
     AsJson,
@@ -42,9 +40,7 @@ from themis.cli.options import (
     measures_of,
     split_names,
 )
-from themis.cli.saved import report
-from themis.cli.saved_cli_cache import cache_app
-from themis.cli.saved_cli_diff import diff
+from themis.cli.saved import cache_app, diff, report
 
 if TYPE_CHECKING:
     from themis.audit.audit import Audit
@@ -183,10 +179,8 @@ def score(
     no_progress: NoProgress = False,
 ) -> int:
     """Measure how much the subject discriminates."""
-    from themis.cli.files import check_targets
-    from themis.cli.files_cli_source import source_of
-    from themis.cli.session import Reporting, audit_of, parse_sets
-    from themis.cli.session_cli_session import measured
+    from themis.cli.files import check_targets, source_of
+    from themis.cli.session import Reporting, audit_of, measured, parse_sets
 
     path = find(config)
     check_targets({"--output": output, "--suite": suite}, {"the cache": cache}, config=path)
@@ -244,10 +238,9 @@ def demo(
 ) -> int:
     """Measure a built-in loan program."""
     from themis.cli import demo
-    from themis.cli.demo_display_demo import render_introduction, render_next_steps
-    from themis.cli.files_cli_source import source_of
-    from themis.cli.session import Reporting, naming_options, write
-    from themis.cli.session_cli_session import measured
+    from themis.cli.demo import render_introduction, render_next_steps
+    from themis.cli.files import source_of
+    from themis.cli.session import Reporting, measured, naming_options, write
 
     overrides = given_settings(confidence, error, seed, stopping, max_executions, max_seconds)
 

@@ -1,13 +1,22 @@
-"""The built-in example: a loan program that treats groups alike, and people not."""
+"""The built-in example: a loan program that treats groups alike, and people not.
+
+What does the demo say around its scores? What it does before, what to do next after.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import IO, Any
+
+from rich.console import RenderableType
+from rich.rule import Rule
+from rich.text import Text
 
 from themis.audit.audit import Audit
 from themis.inputs.characteristics import Integers, Values
 from themis.inputs.schema import Schema
+from themis.show.terminal.parts import DIM, Sentence, grid, indented
+from themis.show.terminal.results import make_console, render
 
 SETS = (("race",), ("sex",))
 SETTINGS: dict[str, Any] = {"seed": 42, "error": 0.01}  # what the demo overrides
@@ -61,3 +70,25 @@ def demo_audit(**settings: Any) -> Audit:
     """The audit of the demo; `settings` override its own."""
     options = {**SETTINGS, **settings}
     return Audit(decide_loan, loan_schema(), favourable=["approved"], **options)
+
+
+def render_introduction(file: IO[str]) -> str:
+    """What is about to be measured."""
+    schema = loan_schema()
+    power = len(str(schema.size)) - 1
+    text = INTRODUCTION.format(size=f"more than 10^{power}", count=len(schema))
+    return render(iter([Sentence(text), ""]), make_console(file))
+
+
+def render_next_steps(file: IO[str]) -> str:
+    """How to measure something of one's own."""
+
+    def parts() -> Iterator[RenderableType]:
+        yield ""
+        yield Rule(Text("what to do next", "bold cyan"), align="left", style="cyan")
+        table = grid({}, {"no_wrap": False, "overflow": "fold"})
+        for command, effect in NEXT_STEPS:
+            table.add_row(Text(command, "bold"), Text(effect, DIM))
+        yield indented(table)
+
+    return render(parts(), make_console(file))

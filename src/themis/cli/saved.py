@@ -1,19 +1,27 @@
-"""The command `themis report`: a saved result in other formats. Nothing is run."""
+"""The command `themis report`: a saved result in other formats. Nothing is run.
+
+The command `themis diff`: what changed significantly between two saved results?
+
+The commands `themis cache …`: what is kept of earlier runs, and away with it.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from themis.cli.endings import ends_properly
+from themis.cli.endings import ends_properly, one_line, print_line
+from themis.cli.options import AsJson, Verbose, check_talk, find
 
 if TYPE_CHECKING:
     from themis.errors import RequestError
+    from themis.results.comparison import Verdict
     from themis.results.model import Result
     from themis.show.reports.formats import Format
 
@@ -138,3 +146,105 @@ def _mistake(problem: str, remedy: str) -> RequestError:
     from themis.errors import Mistake, RequestError
 
     return RequestError([Mistake("output", "--output", problem, remedy)])
+
+
+EXIT_CODES: dict[Verdict, int] = {"nothing new": 0, "new discrimination": 1, "inconclusive": 4}
+
+
+@ends_properly
+def diff(
+    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="An earlier saved result.")],
+    after: Annotated[Path, typer.Argument(metavar="AFTER", help="A later saved result.")],
+    tolerance: Annotated[
+        float,
+        typer.Option(
+            "--tolerance", metavar="0.01", min=0, max=1, help="Rises of at most this do not count."
+        ),
+    ] = 0.0,
+    as_json: AsJson = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="One sentence.")] = False,
+    verbose: Verbose = False,
+) -> int:
+    """Say what changed significantly between two saved results."""
+    import json
+
+    from themis.cli.session import write
+    from themis.results.comparison import compare
+    from themis.results.saved_saved_results import read_result
+    from themis.show.terminal.comparisons import (
+        differences_headline,
+        render_differences,
+    )
+
+    check_talk(quiet=quiet, verbose=verbose)
+    found = compare(read_result(before), read_result(after), tolerance=tolerance)
+    if as_json:
+        write(json.dumps(found.to_dict(), indent=2) + "\n")
+    elif quiet:
+        write(differences_headline(found) + "\n")
+    else:
+        write(render_differences(found, file=sys.stdout, everything=verbose))
+    return EXIT_CODES[found.verdict]
+
+
+CONFIG_NAMES = (".toml",)
+
+cache_app = typer.Typer(
+    name="cache", help="What is kept of earlier runs.", no_args_is_help=True, rich_markup_mode=None
+)
+
+Place = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Argument(
+        metavar="CONFIG|FILE",
+        help="A configuration file, whose cache is meant, or a cache itself.",
+        show_default=False,
+    ),
+]
+
+
+@cache_app.command()
+@ends_properly
+def info(place: Place = None) -> int:
+    """Say where the cache is, how large, and what it holds."""
+    from themis.cli.cache_page import show_contents
+    from themis.cli.session import write
+    from themis.engine.cache import read_contents
+    from themis.show.terminal.results import make_console, render
+
+    console = make_console(sys.stdout)
+    write(render(show_contents(read_contents(_cache_of(place))), console))
+    return 0
+
+
+@cache_app.command()
+@ends_properly
+def clear(
+    place: Place = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> int:
+    """Delete the cache."""
+    from themis.engine import cache as cache_contents
+    from themis.errors import Mistake, RequestError
+
+    path = _cache_of(place)
+    if not path.exists():
+        print_line(f"there is no cache {one_line(str(path))}")
+        return 0
+    if not yes:
+        if not sys.stdin.isatty():
+            problem = f"{path} would be deleted"
+            raise RequestError([Mistake("confirm", "cache clear", problem, "--yes does it")])
+        typer.confirm(f"Delete {one_line(str(path))}?", abort=True)
+    cache_contents.clear(path)
+    print_line(f"deleted {one_line(str(path))}")
+    return 0
+
+
+def _cache_of(place: Path | None) -> Path:
+    """The cache that is meant: a file itself, or that of a configuration file."""
+    from themis.engine.cache import default_path
+
+    if place is not None and not place.is_dir() and place.suffix not in CONFIG_NAMES:
+        return place
+    return default_path(find(place).parent)

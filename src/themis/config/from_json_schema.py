@@ -10,10 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from themis.config.drafts_drafts import Draft, DraftFile, check_names
+from themis.config.drafts import Draft, DraftFile, check_names
 from themis.errors import Mistake, RequestError
-from themis.inputs.numbers import exact, is_number
-from themis.inputs.numbers_steps import align, round_step
+from themis.inputs.numbers import align, exact, is_number, round_step
 
 DESCRIPTION = 80  # characters of a description that are shown
 DEPTH = 20  # references that lead to references

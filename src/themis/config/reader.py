@@ -3,11 +3,14 @@
 Three passes over the file, none of which hides the mistakes of the next: its keys and their
 types (the models of `file_format`), the rules of the schema and the settings, and what refers
 to something else: constraints and checks.
+
+Where in its file is what can't be used? A mistake found after reading gets its line.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -21,7 +24,7 @@ from themis.inputs.characteristics import Characteristic, Value
 from themis.inputs.constraints import parse_constraint
 from themis.inputs.population import Population
 from themis.inputs.schema import Schema, characteristic_from
-from themis.results.verdicts_acceptances import Acceptance
+from themis.results.verdicts import Acceptance, Check
 from themis.settings import Settings
 from themis.subjects.decisions import DEFAULT_FAVOURABLE
 from themis.subjects.outputs import Output
@@ -43,19 +46,6 @@ class SubjectSpec:
     version: str
     max_failures: float
     repeats: int = 1  # runs behind each output
-
-
-@dataclass(frozen=True)
-class Check:
-    """A limit on a score: of the set `against`, or of every set where `search` is true."""
-
-    against: tuple[str, ...] | None  # in schema order
-    search: bool
-    measure: Literal["causal", "group"]
-    max_score: float
-    name: str
-    line: int | None
-    output: str | None = None  # which of several
 
 
 @dataclass(frozen=True)
@@ -400,3 +390,30 @@ def _read_text(path: Path) -> str:
         reason = getattr(error, "strerror", None) or str(error)
         mistake = Mistake("unreadable-file", "", f"can't be read: {reason}", "check its name")
     raise ConfigError([mistake.at(file=str(path), line=mistake.line)])
+
+
+@contextmanager
+def placing(config: Config) -> Iterator[None]:
+    """Within, mistakes in what the keys of the file mean carry the file and their line."""
+    try:
+        yield
+    except RequestError as error:
+        raise RequestError(_placed(config, each) for each in error.mistakes) from error
+
+
+def _placed(config: Config, mistake: Mistake) -> Mistake:
+    """The mistake at its key, or at the table that the key would stand in."""
+    profile = config.profile
+    if profile is not None and mistake.file == str(config.folder / profile.data):
+        if mistake.line is not None:  # it is in a row
+            return mistake
+        problem = f"{profile.data}: {mistake.problem}"
+        mistake = replace(mistake, where="profile.data", problem=problem, file="")
+    if mistake.where == "weights":  # what the rows call the option of [profile]
+        mistake = replace(mistake, where="profile.weights")
+    place = mistake.where
+    while place and place not in config.lines:
+        place = place.rpartition(".")[0]
+    if mistake.file or not place:
+        return mistake
+    return mistake.at(file=str(config.path), line=config.lines[place])

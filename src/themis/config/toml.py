@@ -2,11 +2,15 @@
 
 `tomllib` reads the values but forgets the lines. The scanner here walks over the same text
 once more and only looks for keys; it never fails, whatever the text is.
+
+How is a value, a key or a remark written in TOML?
 """
 
 from __future__ import annotations
 
+import json
 import re
+import textwrap
 import tomllib
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
@@ -280,3 +284,29 @@ def _too_large(line: int) -> ConfigError:
 
 def _error(code: str, line: int, problem: str, remedy: str) -> ConfigError:
     return ConfigError([Mistake(code, "", problem, remedy, line=line)])
+
+
+WIDTH = 100
+
+
+def spell_key(name: str) -> str:
+    """A key, in quotes where TOML wants them."""
+    plain = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
+    return name if plain else spell_value(name)
+
+
+def spell_value(value: Any) -> str:
+    """A value; TOML writes strings, lists, truth values and numbers as JSON does."""
+    if isinstance(value, Mapping):
+        inner = ", ".join(f"{spell_key(key)} = {spell_value(each)}" for key, each in value.items())
+        return f"{{ {inner} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(spell_value, value))}]"
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def spell_remark(text: str) -> Iterator[str]:
+    """The lines of a comment, without what TOML does not allow in one."""
+    shown = "".join(each if each.isprintable() else " " for each in text)
+    for line in textwrap.wrap(shown, WIDTH - 2, break_long_words=False, break_on_hyphens=False):
+        yield f"# {line}"

@@ -3,31 +3,214 @@
 One SQLite file holds the decisions of many subjects, each known by its fingerprint. Subjects whose
 executions are dear have one row for each input; those whose executions are cheap and many have one
 row for each batch. Only decisions are stored, never failures.
+
+Cache files: what SQLite file is a cache of ours, how it is opened, and what can be wrong.
+
+Locks: at most one process writes to a cache; the others can tell which one it is.
+
+What does a cache hold, and how is it emptied? Housekeeping for `themis cache`.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
+import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from themis.engine.cache_cache_file import (
-    connect,
-    explained,
-    make_folder,
-    prepare,
-    refuse_others,
-    unusable,
-)
-from themis.engine.cache_cache_lock import FileLock
-from themis.errors import RequestError
+from themis.errors import Mistake, RequestError
 from themis.inputs.characteristics import Value
+
+FOLDER_NAME = ".themis"
+FILE_NAME = "cache.sqlite"
+APPLICATION_ID = 0x5468656D  # "Them": how SQLite files of ours are told from others
+FORMAT = 1
+BUSY_SECONDS = 60.0  # how long to wait for another process that reads or commits
+
+NO_CACHE = "is not a cache of Themis", "name another file"
+CLEAR_REMEDY = "`themis cache clear` removes it, --no-cache does without"
+
+_TABLES = (
+    "CREATE TABLE subjects (number INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL UNIQUE, "
+    "kind TEXT NOT NULL, last_used TEXT NOT NULL)",
+    "CREATE TABLE labels (subject INTEGER, number INTEGER, label TEXT NOT NULL, "
+    "PRIMARY KEY (subject, number)) WITHOUT ROWID",
+    "CREATE TABLE inputs (subject INTEGER, key BLOB, label INTEGER NOT NULL, "
+    "PRIMARY KEY (subject, key)) WITHOUT ROWID",
+    "CREATE TABLE batches (subject INTEGER, key BLOB, decided INTEGER NOT NULL, "
+    "labels BLOB NOT NULL, UNIQUE (subject, key))",
+    f"PRAGMA application_id = {APPLICATION_ID}",
+    f"PRAGMA user_version = {FORMAT}",
+)
+
+
+def default_path(folder: Path) -> Path:
+    """Where the cache of a configuration file in this folder is."""
+    return folder / FOLDER_NAME / FILE_NAME
+
+
+def make_folder(folder: Path) -> None:
+    """Create the folder of a cache; one of our own is kept out of version control."""
+    if folder.is_dir():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    if folder.name == FOLDER_NAME:
+        (folder / ".gitignore").write_text("*\n", encoding="ascii")
+
+
+def refuse_others(path: Path) -> None:
+    """Raise RequestError for a file that is no cache of ours, before anything is made beside it."""
+    if not _may_be_ours(path):
+        raise unusable(path, *NO_CACHE)
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection that is durable at every commit.
+
+    The rollback journal, not the write-ahead log: that one has a fault in SQLite before 3.51.3
+    that can lose commits when several connections are open.
+    """
+    refuse_others(path)  # SQLite would change some files by merely opening them
+    connection = sqlite3.connect(
+        path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+    )
+    connection.execute("PRAGMA synchronous = FULL")
+    return connection
+
+
+def prepare(connection: sqlite3.Connection, path: Path, *, create: bool) -> bool:
+    """Check that the file is one of ours, or make it one; False where it is still empty."""
+    identity, format_, tables = _identity(connection)
+    if identity == 0 and tables == 0:
+        if create:
+            connection.execute("BEGIN IMMEDIATE")
+            for order in _TABLES:
+                connection.execute(order)
+            connection.execute("COMMIT")
+        return create
+    if identity != APPLICATION_ID:
+        raise unusable(path, *NO_CACHE)
+    if format_ != FORMAT:
+        problem = f"was written by another Themis (format {format_}, this one has {FORMAT})"
+        raise unusable(path, problem, CLEAR_REMEDY)
+    return True
+
+
+def is_marked(path: Path) -> bool:
+    """Whether a file carries our mark, even if it is damaged otherwise; an empty one counts."""
+    with path.open("rb") as file:
+        head = file.read(100)
+    return not head or head[68:72] == APPLICATION_ID.to_bytes(4)
+
+
+def journal_of(path: Path) -> Path:
+    """Where SQLite notes how to undo what a crash has interrupted."""
+    return path.with_name(f"{path.name}-journal")
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Within, what SQLite complains about becomes a RequestError with a remedy."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise unusable(path, *_explain(error)) from error
+
+
+def unusable(path: Path, problem: str, remedy: str) -> RequestError:
+    """The exception for a file that can't be used as a cache."""
+    return RequestError([Mistake("cache", "cache", f"{path} {problem}", remedy)])
+
+
+def _may_be_ours(path: Path) -> bool:
+    try:
+        return not path.exists() or is_marked(path) or journal_of(path).exists()
+    except OSError as error:
+        problem = f"can't be read: {error.strerror}"
+        raise unusable(path, problem, "name another file, or use --no-cache") from error
+
+
+def _identity(connection: sqlite3.Connection) -> tuple[int, int, int]:
+    orders = ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
+    identity, format_, tables = (connection.execute(order).fetchone()[0] for order in orders)
+    return identity, format_, tables
+
+
+def _explain(error: sqlite3.Error) -> tuple[str, str]:
+    """What is wrong, and what to do about it."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+        return (
+            f"can't be written: {error}",
+            "what was stored before is kept: make room and run the same command again, or use "
+            "--no-cache",
+        )
+    if code == sqlite3.SQLITE_NOTADB:
+        return NO_CACHE
+    if code == sqlite3.SQLITE_CORRUPT:
+        return f"is damaged: {error}", CLEAR_REMEDY
+    if code == sqlite3.SQLITE_BUSY:
+        return "is locked by another program", "wait until that has ended, or use --no-cache"
+    return f"can't be used: {error}", "name another file, or use --no-cache"
+
+
+class FileLock:
+    """A lock that lives beside a file and ends with its process, however that ends.
+
+    It is a file of its own: SQLite locks the cache itself, and closing any other descriptor of
+    that file would end those locks.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: int | None = None
+
+    @property
+    def held(self) -> bool:
+        """Whether this object holds the lock."""
+        return self._file is not None
+
+    def acquire(self) -> bool:
+        """Take the lock if it is free; whether this object holds it now."""
+        if self._file is not None:
+            return True
+        file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(file)
+            return False
+        except BaseException:
+            os.close(file)
+            raise
+        self._file = file
+        with suppress(OSError):  # no room for the number: the lock holds all the same
+            os.ftruncate(file, 0)
+            os.pwrite(file, b"%d\n" % os.getpid(), 0)
+        return True
+
+    def release(self) -> None:
+        """Give the lock back."""
+        file, self._file = self._file, None
+        if file is not None:
+            os.close(file)
+
+    def holder(self) -> str:
+        """Who holds the lock, in words."""
+        try:
+            number = int(self.path.read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            return "another process"
+        return "this process itself" if number == os.getpid() else f"process {number}"
+
 
 COMMIT_SECONDS = 0.1  # commits wait for the disk: within this time there is one at most
 KEYS_AT_ONCE = 500
@@ -181,3 +364,68 @@ class Cache:
             with suppress(RequestError):
                 self.close()
             raise
+
+
+_SUBJECTS = (
+    "SELECT fingerprint, kind, last_used, "
+    "(SELECT count(*) FROM inputs WHERE subject = subjects.number) + "
+    "(SELECT coalesce(sum(decided), 0) FROM batches WHERE subject = subjects.number) "
+    "FROM subjects ORDER BY last_used DESC, number DESC"
+)
+
+
+@dataclass(frozen=True)
+class CachedSubject:
+    """What a cache holds of one subject."""
+
+    fingerprint: str
+    kind: str
+    last_used: str  # ISO 8601
+    decisions: int
+
+
+@dataclass(frozen=True)
+class CacheContents:
+    """What a cache holds, and how much room it takes."""
+
+    path: Path
+    bytes: int
+    subjects: tuple[CachedSubject, ...]
+
+
+def read_contents(path: Path) -> CacheContents:
+    """What a cache file holds; nothing where there is no file yet."""
+    if not path.exists():
+        return CacheContents(path, 0, ())
+    _check_file(path)
+    with explained(path), closing(connect(path)) as connection:
+        rows = (
+            connection.execute(_SUBJECTS).fetchall()
+            if prepare(connection, path, create=False)
+            else []
+        )
+    return CacheContents(path, path.stat().st_size, tuple(CachedSubject(*row) for row in rows))
+
+
+def clear(path: Path) -> None:
+    """Delete a cache file, damaged or not; refused while a process writes, and for other files."""
+    if not path.exists():
+        return
+    _check_file(path)
+    if not is_marked(path):
+        raise unusable(path, "is not a cache of Themis", "nothing was deleted; name another file")
+    lock = FileLock(path.with_name(f"{path.name}.lock"))
+    try:
+        if not lock.acquire():
+            raise unusable(path, f"is in use by {lock.holder()}", "wait until that has ended")
+        path.unlink()
+        journal_of(path).unlink(missing_ok=True)
+    except OSError as error:
+        raise unusable(path, f"can't be deleted: {error.strerror}", "check its folder") from error
+    finally:
+        lock.release()
+
+
+def _check_file(path: Path) -> None:
+    if not path.is_file():
+        raise unusable(path, "is not a file", "name the cache itself")

@@ -26,7 +26,7 @@ from themis.inputs.schema import Schema
 from themis.subjects.answers import AnswerLabels
 from themis.subjects.base import Answers, Subject
 from themis.subjects.decisions import Cells, Labels
-from themis.subjects.processes.command_texts import Column
+from themis.subjects.processes.texts import Column
 
 BY_INPUT = ("command", "http")  # kinds whose executions are dear: each is stored by itself
 KEY_BYTES = 16

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.failures import FailureLog
-from themis.engine.suites_suite_files import (
+from themis.engine.suite_files import (
     OutputColumn,
     OwnColumns,
     SuiteFile,
@@ -24,11 +24,11 @@ from themis.engine.suites_suite_files import (
     suite_mistake,
 )
 from themis.errors import RequestError
+from themis.inputs.assignments import Places
 from themis.inputs.schema import Schema
 from themis.subjects.answers import AnswerLabels, Part
 from themis.subjects.decisions import FAILED, Cells, Labels
 
-Places = NDArray[np.int64]
 Inputs = Callable[[Places, Places], NDArray[Any]]  # of cells, given by their rows and columns
 
 UNKNOWN_FAILURE = "failed"

@@ -2,10 +2,17 @@
 
 Both scores are read off it. Outputs that one set's table holds are never executed again for
 another: a variant of a subset is also a variant of every superset.
+
+The outputs of one set's table that are kept for other sets and later questions.
+
+Outputs that are known by their inputs, in domains that are too large to be remembered whole.
 """
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,13 +21,52 @@ from numpy.typing import NDArray
 
 from themis.engine.runner import Runner, RunnerBatch
 from themis.engine.suites import Suite
-from themis.engine.tables_stored_rows import StoredRows
-from themis.engine.variants import Rows, Variants, mark_impossible, own_columns, waves
+from themis.engine.variants import OWN, Rows, Variants, mark_impossible, own_columns, waves
 from themis.inputs.assignments import Assignments
 from themis.inputs.schema import Schema
 from themis.inputs.streams import BaseInputs
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells
 from themis.subjects.readings import FLIP, Reading
+
+
+class StoredRows:
+    """The first rows of one set's table, in the blocks in which they came."""
+
+    def __init__(self, assignments: Assignments, dtype: np.dtype[Any]) -> None:
+        self.assignments = assignments
+        self.count = 0
+        self.bytes = 0
+        self._starts: list[int] = []
+        self._blocks: list[Cells] = []
+        self._none: Cells = np.empty((0, assignments.count), dtype=dtype)
+
+    def rows(self, start: int, stop: int) -> Cells:
+        """Those of the rows start..stop that are kept: from `start` on, without a gap."""
+        return np.concatenate([self._none, *self._between(start, stop)])
+
+    def put(self, start: int, cells: Cells) -> None:
+        """Keep rows from `start` on, which is at most `count`; known ones are replaced."""
+        known = min(self.count - start, len(cells))
+        place = 0
+        for part in self._between(start, start + known):
+            part[:] = cells[place : place + len(part)]
+            place += len(part)
+        if known < len(cells):
+            self._starts.append(self.count)
+            self._blocks.append(cells[known:].copy(order="F"))
+            self.count += len(cells) - known
+            self.bytes += self._blocks[-1].nbytes
+
+    def _between(self, start: int, stop: int) -> Iterator[Cells]:
+        """The blocks' parts that hold these rows, as views."""
+        place = bisect_right(self._starts, start) - 1
+        while 0 <= place < len(self._starts) and self._starts[place] < stop:
+            offset = self._starts[place]
+            part = self._blocks[place][max(start - offset, 0) : stop - offset]
+            if len(part):
+                yield part
+            place += 1
+
 
 COLUMN_ROWS = 4_096  # from here on a column is a batch of its own
 STORE_LIMIT = 2**25  # bytes of outputs kept for other sets and later questions
@@ -302,3 +348,68 @@ def _rows_of(cells: Cells, places: NDArray[np.int64]) -> Cells:
     if len(places) == len(cells):
         return cells
     return np.take(cells.T, places, axis=1).T
+
+
+KEPT = 2**23  # outputs kept at most
+KEY_LIMIT = 2**62  # larger keys do not fit into 64 bits
+
+_BYTE = np.dtype(np.int8)
+
+Keys = NDArray[Any]  # an input's place in the whole domain: whole numbers, however large
+
+
+class KnownOutputs:
+    """The outputs of inputs that were run, found by key."""
+
+    def __init__(self, schema: Schema, dtype: np.dtype[Any] = _BYTE) -> None:
+        sizes = [each.size for each in schema]
+        self._strides = [math.prod(sizes[column + 1 :]) for column in range(len(sizes))]
+        self._type = np.int64 if schema.size < KEY_LIMIT else object
+        self._keys: Keys = np.empty(0, dtype=self._type)
+        self._cells: Cells = np.empty(0, dtype=dtype)
+
+    def keys(self, codes: NDArray[Any]) -> Keys:
+        """The keys of these inputs."""
+        keys: Keys = np.zeros(len(codes), dtype=self._type)
+        for column in range(codes.shape[1]):
+            keys += self._part(column, codes[:, column])
+        return keys
+
+    def table_keys(self, variants: Variants, rows: Rows) -> Keys:
+        """The keys of all cells of a table: rows × assignments."""
+        columns = variants.assignments.columns
+        context = self.keys(rows.codes)
+        for column in columns:
+            context -= self._part(column, rows.codes[:, column])
+        keys: Keys = np.repeat(context[:, None], variants.width, axis=1)
+        for position, column in enumerate(columns):
+            levels = variants.levels[:, position]
+            members = rows.members.get(column)
+            new = np.broadcast_to(levels, keys.shape) if members is None else members[:, levels]
+            own = rows.codes[:, column][:, None]
+            keys += self._part(column, np.where(levels[None, :] == OWN, own, new))
+        return keys
+
+    def look_up(self, keys: Keys) -> Cells:
+        """The output of each input, NOT_RUN where it is not known."""
+        cells: Cells = np.full(keys.shape, NOT_RUN, dtype=self._cells.dtype, order="F")
+        if len(self._keys):
+            place = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+            found = (self._keys[place] == keys).astype(bool)
+            cells[found] = self._cells[place[found]]
+        return cells
+
+    def add(self, keys: Keys, cells: Cells) -> None:
+        """Keep the outputs of these inputs; those that were not run are left out."""
+        run = cells >= FAILED
+        if len(self._keys) + int(run.sum()) > KEPT:
+            return
+        every = np.concatenate([self._keys, keys[run]])
+        outputs = np.concatenate([self._cells, cells[run]])
+        self._keys, first = np.unique(every, return_index=True)
+        self._cells = outputs[first]
+
+    def _part(self, column: int, codes: NDArray[Any]) -> Keys:
+        """What one column contributes to the keys."""
+        part: Keys = codes.astype(self._type) * self._strides[column]
+        return part

@@ -23,15 +23,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.errors import SchemaError
-from themis.inputs.expressions import Findings, Reading, quote, read_expression
-from themis.inputs.expressions_columns import (
+from themis.inputs.expressions import (
     UNKNOWN,
     Apply,
     Array,
+    Findings,
     Kind,
     Literal,
     Node,
     Read,
+    Reading,
     Variable,
     all_hold,
     any_holds,
@@ -40,6 +41,8 @@ from themis.inputs.expressions_columns import (
     evaluate,
     is_in,
     is_not_in,
+    quote,
+    read_expression,
     tabulate,
     unless_zero,
 )

@@ -1,4 +1,7 @@
-"""Ranges of numbers: their values by step, their bins, and what can be wrong with them."""
+"""Ranges of numbers: their values by step, their bins, and what can be wrong with them.
+
+Which step suits a range of numbers, and which numbers on its grid are its ends?
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -145,3 +148,27 @@ def is_list(value: Any) -> bool:
 def mistake(code: str, problem: str, remedy: str) -> Mistake:
     """A mistake whose place is not known here."""
     return Mistake(code=code, where="", problem=problem, remedy=remedy)
+
+
+Number = TypeVar("Number", int, Fraction)
+
+PARTS = 1_000  # a rounded step makes at most about this many of a range
+
+
+def round_step(width: Fraction) -> Fraction:
+    """A step of 1, 2 or 5 times a power of ten that makes at most about PARTS of a width."""
+    step = width / PARTS
+    power = Fraction(10) ** math.floor(math.log10(step.numerator) - math.log10(step.denominator))
+    while power > step:  # logarithms are rounded
+        power /= 10
+    return next(power * factor for factor in (1, 2, 5, 10, 20) if power * factor >= step)
+
+
+def align(low: Number, high: Number, step: Number) -> tuple[Number, Number]:
+    """The ends of a range: as they are where steps lead from one to the other, else inside of it.
+
+    Inside, they are multiples of the step.
+    """
+    if (high - low) % step == 0:
+        return low, high
+    return -(-low // step) * step, high // step * step

@@ -11,21 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.errors import Mistake, RequestError, suggest
+from themis.inputs.assignments import context_keys
 from themis.inputs.characteristics import Characteristic, Integers, Reals, Values
-from themis.inputs.rows import Column, GivenRows, column_of
-from themis.inputs.rows_row_values import (
+from themis.inputs.rows import (
     OFF_STEP,
     OUTSIDE,
     UNKNOWN,
     WEIGHTLESS,
+    Column,
+    GivenRows,
     codes_of,
+    column_of,
     factorise,
     number_of,
     reason_of,
     wider_by,
 )
 from themis.inputs.schema import Schema
-from themis.scores.causal import context_keys
 
 Unknown = Literal["drop", "error", "extend"]
 

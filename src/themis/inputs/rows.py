@@ -1,12 +1,16 @@
 """Rows of people: what stands in a file, or in a table in memory.
 
 Everything is kept by column. Text of a CSV stays text: the schema knows what it means.
+
+Values of a table as values of a characteristic: their codes, why some have none, a wider one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.errors import Mistake, RequestError
+from themis.inputs.characteristics import Characteristic, Integers, Reals, Values
+from themis.inputs.numbers import exact, is_number
 from themis.inputs.row_files import MISSING, read_table
 
 Column = NDArray[Any]  # text and mixed values as objects, with None where a value is missing
@@ -126,3 +132,159 @@ def _from_records(records: Sequence[Mapping[str, Any]]) -> dict[str, Column]:
 
 def _no_rows(problem: str, remedy: str) -> RequestError:
     return RequestError([Mistake("rows", "rows", problem, remedy)])
+
+
+EXACT_FLOATS = 2**53  # below, whole numbers are floats without rounding
+
+NO_VALUE, UNKNOWN, NO_NUMBER = "missing value", "unknown value", "not a number"
+OUTSIDE, OFF_STEP, WEIGHTLESS = "out of range", "off step", "weight 0 in the schema"
+
+_MISSING_TEXTS = frozenset({"", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"})
+
+
+def factorise(column: Column) -> tuple[list[Any], NDArray[np.int64]]:
+    """The distinct values of a column, and for each row the place of its value among them."""
+    if column.dtype != object:
+        distinct, places = np.unique(column, return_inverse=True)
+        return distinct.tolist(), places
+    values = column.tolist()
+    try:
+        numbers = {value: number for number, value in enumerate(dict.fromkeys(values))}
+    except TypeError:  # lists or dictionaries in a cell: no value of any characteristic
+        values = [value if value.__hash__ is not None else repr(value) for value in values]
+        numbers = {value: number for number, value in enumerate(dict.fromkeys(values))}
+    return list(numbers), np.fromiter(map(numbers.__getitem__, values), np.int64, len(values))
+
+
+def codes_of(characteristic: Characteristic, values: Sequence[Any]) -> NDArray[np.int64]:
+    """The codes of these values, −1 where one is none of the characteristic's."""
+    if isinstance(characteristic, Values):
+        found = (next(_matches(characteristic, value), -1) for value in values)
+        codes = np.fromiter(found, np.int64, len(values))
+    else:
+        codes = _range_codes(characteristic, values)
+    if characteristic.value_weights is not None:
+        codes[(codes >= 0) & (characteristic.value_weights[np.maximum(codes, 0)] == 0)] = -1
+    return codes
+
+
+def reason_of(characteristic: Characteristic, value: Any) -> str:
+    """Why a value without a code has none."""
+    if isinstance(characteristic, Values):
+        if next(_matches(characteristic, value), None) is not None:
+            return WEIGHTLESS
+        return NO_VALUE if _is_missing(value) else UNKNOWN
+    number = number_of(value)
+    if number is None:
+        return NO_VALUE if _is_missing(value) else NO_NUMBER
+    if characteristic.encode(number) is not None:
+        return WEIGHTLESS
+    assert isinstance(characteristic, Integers | Reals)
+    inside = exact(characteristic.min) <= exact(number) <= exact(characteristic.max)
+    return OFF_STEP if inside else OUTSIDE
+
+
+def _matches(characteristic: Values, value: Any) -> Iterator[int]:
+    """The codes of all that a value may be another way to write of; the best first."""
+    for candidate in _spellings(value):
+        code = characteristic.encode(candidate)
+        if code is not None:
+            yield code
+
+
+def _spellings(value: Any) -> Iterator[Any]:
+    if value is None:
+        yield ""
+        return
+    yield value
+    if isinstance(value, str):
+        text = value.strip()
+        yield text
+        if text.lower() in ("true", "false"):
+            yield text.lower() == "true"
+        elif (number := number_of(text)) is not None:
+            yield number
+    elif isinstance(value, bool):
+        yield from (str(value), str(value).lower())
+    elif is_number(value):
+        yield str(value)
+        if float(value).is_integer():
+            yield str(int(value))
+
+
+def _range_codes(characteristic: Characteristic, values: Sequence[Any]) -> NDArray[np.int64]:
+    assert isinstance(characteristic, Integers | Reals)
+    numbers = [number_of(value) for value in values]
+    floats = np.array([math.nan if n is None else float(n) for n in numbers])
+    with np.errstate(invalid="ignore", over="ignore"):
+        guess = np.rint((floats - characteristic.min) / (characteristic.step or 1))
+        inside = (guess >= 0) & (guess < characteristic.size) & (np.abs(floats) < EXACT_FLOATS)
+    codes = np.full(len(values), -1, dtype=np.int64)
+    codes[inside] = guess[inside].astype(np.int64)
+    right = np.zeros(len(values), dtype=bool)
+    right[inside] = characteristic.decode(codes[inside]) == floats[inside]
+    for place in np.flatnonzero(~right).tolist():  # rounding decides: as it is written
+        number = numbers[place]
+        code = None if number is None else characteristic.encode(number)
+        codes[place] = -1 if code is None else code
+    return codes
+
+
+def number_of(value: Any) -> int | float | None:
+    """The finite number that a value is or spells, if it does."""
+    if isinstance(value, bool | np.bool_):
+        return None
+    if isinstance(value, Decimal):
+        value = int(value) if value == value.to_integral_value() else float(value)
+    if is_number(value):
+        number: int | float = value
+        return number
+    if not isinstance(value, str):
+        return None
+    for kind in (int, float):
+        try:
+            number = kind(value.replace("_", " "))
+        except ValueError:
+            continue
+        return number if is_number(number) else None
+    return None
+
+
+def _is_missing(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.strip() in _MISSING_TEXTS
+    return value is None or bool(value != value)
+
+
+def wider_by(characteristic: Characteristic, values: Sequence[Any]) -> Characteristic | None:
+    """The characteristic with these values as well, as far as it can have them; None if not."""
+    if isinstance(characteristic, Values):
+        more = [_as_value(characteristic, value) for value in values if not _is_missing(value)]
+        fresh = tuple(dict.fromkeys(value for value in more if value is not None))
+        if not fresh:
+            return None
+        return replace(characteristic, values=(*characteristic.values, *fresh))
+    assert isinstance(characteristic, Integers | Reals)
+    low, high = exact(characteristic.min), exact(characteristic.max)
+    step = exact(characteristic.step)
+    numbers = [exact(number) for number in map(number_of, values) if number is not None]
+    reached = [n for n in numbers if ((n - low) / step).denominator == 1]
+    if not reached:
+        return None
+    first, last = min(low, *reached), max(high, *reached)
+    if (first, last) == (low, high):
+        return None
+    if isinstance(characteristic, Integers):
+        return replace(characteristic, min=int(first), max=int(last))
+    return replace(characteristic, min=float(first), max=float(last))
+
+
+def _as_value(characteristic: Values, value: Any) -> Any:
+    """A value as one of this characteristic, of the kind that the others are; None: it can't be."""
+    if characteristic.boolean:
+        return None
+    if characteristic.numeric:
+        return number_of(value)
+    if isinstance(value, str):
+        return value.strip() or None
+    return value if isinstance(value, bool) or is_number(value) else None

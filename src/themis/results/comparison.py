@@ -1,12 +1,25 @@
-"""What does a result know about the score of a set? Its ends, from scores and searches alike."""
+"""What does a result know about the score of a set? Its ends, from scores and searches alike.
+
+What else differs between two results? The subject, the schema, the seed, the settings.
+
+What changed significantly between two results? Intervals are compared; nothing is run.
+
+A change is claimed only where the two intervals do not meet. Each holds except with its error
+probability, so a claimed change is wrong with at most the sum of the two; all claims together with
+at most the sum over all intervals that were compared.
+
+Is what a check found new? Verdicts beside an earlier result, the baseline; nothing is run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 
-from themis.results.model import GroupScore, Measure, Result, Score, SearchResult
-from themis.results.verdicts_search_facts import largest_missed, least_listed
+from themis._version import __version__
+from themis.results.model import CheckResult, GroupScore, Measure, Result, Score, SearchResult
+from themis.results.verdicts import how_it_ended, largest_missed, least_listed
 
 
 @dataclass(frozen=True)
@@ -147,3 +160,339 @@ def _error(result: Result, part: Score | SearchResult) -> float:
     if part.method == "exact":
         return 0.0
     return max([1.0 - part.confidence, *(1.0 - each.confidence for each in result.checks)])
+
+
+def contrasts(before: Result, after: Result) -> Iterator[str]:
+    """One sentence for each circumstance that is not the same, what matters most first."""
+    yield from rule_contrasts(before, after)
+    yield from _subject(before.subject, after.subject)
+    if before.seed != after.seed:
+        yield f"the seed differs: {before.seed}, then {after.seed}"
+
+
+def rule_contrasts(before: Result, after: Result) -> Iterator[str]:
+    """What was measured otherwise, whatever the subject: the schema, the rows, the settings."""
+    yield from _schema(before.schema, after.schema)
+    if (before.data or None) != (after.data or None):
+        yield "the given rows differ"
+    for name in ("confidence", "error", "stopping"):
+        yield from _setting(name, before, after)
+    yield from _searches(before, after)
+
+
+def _schema(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    first, second = before.get("inputs", {}), after.get("inputs", {})
+    for verb, names in (
+        ("was removed from the schema", [name for name in first if name not in second]),
+        ("was added to the schema", [name for name in second if name not in first]),
+        ("is described otherwise", [n for n in first if n in second and first[n] != second[n]]),
+    ):
+        yield from (f"{name} {verb}" for name in names)
+    if before.get("constraints", {}) != after.get("constraints", {}):
+        yield "the constraints differ"
+
+
+def _subject(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    if before.get("kind") != after.get("kind"):
+        yield f"the kind of subject differs: {before.get('kind')}, then {after.get('kind')}"
+    elif before.get("fingerprint") != after.get("fingerprint"):
+        yield "the subject is another one: its fingerprint differs"
+
+
+def _setting(name: str, before: Result, after: Result) -> Iterator[str]:
+    """Whether a setting differs; a check chooses its error itself, round by round."""
+    if name == "error" and (before.checks or after.checks):
+        return
+    first, second = (_values(name, result) for result in (before, after))
+    if first and second and first != second:
+        yield f"the {name} differs: {_listed(first)}, then {_listed(second)}"
+
+
+def _values(name: str, result: Result) -> list[Any]:
+    parts: list[Any] = [*result.scores, *result.searches]
+    if name == "confidence" and result.checks:  # of its rounds, each has a larger one
+        parts = [*result.checks]
+    return sorted({getattr(each, name) for each in parts})
+
+
+def _searches(before: Result, after: Result) -> Iterator[str]:
+    for earlier in before.searches:
+        for later in after.searches:
+            if earlier.measure != later.measure:
+                continue
+            what = f"the {later.measure} search"
+            if earlier.threshold != later.threshold:
+                yield f"{what} has another threshold: {earlier.threshold}, then {later.threshold}"
+            if set(earlier.among) != set(later.among):
+                yield f"{what} is among other characteristics"
+            if earlier.max_size != later.max_size:
+                yield f"{what} has another largest size: {earlier.max_size}, then {later.max_size}"
+
+
+def _listed(values: list[Any]) -> str:
+    return " and ".join(f"{value:g}" if isinstance(value, float) else value for value in values)
+
+
+ROUNDING = 1e-9  # a saved result has twelve digits
+
+ScoreChange = Literal["risen", "fallen", "the same", "no significant change"]
+SetChange = Literal[
+    "new", "possibly new", "gone", "possibly gone", "already implied", "still implied"
+]
+Verdict = Literal["new discrimination", "nothing new", "inconclusive"]
+
+
+@dataclass(frozen=True)
+class ScoreDifference:
+    """One score before and after."""
+
+    quantity: Quantity
+    change: ScoreChange
+    before: Bounds
+    after: Bounds
+
+    @property
+    def error(self) -> float:
+        """The largest probability that a claimed change is none."""
+        return min(self.before.error + self.after.error, 1.0)
+
+
+@dataclass(frozen=True)
+class SetDifference:
+    """A minimal set that only one of two results found."""
+
+    quantity: Quantity
+    change: SetChange
+    before: Bounds | None  # None: nothing is known
+    after: Bounds | None
+    within: tuple[str, ...] | None = None  # a set in it that the other search found
+
+
+@dataclass(frozen=True)
+class Differences:
+    """All that changed, what speaks against comparing, and how sure it is."""
+
+    scores: tuple[ScoreDifference, ...]
+    sets: tuple[SetDifference, ...]
+    unlike: tuple[str, ...]  # what else differs: the subject, the schema, the seed, the settings
+    open: tuple[str, ...]  # why something may have changed unseen
+    confidence: float  # that every claimed change is one
+    compared: bool = True  # whether anything was measured both before and after
+    one_search: bool = False  # only one of the two results is of a search
+
+    @property
+    def verdict(self) -> Verdict:
+        """New discrimination, if that is certain; else whether anything could hide some."""
+        risen = any(each.change == "risen" for each in self.scores)
+        if risen or any(each.change == "new" for each in self.sets):
+            return "new discrimination"
+        return "inconclusive" if self.open else "nothing new"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The differences as JSON."""
+        return {
+            "themis": __version__,
+            "command": "diff",
+            "verdict": self.verdict,
+            "confidence": round(self.confidence, 12),
+            "open": list(self.open),
+            "unlike": list(self.unlike),
+            "scores": [_as_dict(each) for each in self.scores],
+            "sets": [_as_dict(each) for each in self.sets],
+        }
+
+
+def compare(before: Result, after: Result, *, tolerance: float = 0.0) -> Differences:
+    """What changed from one result to another; rises of at most `tolerance` do not count."""
+    return Differences(
+        scores=tuple(_score_differences(before, after, tolerance)),
+        sets=tuple(_set_differences(before, after, tolerance)),
+        unlike=tuple(contrasts(before, after)),
+        open=tuple(_reasons_to_doubt(before, after)),
+        confidence=max(1.0 - total_error(before) - total_error(after), 0.0),
+        compared=_says_anything(before) and _says_anything(after),
+        one_search=bool(before.searches) != bool(after.searches),
+    )
+
+
+def has_risen(before: Bounds, after: Bounds, tolerance: float = 0.0) -> bool:
+    """Whether a score is surely larger than before, by more than the tolerance."""
+    if not (before.certified and after.certified):
+        return False
+    gap = after.low - before.high - tolerance
+    return gap > ROUNDING or (gap >= -ROUNDING and (after.above_low or before.below_high))
+
+
+def _as_dict(each: ScoreDifference | SetDifference) -> dict[str, Any]:
+    plain = Quantity(each.quantity.measure, each.quantity.against)
+    named = asdict(each.quantity).items()
+    more = {name: value for name, value in named if value != getattr(plain, name)}
+    return {
+        "measure": each.quantity.measure,
+        "against": list(each.quantity.against),
+        **more,
+        "change": each.change,
+        "before": None if each.before is None else _ends(each.before),
+        "after": None if each.after is None else _ends(each.after),
+    }
+
+
+def _ends(bounds: Bounds) -> dict[str, Any]:
+    return {
+        "score": bounds.score,
+        "low": bounds.low,
+        "high": bounds.high,
+        "confidence": round(1.0 - bounds.error, 12),
+    }
+
+
+def _score_differences(
+    before: Result, after: Result, tolerance: float
+) -> Iterator[ScoreDifference]:
+    earlier = set(measured(before))
+    for quantity in measured(after):
+        first, second = known(before, quantity), known(after, quantity)
+        if quantity in earlier and first is not None and second is not None:
+            change = _score_change(first, second, tolerance)
+            yield ScoreDifference(quantity, change, first, second)
+
+
+def _score_change(before: Bounds, after: Bounds, tolerance: float) -> ScoreChange:
+    if has_risen(before, after, tolerance):
+        return "risen"
+    if has_risen(after, before, tolerance):
+        return "fallen"
+    exact = before.low == before.high and after.low == after.high
+    return "the same" if exact and tolerance == 0.0 else "no significant change"
+
+
+def _set_differences(before: Result, after: Result, tolerance: float) -> Iterator[SetDifference]:
+    earlier, later = found_sets(before), found_sets(after)
+    for quantity in later:
+        if quantity not in earlier:
+            first, second = known(before, quantity), known(after, quantity)
+            within = _contained(quantity, earlier)
+            change: SetChange = "possibly new" if within is None else "already implied"
+            if first is not None and second is not None and has_risen(first, second, tolerance):
+                change = "new"
+            yield SetDifference(quantity, change, first, second, within)
+    for quantity in earlier:
+        if quantity not in later:
+            first, second = known(before, quantity), known(after, quantity)
+            within = _contained(quantity, later)
+            change = "possibly gone" if within is None else "still implied"
+            if first is not None and second is not None and has_risen(second, first, tolerance):
+                change = "gone"
+            yield SetDifference(quantity, change, first, second, within)
+
+
+def _contained(quantity: Quantity, found: tuple[Quantity, ...]) -> tuple[str, ...] | None:
+    """A smaller found set within this one, which implies that this one is above as well."""
+    return next((each.against for each in found if quantity.contains(each)), None)
+
+
+def _reasons_to_doubt(before: Result, after: Result) -> Iterator[str]:
+    for when, result in (("before", before), ("after", after)):
+        if result.stopped != "done":
+            yield f"{when}: {how_it_ended(result.stopped)}"
+        if any(score.stopped == "noise" for score in result.scores):
+            yield f"{when}: {how_it_ended('noise')}"
+        for search in result.searches:
+            if search.undecided:
+                number = len(search.undecided)
+                yield f"{when}: {number:,} of {search.sets_total:,} sets could not be decided"
+        rules = [each.stopping for each in result.scores]
+        if "paper" in [*rules, *(each.stopping for each in result.searches)]:
+            yield f"{when}: the paper's stopping rule gives intervals that need not hold"
+    yield from _not_compared(before, after)
+
+
+def _not_compared(before: Result, after: Result) -> Iterator[str]:
+    for quantity in measured(before):
+        if known(after, quantity) is None:
+            yield f"{quantity.name} was measured before and not after"
+    for quantity in measured(after):
+        if known(before, quantity) is None:
+            yield f"{quantity.name} was measured after and not before"
+    searched = [{each.measure for each in result.searches} for result in (before, after)]
+    for measure in sorted(searched[0] ^ searched[1]):
+        when, other = ("before", "after") if measure in searched[0] else ("after", "before")
+        yield f"{measure} scores were searched {when} and not {other}"
+    for when, result in (("before", before), ("after", after)):
+        if not _says_anything(result):
+            yield f"{when}: nothing was measured"
+
+
+def _says_anything(result: Result) -> bool:
+    return bool(measured(result) or result.searches)
+
+
+State = Literal["new", "known"]
+
+
+def beside_baseline(result: Result, baseline: Result) -> Result:
+    """The result with each finding marked as new or as known from the baseline.
+
+    Known is what the baseline measured to its end and what is not surely larger now. Of what the
+    baseline says nothing about, everything is new.
+    """
+    checks = tuple(_beside(each, result, baseline) for each in result.checks)
+    notes = tuple(f"not as in the baseline: {each}" for each in rule_contrasts(baseline, result))
+    return replace(result, checks=checks, notes=(*result.notes, *notes))
+
+
+def _beside(check: CheckResult, result: Result, baseline: Result) -> CheckResult:
+    if check.verdict in ("holds", "accepted"):
+        return check
+    marks = [
+        (quantity, *_state(known(baseline, quantity), known(result, quantity)))
+        for quantity in _findings(check, result)
+    ]
+    if not marks or (check.verdict != "violated" and not _is_settled(check, result)):
+        return check
+    several = len(marks) > 1
+    reasons = [f"{','.join(each.against) + ': ' if several else ''}{why}" for each, _, why in marks]
+    state: State = "new" if any(each == "new" for _, each, _ in marks) else "known"
+    return replace(check, baseline=state, reason="; ".join(filter(None, [check.reason, *reasons])))
+
+
+def _state(before: Bounds | None, after: Bounds | None) -> tuple[State, str]:
+    if before is None or after is None or not before.certified:
+        return "new", "the baseline says nothing about it"
+    if has_risen(before, after):
+        return "new", f"more than in the baseline, where it was at most {before.high:.3g}"
+    if not before.conclusive:
+        return "new", "the baseline did not measure it to the end"
+    return "known", f"not surely more than in the baseline ({before.low:.3g} to {before.high:.3g})"
+
+
+def _findings(check: CheckResult, result: Result) -> Iterator[Quantity]:
+    """The sets on which a verdict rests: of a search, those that are not accepted."""
+    if check.against is not None:
+        yield _quantity(check, check.against, result)
+        return
+    accepted = {each.against for each in check.accepted}
+    for names in check.sets:
+        quantity = _quantity(check, names, result)
+        bounds = known(result, quantity)
+        surely = bounds is not None and bounds.low > check.max_score
+        if names not in accepted and (surely or check.verdict != "violated"):
+            yield quantity
+
+
+def _quantity(check: CheckResult, names: tuple[str, ...], result: Result) -> Quantity:
+    """The score of a set as a check means it."""
+    for score in result.scores:
+        own = (score.measure, score.against, score.output)
+        if own == (check.measure, names, check.output):
+            return Quantity.of(score)
+    return Quantity(check.measure, tuple(sorted(names)), check.output)
+
+
+def _is_settled(check: CheckResult, result: Result) -> bool:
+    """Whether all that could be learned for a check was: no budget ended, no set is open."""
+    if result.stopped != "done":
+        return False
+    own = (check.measure, check.output)
+    searches = [each for each in result.searches if (each.measure, each.output) == own]
+    return not check.search or all(each.conclusive for each in searches)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from themis._version import __version__
 from themis.inputs.characteristics import Value
-from themis.results.model_shown import Plotted, Shown
+from themis.results.hooks import Plotted, Shown, hook
 
 FOUR_FIFTHS = 0.8  # the line below which an impact ratio is taken as evidence of adverse impact
 
@@ -150,16 +150,12 @@ class Score(Plotted):
         Raises DiscriminationError if it is certainly above, InconclusiveError if it may be.
         """
         __tracebackhide__ = True
-        from themis.results.verdicts_assertions import assert_below
-
-        assert_below(self, limit)
+        hook("assert_below")(self, limit)
 
     def assert_conclusive(self) -> None:
         """Raise InconclusiveError if the run was cut off, and the interval is wider than asked."""
         __tracebackhide__ = True
-        from themis.results.verdicts_assertions import assert_conclusive
-
-        assert_conclusive(self)
+        hook("assert_conclusive")(self)
 
     def to_dict(self) -> dict[str, Any]:
         """The score as it stands in the JSON result."""
@@ -293,9 +289,7 @@ class SearchResult(Plotted):
         Raises DiscriminationError if one certainly is, InconclusiveError if one may be.
         """
         __tracebackhide__ = True
-        from themis.results.verdicts_assertions import assert_nothing_found
-
-        assert_nothing_found(self)
+        hook("assert_nothing_found")(self)
 
     def to_dict(self) -> dict[str, Any]:
         """The search as it stands in the JSON result."""

@@ -1,14 +1,160 @@
-"""Does a limit hold? Verdicts on scores and searches, and how precisely to ask; nothing is run."""
+"""Does a limit hold? Verdicts on scores and searches, and how precisely to ask; nothing is run.
+
+Which findings are let pass for a while? Acceptances, whether they count, what they cover.
+
+What is certain about a search as a whole? Facts that reports and verdicts share.
+
+Is a score within its limit, or does the test fail? Assertions about what was measured.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
+from typing import Any, Literal
 
-from themis.config.reader import Check
-from themis.results.model import CausalScore, CheckResult, GroupScore, Score, SearchResult, Verdict
-from themis.results.verdicts_acceptances import Acceptances, Cover
-from themis.results.verdicts_search_facts import how_it_ended, largest_missed
+from themis.errors import DiscriminationError, InconclusiveError, Mistake, RequestError
+from themis.results.hooks import hook
+from themis.results.model import (
+    Accepted,
+    CausalScore,
+    CheckResult,
+    GroupScore,
+    Measure,
+    Score,
+    SearchResult,
+    Verdict,
+)
+from themis.statistics.thresholds import ThresholdRule
+
+Cover = Literal["yes", "no", "unclear"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """A limit on a score: of the set `against`, or of every set where `search` is true."""
+
+    against: tuple[str, ...] | None  # in schema order
+    search: bool
+    measure: Measure
+    max_score: float
+    name: str
+    line: int | None
+    output: str | None = None  # which of several
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """A finding that counts as accepted up to a day, and maybe only up to a score."""
+
+    against: tuple[str, ...]  # in schema order
+    measure: Measure
+    reason: str
+    until: date
+    max_score: float | None = None  # None: whatever the score
+    line: int | None = None
+    output: str | None = None  # which of several; None: the first
+
+    @property
+    def name(self) -> str:
+        """The acceptance in words."""
+        limit = "" if self.max_score is None else f" up to {self.max_score:g}"
+        of = "" if self.output is None else f" of {self.output}"
+        return f"{self.measure} {','.join(self.against)}{of}{limit}"
+
+    def covers(self, low: float | None, high: float | None) -> Cover:
+        """Whether a score within these ends is accepted."""
+        if self.max_score is None:
+            return "yes"
+        if high is not None and high <= self.max_score:
+            return "yes"
+        return "no" if low is not None and low > self.max_score else "unclear"
+
+    def told(self) -> Accepted:
+        """The acceptance as it stands in a result."""
+        return Accepted(self.against, self.reason, self.until.isoformat(), self.max_score)
+
+
+@dataclass(frozen=True)
+class Acceptances:
+    """All acceptances of a file, seen on one day."""
+
+    all: tuple[Acceptance, ...] = ()
+    today: date = date.min
+    first_output: str | None = None  # the one that is meant where none is named
+
+    def counting(self, part: Score | SearchResult, against: tuple[str, ...]) -> Acceptance | None:
+        """The acceptance of exactly this set, as a score or a search sees it, if it counts."""
+        found = self._of(part, against)
+        return found if found is not None and found.until >= self.today else None
+
+    def ended(self, scores: Iterable[Score]) -> Iterator[Acceptance]:
+        """The acceptances of these findings that counted once."""
+        for score in scores:
+            found = self._of(score, score.against)
+            if found is not None and found.until < self.today:
+                yield found
+
+    def matches(self, acceptance: Acceptance, part: Score | SearchResult | CheckResult) -> bool:
+        """Whether both are about the same measure of the same output."""
+        outputs = {each or self.first_output for each in (acceptance.output, part.output)}
+        return acceptance.measure == part.measure and len(outputs) == 1
+
+    def _of(self, part: Score | SearchResult, against: tuple[str, ...]) -> Acceptance | None:
+        matching = (e for e in self.all if e.against == against and self.matches(e, part))
+        return next(matching, None)
+
+
+def acceptance_remarks(checks: Iterable[CheckResult], accepted: Acceptances) -> Iterator[str]:
+    """What to say about acceptances that do nothing, or nothing any more."""
+    answers = tuple(checks)
+    for each in accepted.all:
+        line = "" if each.line is None else f" (line {each.line})"
+        what = f"the acceptance of {each.name}{line}"
+        about = [
+            answer
+            for answer in answers
+            if accepted.matches(each, answer) and (answer.search or answer.against == each.against)
+        ]
+        found = [answer for answer in about if not _surely_not_found(answer, each.against)]
+        if not about:
+            yield f"{what} matches no check: nothing was tested that it could accept"
+        elif not found:
+            yield f"{what} is not needed: no such finding was made"
+        elif each.until < accepted.today:
+            yield f"{what} ended on {each.until.isoformat()} and counts no longer"
+
+
+def _surely_not_found(answer: CheckResult, against: tuple[str, ...]) -> bool:
+    if not answer.search:
+        return answer.verdict == "holds"
+    return against not in answer.sets and answer.verdict != "not enough evidence"
+
+
+def least_listed(search: SearchResult) -> float:
+    """Every found set is above this, at the stated confidence."""
+    return search.threshold if search.method == "exact" else _rule(search).floor
+
+
+def largest_missed(search: SearchResult) -> float:
+    """No set above this was missed, at the stated confidence."""
+    return search.threshold if search.method == "exact" else _rule(search).ceiling
+
+
+def how_it_ended(stopped: str) -> str:
+    """Why something is not finished."""
+    reasons = {
+        "noise": "the subject does not always decide the same",
+        "budget": "the budget ended",
+        "failed": "the subject failed too often",
+    }
+    return reasons.get(stopped, "it was interrupted")
+
+
+def _rule(search: SearchResult) -> ThresholdRule:
+    return ThresholdRule(search.threshold, search.error, 1.0 - search.confidence)
+
 
 NOTHING_ACCEPTED = Acceptances()
 NO_FAVOURABLE = "no output was favourable: what `favourable` names never came"
@@ -218,3 +364,56 @@ def _noise(score: Score | None) -> str:
         f": noise alone gives {100 * placebo.score:.1f} %, at most {100 * placebo.high:.1f} %; "
         "more repeats may tell"
     )
+
+
+def assert_below(score: Score, limit: float) -> None:
+    """Raise DiscriminationError if the score is certainly above, InconclusiveError if it may be."""
+    __tracebackhide__ = True
+    check = limit_on(score.measure, score.against, limit, score.output)
+    answer = judge_score(check, score, score.confidence)
+    raise_unless_it_holds(answer, score)
+
+
+def assert_nothing_found(search: SearchResult) -> None:
+    """Raise DiscriminationError if some set is above, InconclusiveError if one may be."""
+    __tracebackhide__ = True
+    answer = judge_search(limit_on(search.measure, None, search.threshold), search,
+                          search.confidence)  # fmt: skip
+    raise_unless_it_holds(answer, search)
+
+
+def assert_conclusive(score: Score) -> None:
+    """Raise InconclusiveError if the run was cut off."""
+    __tracebackhide__ = True
+    if not score.conclusive:
+        raise InconclusiveError(f"{score}\n{how_it_ended(score.stopped)}", outcome=score)
+
+
+def limit_on(
+    measure: Measure, against: tuple[str, ...] | None, limit: Any, output: str | None = None
+) -> Check:
+    """A limit on the score of one set, or of all; raises RequestError where it makes no sense."""
+    number = isinstance(limit, int | float) and not isinstance(limit, bool)
+    if not number or not 0 <= limit < 1 or (against is None and limit == 0):
+        problem = f"must be at least 0 and below 1, got {limit!r}"
+        raise RequestError([Mistake("limit", "limit", problem, "write 0.05 for 5 %")])
+    sets = "search" if against is None else ",".join(against)
+    of = "" if output is None else f" of {output}"
+    return Check(
+        against=against,
+        search=against is None,
+        measure=measure,
+        max_score=limit,
+        name=f"{measure} {sets}{of} at most {limit:g}",
+        line=None,
+        output=output,
+    )
+
+
+def raise_unless_it_holds(answer: CheckResult, outcome: Score | SearchResult | None) -> None:
+    """Raise the error that fits the verdict."""
+    __tracebackhide__ = True
+    if answer.verdict == "holds":
+        return
+    kind = DiscriminationError if answer.verdict == "violated" else InconclusiveError
+    raise kind(hook("limit")(answer, outcome), outcome=outcome)

@@ -13,15 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.sampler import Cost, ended_early
-from themis.inputs.assignments import Assignments, set_name
+from themis.inputs.assignments import Assignments, context_keys, set_name
 from themis.inputs.characteristics import Value
 from themis.inputs.people import People
 from themis.results.model import CausalScore, Group, GroupScore, Measure, Score
-from themis.scores.causal import causal_score, context_keys
+from themis.scores.causal import causal_score
 from themis.scores.group import group_score
-from themis.scores.people import PeopleRun
-from themis.scores.people_generated import causal_generated, weigh
-from themis.scores.people_within import compare_within, find_pairs, measure_within
+from themis.scores.people import (
+    PeopleRun,
+    causal_generated,
+    compare_within,
+    find_pairs,
+    measure_within,
+    weigh,
+)
 from themis.scores.witnesses import POOL, FlipPool
 from themis.settings import Settings
 from themis.statistics.proportions import Interval

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from themis.engine.sampler import Cost, Sampler, ended_early
 from themis.engine.variants import Rows, Variants, first_wave, own_columns
+from themis.inputs.assignments import context_keys
 from themis.inputs.streams import PERMUTATION_LIMIT, ShuffledInputs
 from themis.results.model import CausalScore, Region
 from themis.scores.harm import WIDTH_LIMIT, HarmTally
 from themis.scores.regions import SeenRows, known_regions, sampled_regions
-from themis.scores.witnesses import FlipPool
-from themis.scores.witnesses_explanations import explained
+from themis.scores.witnesses import FlipPool, explained
 from themis.settings import Settings
 from themis.statistics.intervals import normal_quantile
 from themis.statistics.proportions import Interval, ProportionRule, anytime_interval
@@ -324,13 +324,3 @@ def _first_of_each_context(codes: NDArray[Any], columns: tuple[int, ...]) -> NDA
     keys = context_keys(codes, columns)
     _, first = np.unique(keys, return_index=True)
     return np.sort(first)
-
-
-def context_keys(codes: NDArray[Any], columns: tuple[int, ...]) -> NDArray[np.int64]:
-    """A number for each input that is the same exactly for inputs with the same context."""
-    keys = np.zeros(len(codes), dtype=np.int64)
-    for column in range(codes.shape[1]):
-        if column not in columns:
-            _, own = np.unique(codes[:, column], return_inverse=True)
-            _, keys = np.unique(keys * (own.max() + 1) + own, return_inverse=True)
-    return keys

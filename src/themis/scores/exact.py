@@ -11,15 +11,14 @@ from numpy.typing import NDArray
 
 from themis.engine.sampler import Cost, Sampler
 from themis.engine.variants import Rows, Variants, own_columns
-from themis.inputs.assignments import Assignments
+from themis.inputs.assignments import Assignments, context_keys
 from themis.inputs.population import Population
 from themis.results.model import CausalScore, Group, GroupScore, Region
-from themis.scores.causal import causal_score, context_keys
+from themis.scores.causal import causal_score
 from themis.scores.group import group_score
 from themis.scores.harm import HarmTally
 from themis.scores.regions import MOST_UNKNOWN, SeenRows, known_regions, sampled_regions
-from themis.scores.witnesses import FlipPool
-from themis.scores.witnesses_explanations import explained
+from themis.scores.witnesses import FlipPool, explained
 from themis.settings import Settings
 from themis.statistics.proportions import Interval
 from themis.subjects.answers import NumberPart

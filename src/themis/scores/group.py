@@ -13,8 +13,7 @@ from themis.engine.sampler import Cost, Sampler, ended_early
 from themis.engine.variants import OWN, Variants, mark_impossible
 from themis.inputs.assignments import Assignments
 from themis.inputs.characteristics import Value
-from themis.inputs.population import Population
-from themis.inputs.population_blocks import CodeRange
+from themis.inputs.population import CodeRange, Population
 from themis.inputs.streams import BaseInputs
 from themis.results.model import Group, GroupScore
 from themis.settings import Settings

@@ -23,7 +23,7 @@ from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
 from themis.results.model import CausalScore, GroupScore, Noise, Placebo, Score
 from themis.settings import Settings
-from themis.statistics.intervals_noise_bounds import exact_ends, placebo_at_most, rate_ends
+from themis.statistics.intervals import exact_ends, placebo_at_most, rate_ends
 from themis.subjects.decisions import NOT_RUN, Cells
 from themis.subjects.readings import Reading
 

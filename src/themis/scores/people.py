@@ -1,19 +1,37 @@
-"""A run on given people: each distinct one is executed once, in an order of its own."""
+"""A run on given people: each distinct one is executed once, in an order of its own.
+
+The apparent causal score with generated counterfactuals: given people, all their assignments.
+
+Counterfactuals among the given rows (Def. 3.8 to the letter): who has another output?
+
+Two rows are counterfactuals of each other when they have the same context and another assignment
+of the set. Nothing is run for it beyond the rows themselves.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.sampler import CELLS, LEAST_ROWS, Sampler
-from themis.engine.tables_known import KnownOutputs
-from themis.inputs.assignments import Assignments
+from themis.engine.sampler import CELLS, LEAST_ROWS, Cost, Sampler, ended_early
+from themis.engine.tables import KEPT, Keys, KnownOutputs
+from themis.engine.variants import Rows, Variants, first_wave, mark_impossible
+from themis.inputs.assignments import Assignments, context_keys
 from themis.inputs.people import People
 from themis.inputs.streams import ORDER, BaseInputs
-from themis.results.model import Measure
-from themis.subjects.decisions import NOT_RUN, Cells
+from themis.results.model import CausalScore, Measure
+from themis.scores.causal import causal_score
+from themis.scores.harm import HarmTally
+from themis.scores.witnesses import FlipPool
+from themis.settings import Settings
+from themis.statistics.intervals import weighted_margin
+from themis.statistics.proportions import Interval, anytime_interval
+from themis.subjects.decisions import FAILED, NOT_RUN, Cells
+from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN, Reading, row_states
 
 ROWS_BRANCH = 3_000  # members drawn for given people are apart from those of the common stream
 
@@ -90,3 +108,304 @@ class PeopleRun:
         """Report that this share of the rows is done."""
         rows = self.people.rows
         self.sampler.tell(measure, assignments, round(share * rows), rows, lambda: (0.0, 1.0))
+
+
+HARM_CELLS = 4_000  # executions in rows that are run whole, for the direction of harm
+
+BY_MEMBERS = "a random member stands for each bin; the interval allows for the choice of members"
+
+
+def causal_generated(
+    run: PeopleRun, reading: Reading, assignments: Assignments, settings: Settings
+) -> CausalScore:
+    """The share of given people whose output changes when only the set is changed.
+
+    Where outputs differ by degrees, the mean of their largest changes. Exact where every
+    counterfactual was run. With bins a random member stands for each, and the interval holds with
+    the stated confidence over the choice of the members.
+    """
+    cost = Cost(run.sampler.runner)
+    stopped = run.run(assignments, "causal")
+    variants = Variants.of(assignments, limit=settings.max_assignments, base=run.base)
+    table = _GeneratedTable.of(run, reading, variants)
+    stopped = stopped or table.fill()
+    unknown = table.most > table.least
+    reached = table.place < table.reached
+    samples = int(run.counts[reached].sum())
+    notes = [ended_early(stopped, settings, samples)] if stopped else []
+    lower_bound = not variants.complete and bool(unknown.any())
+    if lower_bound:
+        notes.append(
+            f"{assignments.count:,} assignments are too many to try: {variants.width:,} were, "
+            "so the score is a lower bound"
+        )
+    shares = weigh(table.least, table.most, run.weights, reached)
+    if assignments.binned:
+        shares = _over_members(shares, table, settings)
+        notes.append(BY_MEMBERS)
+    return causal_score(
+        shares,
+        settings=settings,
+        cost=cost,
+        pool=table.pool,
+        tally=table.tally,
+        against=assignments.names,
+        method="sampled" if assignments.binned or lower_bound else "exact",
+        samples=samples,
+        stopped=stopped or "exhausted",
+        unknown=int(run.counts[unknown].sum()),
+        lower_bound=lower_bound,
+        notes=tuple(notes),
+        **reading.details(),
+    )
+
+
+def weigh(
+    least: NDArray[np.float64],
+    most: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    reached: NDArray[np.bool_] | None = None,
+) -> Interval:
+    """The weighted mean at least and at most; the score is the least of those who were reached.
+
+    No confidence is involved: the ends are what outputs that are missing could still do.
+    """
+    total = float(weights.sum())
+    seen = total if reached is None else float(weights[reached].sum())
+    if not seen:
+        return Interval(0.0, 0.0, 1.0)
+    low, high = float(least @ weights), float(most @ weights)
+    return Interval(
+        *(min(round(each, 12), 1.0) for each in (low / seen, low / total, high / total))
+    )
+
+
+def _over_members(shares: Interval, table: _GeneratedTable, settings: Settings) -> Interval:
+    """Ends that hold, with the stated confidence, over the members that might have been drawn.
+
+    People's members are drawn independently, so the number of flips is a sum of independent
+    outcomes with chances of their own. Equal chances maximise the expectation of the mixture's
+    evidence (means of products, AM–GM), so its ends hold at this fixed n; with unequal weights,
+    or distances, Hoeffding's inequality takes their place.
+    """
+    weights = table.people.weights
+    if (weights == weights[0]).all() and not table.reading.graded:
+        flips, possible = int(table.least.sum()), int(table.most.sum())
+        ends = anytime_interval(flips, possible, len(weights), settings.confidence)
+        return Interval(shares.score, ends.low, ends.high)
+    margin = weighted_margin(weights, settings.confidence)
+    return Interval(shares.score, max(0.0, shares.low - margin), min(1.0, shares.high + margin))
+
+
+@dataclass
+class _GeneratedTable:
+    """The table of given people, filled block by block as far as the budget goes."""
+
+    people: PeopleRun
+    reading: Reading
+    variants: Variants
+    rows: Rows
+    place: NDArray[np.int64]  # each person's row
+    least: NDArray[np.float64] = field(init=False)  # each person's largest change, at least
+    most: NDArray[np.float64] = field(init=False)
+    tally: HarmTally | None = field(init=False)
+    pool: FlipPool = field(init=False)
+    reached: int = 0
+
+    @classmethod
+    def of(cls, run: PeopleRun, reading: Reading, variants: Variants) -> _GeneratedTable:
+        """A row for each context where all people in it share their variants, else for each."""
+        assignments, codes = variants.assignments, run.codes
+        if not variants.complete or assignments.binned:
+            members = {c: run.base.members(c, 0, len(codes)) for c in assignments.binned}
+            return cls(run, reading, variants, Rows(codes, members), np.arange(len(codes)))
+        keys = context_keys(codes, assignments.columns)
+        first = np.sort(np.unique(keys, return_index=True)[1])
+        number = np.empty(len(first), dtype=np.int64)
+        number[keys[first]] = np.arange(len(first))
+        return cls(run, reading, variants, Rows(codes, {}).take(first), number[keys])
+
+    def __post_init__(self) -> None:
+        fits = self.variants.complete and HarmTally.fits(self.variants.assignments, self.reading)
+        self.least, self.most = np.zeros(len(self.place)), np.ones(len(self.place))
+        self.tally = HarmTally(self.variants.assignments, self.reading) if fits else None
+        self.pool = FlipPool(self.people.people.schema, self.reading)
+        self._order = np.argsort(self.place, kind="stable")  # people by their rows
+        self._weights = np.bincount(self.place, self.people.weights).astype(float)
+
+    def fill(self) -> str:
+        """Run what is missing; gives why that ended early, or an empty text."""
+        sampler = self.people.sampler
+        fresh: list[tuple[Keys, Cells]] = []
+        whole = self._whole_rows()
+        try:
+            for block, keys, answers in self._blocks(whole):
+                if sum(len(each) for each, _ in fresh) + answers.size <= KEPT:
+                    fresh.append((keys.ravel(), answers.ravel()))
+                self._take(block, self.reading.cells(answers), tallied=block.stop <= whole)
+            complete = self.reached == len(self.rows) and not sampler.runner.out_of_time
+            return "" if complete else "budget"
+        except KeyboardInterrupt:
+            if not sampler.keep_on_interrupt:
+                raise
+            return "interrupted"
+        finally:
+            if fresh:
+                keys, answers = (np.concatenate(each) for each in zip(*fresh, strict=True))
+                self.people.known.add(keys, answers)
+
+    def _take(self, block: slice, cells: Cells, *, tallied: bool) -> None:
+        first, last = np.searchsorted(self.place[self._order], [block.start, block.stop])
+        people = self._order[first:last]
+        row = self.place[people] - block.start
+        states = row_states(cells)
+        if not self.variants.complete:
+            states[states == CONSTANT] = UNKNOWN  # an assignment that was not tried may flip it
+        if self.reading.graded:
+            self._take_distances(people, row, cells, unclear=states[row] == UNKNOWN)
+        else:
+            self.least[people] = states[row] == FLIP
+            self.most[people] = states[row] != CONSTANT
+        self.pool.add_table(self.variants, _part(self.rows, block), cells, states)
+        if tallied and self.tally is not None:
+            self.tally.add(cells, self._weights[block])
+        self.reached = block.stop
+        self.people.tell(self.variants.assignments, "causal", self.reached / len(self.rows))
+
+    def _take_distances(
+        self,
+        people: NDArray[np.int64],
+        row: NDArray[np.int64],
+        cells: Cells,
+        *,
+        unclear: NDArray[np.bool_],
+    ) -> None:
+        """How far each person's farthest variant is from the person's own output."""
+        own = self.reading.cells(self.people.answers[people])
+        missing = ((cells == FAILED) | (cells == NOT_RUN)).any(axis=1)[row] | (own < 0) | unclear
+        least = np.zeros(len(people))
+        for column in range(cells.shape[1]):
+            least = np.maximum(least, self.reading.distances(own, cells[row, column]))
+        self.least[people] = least
+        self.most[people] = np.where(missing, 1.0, least)
+
+    def _whole_rows(self) -> int:
+        """How many first rows are run whole, for the direction of harm; chosen before any run."""
+        width = self.variants.width
+        if self.reading.graded:
+            return len(self.rows)  # the largest distance needs them all
+        if self.tally is None:
+            return 0
+        vectorised = self.people.sampler.runner.subject.vectorised
+        if width <= first_wave(width, vectorised=vectorised):
+            return len(self.rows)
+        return max(HARM_CELLS // width, 10)
+
+    def _blocks(self, whole: int) -> Iterator[tuple[slice, Keys, Cells]]:
+        """Where each block lies, with the keys and answers of its cells."""
+        runner, known = self.people.sampler.runner, self.people.known
+        start, count = 0, len(self.rows)
+        while start < count and not runner.out_of_time:
+            stop = min(start + self.people.block_rows(self.variants.width), count)
+            stop = whole if start < whole < stop else stop
+            rows = _part(self.rows, slice(start, stop))
+            keys = known.table_keys(self.variants, rows)
+            cells = known.look_up(keys)
+            hits = (cells != NOT_RUN).sum(axis=1)
+            mark_impossible(runner.schema, self.variants, rows, cells)
+            costs = np.cumsum((cells == NOT_RUN).sum(axis=1))
+            affordable = int(np.searchsorted(costs, runner.executions_left, side="right"))
+            if not affordable:
+                return
+            stop = start + affordable
+            runner.cache_hits += int(hits[:affordable].sum())
+            rows, keys = _part(rows, slice(0, affordable)), keys[:affordable]
+            cells = np.asfortranarray(cells[:affordable])
+            self.people.sampler.tables.complete(
+                self.variants, rows, cells, self.reading, until_flip=start >= whole
+            )
+            yield slice(start, stop), keys, cells
+            start = stop
+
+
+def _part(rows: Rows, block: slice) -> Rows:
+    return Rows(rows.codes[block], {column: each[block] for column, each in rows.members.items()})
+
+
+Numbers = NDArray[np.int64]
+Distances = Callable[[Cells, Cells], NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class Counterparts:
+    """What the other rows say about each row."""
+
+    least: NDArray[np.float64]  # how far the farthest counterfactual is, at least: 0 to 1
+    most: NDArray[np.float64]  # and at most; more where an execution failed or was not made
+    paired: NDArray[np.bool_]  # whether there is any counterfactual of it among the rows
+
+
+def compare_within(contexts: Numbers, levels: Numbers, cells: Cells) -> Counterparts:
+    """Compare distinct rows, by the numbers of their context and assignment, where 1 is apart."""
+    known = cells >= 0
+    labels = np.maximum(cells, 0).astype(np.int64)
+    here = _pair(contexts, levels)
+    same_output = _pair(contexts, labels)
+    both = _pair(here, labels)
+
+    def count(keys: Numbers, chosen: NDArray[np.bool_]) -> NDArray[Any]:
+        return np.bincount(keys, chosen, minlength=len(keys))[keys].astype(np.int64)
+
+    elsewhere = count(contexts, known) - count(here, known)
+    agreeing = count(same_output, known) - count(both, known)
+    unclear = count(contexts, ~known) - count(here, ~known)
+    paired = elsewhere + unclear > 0
+    flips = known & (elsewhere > agreeing)
+    possible = flips | (paired & (~known | (unclear > 0)))
+    return Counterparts(flips.astype(float), possible.astype(float), paired)
+
+
+def measure_within(
+    contexts: Numbers, levels: Numbers, cells: Cells, distances: Distances
+) -> Counterparts:
+    """The same where outputs differ by degrees: the largest distance to a counterfactual."""
+    order = np.argsort(contexts, kind="stable")
+    where, own, outputs = contexts[order], levels[order], cells[order]
+    least = np.zeros(len(order))
+    unclear, paired = (np.zeros(len(order), dtype=bool) for _ in range(2))
+    for shift in range(1, int(np.bincount(contexts).max(initial=1))):
+        first = np.flatnonzero((where[shift:] == where[:-shift]) & (own[shift:] != own[:-shift]))
+        second = first + shift
+        apart = distances(outputs[first], outputs[second])
+        open_pairs = (outputs[first] < 0) | (outputs[second] < 0)
+        for side in (first, second):  # no row occurs twice on one side
+            least[side] = np.maximum(least[side], apart)
+            unclear[side] |= open_pairs
+            paired[side] = True
+    back = np.argsort(order)
+    most = np.where(unclear, 1.0, least)
+    return Counterparts(least[back], most[back], paired[back])
+
+
+def find_pairs(
+    contexts: Numbers, levels: Numbers, cells: Cells, rows: Numbers, distances: Distances
+) -> Numbers:
+    """Of each of these rows the pair with its farthest counterfactual; each pair once."""
+    near = np.flatnonzero(np.isin(contexts, contexts[rows]))
+    near = near[np.argsort(contexts[near], kind="stable")]
+    starts = np.searchsorted(contexts[near], contexts[rows], side="left")
+    stops = np.searchsorted(contexts[near], contexts[rows], side="right")
+    pairs: dict[tuple[int, int], None] = {}
+    for row, start, stop in zip(rows.tolist(), starts, stops, strict=True):
+        others = near[start:stop]
+        apart = distances(np.full(len(others), cells[row], cells.dtype), cells[others])
+        partner = int(others[np.where(levels[others] != levels[row], apart, -1.0).argmax()])
+        pairs[min(row, partner), max(row, partner)] = None
+    return np.array(list(pairs), dtype=np.int64)
+
+
+def _pair(first: Numbers, second: Numbers) -> Numbers:
+    """A number for each pair of numbers, the same exactly for the same pair."""
+    keys = first * (int(second.max()) + 1) + second
+    numbers: Numbers = np.unique(keys, return_inverse=True)[1]
+    return numbers

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from themis.engine.sampler import Cost, Sampler
-from themis.engine.tables_known import KnownOutputs
+from themis.engine.tables import KnownOutputs
 from themis.engine.variants import Variants, all_variants
 from themis.inputs.assignments import Assignments
 from themis.inputs.people import People

@@ -1,18 +1,30 @@
-"""Witnesses: pairs of inputs that differ only in the set and get different outputs."""
+"""Witnesses: pairs of inputs that differ only in the set and get different outputs.
+
+How plain can a witness be? Pairs are moved towards a reference person as long as they flip.
+
+A pair is a matrix of two rows of codes. Every step is one change of it, run before it is taken:
+what is run together are the next steps of all pairs at once.
+
+What explains a causal score? People who are plainly affected, and where most of them are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.engine.sampler import Sampler
 from themis.engine.variants import Rows, Variants, own_columns
+from themis.errors import SubjectError
 from themis.inputs.schema import Schema
-from themis.results.model import Witness
-from themis.subjects.decisions import Cells
+from themis.inputs.streams import reference_person
+from themis.results.model import CausalScore, Region, Witness
+from themis.subjects.decisions import FAILED, Cells
 from themis.subjects.readings import FLIP, Reading
 
 POOL = 512  # flips looked at; the chosen witnesses are the most different of them
@@ -142,3 +154,296 @@ def _most_different(first: NDArray[Any], second: NDArray[Any], count: int) -> li
             break
         place = int(distance.argmax())
     return chosen
+
+
+PAIRS = 6  # shrunk of those that are shown
+STEPS = 20  # of one pair: two executions each, at most
+DEAR_STEPS = 12  # of a pair of inputs for a subject outside of this process
+KNOWN_STEPS = 200  # of a pair whose domain was run whole: nothing is executed
+
+Pair: TypeAlias = NDArray[Any]  # two inputs: 2 × characteristics
+Steps: TypeAlias = Generator[Pair, bool, Pair]  # yields pairs, is told which flip, returns the last
+
+
+def plain_witnesses(
+    pool: FlipPool, sampler: Sampler, columns: Sequence[int], *, known: bool = False
+) -> tuple[Witness, ...]:
+    """The pool's most different pairs as witnesses: the shrunk ones first, the plainest at the top.
+
+    Each differs only in `columns` and is valid; each flips, as was seen by running it. A shrunk
+    pair is never farther from plain (`distance`) than the one it came from. For pairs that become
+    equal as many others are tried, and the rest is shown as it was drawn. With `known` all outputs
+    are remembered, so that nothing limits the steps.
+    """
+    chosen = pool.most_different(SHOWN)
+    if not len(chosen) or sampler.trials.out_of_time:
+        return pool.witnesses(chosen)
+    shrinker = _Shrinker.of(sampler, columns, known=known)
+    plain = shrinker.shrink(chosen.take(slice(shrinker.pairs)))
+    lacking = min(shrinker.pairs, len(chosen)) - len(plain)
+    if lacking and not shrinker.ended:
+        others = pool.most_different(shrinker.pairs + lacking)
+        more = shrinker.shrink(others.take(slice(shrinker.pairs, None)))
+        plain = shrinker.told_once(plain, more)
+    return pool.witnesses(_distinct(plain, chosen).take(slice(SHOWN)))
+
+
+@dataclass
+class _Shrinker:
+    """Shrinks pairs within the executions that an explanation may take."""
+
+    sampler: Sampler
+    reference: NDArray[Any]
+    columns: tuple[int, ...]
+    left: int  # executions
+    steps: int
+    pairs: int  # shrunk together
+    ended: bool = False
+
+    @classmethod
+    def of(cls, sampler: Sampler, columns: Sequence[int], *, known: bool) -> _Shrinker:
+        left = sampler.trials.allowance
+        steps = DEAR_STEPS if sampler.runner.is_external else STEPS
+        pairs = min(PAIRS, max(left // (2 * steps), 1))
+        if known:
+            steps, pairs = KNOWN_STEPS, PAIRS
+        reference = reference_person(sampler.population)
+        return cls(sampler, reference, tuple(columns), left, steps, pairs)
+
+    def shrink(self, pairs: Pairs) -> Pairs:
+        """The pairs, each as plain as it could be made, without those that tell the same."""
+        bound = partial(
+            _shrunk,
+            reference=self.reference,
+            schema=self.sampler.population.schema,
+            columns=self.columns,
+        )
+        working = [_Working(bound(pair), pair, outputs) for pair, outputs in pairs]
+        for _ in range(self.steps):
+            active = [each for each in working if each.candidate is not None]
+            if not active or self.ended or self.sampler.trials.out_of_time:
+                break
+            self._step(active)
+        if not working:
+            return pairs
+        codes = np.stack([each.pair for each in working])
+        return self.told_once(Pairs(codes, np.stack([each.outputs for each in working])))
+
+    def _step(self, active: Sequence[_Working]) -> None:
+        """Run the next change of each pair, all in one batch; take those that flip."""
+        codes = np.concatenate([each.candidate for each in active])
+        before = np.stack([each.outputs for each in active])
+        outputs = np.full_like(before, FAILED)
+        valid = np.flatnonzero(self._occur(codes).reshape(-1, 2).all(axis=1))
+        if len(valid):
+            outputs[valid] = self._run(codes.reshape(len(active), 2, -1)[valid])
+        flips = self._flip(before, outputs)
+        for each, both, flip in zip(active, outputs, flips.tolist(), strict=True):
+            each.answer(both, flips=flip)
+
+    def _run(self, pairs: NDArray[Any]) -> NDArray[Any]:
+        """The outputs of pairs; too few executions, or a failure of a dear subject, end it all."""
+        cells, spent = self.sampler.trials.run(pairs.reshape(2 * len(pairs), -1), self.left)
+        self.left -= spent
+        dear = self.sampler.runner.is_external
+        self.ended = bool((cells < FAILED).any() or (dear and (cells == FAILED).any()))
+        return self.sampler.reading.cells(cells).reshape(-1, 2)
+
+    def _flip(self, before: NDArray[Any], now: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which pairs differ as much as before, and favour the same of the two if they did."""
+        reading = self.sampler.reading
+        apart = reading.distances(now[:, 0], now[:, 1])
+        enough = (apart > 0) & (apart >= reading.distances(before[:, 0], before[:, 1]))
+        ranks = reading.ranks().astype(float)
+        was, favours = (
+            np.sign(ranks[both[:, 0]] - ranks[both[:, 1]]) for both in (before, np.maximum(now, 0))
+        )
+        return np.asarray(enough & ((was == 0) | (was == favours)))
+
+    def _occur(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which inputs are valid and made of values that occur."""
+        schema = self.sampler.population.schema
+        occur = schema.valid(codes)
+        for column, characteristic in enumerate(schema):
+            if characteristic.value_weights is not None:
+                occur &= characteristic.value_weights[codes[:, column]] > 0
+        return occur
+
+    def told_once(self, *parts: Pairs) -> Pairs:
+        """The pairs, the plainest first, without those that tell the same as a plainer one.
+
+        They do if they are unusual in the same characteristics, with the same values, or with
+        numbers on the same side of the usual one.
+        """
+        pairs, schema = _joined(*parts), self.sampler.population.schema
+        ranks = [distance(pair, self.reference, schema) for pair, _ in pairs]
+        ranked = pairs.take(sorted(range(len(ranks)), key=ranks.__getitem__))
+        ordered = np.array([each.ordered for each in schema])
+        away = np.sign(ranked.codes.astype(np.int64) - self.reference)
+        return ranked.take(_first_of_each(np.where(ordered, away, ranked.codes)))
+
+
+@dataclass
+class _Working:
+    """One pair on its way to a plainer one."""
+
+    steps: Steps
+    pair: Pair
+    outputs: NDArray[Any]
+    candidate: Pair | None = None
+
+    def __post_init__(self) -> None:
+        self.candidate = next(self.steps, None)
+
+    def answer(self, outputs: NDArray[Any], *, flips: bool) -> None:
+        """Tell whether the candidate flips; take it if so, and go on to the next."""
+        if flips and self.candidate is not None:
+            self.pair, self.outputs = self.candidate, outputs
+        try:
+            self.candidate = self.steps.send(flips)
+        except StopIteration:
+            self.candidate = None
+
+
+def distance(pair: Pair, reference: NDArray[Any], schema: Schema) -> tuple[int, int, float]:
+    """How far a pair is from plain: its differences, its unusual values, their distance."""
+    away = np.abs(pair.astype(np.int64) - reference).sum(axis=0).tolist()
+    far = (a / max(each.size - 1, 1) if each.ordered else float(a > 0) for a, each in zip(
+        away, schema, strict=True))  # fmt: skip
+    return int((pair[0] != pair[1]).sum()), int((pair != reference).sum()), sum(far)
+
+
+def _shrunk(
+    pair: Pair, *, reference: NDArray[Any], schema: Schema, columns: tuple[int, ...]
+) -> Steps:
+    """Fewer differences first, then usual values for as many columns as can be, then near ones."""
+    pair = yield from _fewer_differences(pair, reference, columns)
+    stuck: list[int] = []
+    for _ in range(2):  # once more: what is taken later may free what was stuck before
+        before, (pair, stuck) = pair, (yield from _to_reference(pair, reference))
+        if not stuck or before is pair:
+            break
+    for column in np.flatnonzero(pair[0] != pair[1]).tolist():
+        if schema.characteristics[column].ordered:  # else another change than the one shown
+            for side in (0, 1):
+                target = _target(pair[side, column], column, reference, schema)
+                pair = yield from _approach(pair, [side], column, target, schema)
+    for column in stuck:
+        if pair[0, column] == pair[1, column]:
+            pair = yield from _approach(pair, [0, 1], column, int(reference[column]), schema)
+    return pair
+
+
+def _fewer_differences(pair: Pair, reference: NDArray[Any], columns: Sequence[int]) -> Steps:
+    """Let the two agree in what makes no difference, preferably in the usual value."""
+    for column in columns:
+        usual = int(reference[column])
+        values = sorted(set(pair[:, column].tolist()), key=lambda value: abs(value - usual))
+        if len(values) == 1 or (pair[0] != pair[1]).sum() == 1:
+            continue
+        for value in values:
+            candidate = _changed(pair, [0, 1], [column], value)
+            if (yield candidate):
+                pair = candidate
+                break
+    return pair
+
+
+def _to_reference(
+    pair: Pair, reference: NDArray[Any]
+) -> Generator[Pair, bool, tuple[Pair, list[int]]]:
+    """Give common columns the reference's values: all, or halves, and so on to single ones."""
+    same = np.flatnonzero((pair[0] == pair[1]) & (pair[0] != reference)).tolist()
+    groups, stuck = [same] if same else [], []
+    while groups:
+        group = groups.pop()
+        candidate = _changed(pair, [0, 1], group, reference[group])
+        if (yield candidate):
+            pair = candidate
+        elif len(group) == 1:
+            stuck += group
+        else:
+            middle = len(group) // 2
+            groups += [group[middle:], group[:middle]]
+    return pair, sorted(stuck)
+
+
+def _approach(pair: Pair, sides: list[int], column: int, target: int, schema: Schema) -> Steps:
+    """Move one column to a target, or as near as it flips if the values have an order."""
+    far, near = int(pair[sides[0], column]), target
+    others = set(pair[:, column].tolist()) - {far}  # must not be met: the two would be equal
+    if far == target:
+        return pair
+    candidate = _changed(pair, sides, [column], target)
+    if target not in others and (yield candidate):
+        return candidate
+    while schema.characteristics[column].ordered and abs(far - near) > 1:
+        middle = (far + near) // 2
+        candidate = _changed(pair, sides, [column], middle)
+        if middle not in others and (yield candidate):
+            pair, far = candidate, middle
+        else:
+            near = middle
+    return pair
+
+
+def _target(code: int, column: int, reference: NDArray[Any], schema: Schema) -> int:
+    """The usual value; of a characteristic with bins, the nearest to it in the same bin."""
+    characteristic = schema.characteristics[column]
+    target = int(reference[column])
+    if characteristic.bin_starts is None:
+        return target
+    start, stop = characteristic.level_range(int(characteristic.level_of(np.array([code]))[0]))
+    return min(max(target, start), stop - 1)
+
+
+def _changed(pair: Pair, sides: list[int], columns: list[int], values: Any) -> Pair:
+    candidate = pair.copy()
+    for side in sides:
+        candidate[side, columns] = values
+    return candidate
+
+
+def _joined(*parts: Pairs) -> Pairs:
+    codes = np.concatenate([each.codes for each in parts])
+    return Pairs(codes, np.concatenate([each.outputs for each in parts]))
+
+
+def _distinct(*parts: Pairs) -> Pairs:
+    """All pairs, each once."""
+    pairs = _joined(*parts)
+    return pairs.take(_first_of_each(pairs.codes))
+
+
+def _first_of_each(pairs: NDArray[Any]) -> list[int]:
+    """The first place of each pair, whichever of its two inputs comes first."""
+    keys = [frozenset(row.tobytes() for row in np.ascontiguousarray(pair)) for pair in pairs]
+    return sorted({key: place for place, key in reversed(list(enumerate(keys)))}.values())
+
+
+def explained(
+    score: CausalScore,
+    pool: FlipPool,
+    sampler: Sampler,
+    regions: Callable[[], tuple[Region, ...]],
+    *,
+    known: bool = False,
+) -> CausalScore:
+    """The score with shrunk witnesses and the regions of its flips; its numbers stay as they are.
+
+    What was interrupted is not explained, nor where explaining it makes the subject fail. `known`
+    says that every output is remembered.
+    """
+    if score.stopped == "interrupted" or not score.witnesses:
+        return score
+    columns = pool.schema.columns_of(score.against)
+    try:
+        where = regions()
+        people = plain_witnesses(pool, sampler, columns, known=known)
+    except SubjectError:
+        return score
+    except KeyboardInterrupt:
+        if not sampler.keep_on_interrupt:
+            raise
+        return replace(score, stopped="interrupted")
+    return replace(score, witnesses=people, regions=where)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.search.flips import FlipBook
-from themis.search.flips_flip_cells import UNTRIED, Places
-from themis.statistics.thresholds_spot_proofs import SpotSample
+from themis.inputs.assignments import Places
+from themis.search.flips import UNTRIED, FlipBook
+from themis.statistics.thresholds import SpotSample
 from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
 
 TRIES_SHARE = 0.2  # what more tries before proofs may cost, in parts of the proofs

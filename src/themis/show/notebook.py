@@ -16,13 +16,7 @@ from themis.results.model import (
     Witness,
 )
 from themis.show.words.scores import noise_warning, placebo_sentence
-from themis.show.words.searches import (
-    example,
-    guarantee,
-    search_headline,
-    set_counts,
-    set_text,
-)
+from themis.show.words.searches import example, guarantee, search_headline, set_counts, set_text
 from themis.show.words.values import (
     extremes,
     headline,

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from themis.config.reader import Check
     from themis.errors import InconclusiveError
     from themis.results.model import CheckResult
-    from themis.testing.claims import AuditInTest
-    from themis.testing.claims_shared_audits import Audits
+    from themis.results.verdicts import Check
+    from themis.testing.claims import AuditInTest, Audits
 
 SETTINGS: dict[str, tuple[type, str]] = {
     "confidence": (float, "the chance that a verdict is right; overrides files and marks"),
@@ -69,7 +68,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def _themis_audits(pytestconfig: pytest.Config) -> Iterator[Audits]:
     """The audits of this session, which tests share."""
-    from themis.testing.claims_shared_audits import Audits
+    from themis.testing.claims import Audits
 
     audits = Audits(_given(pytestconfig))
     yield audits
@@ -232,7 +231,7 @@ def _reporting(request: pytest.FixtureRequest) -> tuple[Any, Any]:
     node, chosen = request.node, _on_inconclusive(request.config)
 
     def record(check: Check, answer: CheckResult, executions: int) -> None:
-        from themis.show.terminal.checks_display_limits import limit_line
+        from themis.show.terminal.checks import limit_line
 
         known = {"verdict": answer.verdict, "line": limit_line(answer), "executions": executions}
         node.stash.setdefault(_records, []).append(known)

@@ -1,19 +1,341 @@
-"""The audit annex: rates by category and the test log, to be signed and filed with the report."""
+"""The audit annex: rates by category and the test log, to be signed and filed with the report.
+
+Which rates does an audit table want? Counts, selection rates and impact ratios by category.
+
+What does a test log have to hold? Procedure, data, metrics, impacts, log and signatures.
+"""
 
 from __future__ import annotations
 
-from themis.results.model import Result
-from themis.show.reports.annex_annex_log import log_section
-from themis.show.reports.annex_annex_tables import tables_section
-from themis.show.reports.html import Html, cut, tag
-from themis.show.reports.html_document import document
-from themis.show.reports.html_room import Room, fitting
-from themis.show.reports.html_words import sentence
-from themis.show.reports.method import started
-from themis.show.reports.method_digest import digest
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, combinations
+
+from themis.results.model import Group, GroupScore, Result
+from themis.show.reports.html import (
+    Html,
+    Room,
+    cut,
+    document,
+    fitting,
+    group_name,
+    score_name,
+    score_sentence,
+    sentence,
+    set_words,
+    shell,
+    table,
+    tag,
+    value,
+)
+from themis.show.reports.method import (
+    RECIPE,
+    command_again,
+    digest,
+    facts,
+    facts_list,
+    inputs_table,
+    started,
+)
 from themis.show.reports.page import LONGEST_VERDICT, footer
-from themis.show.reports.verdict import statement
-from themis.show.words.values import visible
+from themis.show.reports.scores import MEANINGS, about, details, interval, point, ratio_cell
+from themis.show.reports.svg import Ratio, rate_interval, ratios
+from themis.show.reports.verdict import cautions, statement
+from themis.show.words.searches import (
+    check_interval,
+    guarantee,
+    protection,
+    search_headline,
+    set_counts,
+    set_text,
+)
+from themis.show.words.values import count, impact, percent, rate_text, visible
+
+SYNTHETIC = (
+    "These rates were measured on inputs that Themis made up from the schema. Scores on synthetic "
+    "inputs differ from rates on historical applicants: they tell what the subject does with "
+    "people as the schema describes them, and not who applied or what became of them."
+)
+ROWS = (
+    "These rates were measured on rows that were given. They are rates of those people, as far as "
+    "the rows stand for them; scores on synthetic inputs differ from rates on historical "
+    "applicants, and are named as such where they occur."
+)
+NYC = (
+    "After the tables of New York City Local Law 144 (6 RCNY § 5-301): for each category how many "
+    "were tested, how often they got the favourable decision, and that rate divided by the rate of "
+    "the most favoured category. A bias audit under that law rests on historical data; where test "
+    "data are used instead, its summary has to say so, and why."
+)
+SMALL = 1e-6
+
+
+def tables_section(result: Result, room: Room) -> Html:
+    """Single characteristics, then intersections, then what was not measured."""
+    scores = [each for each in result.scores if isinstance(each, GroupScore) and each.groups]
+    scores.sort(key=lambda each: (len(each.against), protection(result, each.against)))
+    shown = scores[: room.scores]
+    single = [each for each in shown if len(each.against) == 1]
+    several = [each for each in shown if len(each.against) > 1]
+    hidden = len(scores) - len(shown)
+    return tag(
+        "section",
+        tag("h2", "A. Selection rates and impact ratios", id="rates-title"),
+        tag("p", tag("b", impact_statement(scores)), class_="impact_statement"),
+        tag("p", NYC),
+        *_kind("Single characteristics", single, room),
+        *_kind("Intersections", several, room),
+        *([tag("p", f"{count(hidden, 'more table')} not shown here")] if hidden else []),
+        *_missing(result, scores),
+        id="rates",
+        aria_labelledby="rates-title",
+    )
+
+
+def impact_statement(scores: Sequence[GroupScore]) -> str:
+    """Of whom the rates are, which decides what they may be called."""
+    given = any(each.population == "rows" for each in scores)
+    return ROWS if given else SYNTHETIC
+
+
+def _kind(title: str, scores: Sequence[GroupScore], room: Room) -> Iterator[Html]:
+    if scores:
+        yield tag("h3", title)
+        yield from (_one(each, room) for each in scores)
+
+
+def _one(score: GroupScore, room: Room) -> Html:
+    ranked = sorted(zip(score.groups, _ratios(score), strict=True), key=lambda each: -each[0].rate)
+    shown = ranked[: room.categories]
+    hidden = len(ranked) - len(shown)
+    remark = " · ".join(filter(None, [impact(score), *details(score)]))
+    return tag(
+        "div",
+        tag("h4", score_name(score)),
+        table(
+            f"Categories of {set_words(score.against)}",
+            (
+                "Category",
+                ("Tested", "number"),
+                ("Favourable", "number"),
+                ("Mean" if score.statistic == "mean" else "Selection rate", "number"),
+                ("Interval", "number"),
+                ("Impact ratio", "number"),
+                ("Interval", "number"),
+            ),
+            (_row(score, group, ratio) for group, ratio in shown),
+            kind="chart",
+            hidden_caption=True,
+            foot=_foot(hidden),
+        ),
+        tag("p", f"{remark}. {_unknown(score)}" if remark else _unknown(score), class_="faint"),
+        class_="block",
+    )
+
+
+def _ratios(score: GroupScore) -> list[Ratio] | list[None]:
+    return ratios(score) or [None] * len(score.groups)
+
+
+def _foot(hidden: int) -> str | None:
+    if not hidden:
+        return None
+    rest = count(hidden, "more category", "more categories")
+    return f"{rest}, with lower rates, not shown here; all stand in the JSON result"
+
+
+def _unknown(score: GroupScore) -> str:
+    if score.population == "rows":
+        return "Rows without a valid value are counted under the data of the test log."
+    return "No category is unknown: every input has a value of each characteristic."
+
+
+def _row(score: GroupScore, group: Group, ratio: Ratio | None) -> tuple[object, ...]:
+    ends = "–" if ratio is None or ratio.few else _ends(ratio)
+    return (
+        group_name(group.values),
+        (f"{group.samples:,}", "number"),
+        (favourable(score, group), "number"),
+        (rate_text(score, group.rate), "number"),
+        (rate_interval(score, group), "number"),
+        ("–" if ratio is None else ratio_cell(ratio), "number"),
+        (ends, "number"),
+    )
+
+
+def favourable(score: GroupScore, group: Group) -> str:
+    """How many got the favourable decision; unknown where people weigh unequally."""
+    number = group.rate * group.samples
+    if score.statistic == "mean" or abs(number - round(number)) > SMALL * max(number, 1.0):
+        return "–"
+    return f"{round(number):,}"
+
+
+def _ends(ratio: Ratio) -> str:
+    if ratio.low == ratio.high:
+        return "exact"
+    return f"{ratio.low:.2f} – {ratio.high:.2f}"
+
+
+def _missing(result: Result, scores: Sequence[GroupScore]) -> Iterator[Html]:
+    """The tables that protected characteristics call for and this result lacks."""
+    inputs = result.schema.get("inputs", {})
+    named = inputs.items() if isinstance(inputs, Mapping) else ()
+    protected = [n for n, spec in named if isinstance(spec, Mapping) and spec.get("protected")]
+    wanted = chain(combinations(protected, 1), combinations(protected, 2))
+    measured = {frozenset(each.against) for each in scores}
+    missing = [",".join(each) for each in wanted if frozenset(each) not in measured]
+    if missing:
+        options = [word for each in missing[:12] for word in ("--against", each)]
+        yield tag("h3", "Not in this result")
+        yield tag(
+            "p",
+            f"{count(len(missing), 'table')} of protected characteristics and their pairs "
+            f"{'is' if len(missing) == 1 else 'are'} missing. To measure:",
+        )
+        file = (result.source or {}).get("file")
+        words = ["themis", "score", *([file] if isinstance(file, str) else [])]
+        yield shell([shlex.join([*words, "--measure", "group", *options])])
+    elif not scores:
+        yield tag("p", "This result holds no group scores, so that there are no rates to list.")
+
+
+PURPOSE = (
+    "Items that point 2(g) of Annex IV to Regulation (EU) 2024/1689 (the AI Act) asks of technical "
+    "documentation about testing. They cover this test only. Whether the documentation as a whole "
+    "is complete is for the provider to judge."
+)
+RULES = {
+    "certified": "Inputs were drawn until the interval was as narrow as asked. The intervals hold "
+    "at the stated confidence although the number of tests was chosen while looking.",
+    "paper": "The stopping rule of the 2017 paper was used. That its intervals hold is not "
+    "certified.",
+}
+EXACT = "Where it is called exact, every input of the domain was run."
+IMPACT_RATIO = "The impact ratio is the lowest rate of favourable decisions divided by the highest."
+
+
+def log_section(result: Result, room: Room, hashed: str) -> Html:
+    """The items of the test log, in the order in which the regulation names them."""
+    return tag(
+        "section",
+        tag("h2", "B. Test log", id="log-title"),
+        tag("p", PURPOSE),
+        *_item("Testing procedure", *_procedure(result)),
+        *_item("Test data and their main characteristics", *_data(result, room)),
+        *_item("Metrics", *_metrics(result)),
+        *_item("Potentially discriminatory impacts", *_impacts(result, room)),
+        *_item("Failures and reservations", *_reservations(result, room)),
+        *_item("Log", *_log(result, hashed)),
+        *_item("Signatures", _signatures()),
+        id="log",
+        aria_labelledby="log-title",
+    )
+
+
+def _item(title: str, *content: Html) -> Iterator[Html]:
+    yield tag("div", tag("h3", title), *content, class_="block")
+
+
+def _procedure(result: Result) -> Iterator[Html]:
+    yield tag(
+        "p",
+        "The subject was run on inputs, and again on the same inputs with nothing but the "
+        "characteristics in question changed. Its decisions were compared. The subject’s code was "
+        "not read.",
+    )
+    rules = {each.stopping for each in result.scores} | {each.stopping for each in result.searches}
+    words = [RULES[rule] for rule in RULES if rule in rules]
+    if any(each.method == "exact" and each.conclusive for each in result.scores):
+        words.append(EXACT)
+    if words:
+        yield tag("p", " ".join(words))
+
+
+def _data(result: Result, room: Room) -> Iterator[Html]:
+    populations = {each.population for each in result.scores} or {"inputs"}
+    names = {
+        "inputs": "inputs made up from the schema, all equally likely unless weights are given",
+        "profile": "inputs drawn by the operational profile",
+        "rows": "rows that were given",
+    }
+    yield tag("p", "People: ", "; ".join(names[each] for each in sorted(populations)), ".")
+    yield inputs_table(result, room)
+
+
+def _metrics(result: Result) -> Iterator[Html]:
+    measures = {each.measure for each in result.scores} | {s.measure for s in result.searches}
+    yield from (tag("p", meaning) for name, meaning in MEANINGS.items() if name in measures)
+    if "group" in measures:
+        yield tag("p", IMPACT_RATIO)
+
+
+def _impacts(result: Result, room: Room) -> Iterator[Html]:
+    scores = [each for each in result.scores if each.samples]
+    if scores:
+        hidden = len(scores) - room.scores
+        yield table(
+            "All scores",
+            ("Set", ("Score", "number"), ("Interval", "number"), ("Confidence", "number")),
+            (
+                (
+                    tag("div", tag("b", score_name(each)), about(each)),
+                    (point(each), "number"),
+                    (interval(each), "number"),
+                    (percent(each.confidence), "number"),
+                )
+                for each in scores[: room.scores]
+            ),
+            kind="chart",
+            hidden_caption=True,
+            foot=f"{hidden:,} more scores are not shown" if hidden > 0 else None,
+        )
+        yield tag("ul", *(tag("li", score_sentence(each), ".") for each in scores[:8]))
+    for search in result.searches[: room.searches]:
+        words = sentence(search_headline(search))
+        sets = cut("; ".join(map(set_text, search.found[: room.sets])), 20 * room.sentence)
+        yield tag("p", f"{words}{': ' if sets else ''}{sets}. {set_counts(search)}. ",
+                  guarantee(search))  # fmt: skip
+    if result.checks:
+        yield table(
+            "Limits that were checked",
+            ("Check", ("Verdict", ""), ("Interval", "number")),
+            (
+                (value(each.name, room.letters), each.verdict, (check_interval(each), "number"))
+                for each in result.checks[: room.checks]
+            ),
+            kind="chart",
+        )
+
+
+def _reservations(result: Result, room: Room) -> Iterator[Html]:
+    found = cautions(result)
+    if not found:
+        yield tag("p", "No execution failed, nothing ended early, and there are no warnings.")
+        return
+    shown = found[: room.cautions]
+    items = (
+        tag("li", tag("b", f"{each.kind}: "), tag("bdi", cut(each.text, room.sentence)))
+        for each in shown
+    )
+    yield tag("ul", *items)
+    if len(found) > len(shown):
+        yield tag("p", f"{count(len(found) - len(shown), 'more reservation')} not shown here")
+
+
+def _log(result: Result, hashed: str) -> Iterator[Html]:
+    yield facts_list(facts(result, hashed))
+    yield tag("p", "The command:", class_="faint")
+    yield shell([cut(command_again(result).line, 8_000)])
+    yield tag("p", "The hash is over the result’s JSON. Whoever has the file can compute it:",
+              class_="faint")  # fmt: skip
+    yield shell([RECIPE])
+
+
+def _signatures() -> Html:
+    fields = ("Tested by (name, role)", "Date and signature",
+              "Responsible person (name, role)", "Date and signature")  # fmt: skip
+    return tag("div", *(tag("div", each) for each in fields), class_="sign")
 
 
 def render_annex(result: Result) -> str:

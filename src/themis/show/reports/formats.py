@@ -1,13 +1,20 @@
-"""Which formats can a result be reported in? One table, from names to what writes them."""
+"""Which formats can a result be reported in? One table, from names to what writes them.
+
+Which table do the scores of a result make? As CSV, and as Parquet for data frames.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
+from typing import Any
 
 from themis.errors import Mistake, RequestError, suggest
-from themis.results.model import Result
+from themis.results.model import CausalScore, GroupScore, Result, Score
+from themis.show.words.values import label
 
 
 @dataclass(frozen=True)
@@ -34,11 +41,11 @@ FORMATS: dict[str, Format] = {
     for each in (
         Format("html", ".html", "page:render_page", "a page to read and to print"),
         Format("md", ".md", "markdown:render_markdown", "a pull request comment"),
-        Format("junit", ".junit.xml", "ci_junit:render_junit", "tests, for CI servers"),
-        Format("sarif", ".sarif", "ci_sarif:render_sarif", "for code scanning"),
-        Format("github", "", "ci_github:render_annotations", "annotations and job summary"),
-        Format("csv", ".csv", "formats_score_table:render_csv", "the scores as a table"),
-        Format("parquet", ".parquet", "formats_score_table:render_parquet", "the same, typed"),
+        Format("junit", ".junit.xml", "ci:render_junit", "tests, for CI servers"),
+        Format("sarif", ".sarif", "sarif:render_sarif", "for code scanning"),
+        Format("github", "", "ci:render_annotations", "annotations and job summary"),
+        Format("csv", ".csv", "formats:render_csv", "the scores as a table"),
+        Format("parquet", ".parquet", "formats:render_parquet", "the same, typed"),
         Format("annex", ".annex.html", "annex:render_annex", "tables for an audit"),
     )
 }
@@ -58,3 +65,87 @@ def parse_formats(given: Iterable[str]) -> list[Format]:
     if mistakes:
         raise RequestError(mistakes)
     return [FORMATS[name] for name in dict.fromkeys(names)]
+
+
+# Every column with its kind, which Parquet has to know even where nothing stands in it.
+COLUMNS: dict[str, type] = {
+    "measure": str,
+    "against": str,
+    "score": float,
+    "low": float,
+    "high": float,
+    "confidence": float,
+    "error": float,
+    "method": str,
+    "samples": int,
+    "executions": int,
+    "cache_hits": int,
+    "stopped": str,
+    "stopping": str,
+    "lower_bound": bool,
+    "unknown": int,
+    "output": str,
+    "distance": str,
+    "population": str,
+    "counterfactuals": str,
+    "flip_rate": float,
+    "impact_ratio": float,
+    "impact_ratio_low": float,
+    "impact_ratio_high": float,
+    "most_favoured": str,
+    "least_favoured": str,
+    "command": str,
+    "seed": int,
+    "fingerprint": str,
+}
+
+
+def score_rows(result: Result) -> list[dict[str, Any]]:
+    """One row per score with all COLUMNS; what a score does not have is None."""
+    return [_row(each, result) for each in result.scores]
+
+
+def render_csv(result: Result) -> str:
+    """The scores as CSV (RFC 4180): a header, then one line per score; empty where unknown."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS)
+    writer.writeheader()
+    writer.writerows(score_rows(result))
+    return text.getvalue()
+
+
+def render_parquet(result: Result) -> bytes:
+    """The scores as a Parquet file."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        remedy = "run: pip install 'themis-fairness[frames]'"
+        mistake = Mistake("no-pyarrow", "--format parquet", "pyarrow is not installed", remedy)
+        raise RequestError([mistake]) from None
+    kinds = {str: pa.string(), float: pa.float64(), int: pa.int64(), bool: pa.bool_()}
+    schema = pa.schema([(name, kinds[kind]) for name, kind in COLUMNS.items()])
+    rows = [{name: _encodable(each) for name, each in row.items()} for row in score_rows(result)]
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows, schema), sink)
+    return sink.getvalue()
+
+
+def _encodable(value: Any) -> Any:
+    """The value; half of a character, which UTF-8 can't hold, is spelled out."""
+    if not isinstance(value, str):
+        return value
+    return value.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _row(score: Score, result: Result) -> dict[str, Any]:
+    row: dict[str, Any] = {name: getattr(score, name, None) for name in COLUMNS}
+    row["against"] = ",".join(score.against)  # no name has a comma
+    row["command"], row["seed"] = result.command, result.seed
+    row["fingerprint"] = result.subject.get("fingerprint")
+    row["flip_rate"] = score.flip_rate if isinstance(score, CausalScore) else None
+    if isinstance(score, GroupScore):
+        best, worst = score.most_favoured, score.least_favoured
+        row["most_favoured"] = None if best is None else label(best.values)
+        row["least_favoured"] = None if worst is None else label(worst.values)
+    return row

@@ -6,19 +6,22 @@ import re
 from collections.abc import Iterable, Iterator
 
 from themis.results.model import CausalScore, CheckResult, GroupScore, Result, Score, Witness
-from themis.results.verdicts_search_facts import how_it_ended
-from themis.show.words.scores_display_result_words import (
+from themis.results.verdicts import how_it_ended
+from themis.show.words.scores import (
     cost_text,
     cut_off,
     failure_text,
     inconclusive,
 )
-from themis.show.words.searches import guarantee, harms, search_headline, set_text
-from themis.show.words.searches_display_check_words import (
+from themis.show.words.searches import (
     acceptance_words,
     check_interval,
     checks_guarantee,
     checks_headline,
+    guarantee,
+    harms,
+    search_headline,
+    set_text,
     verdict_words,
 )
 from themis.show.words.values import headline, impact, percent, visible

@@ -1,20 +1,99 @@
-"""How sure are we, and how was it measured? Confidence, method, seed, versions, the command."""
+"""How sure are we, and how was it measured? Confidence, method, seed, versions, the command.
+
+How is a result made again? The command that was given, else one that asks for the same.
+
+Which result is this? A hash of all that it says, whatever file it stands in.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+import json
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from themis.results.model import Result, Score
-from themis.results.verdicts_search_facts import how_it_ended
-from themis.show.reports.html import Html, cut, folded, join, shell, table, tag, value
-from themis.show.reports.html_room import Room
-from themis.show.reports.html_words import score_name
-from themis.show.reports.method_again import command_again
-from themis.show.reports.verdict_cautions import noise_text
-from themis.show.words.searches_display_check_words import checks_guarantee
+from themis.results.model import Result, Score, SearchResult
+from themis.results.verdicts import how_it_ended
+from themis.show.reports.html import (
+    Html,
+    Room,
+    cut,
+    folded,
+    join,
+    score_name,
+    shell,
+    table,
+    tag,
+    value,
+)
+from themis.show.reports.verdict import noise_text
+from themis.show.words.searches import checks_guarantee
 from themis.show.words.values import count, duration, method, percent, size, sure, visible
+
+
+@dataclass(frozen=True)
+class Command:
+    """A line for a shell; `recorded` if it is the one that was given."""
+
+    line: str
+    recorded: bool
+
+
+def command_again(result: Result) -> Command:
+    """The command that makes a result again."""
+    given = (result.source or {}).get("command")
+    if isinstance(given, str) and given:
+        return Command(given, recorded=True)
+    if isinstance(given, Sequence) and given:
+        return Command(shlex.join(map(str, given)), recorded=True)
+    return Command(shlex.join(["themis", *_words(result)]), recorded=False)
+
+
+def _words(result: Result) -> Iterator[str]:
+    yield result.command
+    file = (result.source or {}).get("file")
+    if isinstance(file, str):
+        yield file
+    if result.searches and not result.checks:
+        yield from _search(result, result.searches)
+    elif result.command == "score":
+        yield from _scores(result.scores)
+    elif result.scores and not result.checks:
+        yield from _precision(result.scores[0])
+    yield from ("--seed", str(result.seed))
+
+
+def _search(result: Result, searches: Sequence[SearchResult]) -> Iterator[str]:
+    first = searches[0]
+    yield from ("--threshold", f"{first.threshold:g}", "--measure", _measure(searches))
+    inputs = result.schema.get("inputs", {})
+    if isinstance(inputs, Mapping) and tuple(inputs) != first.among:
+        yield from ("--among", ",".join(first.among))
+    if first.max_size < len(first.among):
+        yield from ("--max-size", str(first.max_size))
+    yield from _precision(first)
+
+
+def _scores(scores: Sequence[Score]) -> Iterator[str]:
+    for names in dict.fromkeys(each.against for each in scores):
+        yield from ("--against", ",".join(names))
+    if scores:
+        yield from ("--measure", _measure(scores), *_precision(scores[0]))
+
+
+def _measure(asked: Iterable[Score | SearchResult]) -> str:
+    measures = {each.measure for each in asked}
+    return "both" if len(measures) > 1 else measures.pop()
+
+
+def _precision(asked: Score | SearchResult) -> Iterator[str]:
+    yield from ("--confidence", f"{asked.confidence:.10g}", "--error", f"{asked.error:.10g}")
+    if asked.stopping != "certified":
+        yield from ("--stopping", asked.stopping)
+
 
 Fact = tuple[str, Any]
 
@@ -204,3 +283,19 @@ def _values(spec: Any, room: Room) -> Html:
 
 def _protected(spec: Any) -> str:
     return "yes" if isinstance(spec, Mapping) and spec.get("protected") else ""
+
+
+# The same in plain Python, for whoever has the file and not this program.
+RECIPE = (
+    'python -c \'import hashlib, json, sys; r = json.load(open(sys.argv[1])); del r["themis"]; '
+    'print(hashlib.sha256(json.dumps(r, sort_keys=True, separators=(",", ":")).encode())'
+    ".hexdigest())' result.json"
+)
+
+
+def digest(result: Result) -> str:
+    """The SHA-256 of a result's JSON with sorted keys; without the version that read it."""
+    data = result.to_dict()
+    del data["themis"]
+    text = json.dumps(data, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()

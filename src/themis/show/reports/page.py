@@ -6,21 +6,13 @@ from collections.abc import Iterable, Iterator
 
 from themis._version import __version__
 from themis.results.model import Result
-from themis.show.reports.html import Html, cut, tag
-from themis.show.reports.html_document import document
-from themis.show.reports.html_room import Room, fitting
-from themis.show.reports.html_words import sentence
-from themis.show.reports.method import again_section, method_section, started
-from themis.show.reports.method_digest import digest
-from themis.show.reports.people import pairs_section
-from themis.show.reports.people_harm import harm_section
-from themis.show.reports.people_regions import regions_section
-from themis.show.reports.scores import scores_section
-from themis.show.reports.scores_groups import groups_section
+from themis.show.reports.html import Html, Room, cut, document, fitting, sentence, tag
+from themis.show.reports.method import again_section, digest, method_section, started
+from themis.show.reports.people import harm_section, pairs_section, regions_section
+from themis.show.reports.scores import groups_section, scores_section
 from themis.show.reports.sets import lattice_section
-from themis.show.reports.verdict import checks_table, chip, statement
-from themis.show.reports.verdict_cautions import cautions, cautions_section
-from themis.show.words.scores_display_result_words import cost_text
+from themis.show.reports.verdict import cautions, cautions_section, checks_table, chip, statement
+from themis.show.words.scores import cost_text
 from themis.show.words.values import visible
 
 LONGEST_VERDICT = 600

@@ -1,23 +1,30 @@
-"""What became of the sets of a search? Levels of sets to click on, with the reason of each."""
+"""What became of the sets of a search? Levels of sets to click on, with the reason of each.
+
+Which sets of a search are shown? All of a small lattice, else the telling ones.
+
+How is a small lattice drawn? Sets as dots in rows by size, lines to their subsets.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal
 
-from themis.results.model import Result, SearchResult
-from themis.show.reports.html import Html, cut, table, tag
-from themis.show.reports.html_room import Room
-from themis.show.reports.html_words import sentence, set_name
-from themis.show.reports.sets_lattice_drawing import draw_lattice
-from themis.show.reports.sets_set_levels import (
-    KINDS,
-    Kind,
-    Levels,
-    Node,
-    choose_sets,
-    kind_of,
-    totals,
+from themis.results.model import Result, SearchResult, TestedSet
+from themis.show.reports.html import (
+    LONGEST_NAME,
+    Html,
+    Room,
+    cut,
+    empty,
+    sentence,
+    set_name,
+    table,
+    tag,
 )
 from themis.show.reports.svg import stack
 from themis.show.words.searches import (
@@ -26,8 +33,198 @@ from themis.show.words.searches import (
     protected_first,
     search_headline,
     set_counts,
+    set_text,
 )
-from themis.show.words.values import count, size
+from themis.show.words.values import count, percent, size, visible
+
+Kind = Literal["found", "undecided", "below", "pruned", "open"]
+KINDS: tuple[Kind, ...] = ("found", "undecided", "below", "pruned", "open")
+WHOLE = 31  # a lattice of up to so many sets is shown whole
+
+
+@dataclass(frozen=True)
+class Node:
+    """A set of the lattice, what became of it, and why."""
+
+    names: tuple[str, ...]
+    kind: Kind
+    why: str
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The sets that are shown, by their size, and how many others there are."""
+
+    nodes: Mapping[int, list[Node]]
+    hidden: Mapping[int, int]
+    whole: bool
+
+
+def choose_sets(search: SearchResult, room: Room) -> Levels:
+    """The whole lattice if it is small; else what was found, is unsure, or was nearly found."""
+    names = [
+        each
+        for number in range(1, search.max_size + 1)
+        if search.sets_total <= WHOLE
+        for each in combinations(search.among, number)
+    ]
+    whole = bool(names) and len(names) == search.sets_total
+    known = {frozenset(each.against): each for each in search.tested}
+    if whole:
+        nodes = [_node(search, each, known.get(frozenset(each))) for each in names]
+    else:
+        nodes = list(_nearest(search, known, room.sets))
+    levels: dict[int, list[Node]] = {}
+    for node in nodes:
+        levels.setdefault(len(node.names), []).append(node)
+    shown = {number: len(each) for number, each in levels.items()}
+    hidden = {
+        number: total - shown.get(number, 0)
+        for number, total in totals(search).items()
+        if total > shown.get(number, 0)
+    }
+    return Levels(levels, hidden, whole)
+
+
+def totals(search: SearchResult) -> dict[int, int]:
+    """How many sets there are of each size."""
+    sizes = range(1, search.max_size + 1)
+    return {number: math.comb(len(search.among), number) for number in sizes}
+
+
+def _node(search: SearchResult, names: tuple[str, ...], tested: TestedSet | None) -> Node:
+    kind = kind_of(search, names, tested)
+    if tested is None:
+        return Node(names, kind, search.why(*names))
+    about = "" if tested.estimate is None else f" (about {percent(tested.estimate)})"
+    return Node(names, kind, f"{tested.decision}: {tested.reason}{about}")
+
+
+def kind_of(search: SearchResult, names: tuple[str, ...], tested: TestedSet | None) -> Kind:
+    """What became of a set."""
+    if tested is None:
+        return "pruned" if search.why(*names).startswith("pruned") else "open"
+    if tested.decision == "above":
+        # The search that prunes nothing tests sets that contain a found one as well.
+        return "found" if names in search.found else "pruned"
+    return "below" if tested.decision == "below" else "undecided"
+
+
+def _nearest(
+    search: SearchResult, known: Mapping[frozenset[str], TestedSet], room: int
+) -> Iterator[Node]:
+    """Found and undecided sets, then those below that came nearest to the threshold."""
+    first = [*search.found, *search.undecided][: 2 * room // 3]
+    for names in first:
+        yield _node(search, names, known.get(frozenset(names)))
+    below = [each for each in search.tested if each.decision == "below"]
+    below.sort(key=lambda each: (each.estimate is None, -(each.estimate or 0.0)))
+    for each in below[: room - len(first)]:
+        yield _node(search, each.against, each)
+
+
+WIDTH = 760
+ROW = 86
+TOP = 20
+BOTTOM = 56  # room for the names of the last row
+NAME = 13  # letters of a name beside its dot
+LINE = 13
+MARGIN = 46
+
+Point = tuple[float, float]
+
+
+def draw_lattice(levels: Levels, prefix: str) -> Html:
+    """The drawing; every dot leads to the reason of its set."""
+    places = _places(levels)
+    height = TOP + ROW * (len(levels.nodes) - 1) + BOTTOM
+    dots = [
+        _dot(node, places[frozenset(node.names)], f"{prefix}-{number}-{place}")
+        for number, nodes in sorted(levels.nodes.items())
+        for place, node in enumerate(nodes)
+    ]
+    kinds = {frozenset(node.names): node.kind for row in levels.nodes.values() for node in row}
+    lines = [
+        empty(
+            "line",
+            x1=f"{places[small][0]:g}",
+            y1=f"{places[small][1]:g}",
+            x2=f"{places[large][0]:g}",
+            y2=f"{places[large][1]:g}",
+            class_="implies" if kinds[small] == "found" else "edge",
+        )
+        for small, large in _edges(places)
+    ]
+    return tag(
+        "svg",
+        *lines,
+        *dots,
+        class_="lattice",
+        viewBox=f"0 0 {WIDTH} {height}",
+        role="group",
+        aria_label="The lattice of sets, the smallest on top; each leads to its reason",
+    )
+
+
+def _places(levels: Levels) -> dict[frozenset[str], Point]:
+    """Where each set stands: its row by its size, evenly spread."""
+    places: dict[frozenset[str], Point] = {}
+    for row, (_, nodes) in enumerate(sorted(levels.nodes.items())):
+        gap = (WIDTH - 2 * MARGIN) / len(nodes)
+        for place, node in enumerate(nodes):
+            places[frozenset(node.names)] = (MARGIN + gap * (place + 0.5), TOP + ROW * row)
+    return places
+
+
+def _edges(
+    places: dict[frozenset[str], Point],
+) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
+    for large in places:
+        for name in large:
+            if large - {name} in places:
+                yield large - {name}, large
+
+
+def _dot(node: Node, place: Point, target: str) -> Html:
+    x, y = place
+    label = f"{cut(set_text(node.names), LONGEST_NAME)}: {node.kind}"
+    return tag(
+        "a",
+        tag("title", label),
+        empty("circle", cx=f"{x:g}", cy=f"{y:g}", r=16, class_="reach"),
+        _shape(node.kind, x, y),
+        *_name(node, x, y),
+        href=f"#{target}",
+        class_=f"node {node.kind}",
+        aria_label=label,
+    )
+
+
+def _shape(kind: str, x: float, y: float) -> Html:
+    """A shape of its own for each kind, so that colour is not needed."""
+    if kind == "found":
+        return empty("rect", x=f"{x - 9:g}", y=f"{y - 9:g}", width=18, height=18, rx=3)
+    if kind in ("undecided", "open"):
+        size = 11 if kind == "undecided" else 6
+        base = y + size * 0.7
+        points = f"{x:g},{y - size:g} {x + size:g},{base:g} {x - size:g},{base:g}"
+        return empty("polygon", points=points)
+    return empty("circle", cx=f"{x:g}", cy=f"{y:g}", r=8 if kind == "below" else 4)
+
+
+def _name(node: Node, x: float, y: float) -> Iterator[Html]:
+    """The names below a dot, one on a line; sets that were only pruned go without."""
+    if node.kind in ("pruned", "open") and len(node.names) > 1:
+        return
+    lines = [cut(visible(name), NAME) for name in node.names[:3]]
+    if len(node.names) > 3:
+        lines = [*lines[:2], f"+ {len(node.names) - 2} more"]
+    spans = (
+        tag("tspan", line, x=f"{x:g}", y=f"{y + 22 + LINE * place:g}")
+        for place, line in enumerate(lines)
+    )
+    yield tag("text", *spans, text_anchor="middle")
+
 
 SIZES = 24  # rows of the table of sizes
 LEAST_SIZES = 5

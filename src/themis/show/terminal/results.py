@@ -1,27 +1,167 @@
-"""How does a result look in a terminal? The verdict, what may void it, then set by set."""
+"""How does a result look in a terminal? The verdict, what may void it, then set by set.
+
+What do several scores say together? The verdict, and all intervals on one axis.
+
+How do apparent scores look in a terminal? The rows and all inputs side by side, then details.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import IO, Any
 
 from rich.console import Console, RenderableType
 from rich.rule import Rule
+from rich.table import Table
 from rich.text import Text
 
-from themis.results.model import Result, Score
-from themis.show.terminal.parts import DIM, WARNING, Sentence, ShellLine, indented, make_console
-from themis.show.terminal.results_display_overview import show_overview
+from themis.results.model import GroupScore, Result, Score
+from themis.show.terminal.parts import (
+    DIM,
+    HEADLINE,
+    MARK,
+    WARNING,
+    IntervalBar,
+    Sentence,
+    ShellLine,
+    axis_end,
+    grid,
+    indented,
+    make_console,
+    short,
+)
 from themis.show.terminal.scores import show_score
-from themis.show.words.scores import noise_warning, probe_sentence
-from themis.show.words.scores_display_result_words import (
+from themis.show.words.scores import (
     by_set,
     cost_text,
     failure_text,
     hidden_changes,
     inconclusive,
+    noise_warning,
+    probe_sentence,
 )
-from themis.show.words.values import headline, set_phrase, visible
+from themis.show.words.values import (
+    apart_text,
+    compared,
+    count,
+    headline,
+    output_name,
+    percent,
+    set_phrase,
+    visible,
+)
+
+ROWS = 20  # of the table
+
+
+def show_overview(scores: Sequence[Score]) -> Iterator[RenderableType]:
+    """The verdict in one sentence, then a line for each score."""
+    yield Sentence(verdict(scores), HEADLINE)
+    if any(score.samples for score in scores):
+        yield indented(_table(scores))
+
+
+def verdict(scores: Sequence[Score]) -> str:
+    """What scores say together: on what each output depends, how much, how surely.
+
+    Of causal and group scores the causal ones count.
+    """
+    causal = [score for score in scores if score.measure == "causal"]
+    by_output: dict[str | None, list[Score]] = {}
+    for score in causal or scores:
+        by_output.setdefault(score.output, []).append(score)
+    return ". ".join(_verdict(each) for each in by_output.values())
+
+
+def _verdict(scores: Sequence[Score]) -> str:
+    """The same for scores of one measure and one output."""
+    words = _words(scores[0])
+    certain = [each for each in scores if each.samples and each.low > 0]
+    never = [each for each in scores if each.method == "exact" and each.samples and not each.high]
+    unsure = [each for each in scores if each not in certain and each not in never]
+    clauses = []  # what stands before and behind the noun
+    if certain:
+        clauses.append(("", f"{words.does} {_listed(map(_with_size, certain))}"))
+    if unsure:
+        bound = f" (at most {percent(most)})" if (most := max(s.high for s in unsure)) < 1 else ""
+        clauses.append(("whether ", f"{words.does} {_any(unsure)} is not certain{bound}"))
+    if never:
+        clauses.append(("", f"{words.does_not} {_any(never)}"))
+    nouns = (words.noun, words.again, words.again)
+    return "; ".join(f"{a}{noun} {b}" for noun, (a, b) in zip(nouns, clauses, strict=False))
+
+
+@dataclass(frozen=True)
+class _Words:
+    """A sentence on one thing, and the same again."""
+
+    noun: str
+    again: str
+    does: str
+    does_not: str
+
+
+def _words(score: Score) -> _Words:
+    if isinstance(score, GroupScore):
+        noun = f"the {score.statistic}s of {compared(score).removeprefix('mean ')}"
+        return _Words(noun, "they", "differ by", "do not differ by")
+    return _Words(output_name(score), "it", "depends on", "does not depend on")
+
+
+def _with_size(score: Score) -> str:
+    low, size = percent(score.low), percent(score.score)
+    if isinstance(score, GroupScore):
+        low, size = apart_text(score, score.low), apart_text(score, score.score)
+    return f"{set_phrase(score.against)} ({f'at least {low}' if score.lower_bound else size})"
+
+
+def _any(scores: Sequence[Score]) -> str:
+    return _listed((set_phrase(each.against) for each in scores), "or")
+
+
+def _listed(parts: Iterable[str], word: str = "and") -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    *others, last = parts
+    return f"{', '.join(others)} {word} {last}" if others else last
+
+
+def point(score: Score) -> str:
+    """The score for a table; the groups' rates may be equal when the interval begins at 0."""
+    if score.lower_bound:
+        return f"≥ {percent(score.low)}"
+    if score.measure == "group" and score.method == "sampled" and score.low == 0:
+        return f"≤ {percent(score.high)}"
+    return percent(score.score)
+
+
+def interval_text(score: Score) -> Text:
+    """The interval of a score, or that there is none."""
+    if score.low == score.high:
+        return short("exact", DIM)
+    return short(f"{percent(score.low)} – {percent(score.high)}", DIM)
+
+
+def _table(scores: Sequence[Score]) -> Table:
+    known = [score for score in scores if score.samples]
+    end = axis_end(max((score.high for score in known), default=1.0))
+    table = Table.grid(padding=(0, 2, 0, 0), expand=True)
+    table.add_column(no_wrap=True, overflow="ellipsis", max_width=20)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, justify="right")
+    table.add_column(no_wrap=True, ratio=1, min_width=8)
+    table.add_column(no_wrap=True, justify="right")
+    heads = ("set", "measure", "score", f"0 to {100 * end:.0f} %", "interval")
+    table.add_row(*(short(head, DIM) for head in heads))
+    for score in known[:ROWS]:
+        bar = IntervalBar(score.low, score.high, end, "red" if score.low > 0 else "green")
+        name = set_phrase(score.against).removesuffix(" together")
+        of = "" if score.output is None else f" → {output_name(score)}"
+        table.add_row(short(f"{name}{of}"), score.measure, point(score), bar, interval_text(score))
+    if len(known) > ROWS:
+        table.add_row(short(f"… {len(known) - ROWS:,} more below", DIM))
+    return table
+
 
 __all__ = [
     "make_console",
@@ -134,3 +274,117 @@ def _failures(failures: Mapping[str, Any]) -> Iterator[RenderableType]:
         yield Sentence(failure_text(kind, failure), "red", first="failed: ")
         if "reproduce" in failure:
             yield ShellLine(visible(failure["reproduce"]))
+
+
+IGNORED = 6  # columns named that the schema does not know
+
+
+def render_apparent(
+    result: Result,
+    *,
+    file: IO[str] | None = None,
+    width: int | None = None,
+    everything: bool = False,
+) -> str:
+    """The whole result as text for a terminal or a file."""
+    console = make_console(file, width=width)
+    return render(show_apparent(result, width=console.width, everything=everything), console)
+
+
+def show_apparent(
+    result: Result, *, width: int, everything: bool = False
+) -> Iterator[RenderableType]:
+    """The parts of a result from top to bottom."""
+    data = result.data or {}
+    yield Sentence(_rows_used(data), HEADLINE)
+    yield from _columns(data)
+    yield ""
+    sets = dict.fromkeys(score.against for score in result.scores)
+    for against in sets:
+        scores = [score for score in result.scores if score.against == against]
+        rows = [score for score in scores if score.population != "inputs"]
+        yield Rule(Text(set_phrase(against), "bold cyan"), align="left", style="cyan")
+        yield indented(_side_by_side(scores))
+        if any(map(_has_few, rows)):
+            yield indented(Sentence("* some of the groups have too few people to judge them", MARK))
+        if len(rows) < len(scores):
+            yield indented(Sentence(why_they_differ(data), DIM))
+        for score in rows:
+            yield ""
+            yield from show_score(score, width=width, everything=everything)
+        yield ""
+    for text in inconclusive(result.scores):
+        yield Sentence(text, MARK, first="inconclusive: ")
+    yield from show_result(replace(result, scores=()), width=width, everything=everything)
+
+
+def _rows_used(data: Mapping[str, Any]) -> str:
+    """How many rows there were, and how many of them count."""
+    text = f"{visible(data['file'])}: {count(data['rows'], 'row')}"
+    if data["dropped"]:
+        verb = "does" if data["dropped"] == 1 else "do"
+        text += f", {data['dropped']:,} {verb} not fit, {data['used']:,} used"
+    if data.get("weightless"):
+        text += f", {data['weightless']:,} of weight 0"
+    if data["distinct"] < data["used"]:
+        text += f", {data['distinct']:,} different"
+    return f"{text}, weighted by {visible(data['weights'])}" if "weights" in data else text
+
+
+def why_they_differ(data: Mapping[str, Any]) -> str:
+    """Why the score of rows is another than that of all inputs, in one sentence."""
+    return (
+        f"They may differ: the rows count people as they occur in {visible(data['file'])}, where "
+        "characteristics go together; all inputs count every valid combination, whether anybody "
+        "has it or not."
+    )
+
+
+def _columns(data: Mapping[str, Any]) -> Iterator[RenderableType]:
+    ignored = data["ignored"]
+    if ignored:
+        names = ", ".join(visible(name) for name in ignored[:IGNORED])
+        more = f" and {len(ignored) - IGNORED} more" if len(ignored) > IGNORED else ""
+        yield Sentence(f"columns that the schema does not know are ignored: {names}{more}", DIM)
+
+
+def _side_by_side(scores: Sequence[Score]) -> Table:
+    compared = any(score.population == "inputs" for score in scores)
+    table = grid({}, {"justify": "right"}, {"justify": "right"})
+    heads = ["", "these rows", *(["all inputs"] if compared else [])]
+    table.add_row(*(short(head, DIM) for head in heads))
+    of_rows = {_name(score): score for score in scores if score.population != "inputs"}
+    of_all = {_name(score): score for score in scores if score.population == "inputs"}
+    for name in {**of_rows, **of_all}:
+        cells = [_number(each.get(name)) for each in ([of_rows, of_all] if compared else [of_rows])]
+        table.add_row(short(name), *cells)
+    return table
+
+
+def _name(score: Score) -> str:
+    """What a line of the table is about."""
+    parts = [] if score.output is None else [visible(score.output)]
+    if isinstance(score, GroupScore):
+        parts.append("group, mean" if score.statistic == "mean" else "group")
+    else:
+        within = score.counterfactuals == "within"
+        parts.append("causal, within the rows" if within else "causal, generated")
+    return ": ".join(parts)
+
+
+def _number(score: Score | None) -> Text:
+    if score is None or not score.samples:
+        return short("–", DIM)
+    text = f"≥ {_said(score, score.low)}" if score.lower_bound else _said(score, score.score)
+    if score.low < score.high and not score.lower_bound:
+        low, high = (_said(score, end).removesuffix(" %") for end in (score.low, score.high))
+        text += f" ({low.removesuffix(' points')} – {high.removesuffix(' points')})"
+    return short(f"{text} *" if _has_few(score) else text, HEADLINE)
+
+
+def _said(score: Score, number: float) -> str:
+    return apart_text(score, number) if isinstance(score, GroupScore) else percent(number)
+
+
+def _has_few(score: Score) -> bool:
+    return isinstance(score, GroupScore) and any(group.few for group in score.groups)

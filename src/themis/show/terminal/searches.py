@@ -24,9 +24,15 @@ from themis.show.terminal.parts import (
     make_console,
     short,
 )
-from themis.show.terminal.results import render, render_headlines, show_cost, show_doubts
-from themis.show.terminal.results_display_overview import interval_text, point
-from themis.show.terminal.scores_display_people import show_difference
+from themis.show.terminal.results import (
+    interval_text,
+    point,
+    render,
+    render_headlines,
+    show_cost,
+    show_doubts,
+)
+from themis.show.terminal.scores import show_difference
 from themis.show.words.searches import (
     Key,
     guarantee,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from themis.results.model import CausalScore, Group, GroupScore, Region, Score, Witness
-from themis.results.verdicts_search_facts import how_it_ended
+from themis.results.verdicts import how_it_ended
 
 ALL_RUN = {
     "inputs": "every input was run",

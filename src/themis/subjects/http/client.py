@@ -1,23 +1,170 @@
-"""The client: sends requests over kept connections, many at once, in a thread of its own."""
+"""The client: sends requests over kept connections, many at once, in a thread of its own.
+
+Pacing: when the next request may be sent, and how long to wait before one is sent again.
+
+An event loop in a thread of its own: how synchronous code runs many requests at once.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import email.utils
+import http
 import os
+import random
 import ssl
+import threading
+import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from themis.errors import Mistake, RequestError, SubjectError
 from themis.subjects.decisions import TIMEOUT, TRANSPORT, Failure
-from themis.subjects.http.client_loop_thread import LoopThread, Work
-from themis.subjects.http.client_pacing import Pace
-from themis.subjects.http.subject_http_answers import Reply
 
 if TYPE_CHECKING:
     import aiohttp
     from yarl import URL
+
+FIRST_WAIT_SECONDS = 0.25  # before the first retry; doubled for each further one
+LONGEST_WAIT_SECONDS = 30.0
+RETRY_AFTER_LIMIT_SECONDS = 60.0  # what a service asks for beyond this is not granted
+BURST_SECONDS = 0.05  # what was left unused this long ago may still be used
+
+
+class Pace:
+    """Spaces the requests of all tasks of one event loop; waits at random, from a seed."""
+
+    def __init__(self, rate_per_second: float | None, *, seed: int = 0) -> None:
+        self._interval = 1 / rate_per_second if rate_per_second else 0.0
+        self._next = 0.0
+        self._resume = 0.0
+        self._random = random.Random(seed)
+
+    @property
+    def matters(self) -> bool:
+        """Whether a request may have to wait at all."""
+        return self._interval > 0 or self._resume > 0
+
+    async def turn(self) -> None:
+        """Wait until one more request may be sent."""
+        while True:
+            while (pause := self._resume - time.monotonic()) > 0:
+                await asyncio.sleep(pause)
+            if not self._interval:
+                return
+            now = time.monotonic()
+            slot = max(self._next, now - BURST_SECONDS)
+            self._next = slot + self._interval
+            if slot > now:
+                await asyncio.sleep(slot - now)
+            if self._resume <= time.monotonic():
+                return
+
+    async def wait(self, attempt: int, retry_after: str) -> None:
+        """Wait after an attempt (the first is 0): as long as asked for, or longer each time.
+
+        When the service asks for patience all requests wait, not only this one.
+        """
+        asked = retry_after_seconds(retry_after)
+        if not asked:
+            longest = min(FIRST_WAIT_SECONDS * 2**attempt, LONGEST_WAIT_SECONDS)
+            await asyncio.sleep(longest * self._random.uniform(0.5, 1.0))
+        else:
+            self._resume = max(self._resume, time.monotonic() + asked)
+
+
+def retry_after_seconds(text: str) -> float | None:
+    """What Retry-After asks for, in seconds or as a date; None where it is missing or wrong."""
+    text = text.strip()
+    if text.isascii() and text.isdigit():
+        return min(float(text), RETRY_AFTER_LIMIT_SECONDS)
+    try:
+        moment = email.utils.parsedate_to_datetime(text)
+    except (TypeError, ValueError):
+        return None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    seconds = (moment - datetime.now(UTC)).total_seconds()
+    return min(max(seconds, 0.0), RETRY_AFTER_LIMIT_SECONDS)
+
+
+CLOSE_SECONDS = 1.0
+
+Work: TypeAlias = Callable[[int], Awaitable[None]]
+
+
+class LoopThread:
+    """A thread with an event loop, and the session of a client library that lives in it.
+
+    It belongs to the process that made it: after a fork there is no such thread.
+    """
+
+    def __init__(self, open_session: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        self.owner = os.getpid()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="themis-http", daemon=True
+        )
+        self._thread.start()
+        self.session = asyncio.run_coroutine_threadsafe(open_session(), self._loop).result()
+
+    def run(self, work: Work, count: int, *, workers: int) -> None:
+        """Call `work(0)` to `work(count - 1)`, in order, by so many workers.
+
+        The first exception ends all; so does an interrupt of the calling thread.
+        """
+        ended = threading.Event()
+
+        async def watched() -> None:
+            try:
+                await _work_together(work, iter(range(count)), workers)
+            finally:
+                ended.set()
+
+        future = asyncio.run_coroutine_threadsafe(watched(), self._loop)
+        try:
+            future.result()
+        except BaseException:
+            if not future.done():
+                future.cancel()
+                ended.wait(CLOSE_SECONDS)
+            raise
+
+    def close(self) -> None:
+        """Close the session and end the thread, unless they are those of a parent process."""
+        if self.owner != os.getpid() or self._loop.is_closed():
+            return
+        if threading.current_thread() is self._thread:  # a collector's turn may come anywhere
+            task = self._loop.create_task(self.session.close())
+            task.add_done_callback(lambda _: self._loop.stop())
+            return
+        closing = asyncio.run_coroutine_threadsafe(self.session.close(), self._loop)
+        with contextlib.suppress(TimeoutError):
+            closing.result(CLOSE_SECONDS)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(CLOSE_SECONDS)
+        if not self._thread.is_alive():
+            self._loop.close()
+
+
+async def _work_together(work: Work, numbers: Iterator[int], workers: int) -> None:
+    """Let the workers take numbers in turn; the first exception ends all of them."""
+
+    async def drain() -> None:
+        for number in numbers:
+            await work(number)
+
+    tasks = [asyncio.create_task(drain()) for _ in range(workers)]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
 
 RETRYABLE = frozenset({429, 500, 502, 503, 504})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -43,6 +190,31 @@ class Target:
     method: str
     host: str
     secure: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a service sent back."""
+
+    status: int
+    body: bytes
+    whole: bool = True  # whether the body was read to its end
+    location: str = ""  # where a redirect leads
+    retry_after: str = ""  # when to come again, as the service says it
+    times: str = ""  # how often it was asked, in words
+
+    @property
+    def good(self) -> bool:
+        """Whether the service says that it has done what was asked."""
+        return 200 <= self.status < 300
+
+    @property
+    def headline(self) -> str:
+        """The status in words."""
+        try:
+            return f"HTTP {self.status} {http.HTTPStatus(self.status).phrase}"
+        except ValueError:
+            return f"HTTP {self.status}"
 
 
 class Client:

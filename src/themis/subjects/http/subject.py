@@ -1,23 +1,262 @@
-"""Web services as subjects: requests over kept connections, one input or many in each."""
+"""Web services as subjects: requests over kept connections, one input or many in each.
+
+Answers of a service: how the decision is read from what comes back, and what is no decision.
+
+Exchanges: the inputs of a batch, what a service answered, and which input made it fail.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from typing import Any
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.errors import Mistake, RequestError
+from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.characteristics import Codes, Value
 from themis.inputs.schema import Schema
-from themis.subjects.base import Answers, Batch
-from themis.subjects.http.client import Client, Limits, Target
-from themis.subjects.http.requests_http_requests import Requests
-from themis.subjects.http.subject_http_answers import AnswerReader
-from themis.subjects.http.subject_http_exchange import Exchange
+from themis.subjects.base import ISOLATED_FAILURES, Answers, Batch
+from themis.subjects.decisions import CRASH, INVALID, TIMEOUT, TRANSPORT, Failure
+from themis.subjects.http.addresses import Credentials
+from themis.subjects.http.client import REDIRECTS, RETRYABLE, Client, Limits, Reply, Target
+from themis.subjects.http.requests import Requests
 from themis.subjects.processes.programs import check_limits
+from themis.subjects.processes.texts import resolve_pointer, shorten
+
+if TYPE_CHECKING:
+    from yarl import URL
+
+WORDS = ("text", "status")
+
+
+class AnswerReader:
+    """Reads decisions: at a JSON pointer, as the whole text, or from the status.
+
+    An empty pointer is the whole document. For a list of inputs the pointer leads to a list, or
+    through one: `/outputs/*/decision`.
+    """
+
+    def __init__(self, answer: str, credentials: Credentials, *, many: bool) -> None:
+        self.answer = answer
+        self.structured = False  # whether an output may have parts
+        self._credentials = credentials
+        if answer and not answer.startswith("/") and answer not in WORDS:
+            remedy = f"{suggest(answer, WORDS)}; or a JSON pointer such as /decision"
+            raise _mistake(f"{answer!r} is no place of an answer", remedy)
+        if many and answer in WORDS:
+            problem = f"{answer!r} holds one decision, and {{inputs}} asks for many"
+            raise _mistake(problem, "give the JSON pointer of the list, or send {input}")
+        self._list, _, self._inner = answer.partition("/*")
+        if self._inner and not self._inner.startswith("/"):  # a key that begins with an asterisk
+            self._list, self._inner = answer, ""
+
+    def one(self, reply: Reply) -> Any:
+        """The output in an answer to one input, or a Failure."""
+        if self.answer == "status":
+            return reply.status
+        outputs = self._read(reply, None)
+        return outputs if isinstance(outputs, Failure) else outputs[0]
+
+    def many(self, reply: Reply, count: int) -> Sequence[Any] | Failure:
+        """The outputs, or Failures, in an answer to so many inputs; or one Failure for all."""
+        return self._read(reply, count)
+
+    def excerpt(self, reply: Reply) -> str:
+        """The start and the end of what a service said, fit for a message."""
+        text = self._credentials.redact(reply.body.decode("utf-8", "replace"))
+        said = " ".join(text.split())
+        return shorten(said if reply.whole else said[:100])
+
+    def _read(self, reply: Reply, count: int | None) -> list[Any] | Failure:
+        if not reply.whole:
+            start = self.excerpt(reply)
+            return Failure(INVALID, f"an answer of more than {len(reply.body):,} bytes: {start!r}")
+        try:
+            text = reply.body.decode()
+        except UnicodeDecodeError:
+            return Failure(INVALID, f"the answer is not UTF-8: {self.excerpt(reply)!r}")
+        # Messages repeat parts of the text, so that it must hold no secret when it is read.
+        clean = self._credentials.redact(text)
+        try:
+            outputs = self._outputs(clean, count)
+        except ValueError as error:
+            return Failure(INVALID, str(error))
+        if clean != text and not self._reads_as(outputs, text, count):
+            return Failure(INVALID, "the answer repeats a secret")
+        return outputs
+
+    def _reads_as(self, outputs: list[Any], text: str, count: int | None) -> bool:
+        try:
+            return self._outputs(text, count) == outputs
+        except ValueError:
+            return False
+
+    def _outputs(self, text: str, count: int | None) -> list[Any]:
+        if self.answer == "text":
+            return [_decision(text.strip(), "the answer")]
+        document = _parse(text)
+        if count is None:
+            found = resolve_pointer(document, self.answer)
+            return [found if self.structured else _decision(found, self.answer or "the answer")]
+        if isinstance(document, list) and self._list and not self._list[1:2].isdigit():
+            problem = f"the answer is a list; what is in each of its items is /*{self._list}"
+            raise ValueError(problem)
+        listed = resolve_pointer(document, self._list)
+        if not isinstance(listed, list):
+            shown = shorten(json.dumps(listed))
+            raise ValueError(f"{self._list or 'the answer'} is not a list of outputs: {shown}")
+        if len(listed) != count:
+            raise ValueError(f"the answer has {len(listed)} outputs for {count} inputs")
+        if not self._inner and set(map(type, listed)) <= {int, bool}:
+            return listed  # the usual case, without a call for each
+        return [self._item(each) for each in listed]
+
+    def _item(self, each: Any) -> Any:
+        try:
+            found = resolve_pointer(each, self._inner)
+            return found if self.structured else _decision(found, self.answer or "an output")
+        except ValueError as error:
+            return Failure(INVALID, str(error))
+
+
+def _decision(found: Any, what: str) -> Any:
+    if isinstance(found, str | int | float) and found != "":
+        return found
+    hint = ""
+    if isinstance(found, dict) and found:
+        hint = f"; point to what is inside, such as {next(iter(found))!r}"
+    raise ValueError(f"{what} is {shorten(json.dumps(found))}, not a decision{hint}")
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+
+
+def _parse(text: str) -> Any:
+    try:
+        return _DECODER.decode(text)
+    except (ValueError, RecursionError):
+        said = " ".join(text.split())
+        problem = f"the answer is not JSON: {shorten(said)!r}" if said else "the answer is empty"
+    raise ValueError(problem)
+
+
+def _mistake(problem: str, remedy: str) -> RequestError:
+    return RequestError([Mistake("answer", "subject.answer", problem, remedy)])
+
+
+ANSWER_LIMIT = 2**19  # bytes read of an answer
+ANSWER_LIMIT_PER_INPUT = 2**12  # further bytes for each further input
+TOO_LARGE = 413
+
+# Failures that no smaller request would escape.
+_ABOUT_THE_SERVICE = {401, 403, 404, 405, 407} | REDIRECTS | RETRYABLE - {500}
+
+
+class Exchange:
+    """Asks a service about the inputs of one batch, alone or in lists, and notes the outcomes."""
+
+    def __init__(
+        self, client: Client, requests: Requests, reader: AnswerReader, codes: NDArray[Any]
+    ) -> None:
+        self.outputs: list[Any] = [None] * len(codes)
+        self.failures: dict[int, Failure] = {}
+        self.inputs_per_request = sys.maxsize  # as far as the service let us know
+        self._client, self._requests, self._reader = client, requests, reader
+        self._urls = _addresses(requests, codes)
+        self._codes = codes
+        self._bodies: list[bytes] | None = None
+        if requests.body is not None and not requests.many:
+            self._bodies = [requests.body.join([row]) for row in requests.body.row.render(codes)]
+        self._culprits = 0
+
+    async def ask(self, place: int) -> None:
+        """Send one input in a request of its own."""
+        url = self._urls[place if len(self._urls) > 1 else 0]
+        body = None if self._bodies is None else self._bodies[place]
+        outcome = self._outcome(await self._client.send(url, body, limit=ANSWER_LIMIT))
+        if isinstance(outcome, Failure):
+            self.failures[place] = outcome
+        else:
+            self.outputs[place] = outcome
+
+    async def settle(self, places: range) -> None:
+        """Send these inputs as a list; one that makes it fail is found by halving the list."""
+        template = self._requests.body
+        assert template is not None
+        rows = template.row.render(self._codes[places.start : places.stop])
+        pending = [range(len(rows))]
+        while pending:
+            part = pending.pop()
+            limit = ANSWER_LIMIT + ANSWER_LIMIT_PER_INPUT * (len(part) - 1)
+            body, alone = template.join(rows[part.start : part.stop]), len(part) == 1
+            reply = await self._client.send(self._urls[0], body, limit=limit, patient=alone)
+            outcomes = self._outcomes(reply, len(part))
+            if isinstance(outcomes, Failure):
+                if not alone and self._culprits < ISOLATED_FAILURES and _may_be_one_input(reply):
+                    middle = len(part) // 2
+                    pending += [part[middle:], part[:middle]]
+                    continue
+                self._culprits += 1
+                outcomes = [outcomes] * len(part)
+            self._note(places.start + part.start, outcomes)
+
+    def _note(self, start: int, outcomes: Sequence[Any]) -> None:
+        """Keep the outcomes of a list whose first input stands at `start`."""
+        self.outputs[start : start + len(outcomes)] = outcomes
+        for place, outcome in enumerate(outcomes, start):
+            if isinstance(outcome, Failure):
+                self.outputs[place], self.failures[place] = None, outcome
+
+    def _outcome(self, reply: Reply | Failure) -> Any:
+        """The output for one input, or why there is none."""
+        if isinstance(reply, Failure):
+            return reply
+        decides = self._reader.answer == "status" and 400 <= reply.status < 500
+        if reply.good or (decides and reply.status not in RETRYABLE):
+            return self._reader.one(reply)
+        return self._refusal(reply)
+
+    def _outcomes(self, reply: Reply | Failure, count: int) -> Sequence[Any] | Failure:
+        """The outputs for a list of inputs, or why there are none."""
+        if isinstance(reply, Failure):
+            return reply
+        if reply.status == TOO_LARGE:
+            self.inputs_per_request = min(self.inputs_per_request, max(count // 2, 1))
+        return self._reader.many(reply, count) if reply.good else self._refusal(reply)
+
+    def _refusal(self, reply: Reply) -> Failure:
+        """What a service says when it does not do what was asked."""
+        if reply.status in REDIRECTS:
+            where = self._requests.credentials.redact(reply.location)
+            return Failure(CRASH, f"{reply.headline}: a redirect to {where!r} is not followed")
+        said = self._reader.excerpt(reply)
+        message = f"{reply.headline}{reply.times}{': ' if said else ''}{said}"
+        return Failure(TRANSPORT if reply.status in RETRYABLE else CRASH, message)
+
+
+def _addresses(requests: Requests, codes: NDArray[Any]) -> list[URL]:
+    """The address of each input, or one for all."""
+    from yarl import URL  # comes with aiohttp
+
+    template = requests.address.template
+    rendered = template.render(codes if template.columns else codes[:1])
+    return [URL(each.decode(), encoded=True) for each in rendered]
+
+
+def _may_be_one_input(reply: Reply | Failure) -> bool:
+    """Whether a list may have failed because of one of its inputs, or because of its length."""
+    if isinstance(reply, Failure):
+        return reply.kind == TIMEOUT
+    return reply.status not in _ABOUT_THE_SERVICE
+
 
 INPUTS_PER_REQUEST = 1_000  # at most, where a request carries a list
 REQUESTS_EACH = 16  # requests of a batch for each connection, where one carries one input

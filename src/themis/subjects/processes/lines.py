@@ -14,7 +14,7 @@ from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
 from themis.subjects.decisions import CRASH, INVALID, Failure
 from themis.subjects.processes.children import OUTPUT_LIMIT
-from themis.subjects.processes.command_texts import Column, shorten, write_csv, write_json
+from themis.subjects.processes.texts import Column, shorten, write_csv, write_json
 
 EXCHANGE_LIMIT = 10_000  # inputs that are sent together; ids are a number, then four digits
 REMEMBERED = 1_000  # different answers whose output is kept

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, singledispatch
 from html import escape
-from pathlib import Path
 from typing import Any
 
+from themis.results.hooks import Plot
 from themis.results.model import FOUR_FIFTHS, GroupScore, Result, Score, SearchResult
 from themis.show.words.searches import search_headline, set_text
 from themis.show.words.values import extremes, headline, label, percent, rate_text, visible
@@ -24,30 +24,6 @@ LETTERS = 27  # of a label
 GROUPS = 10  # from either end
 ROWS = 40  # of a picture
 BLUE = "#3478c6"  # on white and on black its contrast is above 4
-
-
-@dataclass(frozen=True)
-class Plot:
-    """A picture: a notebook shows it, `str` gives its SVG, `save` writes it to a file."""
-
-    svg: str
-
-    def __str__(self) -> str:
-        return self.svg
-
-    def __repr__(self) -> str:
-        return f"Plot({len(self.svg):,} characters of SVG)"
-
-    def _repr_svg_(self) -> str:
-        return self.svg
-
-    def _repr_html_(self) -> str:
-        """Within the page itself the picture has the colours of the page."""
-        return f'<div style="max-width:{WIDTH}px">{self.svg}</div>'
-
-    def save(self, path: str | Path) -> None:
-        """Write the picture to a file."""
-        Path(path).write_text(self.svg, encoding="utf-8")
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.suites_suite_files import PREFIX, OwnColumns, plain_text
+from themis.engine.suite_files import PREFIX, OwnColumns, plain_text
 from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.characteristics import Characteristic, Values
 from themis.inputs.row_files import MISSING, Column, Encoder, Table, kind_of, read_table

@@ -1,4 +1,4 @@
-"""How does a cache look in a terminal? Its place, its size, and its subjects."""
+"""What a cache holds, as a page for the terminal: its place, its size, and its subjects."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rich.console import RenderableType
 
-from themis.engine.cache_cache_contents import CacheContents
+from themis.engine.cache import CacheContents
 from themis.show.terminal.parts import DIM, Sentence, grid, indented, short
 from themis.show.words.values import count, visible
 

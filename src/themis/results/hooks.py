@@ -1,0 +1,74 @@
+"""What a result can do by itself: show itself in a notebook, be drawn, become a table, be judged.
+
+HOOKS is the only place below `show` that names something above it, and it does so by text: the
+parts are imported when somebody asks for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+HOOKS = {
+    "html": "themis.show.notebook:html_of",
+    "plot": "themis.show.plots:plot",
+    "limit": "themis.show.terminal.checks:limit_text",
+    "frame": "themis.results.frames:to_frame",
+    "assert_below": "themis.results.verdicts:assert_below",
+    "assert_conclusive": "themis.results.verdicts:assert_conclusive",
+    "assert_nothing_found": "themis.results.verdicts:assert_nothing_found",
+}
+
+
+def hook(name: str) -> Callable[..., Any]:
+    """The function of this name in HOOKS."""
+    module, _, function = HOOKS[name].partition(":")
+    found: Callable[..., Any] = getattr(import_module(module), function)
+    return found
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A picture: a notebook shows it, `str` gives its SVG, `save` writes it to a file."""
+
+    svg: str
+
+    def __str__(self) -> str:
+        return self.svg
+
+    def __repr__(self) -> str:
+        return f"Plot({len(self.svg):,} characters of SVG)"
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def _repr_html_(self) -> str:
+        """Within the page itself the picture has the colours of the page."""
+        return f'<div style="max-width:640px">{self.svg}</div>'
+
+    def save(self, path: str | Path) -> None:
+        """Write the picture to a file."""
+        Path(path).write_text(self.svg, encoding="utf-8")
+
+
+class Shown:
+    """Something that a notebook shows as a static table, and that becomes a data frame."""
+
+    def _repr_html_(self) -> str:
+        return str(hook("html")(self))
+
+    def to_frame(self, library: Literal["pandas", "polars"] | None = None) -> Any:
+        """A data frame: of pandas if it is installed, else of polars, or of the named library."""
+        return hook("frame")(self, library)
+
+
+class Plotted(Shown):
+    """Something that can be drawn: intervals on an axis."""
+
+    def plot(self) -> Plot:
+        """A small picture of the intervals, as SVG."""
+        drawn: Plot = hook("plot")(self)
+        return drawn

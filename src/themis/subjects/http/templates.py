@@ -1,0 +1,273 @@
+"""Templates: where the values of an input stand in the body and the address of a request."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, TypeAlias
+from urllib.parse import quote
+
+from numpy.typing import NDArray
+
+from themis.errors import Mistake, suggest
+from themis.inputs.characteristics import Value
+from themis.inputs.schema import Schema
+from themis.subjects.processes.texts import Column, plain_text
+
+WHOLE = ("input", "inputs")  # the places that stand for a whole input, or for a list of them
+
+_PIECES = re.compile(r"\$\{([^{}]*)\}|\{\{|\}\}|\{([^{}]*)\}|[{}]")
+_STRING_OR_PLACE = re.compile(r'"(?:[^"\\]|\\.)*"|\{\s*([^{}",:]+?)\s*\}')
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a value goes, such as `{race}`."""
+
+    name: str
+    text: str  # as it was written
+
+
+@dataclass(frozen=True)
+class Variable:
+    """Where a secret goes: the value of an environment variable, or one that was written out."""
+
+    name: str
+    value: str | None = field(default=None, repr=False)
+
+
+Piece: TypeAlias = str | Place | Variable
+Encode: TypeAlias = Callable[[str], bytes]
+
+
+@dataclass(frozen=True)
+class Template:
+    """Bytes with places; the columns give the texts that go there, in the order of the places."""
+
+    format: bytes  # for the operator %
+    places: tuple[int, ...]
+    columns: tuple[Column, ...]
+
+    def render(self, codes: NDArray[Any]) -> list[bytes]:
+        """The bytes for each input."""
+        if not self.columns:
+            return [self.format % ()] * len(codes)
+        pairs = zip(self.columns, self.places, strict=True)
+        texts = [column.texts(codes[:, place]) for column, place in pairs]
+        return [self.format % row for row in zip(*texts, strict=True)]
+
+    def render_row(self, row: Mapping[str, Value]) -> bytes:
+        """The bytes for one input that is given by name."""
+        return self.format % tuple(column.text_of(row) for column in self.columns)
+
+
+@dataclass(frozen=True)
+class Body:
+    """What is sent: one input, or a list of inputs between `before` and `after`."""
+
+    row: Template
+    many: bool = False
+    before: bytes = b""
+    between: bytes = b""
+    after: bytes = b""
+
+    def join(self, rows: Sequence[bytes]) -> bytes:
+        """The body of one request for these inputs; for a single one, if it carries no list."""
+        return self.before + self.between.join(rows) + self.after
+
+
+def split(text: str, *, places: bool = True, variables: bool = False) -> list[Piece]:
+    """The literal texts, places and environment variables of a text, in order.
+
+    >>> split("aged {age}, {{sic}}")
+    ['aged ', Place(name='age', text='{age}'), ', {sic}']
+    """
+    pieces: list[Piece] = []
+    end = 0
+    for found in _PIECES.finditer(text):
+        pieces.append(text[end : found.start()])
+        end = found.end()
+        variable, place, whole = found[1], found[2], found[0]
+        if variable is not None and variables:
+            pieces.append(Variable(variable))
+        elif not places:
+            pieces.append(whole)
+        elif variable is not None:  # a dollar sign before a place
+            pieces += ["$", Place(variable, whole[1:])]
+        elif whole in ("{{", "}}"):
+            pieces.append(whole[0])
+        else:
+            pieces.append(Place(place or "", whole))
+    return list(_joined([*pieces, text[end:]]))
+
+
+def _joined(pieces: Sequence[Piece]) -> Iterator[Piece]:
+    for literal, group in groupby(pieces, key=lambda piece: isinstance(piece, str)):
+        if not literal:
+            yield from group
+        elif text := "".join(map(str, group)):
+            yield text
+
+
+class TemplateWriter:
+    """Writes a template piece by piece, and notes what is wrong and which columns are covered."""
+
+    def __init__(self, schema: Schema, where: str) -> None:
+        self.mistakes: list[Mistake] = []
+        self.covered: set[int] = set()
+        self._schema, self._where = schema, where
+        self._parts: list[bytes | tuple[int, Column]] = []
+        self._list: tuple[int, Template, bytes] | None = None  # the place of {inputs}
+
+    def add_address(self, pieces: Sequence[Piece]) -> None:
+        """An address, without variables; values are percent-encoded."""
+        for piece in pieces:
+            if isinstance(piece, Place):
+                self._add_place(piece, _encode_address)
+            else:
+                self._parts.append(str(piece).encode())
+
+    def add_json(self, value: Any) -> None:
+        """A JSON value; a string that is nothing but a place becomes the value itself."""
+        if isinstance(value, str):
+            self._add_string(value)
+        elif isinstance(value, Mapping):
+            self._add_members(b"{", list(value.items()), b"}")
+        elif isinstance(value, list | tuple):
+            self._add_members(b"[", [(None, each) for each in value], b"]")
+        else:
+            self._add_constant(value)
+
+    def template(self) -> Template:
+        """What was written, without {inputs}."""
+        return _template(self._parts)
+
+    def body(self) -> Body:
+        """What was written, as the body of requests."""
+        if self._list is None:
+            return Body(self.template())
+        place, row, between = self._list
+        if self.covered:
+            problem = "a list of inputs has no room for single values beside it"
+            self.mistakes.append(self._mistake(problem, "use {inputs} alone, or {input}"))
+            return Body(row, many=True)
+        before, after = _template(self._parts[:place]), _template(self._parts[place:])
+        self.covered = set(range(len(self._schema)))
+        return Body(row, True, before.format % (), between, after.format % ())
+
+    def _add_string(self, text: str) -> None:
+        pieces = split(text)
+        if len(pieces) == 1 and isinstance(pieces[0], Place):
+            self._add_place(pieces[0], str.encode, exact=True)
+        else:
+            self._add_text(pieces)
+
+    def _add_text(self, pieces: Sequence[Piece]) -> None:
+        self._parts.append(b'"')
+        for piece in pieces:
+            if isinstance(piece, Place):
+                self._add_place(piece, _encode_string)
+            else:
+                self._parts.append(_encode_string(str(piece)))
+        self._parts.append(b'"')
+
+    def _add_members(self, start: bytes, members: Sequence[tuple[Any, Any]], end: bytes) -> None:
+        self._parts.append(start)
+        for number, (key, value) in enumerate(members):
+            if number:
+                self._parts.append(b", ")
+            if key is not None:
+                self._add_text(split(str(key)))
+                self._parts.append(b": ")
+            self.add_json(value)
+        self._parts.append(end)
+
+    def _add_constant(self, value: Any) -> None:
+        try:
+            self._parts.append(json.dumps(value, allow_nan=False).encode())
+        except (TypeError, ValueError):
+            problem = f"{value!r} is not a JSON value"
+            self.mistakes.append(self._mistake(problem, "write it as text or as a number"))
+
+    def _add_place(self, place: Place, encode: Encode, *, exact: bool = False) -> None:
+        if place.name in self._schema.names:
+            column = self._schema.names.index(place.name)
+            write = _json_text if exact else plain_text
+            self._add_column(column, lambda value: encode(write(value)))
+        elif place.name == "input":
+            self._add_input(encode)
+        elif place.name == "inputs" and encode is not _encode_address:
+            self._add_inputs(encode)
+        else:
+            whole = ("input",) if encode is _encode_address else WHOLE
+            known = suggest(place.name, (*self._schema.names, *whole))
+            problem = f"{place.text!r} is not the place of a characteristic"
+            self.mistakes.append(self._mistake(problem, f"{known}, or double the brace to keep it"))
+
+    def _add_column(self, column: int, write: Callable[[Value], bytes]) -> None:
+        self.covered.add(column)
+        self._parts.append((column, Column(self._schema.characteristics[column], write)))
+
+    def _add_input(self, encode: Encode) -> None:
+        """The whole input as a JSON object."""
+        for column, name in enumerate(self._schema.names):
+            self._parts.append(encode(f"{', ' if column else '{'}{_json_text(name)}: "))
+            self._add_column(column, lambda value: encode(_json_text(value)))
+        self._parts.append(encode("}"))
+
+    def _add_inputs(self, encode: Encode) -> None:
+        """The list of inputs, which may stand in a body only once."""
+        if self._list is not None:
+            self.mistakes.append(self._mistake("{inputs} stands there twice", "remove one"))
+        inner = TemplateWriter(self._schema, self._where)
+        inner._add_input(encode)
+        self._parts.append(b"[")
+        self._list = (len(self._parts), inner.template(), encode(", "))
+        self._parts.append(b"]")
+
+    def _mistake(self, problem: str, remedy: str) -> Mistake:
+        return Mistake("subject", self._where, problem, remedy)
+
+
+def parse_json_template(text: str, schema: Schema) -> Any:
+    """The JSON template that a text holds; ValueError when it is none.
+
+    Places may stand without quotes where a value is expected: `{"age": {age}}`.
+    """
+    names = (*schema.names, *WHOLE)
+
+    def quoted(found: re.Match[str]) -> str:
+        return json.dumps(f"{{{found[1]}}}") if found[1] in names else found[0]
+
+    return json.loads(_STRING_OR_PLACE.sub(quoted, text))
+
+
+def uncovered(schema: Schema, covered: set[int], where: str) -> Iterator[Mistake]:
+    """A mistake for the characteristics that would never reach the subject."""
+    missing = [name for column, name in enumerate(schema.names) if column not in covered]
+    if missing:
+        problem = f"there is no place for {missing[0]!r}, which the subject would never see"
+        yield Mistake("subject", where, problem, f"add {{{missing[0]}}}, or send {{input}}")
+
+
+def _template(parts: Sequence[bytes | tuple[int, Column]]) -> Template:
+    columns = [part for part in parts if isinstance(part, tuple)]
+    texts = [part.replace(b"%", b"%%") if isinstance(part, bytes) else b"%b" for part in parts]
+    return Template(
+        b"".join(texts), tuple(place for place, _ in columns), tuple(each for _, each in columns)
+    )
+
+
+def _json_text(value: Value) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _encode_string(text: str) -> bytes:
+    return _json_text(text)[1:-1].encode()
+
+
+def _encode_address(text: str) -> bytes:
+    return quote(text, safe="").encode()
