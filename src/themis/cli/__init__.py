@@ -237,8 +237,7 @@ def demo(
     no_progress: NoProgress = False,
 ) -> int:
     """Measure a built-in loan program."""
-    from themis.cli import demo
-    from themis.cli.demo import render_introduction, render_next_steps
+    from themis.cli.demo import SETS, demo_audit, render_introduction, render_next_steps
     from themis.cli.files import source_of
     from themis.cli.session import Reporting, measured, naming_options, write
 
@@ -246,10 +245,10 @@ def demo(
 
     def make_audit(listen: Listener) -> Audit:
         with naming_options(overrides):
-            return demo.demo_audit(**overrides, listen=listen)
+            return demo_audit(**overrides, listen=listen)
 
     def work(audit: Audit, _: SearchListener) -> Result:
-        return audit.score(demo.SETS, command="demo")
+        return audit.score(SETS, command="demo")
 
     source = source_of(None, context)
     reporting = Reporting(as_json, output, quiet, verbose, not no_progress, source)

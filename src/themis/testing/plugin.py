@@ -65,8 +65,8 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError("\n".join(lines)) from None
 
 
-@pytest.fixture(scope="session")
-def _themis_audits(pytestconfig: pytest.Config) -> Iterator[Audits]:
+@pytest.fixture(scope="session", name="_themis_audits")
+def session_audits(pytestconfig: pytest.Config) -> Iterator[Audits]:
     """The audits of this session, which tests share."""
     from themis.testing.claims import Audits
 
