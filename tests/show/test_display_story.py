@@ -17,7 +17,7 @@ import themis
 from tests.projects import enter, process, run, write_project
 from tests.show.test_display import causal, group, result, text
 from themis.results.model import CheckResult, GroupScore, Score, Witness
-from themis.show.notebook import score_html
+from themis.show.notebook import html_of
 from themis.show.terminal import results as display_overview
 from themis.show.terminal.checks import render_checks
 from themis.show.terminal.parts import IntervalBar, Sentence, in_encoding
@@ -232,7 +232,7 @@ def test_equal_rates_are_said_to_be_equal_whatever_the_score_is_moved_to() -> No
         "to within ± 5 points of both ends of the interval, to 0.037"
     )
     assert said in " ".join(text(result(EQUAL)).split())
-    assert "the rates seen are 0 points apart" in score_html(EQUAL)
+    assert "the rates seen are 0 points apart" in html_of(EQUAL)
     assert "≤ 8.7 %" in text(result(causal(), EQUAL, FAIR)), "not 3.7 %"
 
 

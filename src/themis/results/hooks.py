@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 HOOKS = {
     "html": "themis.show.notebook:html_of",
-    "plot": "themis.show.plots:plot",
+    "plot": "themis.show.notebook:plot",
     "limit": "themis.show.terminal.checks:limit_text",
     "frame": "themis.results.frames:to_frame",
     "assert_below": "themis.results.verdicts:assert_below",
