@@ -20,8 +20,8 @@ from themis.results.model import CheckResult, GroupScore, Score, Witness
 from themis.show.notebook import html_of
 from themis.show.terminal import results as display_overview
 from themis.show.terminal.checks import render_checks
-from themis.show.terminal.parts import IntervalBar, Sentence, in_encoding
-from themis.show.terminal.results import make_console, render, render_result
+from themis.show.terminal.parts import IntervalBar, Sentence, in_encoding, make_console, render
+from themis.show.terminal.results import render_result
 from themis.show.terminal.scores import show_difference
 from themis.show.terminal.searches import render_search
 from themis.show.words import values as words

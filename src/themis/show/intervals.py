@@ -32,6 +32,9 @@ class Axis:
         return min(max(share / self.end, 0.0), 1.0)
 
 
+WHOLE = Axis()
+
+
 @dataclass(frozen=True)
 class Mark:
     """A line across a picture: a limit, or the four-fifths line."""

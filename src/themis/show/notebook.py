@@ -18,7 +18,7 @@ from themis.results.model import (
     Witness,
 )
 from themis.show.html import Html, tag
-from themis.show.intervals import Axis, Interval, Mark
+from themis.show.intervals import WHOLE, Interval, Mark
 from themis.show.svg import chart
 from themis.show.words.scores import noise_warning, placebo_sentence
 from themis.show.words.searches import example, guarantee, search_headline, set_counts, set_text
@@ -227,7 +227,7 @@ def _(score: GroupScore) -> Plot:
         marks = [Mark(FOUR_FIFTHS * best.rate, "four fifths of the highest")]
     title = headline(score) + (f"; {hidden:,} groups are left out" if hidden else "")
     units = partial(rate_text, score)  # of a number, those of the number
-    return Plot(chart(rows, title, marks, axis=Axis(), units=units))
+    return Plot(chart(rows, title, marks, axis=WHOLE, units=units))
 
 
 @plot.register

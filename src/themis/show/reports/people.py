@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from themis.inputs.characteristics import Value
 from themis.results.model import CausalScore, Harm, Region, Result, Witness
 from themis.show.html import Html, cut, folded, join, shell, table, tag, value
-from themis.show.intervals import Axis, Interval
+from themis.show.intervals import WHOLE, Interval
 from themis.show.reports.document import (
     LONGEST_SENTENCE,
     Room,
@@ -234,7 +234,7 @@ def _region_row(region: Region, room: Room) -> tuple[object, ...]:
     conditions = tag("span", Html(" and ".join(spans)), class_="conditions")
     return (
         join([conditions, tag("small", f"counted on {count(region.flips, 'flip')}")]),
-        join([picture(drawn, Axis()), tag("small", ends)]),
+        join([picture(drawn, WHOLE), tag("small", ends)]),
         here,
         percent(region.share),
         f"{region.lift:.1f} ×",
