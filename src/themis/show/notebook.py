@@ -20,14 +20,13 @@ from themis.results.model import (
 from themis.show.html import Html, tag
 from themis.show.intervals import WHOLE, Interval, Mark
 from themis.show.svg import chart
-from themis.show.words.scores import noise_warning, placebo_sentence
+from themis.show.words.scores import by_set, hidden_changes, noise_warning, placebo_sentence
 from themis.show.words.searches import example, guarantee, search_headline, set_counts, set_text
 from themis.show.words.values import (
     extremes,
     headline,
     impact,
     label,
-    masked,
     method,
     percent,
     rate_text,
@@ -58,11 +57,12 @@ def html_of(thing: Any) -> Html:
 def _(result: Result) -> Html:
     """All scores of a result below each other."""
     noise = [noise_warning(result.noise)] if result.noise and result.noise.differing else []
+    hidden = filter(None, map(hidden_changes, by_set(result.scores).values()))
     failures = result.failures.items()
     return _box(
         *map(html_of, result.searches),
         *map(html_of, result.scores),
-        *(_line(f"warning: {note}") for note in (*_remarks(result), *noise, *result.notes)),
+        *(_line(f"warning: {note}") for note in (*hidden, *noise, *result.notes)),
         *(_line(f"failed: {kind}, {f['count']:,} times; {f['message']}") for kind, f in failures),
         _line(f"{result.executions:,} executions · seed {result.seed}", _FAINT),
     )
@@ -160,15 +160,6 @@ def _group_row(score: GroupScore, group: Group) -> Sequence[Any]:
     low, rate, high = (rate_text(score, each) for each in (group.low, group.rate, group.high))
     few = "; too few people" * group.few
     return [label(group.values), _bar(group.low, group.high), rate, f"{low} – {high}{few}"]
-
-
-def _remarks(result: Result) -> Iterator[str]:
-    groups = {each.against: each for each in result.scores if isinstance(each, GroupScore)}
-    for score in result.scores:
-        if isinstance(score, CausalScore) and score.against in groups:
-            text = masked(score, groups[score.against])
-            if text is not None:
-                yield text
 
 
 def _bar(low: float, high: float) -> Html:

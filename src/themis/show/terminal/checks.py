@@ -19,12 +19,12 @@ from themis.show.terminal.parts import (
     NUMBER,
     WARNING,
     IntervalBar,
+    Page,
     Sentence,
     drawn,
     grid,
     indented,
     make_console,
-    page_of,
     render,
     short,
 )
@@ -91,7 +91,7 @@ def show_checks(result: Result, *, width: int, everything: bool) -> Iterator[Ren
     yield from show_cost(result)
 
 
-render_checks = page_of(show_checks)
+render_checks = Page[Result](show_checks)
 
 
 def _accepted(checks: tuple[CheckResult, ...]) -> Iterator[RenderableType]:

@@ -17,12 +17,12 @@ from themis.show.terminal.parts import (
     HEADLINE,
     NUMBER,
     WARNING,
+    Page,
     Sentence,
     failures,
     grid,
     indented,
     make_console,
-    page_of,
     render,
     short,
 )
@@ -83,7 +83,7 @@ def show_replay(replay: Replay, *, width: int, everything: bool) -> Iterator[Ren
     yield Sentence(_cost(replay), DIM)
 
 
-render_replay = page_of(show_replay)
+render_replay = Page[Replay](show_replay)
 
 
 def _table(replay: Replay) -> Table:
@@ -228,7 +228,7 @@ def show_differences(
     yield Sentence(guarantee(found), DIM)
 
 
-render_differences = page_of(show_differences)
+render_differences = Page[Differences](show_differences)
 
 
 def _table_of(noun: str, differences: Sequence[ScoreDifference | SetDifference]) -> Table:

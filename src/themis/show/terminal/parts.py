@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import IO, Any, Protocol, TypeVar
+from typing import IO, Any, Generic, TypeVar
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.measure import Measurement
@@ -34,46 +34,25 @@ WARNING = "yellow"
 NUMBER = {"justify": "right"}
 FOLDED = {"no_wrap": False, "overflow": "fold"}
 
-Thing = TypeVar("Thing", contravariant=True)
+Thing = TypeVar("Thing")
 
 
-class Show(Protocol[Thing]):
-    """A function from something to the parts of its page."""
+@dataclass(frozen=True)
+class Page(Generic[Thing]):
+    """Makes the text of something for a terminal or a file from the parts that `show` gives."""
 
-    def __call__(
-        self, thing: Thing, /, *, width: int, everything: bool
-    ) -> Iterable[RenderableType]: ...
-
-
-class Render(Protocol[Thing]):
-    """A function from something to the text of its page, for a terminal or a file."""
+    show: Callable[..., Iterable[RenderableType]]  # (thing, *, width, everything)
 
     def __call__(
         self,
         thing: Thing,
-        /,
-        *,
-        file: IO[str] | None = None,
-        width: int | None = None,
-        everything: bool = False,
-    ) -> str: ...
-
-
-def page_of(show: Show[Thing]) -> Render[Thing]:
-    """What renders the page that these parts make."""
-
-    def render_page(
-        thing: Thing,
-        /,
         *,
         file: IO[str] | None = None,
         width: int | None = None,
         everything: bool = False,
     ) -> str:
         console = make_console(file, width=width)
-        return render(show(thing, width=console.width, everything=everything), console)
-
-    return render_page
+        return render(self.show(thing, width=console.width, everything=everything), console)
 
 
 def render(parts: Iterable[RenderableType], console: Console) -> str:

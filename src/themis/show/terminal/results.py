@@ -19,12 +19,12 @@ from themis.show.terminal.parts import (
     NUMBER,
     WARNING,
     IntervalBar,
+    Page,
     Sentence,
     failures,
     grid,
     indented,
     make_console,
-    page_of,
     render,
     rule,
     short,
@@ -184,7 +184,7 @@ def show_result(
     yield from show_cost(result)
 
 
-render_result = page_of(show_result)
+render_result = Page[Result](show_result)
 
 
 def show_doubts(result: Result, *, everything: bool = False) -> Iterator[RenderableType]:
@@ -247,7 +247,7 @@ def show_apparent(
     yield from show_result(replace(result, scores=()), width=width, everything=everything)
 
 
-render_apparent = page_of(show_apparent)
+render_apparent = Page[Result](show_apparent)
 
 
 def _rows_used(data: Mapping[str, Any]) -> str:

@@ -18,12 +18,12 @@ from themis.show.terminal.parts import (
     NUMBER,
     WARNING,
     IntervalBar,
+    Page,
     Sentence,
     ShellLine,
     grid,
     indented,
     make_console,
-    page_of,
     render,
     rule,
     short,
@@ -81,7 +81,7 @@ def show_searches(
     yield from show_cost(result)
 
 
-render_search = page_of(show_searches)
+render_search = Page[Result](show_searches)
 
 
 def _doubts(result: Result, everything: bool) -> Iterator[RenderableType]:
