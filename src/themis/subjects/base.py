@@ -1,16 +1,17 @@
-"""What every subject offers: batches of inputs that are loaded once and run many times."""
+"""What every subject offers: traits, batches of inputs that are loaded once and run many times."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.inputs.characteristics import Codes
+from themis.inputs.characteristics import Codes, Value
 from themis.inputs.schema import Schema
 from themis.subjects.answers import OutputColumns
 from themis.subjects.decisions import CRASH, Failure
@@ -40,18 +41,54 @@ class Batch(Protocol):
         """Execute the subject on every input as it stands now."""
 
 
-class Subject(Protocol):
+@dataclass(frozen=True)
+class Traits:
+    """How a subject is best run; plain values, which may travel to another process.
+
+    An external subject runs outside of this process. Its batches have a fixed size, so that a run
+    that goes on from what a cache holds meets the very same batches, whatever the speed; and its
+    decisions may be kept in a cache file, `record` says how: each input by itself, where executions
+    are expensive, or whole batches, where they are many.
+    """
+
+    vectorised: bool = False  # a batch costs little more than one call
+    external: bool = False
+    batch_size: int = 256  # inputs of an external subject that are run together
+    record: Literal["input", "batch"] = "input"
+    jobs: int | None = None  # processes that it uses at once, where it starts processes
+
+
+class Subject(ABC):
     """The software under test."""
 
-    kind: str
-    vectorised: bool  # a batch costs little more than one call
+    kind: str  # is recorded and shown, and decides nothing
+    traits: Traits = Traits()
     schema: Schema
+    structured = False  # whether an output may have parts; set where outputs are declared
 
+    @abstractmethod
     def load(self, codes: NDArray[Any]) -> Batch:
         """These inputs in the subject's own representation."""
 
+    @abstractmethod
     def fingerprint(self) -> str:
         """What the subject is, as far as it can be known: equal when results may be reused."""
+
+    def reproduce(self, row: Mapping[str, Value]) -> str | None:
+        """A line that a person can paste into a shell to run the subject on this input."""
+        return None
+
+    def note_answered(self) -> None:
+        """Take note that it has answered in earlier runs: inputs that fail now are exceptions."""
+        return
+
+    def start_up_share(self) -> float | None:
+        """Which part of the time so far went into starting processes, from 0 to 1, at the least."""
+        return None
+
+    def close(self) -> None:
+        """End what it keeps alive; a later batch starts it again."""
+        return
 
 
 class WrongLengthError(ValueError):

@@ -39,6 +39,8 @@ class keywords:  # noqa: N801 - reads as a verb: themis.keywords(decide)
 
 def subject_from(thing: Any, schema: Schema) -> Subject:
     """The subject for an object: a marked function, anything with `predict`, or a function."""
+    if isinstance(thing, Subject):
+        return thing
     if isinstance(thing, batch):
         return BatchFunction(thing.function, schema)
     if isinstance(thing, keywords):
@@ -47,8 +49,6 @@ def subject_from(thing: Any, schema: Schema) -> Subject:
         return Model(thing, schema)
     if callable(thing):
         return RowFunction(thing, schema)
-    if hasattr(thing, "load") and hasattr(thing, "vectorised"):
-        return thing  # type: ignore[no-any-return]  # a subject already
     raise RequestError(
         [
             Mistake(

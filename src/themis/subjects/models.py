@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.characteristics import Characteristic, Codes, Integers, Values
 from themis.inputs.schema import Schema
-from themis.subjects.base import Answers, Batch, Subject, isolate_failures
+from themis.subjects.base import Answers, Batch, Subject, Traits, isolate_failures
 from themis.subjects.functions import function_fingerprint
 from themis.subjects.onnx import OnnxModel
 
 
-class Model:
+class Model(Subject):
     """An object with `predict`, fed with a DataFrame when it knows column names, else an array.
 
     A model that was fitted on a DataFrame gets its columns in its own order; one that was fitted
@@ -34,7 +34,7 @@ class Model:
     """
 
     kind = "model"
-    vectorised = True
+    traits = Traits(vectorised=True)
 
     def __init__(self, model: Any, schema: Schema) -> None:
         self.model = model

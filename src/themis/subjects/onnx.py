@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.characteristics import Characteristic, Codes
 from themis.inputs.schema import Schema
-from themis.subjects.base import Answers, Batch, isolate_failures
+from themis.subjects.base import Answers, Batch, Subject, Traits, isolate_failures
 
 LABEL_NAMES = ("output_label", "label")  # as converters name the decision
 
@@ -33,7 +33,7 @@ _NUMBERS = {
 _TEXT = "tensor(string)"
 
 
-class OnnxModel:
+class OnnxModel(Subject):
     """A model in the ONNX format: one table for all characteristics, or one input for each.
 
     A table gets the characteristics in schema order; single inputs are known by their names. The
@@ -41,7 +41,7 @@ class OnnxModel:
     """
 
     kind = "model"
-    vectorised = True
+    traits = Traits(vectorised=True)
 
     def __init__(self, path: Path, schema: Schema, *, fingerprint: str) -> None:
         self.schema = schema

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.characteristics import Codes, Value
 from themis.inputs.schema import Schema
-from themis.subjects.base import ISOLATED_FAILURES, Answers, Batch
+from themis.subjects.base import ISOLATED_FAILURES, Answers, Batch, Subject, Traits
 from themis.subjects.decisions import CRASH, INVALID, TIMEOUT, TRANSPORT, Failure
 from themis.subjects.http.addresses import Credentials
 from themis.subjects.http.client import REDIRECTS, RETRYABLE, Client, Limits, Reply, Target
@@ -262,7 +262,7 @@ INPUTS_PER_REQUEST = 1_000  # at most, where a request carries a list
 REQUESTS_EACH = 16  # requests of a batch for each connection, where one carries one input
 
 
-class HttpSubject:
+class HttpSubject(Subject):
     """A web service that decides: one request for each input, or for a list of inputs.
 
     `body` is JSON, as text or as data, with places: `{race}` within a string inserts text, a
@@ -281,9 +281,7 @@ class HttpSubject:
     `follow_redirects` allows them within the same service.
     """
 
-    structured = False  # whether an output may have parts
     kind = "http"
-    vectorised = False
 
     def __init__(
         self,
@@ -319,12 +317,9 @@ class HttpSubject:
         self._answer, self._version = answer, version
         self._inputs_per_request = INPUTS_PER_REQUEST
         self._open()
-
-    @property
-    def batch_size(self) -> int:
-        """How many inputs to run together: enough to keep all connections busy."""
-        inputs = INPUTS_PER_REQUEST if self._requests.many else REQUESTS_EACH
-        return self._limits.concurrency * inputs
+        # Enough to keep all connections busy.
+        each = INPUTS_PER_REQUEST if self._requests.many else REQUESTS_EACH
+        self.traits = Traits(external=True, batch_size=concurrency * each)
 
     def load(self, codes: NDArray[Any]) -> Batch:
         return _HttpBatch(self, codes)
@@ -341,11 +336,9 @@ class HttpSubject:
         return digest.hexdigest()[:16]
 
     def reproduce(self, row: Mapping[str, Value]) -> str:
-        """A line that a person can paste into a shell to ask the service about this input."""
         return self._requests.curl(row)
 
     def close(self) -> None:
-        """Close the connections; a later batch opens new ones."""
         self._client.close()
 
     def run(self, codes: NDArray[Any]) -> Answers:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
-from themis.subjects.base import Answers, Batch
+from themis.subjects.base import Answers, Batch, Subject, Traits
 from themis.subjects.decisions import CRASH, INVALID, TIMEOUT, Failure
 from themis.subjects.processes.children import (
     OUTPUT_LIMIT,
@@ -169,13 +169,14 @@ def _mistake(key: str, problem: str, remedy: str) -> Mistake:
     return Mistake("subject", f"subject.{key}", problem, remedy)
 
 
+BATCH = 32  # small: the decisions of a batch are stored at its end, and an interrupt loses them
 START_UP_RUNS = 5
 
 _EMPTY_PROGRAMS = {"python": "-c", "pypy": "-c", "sh": "-c", "bash": "-c", "perl": "-e"}
 _EMPTY_PROGRAMS |= {"ruby": "-e", "node": "-e", "Rscript": "-e"}
 
 
-class CommandSubject:
+class CommandSubject(Subject):
     """A program that is started once for each input and prints its decision; never a shell.
 
     `arguments` says how an input reaches it: "positional", "named" (name value pairs), or as
@@ -186,7 +187,6 @@ class CommandSubject:
     """
 
     kind = "command"
-    vectorised = False
 
     def __init__(
         self,
@@ -204,6 +204,7 @@ class CommandSubject:
         self.schema = schema
         self.program = find_program(command, cwd=cwd, env=env)
         self.jobs = jobs
+        self.traits = Traits(external=True, batch_size=BATCH, jobs=jobs)
         self.timeout_seconds = timeout_seconds
         self._command = tuple(command)
         self._answer, self._version = answer, version
@@ -221,7 +222,6 @@ class CommandSubject:
         return self.program.fingerprint(self._command[1:], *details)
 
     def reproduce(self, row: Mapping[str, Value]) -> str:
-        """A line that a person can paste into a shell to run the subject on this input."""
         texts = [column.text_of(row) for column in self.layout.columns]
         return self.program.shell_line(self.layout.arguments(texts), data=self.layout.data(texts))
 

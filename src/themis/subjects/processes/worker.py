@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from themis.errors import Mistake, RequestError, SubjectError, suggest
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
-from themis.subjects.base import Answers, Batch
+from themis.subjects.base import Answers, Batch, Subject, Traits
 from themis.subjects.decisions import CRASH, INVALID, TIMEOUT, Failure
 from themis.subjects.processes.children import (
     OUTPUT_LIMIT,
@@ -343,10 +343,11 @@ def _row(columns: Sequence[list[bytes]], place: int) -> list[bytes]:
     return [column[place] for column in columns]
 
 
+BATCH = 8_192
 FORMATS: dict[str, Callable[[Schema], Format]] = {"jsonl": JsonLines, "csv": CsvLines}
 
 
-class WorkerSubject:
+class WorkerSubject(Subject):
     """A program that reads inputs and writes answers, line by line, and stays alive.
 
     `start_seconds` is the time a fresh process has for its first answer, `timeout_seconds` the
@@ -358,7 +359,6 @@ class WorkerSubject:
     """
 
     kind = "worker"
-    vectorised = False
 
     def __init__(
         self,
@@ -379,6 +379,7 @@ class WorkerSubject:
             start_seconds, timeout_seconds, math.inf if recycle_after is None else recycle_after
         )
         self.jobs = jobs
+        self.traits = Traits(external=True, batch_size=BATCH, record="batch", jobs=jobs)
         check_limits(start_seconds=start_seconds, timeout_seconds=timeout_seconds, jobs=jobs)
         check_limits(recycle_after=self.limits.recycle_after)
         self.program = find_program(command, cwd=cwd, env=env)
@@ -399,17 +400,14 @@ class WorkerSubject:
         return self.program.fingerprint(self._command[1:], *details)
 
     def reproduce(self, row: Mapping[str, Value]) -> str:
-        """A line that a person can paste into a shell to run the subject on this input."""
         columns = [[column.text_of(row)] for column in self.format.columns]
         data = self.format.header + write_requests(self.format, 1, columns)
         return self.program.shell_line(map(os.fsencode, self._command[1:]), data=data)
 
     def note_answered(self) -> None:
-        """Take note that it has answered in earlier runs: inputs that fail now are exceptions."""
         self._health.note_answer()
 
     def close(self) -> None:
-        """End the processes; a later batch starts new ones."""
         _close(self._slots)
 
     def run(self, columns: Sequence[list[bytes]], length: int) -> Answers:
