@@ -1,15 +1,10 @@
-"""Web services as subjects: requests over kept connections, one input or many in each.
-
-Answers of a service: how the decision is read from what comes back, and what is no decision.
-
-Exchanges: the inputs of a batch, what a service answered, and which input made it fail.
-"""
+"""Web services as subjects: requests over kept connections, one input or many in each."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import sys
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +14,10 @@ from numpy.typing import NDArray
 from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.characteristics import Codes, Value
 from themis.inputs.schema import Schema
-from themis.subjects.base import ISOLATED_FAILURES, Answers, Batch, Subject, Traits
+from themis.subjects.base import Answers, Batch, CulpritSearch, Subject, Traits
 from themis.subjects.decisions import CRASH, INVALID, TIMEOUT, TRANSPORT, Failure
 from themis.subjects.http.addresses import Credentials
-from themis.subjects.http.client import REDIRECTS, RETRYABLE, Client, Limits, Reply, Target
+from themis.subjects.http.client import REDIRECTS, RETRYABLE, Client, Limits, Reply
 from themis.subjects.http.requests import Requests
 from themis.subjects.processes.programs import check_limits
 from themis.subjects.processes.texts import resolve_pointer, shorten
@@ -43,7 +38,7 @@ class AnswerReader:
     def __init__(self, answer: str, credentials: Credentials, *, many: bool) -> None:
         self.answer = answer
         self.structured = False  # whether an output may have parts
-        self._credentials = credentials
+        self._credentials, self._many = credentials, many
         if answer and not answer.startswith("/") and answer not in WORDS:
             remedy = f"{suggest(answer, WORDS)}; or a JSON pointer such as /decision"
             raise _mistake(f"{answer!r} is no place of an answer", remedy)
@@ -54,24 +49,16 @@ class AnswerReader:
         if self._inner and not self._inner.startswith("/"):  # a key that begins with an asterisk
             self._list, self._inner = answer, ""
 
-    def one(self, reply: Reply) -> Any:
-        """The output in an answer to one input, or a Failure."""
-        if self.answer == "status":
-            return reply.status
-        outputs = self._read(reply, None)
-        return outputs if isinstance(outputs, Failure) else outputs[0]
-
-    def many(self, reply: Reply, count: int) -> Sequence[Any] | Failure:
-        """The outputs, or Failures, in an answer to so many inputs; or one Failure for all."""
-        return self._read(reply, count)
-
     def excerpt(self, reply: Reply) -> str:
         """The start and the end of what a service said, fit for a message."""
         text = self._credentials.redact(reply.body.decode("utf-8", "replace"))
         said = " ".join(text.split())
         return shorten(said if reply.whole else said[:100])
 
-    def _read(self, reply: Reply, count: int | None) -> list[Any] | Failure:
+    def read(self, reply: Reply, count: int) -> list[Any] | Failure:
+        """The outputs, or Failures, in an answer to so many inputs; or one Failure for all."""
+        if self.answer == "status":
+            return [reply.status]
         if not reply.whole:
             start = self.excerpt(reply)
             return Failure(INVALID, f"an answer of more than {len(reply.body):,} bytes: {start!r}")
@@ -89,17 +76,17 @@ class AnswerReader:
             return Failure(INVALID, "the answer repeats a secret")
         return outputs
 
-    def _reads_as(self, outputs: list[Any], text: str, count: int | None) -> bool:
+    def _reads_as(self, outputs: list[Any], text: str, count: int) -> bool:
         try:
             return self._outputs(text, count) == outputs
         except ValueError:
             return False
 
-    def _outputs(self, text: str, count: int | None) -> list[Any]:
+    def _outputs(self, text: str, count: int) -> list[Any]:
         if self.answer == "text":
             return [_decision(text.strip(), "the answer")]
         document = _parse(text)
-        if count is None:
+        if not self._many:
             found = resolve_pointer(document, self.answer)
             return [found if self.structured else _decision(found, self.answer or "the answer")]
         if isinstance(document, list) and self._list and not self._list[1:2].isdigit():
@@ -161,79 +148,65 @@ _ABOUT_THE_SERVICE = {401, 403, 404, 405, 407} | REDIRECTS | RETRYABLE - {500}
 
 
 class Exchange:
-    """Asks a service about the inputs of one batch, alone or in lists, and notes the outcomes."""
+    """Asks a service about the inputs of one batch, alone or in lists, and notes the outcomes.
+
+    An input that makes a list fail is found by halving the list.
+    """
 
     def __init__(
-        self, client: Client, requests: Requests, reader: AnswerReader, codes: NDArray[Any]
+        self,
+        client: Client,
+        requests: Requests,
+        reader: AnswerReader,
+        codes: NDArray[Any],
+        *,
+        inputs_per_request: int,
     ) -> None:
         self.outputs: list[Any] = [None] * len(codes)
         self.failures: dict[int, Failure] = {}
-        self.inputs_per_request = sys.maxsize  # as far as the service let us know
+        self.inputs_per_request = inputs_per_request  # as far as the service let us know
         self._client, self._requests, self._reader = client, requests, reader
         self._urls = _addresses(requests, codes)
-        self._codes = codes
-        self._bodies: list[bytes] | None = None
-        if requests.body is not None and not requests.many:
-            self._bodies = [requests.body.join([row]) for row in requests.body.row.render(codes)]
-        self._culprits = 0
+        self._rows = [] if requests.body is None else requests.body.row.render(codes)
+        places, size = range(len(codes)), inputs_per_request
+        self._search = CulpritSearch(places[at : at + size] for at in places[::size])
 
-    async def ask(self, place: int) -> None:
-        """Send one input in a request of its own."""
-        url = self._urls[place if len(self._urls) > 1 else 0]
-        body = None if self._bodies is None else self._bodies[place]
-        outcome = self._outcome(await self._client.send(url, body, limit=ANSWER_LIMIT))
-        if isinstance(outcome, Failure):
-            self.failures[place] = outcome
-        else:
-            self.outputs[place] = outcome
+    def run(self) -> Answers:
+        """What the service answers to all of them."""
+        self._client.run(self._ask, workers=len(self.outputs))
+        return Answers(self.outputs, dict(sorted(self.failures.items())))
 
-    async def settle(self, places: range) -> None:
-        """Send these inputs as a list; one that makes it fail is found by halving the list."""
+    async def _ask(self) -> None:
+        """Send one request after the other, until there are none."""
         template = self._requests.body
-        assert template is not None
-        rows = template.row.render(self._codes[places.start : places.stop])
-        pending = [range(len(rows))]
-        while pending:
-            part = pending.pop()
+        for part in self._search:
+            start, stop = part[0], part[-1] + 1
+            url = self._urls[start if len(self._urls) > 1 else 0]
+            body = None if template is None else template.join(self._rows[start:stop])
             limit = ANSWER_LIMIT + ANSWER_LIMIT_PER_INPUT * (len(part) - 1)
-            body, alone = template.join(rows[part.start : part.stop]), len(part) == 1
-            reply = await self._client.send(self._urls[0], body, limit=limit, patient=alone)
+            reply = await self._client.send(url, body, limit=limit, patient=len(part) == 1)
             outcomes = self._outcomes(reply, len(part))
             if isinstance(outcomes, Failure):
-                if not alone and self._culprits < ISOLATED_FAILURES and _may_be_one_input(reply):
-                    middle = len(part) // 2
-                    pending += [part[middle:], part[:middle]]
-                    continue
-                self._culprits += 1
-                outcomes = [outcomes] * len(part)
-            self._note(places.start + part.start, outcomes)
-
-    def _note(self, start: int, outcomes: Sequence[Any]) -> None:
-        """Keep the outcomes of a list whose first input stands at `start`."""
-        self.outputs[start : start + len(outcomes)] = outcomes
-        for place, outcome in enumerate(outcomes, start):
-            if isinstance(outcome, Failure):
-                self.outputs[place], self.failures[place] = None, outcome
-
-    def _outcome(self, reply: Reply | Failure) -> Any:
-        """The output for one input, or why there is none."""
-        if isinstance(reply, Failure):
-            return reply
-        decides = self._reader.answer == "status" and 400 <= reply.status < 500
-        if reply.good or (decides and reply.status not in RETRYABLE):
-            return self._reader.one(reply)
-        return self._refusal(reply)
+                self.failures |= dict.fromkeys(part, outcomes)
+                if _may_be_one_input(reply):
+                    self._search.halve(part)
+                continue
+            for place, outcome in zip(part, outcomes, strict=True):
+                self.failures.pop(place, None)
+                if isinstance(outcome, Failure):
+                    self.failures[place] = outcome
+                else:
+                    self.outputs[place] = outcome
 
     def _outcomes(self, reply: Reply | Failure, count: int) -> Sequence[Any] | Failure:
-        """The outputs for a list of inputs, or why there are none."""
+        """The outputs for so many inputs, or why there are none."""
         if isinstance(reply, Failure):
             return reply
         if reply.status == TOO_LARGE:
             self.inputs_per_request = min(self.inputs_per_request, max(count // 2, 1))
-        return self._reader.many(reply, count) if reply.good else self._refusal(reply)
-
-    def _refusal(self, reply: Reply) -> Failure:
-        """What a service says when it does not do what was asked."""
+        decides = self._reader.answer == "status" and 400 <= reply.status < 500
+        if reply.good or (decides and reply.status not in RETRYABLE):
+            return self._reader.read(reply, count)
         if reply.status in REDIRECTS:
             where = self._requests.credentials.redact(reply.location)
             return Failure(CRASH, f"{reply.headline}: a redirect to {where!r} is not followed")
@@ -315,8 +288,8 @@ class HttpSubject(Subject):
             "body": body,
         }
         self._answer, self._version = answer, version
-        self._inputs_per_request = INPUTS_PER_REQUEST
         self._open()
+        self._inputs_per_request = INPUTS_PER_REQUEST if self._requests.many else 1
         # Enough to keep all connections busy.
         each = INPUTS_PER_REQUEST if self._requests.many else REQUESTS_EACH
         self.traits = Traits(external=True, batch_size=concurrency * each)
@@ -344,17 +317,16 @@ class HttpSubject(Subject):
     def run(self, codes: NDArray[Any]) -> Answers:
         """The answers of the service to these inputs, in order."""
         self._reader.structured = self.structured
-        exchange = Exchange(self._client, self._requests, self._reader, codes)
-        if self._requests.many:
-            size = self._inputs_per_request
-            parts = [
-                range(len(codes))[start : start + size] for start in range(0, len(codes), size)
-            ]
-            self._client.run(lambda number: exchange.settle(parts[number]), len(parts))
-            self._inputs_per_request = min(size, exchange.inputs_per_request)
-        else:
-            self._client.run(exchange.ask, len(codes))
-        return Answers(exchange.outputs, dict(sorted(exchange.failures.items())))
+        exchange = Exchange(
+            self._client,
+            self._requests,
+            self._reader,
+            codes,
+            inputs_per_request=self._inputs_per_request,
+        )
+        answers = exchange.run()
+        self._inputs_per_request = exchange.inputs_per_request
+        return answers
 
     def _open(self) -> None:
         requests = Requests(self.schema, **self._given)
@@ -362,9 +334,8 @@ class HttpSubject(Subject):
         self._reader: AnswerReader = AnswerReader(
             self._answer, requests.credentials, many=requests.many
         )
-        target = Target(requests.method, requests.address.host, requests.address.secure)
-        redact = requests.credentials.redact
-        self._client: Client = Client(target, requests.headers, self._limits, redact)
+        self._client: Client = Client(requests, self._limits)
+        weakref.finalize(self, self._client.close)
 
     def __getstate__(self) -> dict[str, Any]:
         live = ("_requests", "_reader", "_client")  # secrets of the environment stay here, too
