@@ -41,6 +41,22 @@ class Batch(Protocol):
         """Execute the subject on every input as it stands now."""
 
 
+class CodesBatch:
+    """A batch of codes that a subject turns into its own representation each time it is run."""
+
+    def __init__(self, run: Callable[[NDArray[Any]], Answers], codes: NDArray[Any]) -> None:
+        self._run, self._codes = run, codes.copy()
+
+    def overwrite(self, column: int, codes: Codes | int) -> None:
+        self._codes[:, column] = codes
+
+    def take(self, places: NDArray[np.int64]) -> Batch:
+        return CodesBatch(self._run, self._codes[places])
+
+    def run(self) -> Answers:
+        return self._run(self._codes)
+
+
 @dataclass(frozen=True)
 class Traits:
     """How a subject is best run; plain values, which may travel to another process.

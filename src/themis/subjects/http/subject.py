@@ -8,13 +8,12 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from themis.errors import Mistake, RequestError, suggest
-from themis.inputs.characteristics import Codes, Value
+from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
-from themis.subjects.base import Answers, Batch, CulpritSearch, Subject, Traits
+from themis.subjects.base import Answers, Batch, CodesBatch, CulpritSearch, Subject, Traits
 from themis.subjects.decisions import CRASH, INVALID, TIMEOUT, TRANSPORT, Failure
 from themis.subjects.http.addresses import Credentials
 from themis.subjects.http.client import REDIRECTS, RETRYABLE, Client, Limits, Reply
@@ -295,7 +294,7 @@ class HttpSubject(Subject):
         self.traits = Traits(external=True, batch_size=concurrency * each)
 
     def load(self, codes: NDArray[Any]) -> Batch:
-        return _HttpBatch(self, codes)
+        return CodesBatch(self.run, codes)
 
     def fingerprint(self) -> str:
         """A hash of what is sent and read, secrets by their names; the service itself is unknown.
@@ -344,18 +343,3 @@ class HttpSubject(Subject):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._open()
-
-
-class _HttpBatch:
-    def __init__(self, subject: HttpSubject, codes: NDArray[Any]) -> None:
-        self._subject = subject
-        self._codes = codes.copy()
-
-    def take(self, places: NDArray[np.int64]) -> Batch:
-        return _HttpBatch(self._subject, self._codes[places])
-
-    def overwrite(self, column: int, codes: Codes | int) -> None:
-        self._codes[:, column] = codes
-
-    def run(self) -> Answers:
-        return self._subject.run(self._codes)

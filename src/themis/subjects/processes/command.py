@@ -1,7 +1,4 @@
-"""Commands as subjects: one process for each input.
-
-Layouts: where the values of an input stand in a command and on its standard input.
-"""
+"""Commands as subjects: one process for each input, which gets it as arguments or as input."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from numpy.typing import NDArray
 from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
-from themis.subjects.base import Answers, Batch, Subject, Traits
+from themis.subjects.base import Answers, Batch, CodesBatch, Subject, Traits
 from themis.subjects.decisions import CRASH, INVALID, TIMEOUT, Failure
 from themis.subjects.processes.children import (
     OUTPUT_LIMIT,
@@ -34,11 +31,11 @@ from themis.subjects.processes.programs import Program, check_limits, find_progr
 from themis.subjects.processes.texts import (
     ARGUMENT_LIMIT,
     Column,
-    TextBatch,
     answer_reader,
     check_texts,
     last_line,
     shorten,
+    text_columns,
     write_csv,
     write_json,
     write_plain,
@@ -203,7 +200,7 @@ class CommandSubject(Subject):
     ) -> None:
         self.schema = schema
         self.program = find_program(command, cwd=cwd, env=env)
-        self.jobs = jobs
+        self._jobs = jobs
         self.traits = Traits(external=True, batch_size=BATCH, jobs=jobs)
         self.timeout_seconds = timeout_seconds
         self._command = tuple(command)
@@ -215,7 +212,7 @@ class CommandSubject(Subject):
         self._runs = 0
 
     def load(self, codes: NDArray[Any]) -> Batch:
-        return _CommandBatch(self, codes)
+        return CodesBatch(self.run, codes)
 
     def fingerprint(self) -> str:
         details = (self.kind, self.layout.mode, self._answer, self._version)
@@ -239,6 +236,26 @@ class CommandSubject(Subject):
         arguments = [option.encode(), b""] if option else []
         seconds = [_time_start(program, arguments) for _ in range(START_UP_RUNS)]
         return min(1.0, statistics.fmean(seconds) * self._runs / self._seconds)
+
+    def run(self, codes: NDArray[Any]) -> Answers:
+        """The outputs of these inputs, in order, by as many processes at once as there are jobs."""
+        outputs: list[Any] = [None] * len(codes)
+        failures: dict[int, Failure] = {}
+        crew = Crew()
+        rows = _SharedRows(zip(*text_columns(self.layout.columns, codes), strict=True))
+
+        def work() -> None:
+            for place, row in rows:
+                if crew.stopped:
+                    return
+                outcome = self.execute(row, crew)
+                if isinstance(outcome, Failure):
+                    failures[place] = outcome
+                else:
+                    outputs[place] = outcome
+
+        work_together(crew, [work] * min(self._jobs, len(codes)))
+        return Answers(outputs, dict(sorted(failures.items())))
 
     def execute(self, texts: Sequence[bytes], crew: Crew) -> str | Failure:
         """One run of the subject: its output, or why there is none."""
@@ -275,31 +292,6 @@ class CommandSubject(Subject):
             return self._read(bytes(child.output))
         except ValueError as error:
             return Failure(INVALID, f"{error}{behind}")
-
-
-class _CommandBatch(TextBatch):
-    def __init__(self, subject: CommandSubject, codes: NDArray[Any]) -> None:
-        super().__init__(subject.layout.columns, codes)
-        self._subject = subject
-
-    def run(self) -> Answers:
-        outputs: list[Any] = [None] * self.length
-        failures: dict[int, Failure] = {}
-        crew = Crew()
-        rows = _SharedRows(zip(*self.columns, strict=True))
-
-        def work() -> None:
-            for place, row in rows:
-                if crew.stopped:
-                    return
-                outcome = self._subject.execute(row, crew)
-                if isinstance(outcome, Failure):
-                    failures[place] = outcome
-                else:
-                    outputs[place] = outcome
-
-        work_together(crew, [work] * min(self._subject.jobs, self.length))
-        return Answers(outputs, dict(sorted(failures.items())))
 
 
 class _SharedRows:

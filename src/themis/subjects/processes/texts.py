@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import csv
 import io
 import json
@@ -11,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,28 +65,9 @@ class Column:
         return max(map(len, table))
 
 
-class TextBatch:
-    """A batch of inputs as texts, column by column; columns can be overwritten."""
-
-    def __init__(self, columns: Sequence[Column], codes: NDArray[Any]) -> None:
-        self.length = len(codes)
-        self._writers = columns
-        self.columns = [column.texts(codes[:, place]) for place, column in enumerate(columns)]
-
-    def take(self, places: NDArray[np.int64]) -> Self:
-        """The same batch with only these inputs."""
-        part, chosen = copy.copy(self), places.tolist()
-        part.length = len(chosen)
-        part.columns = [[column[place] for place in chosen] for column in self.columns]
-        return part
-
-    def overwrite(self, column: int, codes: Codes | int) -> None:
-        """Give all inputs these codes in one column, or all the same code."""
-        writer = self._writers[column]
-        if isinstance(codes, int):
-            self.columns[column] = [writer.text(codes)] * self.length
-        else:
-            self.columns[column] = writer.texts(codes)
+def text_columns(columns: Sequence[Column], codes: NDArray[Any]) -> list[list[bytes]]:
+    """The texts of inputs, column by column."""
+    return [column.texts(codes[:, place]) for place, column in enumerate(columns)]
 
 
 def listed_values(characteristic: Characteristic) -> list[Value]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from themis.errors import Mistake, RequestError, SubjectError, suggest
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
-from themis.subjects.base import Answers, Batch, CulpritSearch, Subject, Traits
+from themis.subjects.base import Answers, Batch, CodesBatch, CulpritSearch, Subject, Traits
 from themis.subjects.decisions import CRASH, INVALID, TIMEOUT, Failure
 from themis.subjects.processes.children import (
     OUTPUT_LIMIT,
@@ -39,7 +39,7 @@ from themis.subjects.processes.lines import (
     write_requests,
 )
 from themis.subjects.processes.programs import Program, check_limits, find_program
-from themis.subjects.processes.texts import TextBatch, check_texts, last_line
+from themis.subjects.processes.texts import check_texts, last_line, text_columns
 
 FIRST_SIZE = 128  # inputs in the first exchange; later ones take about a second
 GROWTH = 16
@@ -308,7 +308,7 @@ class WorkerSubject(Subject):
         self._open()
 
     def load(self, codes: NDArray[Any]) -> Batch:
-        return _WorkerBatch(self, codes)
+        return CodesBatch(self.run, codes)
 
     def fingerprint(self) -> str:
         details = (self.kind, self.format.name, self._version)
@@ -325,12 +325,12 @@ class WorkerSubject(Subject):
     def close(self) -> None:
         _close(self._slots)
 
-    def run(self, columns: Sequence[list[bytes]], length: int) -> Answers:
+    def run(self, codes: NDArray[Any]) -> Answers:
         """The answers to these inputs, in order, with as many processes as there are jobs."""
         if os.getpid() != self._owner:  # after a fork the processes are the parent's
             self._open()
         self._staff.crew.reset()
-        work = _Work(columns, length, len(self._slots))
+        work = _Work(text_columns(self.format.columns, codes), len(codes), len(self._slots))
         work_together(self._staff.crew, [partial(work.do, slot) for slot in self._slots])
         return Answers(work.outputs, dict(sorted(work.failures.items())))
 
@@ -347,15 +347,6 @@ class WorkerSubject(Subject):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._open()
-
-
-class _WorkerBatch(TextBatch):
-    def __init__(self, subject: WorkerSubject, codes: NDArray[Any]) -> None:
-        super().__init__(subject.format.columns, codes)
-        self._subject = subject
-
-    def run(self) -> Answers:
-        return self._subject.run(self.columns, self.length)
 
 
 class _Work:
