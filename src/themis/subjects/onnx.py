@@ -142,8 +142,7 @@ def _open(path: Path) -> Any:
     except ImportError:
         problem = "ONNX models need onnxruntime, which is not installed"
         remedy = "run: pip install 'themis-fairness[models]'"
-        mistake = Mistake("needs-onnxruntime", "subject.file", problem, remedy)
-        raise RequestError([mistake]) from None
+        raise RequestError.one("needs-onnxruntime", "subject.file", problem, remedy) from None
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = 4  # errors reach us as exceptions
@@ -151,16 +150,8 @@ def _open(path: Path) -> Any:
         return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # its exceptions have no common base
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
-    raise RequestError(
-        [
-            Mistake(
-                "model-file",
-                "subject.file",
-                f"{path} is not an ONNX model: {why}",
-                "export it again",
-            )
-        ]
-    )
+    problem = f"{path} is not an ONNX model: {why}"
+    raise RequestError.one("model-file", "subject.file", problem, "export it again")
 
 
 def _is_single(model_input: Any, schema: Schema) -> bool:

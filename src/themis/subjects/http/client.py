@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from themis.errors import Mistake, RequestError, SubjectError
+from themis.errors import RequestError, SubjectError
 from themis.subjects.decisions import TIMEOUT, TRANSPORT, Failure
 from themis.subjects.http.requests import Requests
 
@@ -313,7 +313,7 @@ def require_aiohttp() -> None:
     except ImportError:
         problem = "a subject of kind 'http' needs aiohttp, which is not installed"
     remedy = "run: pip install 'themis-fairness[http]'"
-    raise RequestError([Mistake("needs-aiohttp", "subject.kind", problem, remedy)])
+    raise RequestError.one("needs-aiohttp", "subject.kind", problem, remedy)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from themis.errors import Mistake, RequestError, suggest
+from themis.errors import RequestError
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
 from themis.subjects.base import Answers, Batch, CodesBatch, CulpritSearch, Subject, Traits
@@ -19,219 +19,20 @@ from themis.subjects.http.addresses import Credentials
 from themis.subjects.http.client import REDIRECTS, RETRYABLE, Client, Limits, Reply
 from themis.subjects.http.requests import Requests
 from themis.subjects.processes.programs import check_limits
-from themis.subjects.processes.texts import resolve_pointer, shorten
+from themis.subjects.processes.texts import no_answer_place, parse_json, resolve_pointer, shorten
 
 if TYPE_CHECKING:
     from yarl import URL
 
-WORDS = ("text", "status")
-
-
-class AnswerReader:
-    """Reads decisions: at a JSON pointer, as the whole text, or from the status.
-
-    An empty pointer is the whole document. For a list of inputs the pointer leads to a list, or
-    through one: `/outputs/*/decision`.
-    """
-
-    def __init__(self, answer: str, credentials: Credentials, *, many: bool) -> None:
-        self.answer = answer
-        self.structured = False  # whether an output may have parts
-        self._credentials, self._many = credentials, many
-        if answer and not answer.startswith("/") and answer not in WORDS:
-            remedy = f"{suggest(answer, WORDS)}; or a JSON pointer such as /decision"
-            raise _mistake(f"{answer!r} is no place of an answer", remedy)
-        if many and answer in WORDS:
-            problem = f"{answer!r} holds one decision, and {{inputs}} asks for many"
-            raise _mistake(problem, "give the JSON pointer of the list, or send {input}")
-        self._list, _, self._inner = answer.partition("/*")
-        if self._inner and not self._inner.startswith("/"):  # a key that begins with an asterisk
-            self._list, self._inner = answer, ""
-
-    def excerpt(self, reply: Reply) -> str:
-        """The start and the end of what a service said, fit for a message."""
-        text = self._credentials.redact(reply.body.decode("utf-8", "replace"))
-        said = " ".join(text.split())
-        return shorten(said if reply.whole else said[:100])
-
-    def read(self, reply: Reply, count: int) -> list[Any] | Failure:
-        """The outputs, or Failures, in an answer to so many inputs; or one Failure for all."""
-        if self.answer == "status":
-            return [reply.status]
-        if not reply.whole:
-            start = self.excerpt(reply)
-            return Failure(INVALID, f"an answer of more than {len(reply.body):,} bytes: {start!r}")
-        try:
-            text = reply.body.decode()
-        except UnicodeDecodeError:
-            return Failure(INVALID, f"the answer is not UTF-8: {self.excerpt(reply)!r}")
-        # Messages repeat parts of the text, so that it must hold no secret when it is read.
-        clean = self._credentials.redact(text)
-        try:
-            outputs = self._outputs(clean, count)
-        except ValueError as error:
-            return Failure(INVALID, str(error))
-        if clean != text and not self._reads_as(outputs, text, count):
-            return Failure(INVALID, "the answer repeats a secret")
-        return outputs
-
-    def _reads_as(self, outputs: list[Any], text: str, count: int) -> bool:
-        try:
-            return self._outputs(text, count) == outputs
-        except ValueError:
-            return False
-
-    def _outputs(self, text: str, count: int) -> list[Any]:
-        if self.answer == "text":
-            return [_decision(text.strip(), "the answer")]
-        document = _parse(text)
-        if not self._many:
-            found = resolve_pointer(document, self.answer)
-            return [found if self.structured else _decision(found, self.answer or "the answer")]
-        if isinstance(document, list) and self._list and not self._list[1:2].isdigit():
-            problem = f"the answer is a list; what is in each of its items is /*{self._list}"
-            raise ValueError(problem)
-        listed = resolve_pointer(document, self._list)
-        if not isinstance(listed, list):
-            shown = shorten(json.dumps(listed))
-            raise ValueError(f"{self._list or 'the answer'} is not a list of outputs: {shown}")
-        if len(listed) != count:
-            raise ValueError(f"the answer has {len(listed)} outputs for {count} inputs")
-        if not self._inner and set(map(type, listed)) <= {int, bool}:
-            return listed  # the usual case, without a call for each
-        return [self._item(each) for each in listed]
-
-    def _item(self, each: Any) -> Any:
-        try:
-            found = resolve_pointer(each, self._inner)
-            return found if self.structured else _decision(found, self.answer or "an output")
-        except ValueError as error:
-            return Failure(INVALID, str(error))
-
-
-def _decision(found: Any, what: str) -> Any:
-    if isinstance(found, str | int | float) and found != "":
-        return found
-    hint = ""
-    if isinstance(found, dict) and found:
-        hint = f"; point to what is inside, such as {next(iter(found))!r}"
-    raise ValueError(f"{what} is {shorten(json.dumps(found))}, not a decision{hint}")
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is not JSON")
-
-
-_DECODER = json.JSONDecoder(parse_constant=_refuse)
-
-
-def _parse(text: str) -> Any:
-    try:
-        return _DECODER.decode(text)
-    except (ValueError, RecursionError):
-        said = " ".join(text.split())
-        problem = f"the answer is not JSON: {shorten(said)!r}" if said else "the answer is empty"
-    raise ValueError(problem)
-
-
-def _mistake(problem: str, remedy: str) -> RequestError:
-    return RequestError([Mistake("answer", "subject.answer", problem, remedy)])
-
-
+INPUTS_PER_REQUEST = 1_000  # at most, where a request carries a list
+REQUESTS_EACH = 16  # requests of a batch for each connection, where one carries one input
 ANSWER_LIMIT = 2**19  # bytes read of an answer
 ANSWER_LIMIT_PER_INPUT = 2**12  # further bytes for each further input
+WORDS = ("text", "status")  # answers that are no JSON pointers
 TOO_LARGE = 413
 
 # Failures that no smaller request would escape.
 _ABOUT_THE_SERVICE = {401, 403, 404, 405, 407} | REDIRECTS | RETRYABLE - {500}
-
-
-class Exchange:
-    """Asks a service about the inputs of one batch, alone or in lists, and notes the outcomes.
-
-    An input that makes a list fail is found by halving the list.
-    """
-
-    def __init__(
-        self,
-        client: Client,
-        requests: Requests,
-        reader: AnswerReader,
-        codes: NDArray[Any],
-        *,
-        inputs_per_request: int,
-    ) -> None:
-        self.outputs: list[Any] = [None] * len(codes)
-        self.failures: dict[int, Failure] = {}
-        self.inputs_per_request = inputs_per_request  # as far as the service let us know
-        self._client, self._requests, self._reader = client, requests, reader
-        self._urls = _addresses(requests, codes)
-        self._rows = [] if requests.body is None else requests.body.row.render(codes)
-        places, size = range(len(codes)), inputs_per_request
-        self._search = CulpritSearch(places[at : at + size] for at in places[::size])
-
-    def run(self) -> Answers:
-        """What the service answers to all of them."""
-        self._client.run(self._ask, workers=len(self.outputs))
-        return Answers(self.outputs, dict(sorted(self.failures.items())))
-
-    async def _ask(self) -> None:
-        """Send one request after the other, until there are none."""
-        template = self._requests.body
-        for part in self._search:
-            start, stop = part[0], part[-1] + 1
-            url = self._urls[start if len(self._urls) > 1 else 0]
-            body = None if template is None else template.join(self._rows[start:stop])
-            limit = ANSWER_LIMIT + ANSWER_LIMIT_PER_INPUT * (len(part) - 1)
-            reply = await self._client.send(url, body, limit=limit, patient=len(part) == 1)
-            outcomes = self._outcomes(reply, len(part))
-            if isinstance(outcomes, Failure):
-                self.failures |= dict.fromkeys(part, outcomes)
-                if _may_be_one_input(reply):
-                    self._search.halve(part)
-                continue
-            for place, outcome in zip(part, outcomes, strict=True):
-                self.failures.pop(place, None)
-                if isinstance(outcome, Failure):
-                    self.failures[place] = outcome
-                else:
-                    self.outputs[place] = outcome
-
-    def _outcomes(self, reply: Reply | Failure, count: int) -> Sequence[Any] | Failure:
-        """The outputs for so many inputs, or why there are none."""
-        if isinstance(reply, Failure):
-            return reply
-        if reply.status == TOO_LARGE:
-            self.inputs_per_request = min(self.inputs_per_request, max(count // 2, 1))
-        decides = self._reader.answer == "status" and 400 <= reply.status < 500
-        if reply.good or (decides and reply.status not in RETRYABLE):
-            return self._reader.read(reply, count)
-        if reply.status in REDIRECTS:
-            where = self._requests.credentials.redact(reply.location)
-            return Failure(CRASH, f"{reply.headline}: a redirect to {where!r} is not followed")
-        said = self._reader.excerpt(reply)
-        message = f"{reply.headline}{reply.times}{': ' if said else ''}{said}"
-        return Failure(TRANSPORT if reply.status in RETRYABLE else CRASH, message)
-
-
-def _addresses(requests: Requests, codes: NDArray[Any]) -> list[URL]:
-    """The address of each input, or one for all."""
-    from yarl import URL  # comes with aiohttp
-
-    template = requests.address.template
-    rendered = template.render(codes if template.columns else codes[:1])
-    return [URL(each.decode(), encoded=True) for each in rendered]
-
-
-def _may_be_one_input(reply: Reply | Failure) -> bool:
-    """Whether a list may have failed because of one of its inputs, or because of its length."""
-    if isinstance(reply, Failure):
-        return reply.kind == TIMEOUT
-    return reply.status not in _ABOUT_THE_SERVICE
-
-
-INPUTS_PER_REQUEST = 1_000  # at most, where a request carries a list
-REQUESTS_EACH = 16  # requests of a batch for each connection, where one carries one input
 
 
 class HttpSubject(Subject):
@@ -275,8 +76,7 @@ class HttpSubject(Subject):
         check_limits(concurrency=concurrency, timeout_seconds=timeout_seconds)
         check_limits(rate_per_second=1 if rate_per_second is None else rate_per_second)
         if retries < 0:
-            mistake = Mistake("subject", "subject.retries", f"is {retries}", "use 0 or more")
-            raise RequestError([mistake])
+            raise RequestError.one("subject", "subject.retries", f"is {retries}", "use 0 or more")
         self._limits = Limits(
             concurrency, rate_per_second, retries, timeout_seconds, follow_redirects
         )
@@ -288,9 +88,9 @@ class HttpSubject(Subject):
         }
         self._answer, self._version = answer, version
         self._open()
-        self._inputs_per_request = INPUTS_PER_REQUEST if self._requests.many else 1
+        self.inputs_per_request = INPUTS_PER_REQUEST if self.requests.many else 1
         # Enough to keep all connections busy.
-        each = INPUTS_PER_REQUEST if self._requests.many else REQUESTS_EACH
+        each = INPUTS_PER_REQUEST if self.requests.many else REQUESTS_EACH
         self.traits = Traits(external=True, batch_size=concurrency * each)
 
     def load(self, codes: NDArray[Any]) -> Batch:
@@ -301,45 +101,214 @@ class HttpSubject(Subject):
 
         A service that changes behind its address is told apart by `version` only.
         """
-        parts = [self.kind, *self._requests.described(), self._answer, self._version]
+        parts = [self.kind, *self.requests.described(), self._answer, self._version]
         digest = hashlib.sha256()
         for part in parts:
             digest.update(part.encode() + b"\0")
         return digest.hexdigest()[:16]
 
     def reproduce(self, row: Mapping[str, Value]) -> str:
-        return self._requests.curl(row)
+        return self.requests.curl(row)
 
     def close(self) -> None:
-        self._client.close()
+        self.client.close()
 
     def run(self, codes: NDArray[Any]) -> Answers:
         """The answers of the service to these inputs, in order."""
-        self._reader.structured = self.structured
-        exchange = Exchange(
-            self._client,
-            self._requests,
-            self._reader,
-            codes,
-            inputs_per_request=self._inputs_per_request,
-        )
+        self.reader.structured = self.structured
+        exchange = _Exchange(self, codes)
         answers = exchange.run()
-        self._inputs_per_request = exchange.inputs_per_request
+        self.inputs_per_request = exchange.inputs_per_request
         return answers
 
     def _open(self) -> None:
         requests = Requests(self.schema, **self._given)
-        self._requests: Requests = requests
-        self._reader: AnswerReader = AnswerReader(
-            self._answer, requests.credentials, many=requests.many
-        )
-        self._client: Client = Client(requests, self._limits)
-        weakref.finalize(self, self._client.close)
+        self.requests: Requests = requests
+        self.reader = AnswerReader(self._answer, requests.credentials, many=requests.many)
+        self.client = Client(requests, self._limits)
+        weakref.finalize(self, self.client.close)
 
     def __getstate__(self) -> dict[str, Any]:
-        live = ("_requests", "_reader", "_client")  # secrets of the environment stay here, too
+        live = ("requests", "reader", "client")  # secrets of the environment stay here, too
         return {key: value for key, value in self.__dict__.items() if key not in live}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._open()
+
+
+class _Exchange:
+    """Asks a service about the inputs of one batch, alone or in lists, and notes the outcomes.
+
+    An input that makes a list fail is found by halving the list.
+    """
+
+    def __init__(self, subject: HttpSubject, codes: NDArray[Any]) -> None:
+        self.inputs_per_request = size = subject.inputs_per_request  # as far as we know yet
+        self._client, self._reader = subject.client, subject.reader
+        self._requests = requests = subject.requests
+        self._urls = _addresses(requests, codes)
+        self._rows = [] if requests.body is None else requests.body.row.render(codes)
+        places = range(len(codes))
+        self._search = CulpritSearch(places[at : at + size] for at in places[::size])
+        self._outputs: list[Any] = [None] * len(codes)
+        self._failures: dict[int, Failure] = {}
+
+    def run(self) -> Answers:
+        """What the service answers to all of them."""
+        self._client.run(self._ask, workers=len(self._outputs))
+        return Answers(self._outputs, dict(sorted(self._failures.items())))
+
+    async def _ask(self) -> None:
+        """Send one request after the other, until there are none."""
+        template = self._requests.body
+        for part in self._search:
+            start, stop = part[0], part[-1] + 1
+            url = self._urls[start if len(self._urls) > 1 else 0]
+            body = None if template is None else template.join(self._rows[start:stop])
+            limit = ANSWER_LIMIT + ANSWER_LIMIT_PER_INPUT * (len(part) - 1)
+            reply = await self._client.send(url, body, limit=limit, patient=len(part) == 1)
+            outcomes = self._outcomes(reply, len(part))
+            if isinstance(outcomes, Failure):
+                self._failures |= dict.fromkeys(part, outcomes)
+                if _may_be_one_input(reply):
+                    self._search.halve(part)
+                continue
+            for place, outcome in zip(part, outcomes, strict=True):
+                self._failures.pop(place, None)
+                if isinstance(outcome, Failure):
+                    self._failures[place] = outcome
+                else:
+                    self._outputs[place] = outcome
+
+    def _outcomes(self, reply: Reply | Failure, count: int) -> Sequence[Any] | Failure:
+        """The outputs for so many inputs, or why there are none."""
+        if isinstance(reply, Failure):
+            return reply
+        if reply.status == TOO_LARGE:
+            self.inputs_per_request = min(self.inputs_per_request, max(count // 2, 1))
+        decides = self._reader.answer == "status" and 400 <= reply.status < 500
+        if reply.good or (decides and reply.status not in RETRYABLE):
+            return self._reader.read(reply, count)
+        if reply.status in REDIRECTS:
+            where = self._requests.credentials.redact(reply.location)
+            return Failure(CRASH, f"{reply.headline}: a redirect to {where!r} is not followed")
+        said = self._reader.excerpt(reply)
+        message = f"{reply.headline}{reply.times}{': ' if said else ''}{said}"
+        return Failure(TRANSPORT if reply.status in RETRYABLE else CRASH, message)
+
+
+def _addresses(requests: Requests, codes: NDArray[Any]) -> list[URL]:
+    """The address of each input, or one for all."""
+    from yarl import URL  # comes with aiohttp
+
+    template = requests.address.template
+    rendered = template.render(codes if template.columns else codes[:1])
+    return [URL(each.decode(), encoded=True) for each in rendered]
+
+
+def _may_be_one_input(reply: Reply | Failure) -> bool:
+    """Whether a list may have failed because of one of its inputs, or because of its length."""
+    if isinstance(reply, Failure):
+        return reply.kind == TIMEOUT
+    return reply.status not in _ABOUT_THE_SERVICE
+
+
+class AnswerReader:
+    """Reads decisions: at a JSON pointer, as the whole text, or from the status.
+
+    An empty pointer is the whole document. For a list of inputs the pointer leads to a list, or
+    through one: `/outputs/*/decision`.
+    """
+
+    def __init__(self, answer: str, credentials: Credentials, *, many: bool) -> None:
+        self.answer = answer
+        self.structured = False  # whether an output may have parts
+        self._credentials, self._many = credentials, many
+        if answer and not answer.startswith("/") and answer not in WORDS:
+            raise no_answer_place(answer, WORDS)
+        if many and answer in WORDS:
+            problem = f"{answer!r} holds one decision, and {{inputs}} asks for many"
+            remedy = "give the JSON pointer of the list, or send {input}"
+            raise RequestError.one("answer", "subject.answer", problem, remedy)
+        self._list, _, self._inner = answer.partition("/*")
+        if self._inner and not self._inner.startswith("/"):  # a key that begins with an asterisk
+            self._list, self._inner = answer, ""
+
+    def excerpt(self, reply: Reply) -> str:
+        """The start and the end of what a service said, fit for a message."""
+        text = self._credentials.redact(reply.body.decode("utf-8", "replace"))
+        said = " ".join(text.split())
+        return shorten(said if reply.whole else said[:100])
+
+    def read(self, reply: Reply, count: int) -> list[Any] | Failure:
+        """The outputs, or Failures, in an answer to so many inputs; or one Failure for all."""
+        if self.answer == "status":
+            return [reply.status]
+        if not reply.whole:
+            start = self.excerpt(reply)
+            return Failure(INVALID, f"an answer of more than {len(reply.body):,} bytes: {start!r}")
+        try:
+            text = reply.body.decode()
+        except UnicodeDecodeError:
+            return Failure(INVALID, f"the answer is not UTF-8: {self.excerpt(reply)!r}")
+        # Messages repeat parts of the text, so that it must hold no secret when it is read.
+        clean = self._credentials.redact(text)
+        try:
+            outputs = self._outputs(clean, count)
+        except ValueError as error:
+            return Failure(INVALID, str(error))
+        if clean != text and not self._reads_as(outputs, text, count):
+            return Failure(INVALID, "the answer repeats a secret")
+        return outputs
+
+    def _reads_as(self, outputs: list[Any], text: str, count: int) -> bool:
+        try:
+            return self._outputs(text, count) == outputs
+        except ValueError:
+            return False
+
+    def _outputs(self, text: str, count: int) -> list[Any]:
+        if self.answer == "text":
+            return [_decision(text.strip(), "the answer")]
+        document = _document(text)
+        if not self._many:
+            found = resolve_pointer(document, self.answer)
+            return [found if self.structured else _decision(found, self.answer or "the answer")]
+        if isinstance(document, list) and self._list and not self._list[1:2].isdigit():
+            problem = f"the answer is a list; what is in each of its items is /*{self._list}"
+            raise ValueError(problem)
+        listed = resolve_pointer(document, self._list)
+        if not isinstance(listed, list):
+            shown = shorten(json.dumps(listed))
+            raise ValueError(f"{self._list or 'the answer'} is not a list of outputs: {shown}")
+        if len(listed) != count:
+            raise ValueError(f"the answer has {len(listed)} outputs for {count} inputs")
+        if not self._inner and set(map(type, listed)) <= {int, bool}:
+            return listed  # the usual case, without a call for each
+        return [self._item(each) for each in listed]
+
+    def _item(self, each: Any) -> Any:
+        try:
+            found = resolve_pointer(each, self._inner)
+            return found if self.structured else _decision(found, self.answer or "an output")
+        except ValueError as error:
+            return Failure(INVALID, str(error))
+
+
+def _decision(found: Any, what: str) -> Any:
+    if isinstance(found, str | int | float) and found != "":
+        return found
+    hint = ""
+    if isinstance(found, dict) and found:
+        hint = f"; point to what is inside, such as {next(iter(found))!r}"
+    raise ValueError(f"{what} is {shorten(json.dumps(found))}, not a decision{hint}")
+
+
+def _document(text: str) -> Any:
+    try:
+        return parse_json(text)
+    except ValueError:
+        said = " ".join(text.split())
+        problem = f"the answer is not JSON: {shorten(said)!r}" if said else "the answer is empty"
+    raise ValueError(problem)

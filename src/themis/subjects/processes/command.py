@@ -27,7 +27,7 @@ from themis.subjects.processes.children import (
     describe_status,
     work_together,
 )
-from themis.subjects.processes.programs import Program, check_limits, find_program
+from themis.subjects.processes.programs import Program, check_limits, find_program, mistake_in
 from themis.subjects.processes.texts import (
     ARGUMENT_LIMIT,
     Column,
@@ -104,7 +104,7 @@ class Layout:
             name = schema.names[longest.index(max(longest))]
             problem = f"with its longest value ({max(longest):,} bytes) the arguments are too long"
             remedy = 'shorten it, or use arguments = "json"'
-            raise RequestError([Mistake("unpassable-value", f"inputs.{name}", problem, remedy)])
+            raise RequestError.one("unpassable-value", f"inputs.{name}", problem, remedy)
 
 
 def _parse_command(command: Sequence[str], schema: Schema, mode: str) -> list[Argument]:
@@ -112,7 +112,7 @@ def _parse_command(command: Sequence[str], schema: Schema, mode: str) -> list[Ar
     mistakes: list[Mistake] = []
     if mode not in WRITERS:
         problem = f"{mode!r} is no way to pass values"
-        mistakes.append(_mistake("arguments", problem, suggest(mode, tuple(WRITERS))))
+        mistakes.append(mistake_in("arguments", problem, suggest(mode, tuple(WRITERS))))
     parsed = [_parse_argument(part, schema, mistakes) for part in command]
     mistakes += _place_mistakes(parsed, schema, mode)
     if mistakes:
@@ -134,7 +134,7 @@ def _parse_argument(text: str, schema: Schema, mistakes: list[Mistake]) -> Argum
         else:
             problem = f"{found[0]!r} in {text!r} is not the place of a characteristic"
             remedy = f"{suggest(name or '', schema.names)}, or double the brace to keep it"
-            mistakes.append(_mistake("command", problem, remedy))
+            mistakes.append(mistake_in("command", problem, remedy))
     return tuple(part for part in [*parts, os.fsencode(text[end:])] if part != b"")
 
 
@@ -143,14 +143,14 @@ def _place_mistakes(parsed: Sequence[Argument], schema: Schema, mode: str) -> It
     if not places:
         return
     if any(isinstance(part, int) for part in parsed[0]):
-        yield _mistake("command", "the program itself has a place", "name one program")
+        yield mistake_in("command", "the program itself has a place", "name one program")
     if mode in ("json", "csv"):
         problem = f"the command has places, and arguments = {mode!r} asks for standard input"
-        yield _mistake("arguments", problem, "use one of them")
+        yield mistake_in("arguments", problem, "use one of them")
     missing = [name for column, name in enumerate(schema.names) if column not in places]
     if missing:
         problem = f"the command has places, but none for {missing[0]!r}, which it would never see"
-        yield _mistake("command", problem, f"add {{{missing[0]}}}")
+        yield mistake_in("command", problem, f"add {{{missing[0]}}}")
 
 
 def _added_arguments(schema: Schema, mode: str) -> Iterator[Argument]:
@@ -160,10 +160,6 @@ def _added_arguments(schema: Schema, mode: str) -> Iterator[Argument]:
             yield (name.encode(),)
         if mode in ("positional", "named"):
             yield (column,)
-
-
-def _mistake(key: str, problem: str, remedy: str) -> Mistake:
-    return Mistake("subject", f"subject.{key}", problem, remedy)
 
 
 BATCH = 32  # small: the decisions of a batch are stored at its end, and an interrupt loses them

@@ -163,17 +163,15 @@ def answer_reader(answer: str) -> Callable[[bytes], str]:
         return partial(_read_pointer, pointer=answer)
     readers = {"last-line": _read_last_line, "stdout": _read_all, "exit-code": _read_all}
     if answer not in readers:
-        raise RequestError(
-            [
-                Mistake(
-                    "answer",
-                    "subject.answer",
-                    f"{answer!r} is no place of an answer",
-                    f"{suggest(answer, ANSWERS)}; or a JSON pointer such as /decision",
-                )
-            ]
-        )
+        raise no_answer_place(answer, ANSWERS)
     return readers[answer]
+
+
+def no_answer_place(answer: str, words: Sequence[str]) -> RequestError:
+    """The error for an `answer` that is none of these words and no JSON pointer."""
+    problem = f"{answer!r} is no place of an answer"
+    remedy = f"{suggest(answer, words)}; or a JSON pointer such as /decision"
+    return RequestError.one("answer", "subject.answer", problem, remedy)
 
 
 def shorten(text: str) -> str:
@@ -204,10 +202,10 @@ def _read_last_line(printed: bytes) -> str:
 def _read_pointer(printed: bytes, pointer: str) -> str:
     text = _read_all(printed)
     try:
-        document = _parse(text)
+        document = parse_json(text)
     except ValueError:
         try:
-            document = _parse(text.splitlines()[-1])
+            document = parse_json(text.splitlines()[-1])
         except ValueError:
             raise ValueError(f"it printed something that is not JSON: {shorten(text)!r}") from None
     found = resolve_pointer(document, pointer)
@@ -216,12 +214,17 @@ def _read_pointer(printed: bytes, pointer: str) -> str:
     return plain_text(found)
 
 
-def _parse(text: str) -> Any:
-    def refuse(constant: str) -> Any:
-        raise ValueError(f"{constant} is not JSON")
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")
 
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+
+
+def parse_json(text: str) -> Any:
+    """What a JSON text holds; ValueError when it is none, or nested too deeply."""
     try:
-        return json.loads(text, parse_constant=refuse)
+        return _DECODER.decode(text)
     except RecursionError:
         raise ValueError("nested too deeply") from None
 

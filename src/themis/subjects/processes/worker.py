@@ -17,7 +17,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from themis.errors import Mistake, RequestError, SubjectError, suggest
+from themis.errors import RequestError, SubjectError, suggest
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
 from themis.subjects.base import Answers, Batch, CodesBatch, CulpritSearch, Subject, Traits
@@ -299,9 +299,8 @@ class WorkerSubject(Subject):
         check_limits(**self._limits, jobs=jobs)
         self.program = find_program(command, cwd=cwd, env=env)
         if format not in FORMATS:
-            problem = f"{format!r} is no format of lines"
-            remedy = suggest(format, tuple(FORMATS))
-            raise RequestError([Mistake("subject", "subject.format", problem, remedy)])
+            problem, remedy = f"{format!r} is no format of lines", suggest(format, tuple(FORMATS))
+            raise RequestError.one("subject", "subject.format", problem, remedy)
         check_texts(schema, nul=format == "jsonl")
         self.format = FORMATS[format](schema)
         self._command, self._version = tuple(command), version
