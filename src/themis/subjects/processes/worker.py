@@ -41,6 +41,9 @@ from themis.subjects.processes.lines import (
 from themis.subjects.processes.programs import Program, check_limits, find_program
 from themis.subjects.processes.texts import check_texts, last_line, text_columns
 
+FORMATS: dict[str, Callable[[Schema], Format]] = {"jsonl": JsonLines, "csv": CsvLines}
+
+BATCH = 8_192
 FIRST_SIZE = 128  # inputs in the first exchange; later ones take about a second
 GROWTH = 16
 GRACE_SECONDS = 0.5  # for answers that were held back until the input ended
@@ -49,6 +52,186 @@ CLOSE_SECONDS = 1.0  # for a worker whose input has ended to end, too
 # This many inputs in a row, each alone in a fresh process, without one answer, end the run.
 FAILED_STARTS = {CRASH: 5, INVALID: 5, TIMEOUT: 3}
 FAILED_LATER = 1_000
+
+
+class WorkerSubject(Subject):
+    """A program that reads inputs and writes answers, line by line, and stays alive.
+
+    `start_seconds` is the time a fresh process has for its first answer, `timeout_seconds` the
+    time without any answer after which it is ended, `recycle_after` the number of inputs after
+    which it is started afresh. Inputs on which it dies, hangs or answers out of turn are found by
+    running them alone; all others keep their answers. A program that does not flush its answers
+    works, too: it is then started once for each exchange, and its input closed. Outputs are JSON
+    values for "jsonl" and strings for "csv".
+    """
+
+    kind = "worker"
+
+    def __init__(
+        self,
+        schema: Schema,
+        command: Sequence[str],
+        *,
+        format: str = "jsonl",  # noqa: A002 - the key of the configuration file
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        start_seconds: float = 30.0,
+        timeout_seconds: float = 10.0,
+        recycle_after: int | None = None,
+        jobs: int = 1,
+        version: str = "",
+    ) -> None:
+        self.schema = schema
+        self._limits: dict[str, float] = {
+            "start_seconds": start_seconds,
+            "timeout_seconds": timeout_seconds,
+            "recycle_after": math.inf if recycle_after is None else recycle_after,
+        }
+        self._jobs = jobs
+        self.traits = Traits(external=True, batch_size=BATCH, record="batch", jobs=jobs)
+        check_limits(**self._limits, jobs=jobs)
+        self.program = find_program(command, cwd=cwd, env=env)
+        if format not in FORMATS:
+            problem, remedy = f"{format!r} is no format of lines", suggest(format, tuple(FORMATS))
+            raise RequestError.one("subject", "subject.format", problem, remedy)
+        check_texts(schema, nul=format == "jsonl")
+        self.format = FORMATS[format](schema)
+        self._command, self._version = tuple(command), version
+        self._open()
+
+    def load(self, codes: NDArray[Any]) -> Batch:
+        return CodesBatch(self.run, codes)
+
+    def fingerprint(self) -> str:
+        details = (self.kind, self.format.name, self._version)
+        return self.program.fingerprint(self._command[1:], *details)
+
+    def reproduce(self, row: Mapping[str, Value]) -> str:
+        columns = [[column.text_of(row)] for column in self.format.columns]
+        data = self.format.header + write_requests(self.format, 1, columns)
+        return self.program.shell_line(map(os.fsencode, self._command[1:]), data=data)
+
+    def note_answered(self) -> None:
+        self._staff.note_answer()
+
+    def close(self) -> None:
+        _close(self._slots)
+
+    def run(self, codes: NDArray[Any]) -> Answers:
+        """The answers to these inputs, in order, with as many processes as there are jobs."""
+        if os.getpid() != self._owner:  # after a fork the processes are the parent's
+            self._open()
+        self._staff.crew.reset()
+        work = _Work(text_columns(self.format.columns, codes), len(codes), len(self._slots))
+        work_together(self._staff.crew, [partial(work.do, slot) for slot in self._slots])
+        return Answers(work.outputs, dict(sorted(work.failures.items())))
+
+    def _open(self) -> None:
+        self._owner = os.getpid()
+        self._staff = Staff(self.program, self._command[1:], self.format, **self._limits)
+        self._slots = [Slot(self._staff) for _ in range(self._jobs)]
+        weakref.finalize(self, _close, self._slots)
+
+    def __getstate__(self) -> dict[str, Any]:
+        live = ("_staff", "_slots", "_owner")
+        return {key: value for key, value in self.__dict__.items() if key not in live}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._open()
+
+
+def _close(slots: Sequence[Slot]) -> None:
+    for slot in slots:
+        slot.close()
+
+
+class _Work:
+    """The inputs of a batch, taken in parts by several slots, and what became of them."""
+
+    def __init__(self, columns: Sequence[list[bytes]], length: int, jobs: int) -> None:
+        self._columns = columns
+        self._jobs = jobs
+        self._places = range(length)
+        self._lock = threading.Lock()
+        self.outputs: list[Any] = [None] * length
+        self.failures: dict[int, Failure] = {}
+
+    def do(self, slot: Slot) -> None:
+        """Let a slot settle one part after the other until none is left."""
+        while places := self._take(slot.size):
+            try:
+                self._settle(places, slot)
+            except BaseException:
+                slot.close(grace_seconds=0.0)  # what it was doing is not wanted any more
+                raise
+
+    def _take(self, size: int) -> range:
+        with self._lock:
+            fair = math.ceil(len(self._places) / self._jobs)
+            part = self._places[: min(size, fair)]
+            self._places = self._places[len(part) :]
+        return part
+
+    def _settle(self, places: range, slot: Slot) -> None:
+        """Have these inputs answered, or find those to blame where the process fails.
+
+        Then what it answered is kept, and the first input without an answer runs alone in a fresh
+        process: the culprit, if answers come as they are made. If it is innocent the rest is halved
+        until the culprit is alone.
+        """
+        in_order = True
+        search = CulpritSearch([places], limit=math.inf)
+        for part in search:
+            talk = slot.talk(self._cut(part), len(part))
+            self._keep(part, talk.exchange, slot)
+            missing = [part[offset] for offset in talk.exchange.missing()]
+            if missing and (in_order or len(missing) == 1):
+                suspect = talk.exchange.suspect
+                place = missing[0] if suspect is None else part[suspect]
+                missing.remove(place)
+                in_order &= not self._is_innocent(place, talk, slot, alone=len(part) == 1)
+            if in_order or len(missing) < 2:
+                search.add(missing)
+            else:
+                search.halve(missing)
+
+    def _keep(self, part: Sequence[int], exchange: Exchange, slot: Slot) -> None:
+        """Note what was answered, and one input that was."""
+        good = None
+        if exchange.complete and not exchange.failures and isinstance(part, range):
+            self.outputs[part.start : part.stop], good = exchange.outputs, part.start
+        else:
+            for offset, _ in exchange.answered():
+                if self._note(part[offset], exchange, offset) and good is None:
+                    good = part[offset]
+        if good is not None:
+            slot.note_good([column[good] for column in self._columns])
+
+    def _note(self, place: int, exchange: Exchange, offset: int) -> bool:
+        """Note one answer; whether it holds an output."""
+        if offset in exchange.failures:
+            self.failures[place] = exchange.failures[offset]
+            return False
+        self.outputs[place] = exchange.outputs[offset]
+        return True
+
+    def _is_innocent(self, place: int, talk: Talk, slot: Slot, *, alone: bool) -> bool:
+        """Run a suspect alone in a fresh process, unless it was; whether it is answered."""
+        offset = 0
+        if not (alone and talk.fresh):
+            talk, offset = slot.run_alone([column[place] for column in self._columns])
+        if talk.failure is None:
+            self._note(place, talk.exchange, offset)
+            return True
+        self.failures[place] = talk.failure
+        slot.note_failure(talk)
+        return False
+
+    def _cut(self, places: Sequence[int]) -> list[list[bytes]]:
+        if isinstance(places, range):
+            return [column[places.start : places.stop] for column in self._columns]
+        return [[column[place] for place in places] for column in self._columns]
 
 
 class Staff:
@@ -130,12 +313,12 @@ class Slot:
             self.close()
         return int(min(self._size, self._staff.recycle_after - self._served))
 
-    def close(self) -> None:
-        """End the process in good order."""
+    def close(self, *, grace_seconds: float = CLOSE_SECONDS) -> None:
+        """End the process, unless it is a parent's; in good order, if it gets the time for it."""
         child, self._child, self._served = self._child, None, 0
         if child is not None and self._owner == os.getpid():
             with suppress(StoppedError):
-                child.end(grace_seconds=CLOSE_SECONDS)
+                child.end(grace_seconds=grace_seconds)
 
     def run_alone(self, row: list[bytes]) -> tuple[Talk, int]:
         """One input in a fresh process whose whole output is read; and its place in the exchange.
@@ -248,194 +431,3 @@ class Slot:
                 self._size = max(1, int(fitting))
         elif talk.failure.kind == TIMEOUT:
             self._size = max(1, self._size // GROWTH)
-
-    def drop(self) -> None:
-        """Kill the process: what it was doing is not wanted any more."""
-        child, self._child, self._served = self._child, None, 0
-        if child is not None:
-            with suppress(StoppedError):
-                child.end()
-
-
-BATCH = 8_192
-FORMATS: dict[str, Callable[[Schema], Format]] = {"jsonl": JsonLines, "csv": CsvLines}
-
-
-class WorkerSubject(Subject):
-    """A program that reads inputs and writes answers, line by line, and stays alive.
-
-    `start_seconds` is the time a fresh process has for its first answer, `timeout_seconds` the
-    time without any answer after which it is ended, `recycle_after` the number of inputs after
-    which it is started afresh. Inputs on which it dies, hangs or answers out of turn are found by
-    running them alone; all others keep their answers. A program that does not flush its answers
-    works, too: it is then started once for each exchange, and its input closed. Outputs are JSON
-    values for "jsonl" and strings for "csv".
-    """
-
-    kind = "worker"
-
-    def __init__(
-        self,
-        schema: Schema,
-        command: Sequence[str],
-        *,
-        format: str = "jsonl",  # noqa: A002 - the key of the configuration file
-        env: Mapping[str, str] | None = None,
-        cwd: Path | None = None,
-        start_seconds: float = 30.0,
-        timeout_seconds: float = 10.0,
-        recycle_after: int | None = None,
-        jobs: int = 1,
-        version: str = "",
-    ) -> None:
-        self.schema = schema
-        self._limits: dict[str, float] = {
-            "start_seconds": start_seconds,
-            "timeout_seconds": timeout_seconds,
-            "recycle_after": math.inf if recycle_after is None else recycle_after,
-        }
-        self._jobs = jobs
-        self.traits = Traits(external=True, batch_size=BATCH, record="batch", jobs=jobs)
-        check_limits(**self._limits, jobs=jobs)
-        self.program = find_program(command, cwd=cwd, env=env)
-        if format not in FORMATS:
-            problem, remedy = f"{format!r} is no format of lines", suggest(format, tuple(FORMATS))
-            raise RequestError.one("subject", "subject.format", problem, remedy)
-        check_texts(schema, nul=format == "jsonl")
-        self.format = FORMATS[format](schema)
-        self._command, self._version = tuple(command), version
-        self._open()
-
-    def load(self, codes: NDArray[Any]) -> Batch:
-        return CodesBatch(self.run, codes)
-
-    def fingerprint(self) -> str:
-        details = (self.kind, self.format.name, self._version)
-        return self.program.fingerprint(self._command[1:], *details)
-
-    def reproduce(self, row: Mapping[str, Value]) -> str:
-        columns = [[column.text_of(row)] for column in self.format.columns]
-        data = self.format.header + write_requests(self.format, 1, columns)
-        return self.program.shell_line(map(os.fsencode, self._command[1:]), data=data)
-
-    def note_answered(self) -> None:
-        self._staff.note_answer()
-
-    def close(self) -> None:
-        _close(self._slots)
-
-    def run(self, codes: NDArray[Any]) -> Answers:
-        """The answers to these inputs, in order, with as many processes as there are jobs."""
-        if os.getpid() != self._owner:  # after a fork the processes are the parent's
-            self._open()
-        self._staff.crew.reset()
-        work = _Work(text_columns(self.format.columns, codes), len(codes), len(self._slots))
-        work_together(self._staff.crew, [partial(work.do, slot) for slot in self._slots])
-        return Answers(work.outputs, dict(sorted(work.failures.items())))
-
-    def _open(self) -> None:
-        self._owner = os.getpid()
-        self._staff = Staff(self.program, self._command[1:], self.format, **self._limits)
-        self._slots = [Slot(self._staff) for _ in range(self._jobs)]
-        weakref.finalize(self, _close, self._slots)
-
-    def __getstate__(self) -> dict[str, Any]:
-        live = ("_staff", "_slots", "_owner")
-        return {key: value for key, value in self.__dict__.items() if key not in live}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._open()
-
-
-class _Work:
-    """The inputs of a batch, taken in parts by several slots, and what became of them."""
-
-    def __init__(self, columns: Sequence[list[bytes]], length: int, jobs: int) -> None:
-        self._columns = columns
-        self._jobs = jobs
-        self._places = range(length)
-        self._lock = threading.Lock()
-        self.outputs: list[Any] = [None] * length
-        self.failures: dict[int, Failure] = {}
-
-    def do(self, slot: Slot) -> None:
-        """Let a slot settle one part after the other until none is left."""
-        while places := self._take(slot.size):
-            try:
-                self._settle(places, slot)
-            except BaseException:
-                slot.drop()
-                raise
-
-    def _take(self, size: int) -> range:
-        with self._lock:
-            fair = math.ceil(len(self._places) / self._jobs)
-            part = self._places[: min(size, fair)]
-            self._places = self._places[len(part) :]
-        return part
-
-    def _settle(self, places: range, slot: Slot) -> None:
-        """Have these inputs answered, or find those to blame where the process fails.
-
-        Then what it answered is kept, and the first input without an answer runs alone in a fresh
-        process: the culprit, if answers come as they are made. If it is innocent the rest is halved
-        until the culprit is alone.
-        """
-        in_order = True
-        search = CulpritSearch([places], limit=math.inf)
-        for part in search:
-            talk = slot.talk(self._cut(part), len(part))
-            self._keep(part, talk.exchange, slot)
-            missing = [part[offset] for offset in talk.exchange.missing()]
-            if missing and (in_order or len(missing) == 1):
-                suspect = talk.exchange.suspect
-                place = missing[0] if suspect is None else part[suspect]
-                missing.remove(place)
-                in_order &= not self._is_innocent(place, talk, slot, alone=len(part) == 1)
-            if in_order or len(missing) < 2:
-                search.add(missing)
-            else:
-                search.halve(missing)
-
-    def _keep(self, part: Sequence[int], exchange: Exchange, slot: Slot) -> None:
-        """Note what was answered, and one input that was."""
-        good = None
-        if exchange.complete and not exchange.failures and isinstance(part, range):
-            self.outputs[part.start : part.stop], good = exchange.outputs, part.start
-        else:
-            for offset, _ in exchange.answered():
-                if self._note(part[offset], exchange, offset) and good is None:
-                    good = part[offset]
-        if good is not None:
-            slot.note_good([column[good] for column in self._columns])
-
-    def _note(self, place: int, exchange: Exchange, offset: int) -> bool:
-        """Note one answer; whether it holds an output."""
-        if offset in exchange.failures:
-            self.failures[place] = exchange.failures[offset]
-            return False
-        self.outputs[place] = exchange.outputs[offset]
-        return True
-
-    def _is_innocent(self, place: int, talk: Talk, slot: Slot, *, alone: bool) -> bool:
-        """Run a suspect alone in a fresh process, unless it was; whether it is answered."""
-        offset = 0
-        if not (alone and talk.fresh):
-            talk, offset = slot.run_alone([column[place] for column in self._columns])
-        if talk.failure is None:
-            self._note(place, talk.exchange, offset)
-            return True
-        self.failures[place] = talk.failure
-        slot.note_failure(talk)
-        return False
-
-    def _cut(self, places: Sequence[int]) -> list[list[bytes]]:
-        if isinstance(places, range):
-            return [column[places.start : places.stop] for column in self._columns]
-        return [[column[place] for place in places] for column in self._columns]
-
-
-def _close(slots: Sequence[Slot]) -> None:
-    for slot in slots:
-        slot.close()
