@@ -1,4 +1,4 @@
-"""What every subject offers: traits, batches of inputs that are loaded once and run many times."""
+"""What every subject is: its traits, and batches of inputs, loaded once and run many times."""
 
 from __future__ import annotations
 
