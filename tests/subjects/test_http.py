@@ -391,7 +391,7 @@ class TestLife:
 
     def test_client_is_not_shown_with_its_headers(self, service: Service) -> None:
         subject = service.subject(headers={"Authorization": "Bearer abcdefgh"})
-        client: Client = subject._client
+        client: Client = subject.client
         assert "abcdefgh" not in repr(client)
 
 

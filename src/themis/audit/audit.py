@@ -16,7 +16,7 @@ from themis.audit.saved_tests import read_tests
 from themis.audit.views import View, Views
 from themis.engine.cache import Cache, default_path
 from themis.engine.recall import Recall
-from themis.engine.runner import FIXED_BATCHES, Runner
+from themis.engine.runner import Runner
 from themis.engine.sampler import Sampler
 from themis.engine.suites import Suite
 from themis.errors import Mistake, RequestError, SubjectError
@@ -113,7 +113,7 @@ class Audit:
         declared = as_outputs(outputs)
         labels = AnswerLabels(declared) if declared else Labels(self._favourable)
         own = subject_from(subject, schema)
-        if declared and hasattr(own, "structured"):
+        if declared:
             own.structured = True
         self._cache_notes: list[str] = []
         self.runner = Runner(
@@ -169,8 +169,6 @@ class Audit:
 
         config = read_config(Path(path))
         spec = config.subject
-        if cache is None and spec.kind in FIXED_BATCHES:
-            cache = default_path(config.folder)
         settings = config.settings
         with placing(config):
             outputs = [loaded_output(each, config.folder) for each in config.outputs]
@@ -193,8 +191,9 @@ class Audit:
                     trust_pickle=trust_pickle,
                     version=spec.version,
                 )
+            kept = default_path(config.folder) if subject.traits.external else None
             given = {"profile": profile, **options, **overrides}
-            audit = cls(subject, schema, **given, cache=cache)
+            audit = cls(subject, schema, **given, cache=kept if cache is None else cache)
             audit._remake = make
             return audit
 
@@ -262,7 +261,7 @@ class Audit:
     def _open_recall(self, subject: Subject, cache: CachePlace, layout: str) -> Recall | None:
         if cache is None or cache is False:
             return None
-        if subject.kind not in FIXED_BATCHES:
+        if not subject.traits.external:
             self._cache_notes.append(
                 "the cache is not used: code within this process can change unseen, so its "
                 "decisions are remembered for one run only"

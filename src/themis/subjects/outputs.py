@@ -159,19 +159,6 @@ class Output:
         return apart if self.tolerance is None else float(apart > self.tolerance)
 
 
-def check_names(outputs: Sequence[Output]) -> None:
-    """Raise RequestError where two outputs can't be told apart."""
-    names = [each.name for each in outputs]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise RequestError(
-            [
-                Mistake("output", f"outputs.{name}", "two outputs have this name", "rename one")
-                for name in twice
-            ]
-        )
-
-
 def ranking_distance(first: Sequence[Any], second: Sequence[Any]) -> float:
     """How differently two lists are ordered: 0 the same, 1 the reverse, or nothing in common.
 
@@ -230,9 +217,18 @@ def _name_of(function: Distance) -> str:
 
 
 def as_outputs(outputs: Iterable[Output] | Output | None) -> tuple[Output, ...]:
-    """What the user gave as a tuple of outputs; empty where the answer is a plain decision."""
+    """What the user gave as a tuple of outputs; empty where the answer is a plain decision.
+
+    Raises RequestError where two of them can't be told apart.
+    """
     if outputs is None:
         return ()
     given = (outputs,) if isinstance(outputs, Output) else tuple(outputs)
-    check_names(given)
+    names = [each.name for each in given]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise RequestError(
+            Mistake("output", f"outputs.{name}", "two outputs have this name", "rename one")
+            for name in twice
+        )
     return given
