@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import tomllib
+from collections.abc import Mapping
+from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import jsonschema
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from pydantic_core.core_schema import ErrorType
 
 from themis.audit.audit import Audit
-from themis.config.complaints import find_complaints
-from themis.config.format import SUBJECTS, Accepted, Check, File, RangeInput, Run, ValuesInput
+from themis.config.complaints import _Fault, find_complaints
+from themis.config.format import INPUTS, SUBJECTS, TABLES, File
 from themis.config.reader import Config, find_config, format_schema, read_config
 from themis.config.toml import KeyPath, key_lines, parse_toml
 from themis.errors import ConfigError, RequestError
@@ -630,24 +634,9 @@ fractions = st.floats(-3, 3).filter(lambda number: not number.is_integer())  # 1
 scalars = st.one_of(
     st.text(max_size=5), st.integers(-3, 3), fractions, st.booleans(), st.dates(), st.times()
 )
-names = st.sampled_from(
-    sorted(
-        {"zzz"}.union(
-            *(
-                model.model_fields
-                for model in (
-                    File,
-                    Run,
-                    Check,
-                    Accepted,
-                    ValuesInput,
-                    RangeInput,
-                    *SUBJECTS.values(),
-                )
-            )
-        )
-    )
-)
+models = [File, *SUBJECTS.values(), *INPUTS.values()]
+models += [table for table in TABLES.values() if not isinstance(table, Mapping)]
+names = st.sampled_from(sorted({"zzz"}.union(*(model.model_fields for model in models))))
 anything = st.recursive(
     scalars | st.sampled_from(list(SUBJECTS)),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=5),
@@ -666,6 +655,8 @@ def replaced(value: Any, path: KeyPath, new: Any) -> Any:
         return [
             replaced(each, tuple(rest), new) if n == key else each for n, each in enumerate(value)
         ]
+    if not isinstance(key, str):
+        raise TypeError("no key of TOML")
     return {**value, key: replaced(value.get(key), tuple(rest), new)}
 
 
@@ -674,7 +665,9 @@ tables_of_the_file: list[KeyPath] = [
     *(("inputs",), ("inputs", "race"), ("inputs", "age"), ("inputs", "city")),
 ]
 changes = st.tuples(
-    st.sampled_from([*paths_of(CROWDED), *tables_of_the_file]), names | st.none(), anything
+    st.sampled_from([*sorted(paths_of(CROWDED), key=str), *tables_of_the_file]),
+    names | st.none(),
+    anything,
 )
 WORDS_OF_PYDANTIC = ("Input should", "type=", "union", "Field required", "Extra inputs", "NoneType")
 
@@ -698,6 +691,36 @@ def test_changed_file_is_never_described_in_the_words_of_pydantic(
         assert not any(word in str(complaint.mistake) for word in WORDS_OF_PYDANTIC)
     if complaints:
         assert not VALIDATOR.is_valid(data)
+
+
+@pytest.mark.parametrize("place", [("zzz",), ("run", "seed"), ("subject", "python", "call"), ()])
+def test_every_error_of_pydantic_has_plain_words(place: KeyPath) -> None:
+    context = {"expected": "'a' or 'b'", "gt": 0, "ge": 0, "le": 1}
+    for kind in get_args(ErrorType):
+        fault = _Fault.of({"type": kind, "loc": place, "msg": "type=x", "input": 5, "ctx": context})
+        said = fault.complaint().mistake
+        assert said.problem, kind
+        assert said.remedy, kind
+        assert not any(word in str(said) for word in WORDS_OF_PYDANTIC), kind
+
+
+@pytest.mark.parametrize("path", [(), *tables_of_the_file, ("outputs",), ("accepted", 0)])
+@pytest.mark.parametrize("key", [0, 1.5, True, None, date(2020, 1, 1), ("a", "b")])
+def test_key_that_is_no_text_is_a_mistake(path: KeyPath, key: Any) -> None:
+    crowded = {**CROWDED, "outputs": {}, "accepted": [{"reason": "why"}]}
+    table: Any = crowded
+    for part in path:
+        table = table[part]
+    complaints = find_complaints(replaced(crowded, path, {**table, key: [1]}))
+    assert any(each.mistake.code == "wrong-type" for each in complaints)
+    for each in complaints:
+        assert not any(word in str(each.mistake) for word in WORDS_OF_PYDANTIC)
+
+
+def test_every_table_of_the_file_is_known_to_the_complaints() -> None:
+    schema = format_schema()
+    tables = {name for name, key in schema["properties"].items() if "$defs" in json.dumps(key)}
+    assert tables == TABLES.keys()
 
 
 # The JSON Schema --------------------------------------------------------------------------

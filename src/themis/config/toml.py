@@ -15,6 +15,7 @@ import tomllib
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import Any, TypeAlias
 
 from themis.errors import ConfigError, Mistake
@@ -302,6 +303,8 @@ def spell_value(value: Any) -> str:
         return f"{{ {inner} }}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(spell_value, value))}]"
+    if isinstance(value, date):
+        return value.isoformat()
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
