@@ -711,10 +711,11 @@ def test_key_that_is_no_text_is_a_mistake(path: KeyPath, key: Any) -> None:
     table: Any = crowded
     for part in path:
         table = table[part]
-    complaints = find_complaints(replaced(crowded, path, {**table, key: [1]}))
-    assert any(each.mistake.code == "wrong-type" for each in complaints)
-    for each in complaints:
-        assert not any(word in str(each.mistake) for word in WORDS_OF_PYDANTIC)
+    for changed in ({**table, key: [1]}, {key: [1]}):
+        complaints = find_complaints(replaced(crowded, path, changed))
+        assert complaints
+        for each in complaints:
+            assert not any(word in str(each.mistake) for word in WORDS_OF_PYDANTIC)
 
 
 def test_every_table_of_the_file_is_known_to_the_complaints() -> None:

@@ -336,7 +336,7 @@ def _input_shape(spec: Any) -> str | None:
         return "values"
     if any(key in spec for key in ("min", "max", "step", "bins")):
         return "range"
-    return "values" if any(difflib.get_close_matches("values", spec)) else None
+    return "values" if difflib.get_close_matches("values", map(str, spec)) else None
 
 
 Input: TypeAlias = Annotated[
