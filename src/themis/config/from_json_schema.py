@@ -1,4 +1,4 @@
-"""What schema does a JSON Schema or an OpenAPI description suggest? Its finite properties, as said.
+"""Drafts from a JSON Schema or an OpenAPI description: its finite properties, as they stand.
 
 Enumerations, truth values and bounded numbers are taken as they stand. What has no finite list of
 values is left out, with the reason.

@@ -1,9 +1,7 @@
-"""Where in a TOML text does each key stand, and where is the text no TOML at all?
+"""TOML: the lines of its keys, mistakes of syntax in plain words, and how values are written.
 
-`tomllib` reads the values but forgets the lines. The scanner here walks over the same text
-once more and only looks for keys; it never fails, whatever the text is.
-
-How is a value, a key or a remark written in TOML?
+`tomllib` reads the values but forgets the lines. The scanner here walks over the same text once
+more and only looks for keys; it never fails, whatever the text is.
 """
 
 from __future__ import annotations
