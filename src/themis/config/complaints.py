@@ -69,8 +69,7 @@ class _Fault:
         model = TABLES.get(str(place[0])) if place else None
         if model is None:
             return cls(error, File, (), place)
-        many = get_origin(File.model_fields[str(place[0])].annotation) is not None
-        depth = 2 if many and place[0] != "subject" else 1
+        depth = 2 if get_origin(File.keys()[str(place[0])].annotation) in (dict, list) else 1
         table, inside = place[:depth], place[depth:]
         if isinstance(model, Mapping) and inside:
             model, inside = model[str(inside[0])], inside[1:]
@@ -93,8 +92,7 @@ class _Fault:
     @property
     def keys(self) -> list[str]:
         """All keys that the table may have, those that only it has first."""
-        own = [key for key in self.model.model_fields if key not in _COMMON]
-        return own + [key for key in self.model.model_fields if key in _COMMON]
+        return sorted(self.model.keys(), key=lambda key: key in _COMMON)
 
     def complaint(self) -> Complaint:
         code, problem, remedy = self._words()
@@ -116,7 +114,7 @@ class _Fault:
         if code in {"wrong-type", "not-allowed", "out-of-range"} and not may_be_secret:
             problem += f", got {_show(received)}"
         if kind == "literal_error" and isinstance(received, str):
-            remedy = suggest(received, get_args(self.model.model_fields[self.key].annotation))
+            remedy = suggest(received, get_args(self.model.keys()[self.key].annotation))
         return code, problem, remedy or self._example()
 
     def _example(self) -> str:
@@ -125,14 +123,14 @@ class _Fault:
             return f"write {_HEADERS[self.key]} and its keys below"
         if len(self.inside) > 1:
             return "write a table in { }"
-        known = self.model.model_fields.get(self.key)
+        known = self.model.keys().get(self.key)
         if known is None:
             return suggest(self.key, self.keys)
         written = f"{self.key} = {' or '.join(map(spell_value, known.examples or ()))}"
         return f"write {written}" if self.is_missing else f"write for example {written}"
 
 
-_COMMON = Subject.model_fields.keys() | Characteristic.model_fields.keys()
+_COMMON = {*Subject.keys(), *Characteristic.keys()}
 _BESIDE: dict[type[Table], str] = {
     ValuesInput: " beside values",
     RangeInput: " beside min and max",
@@ -180,7 +178,7 @@ def _settle_kind(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Compl
         return data, []
     kind = subject.get("kind")
     near = difflib.get_close_matches(kind, SUBJECTS, n=1) if isinstance(kind, str) else []
-    fitting = max(SUBJECTS, key=lambda each: len(SUBJECTS[each].model_fields.keys() & subject))
+    fitting = max(SUBJECTS, key=lambda each: len(SUBJECTS[each].keys().keys() & subject))
     problem = f"must be one of {', '.join(SUBJECTS)}, got {_show(kind)}"
     code = "not-allowed"
     if kind is None:

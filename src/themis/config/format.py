@@ -28,6 +28,7 @@ from pydantic import (
     create_model,
 )
 from pydantic.config import JsonDict
+from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from themis.errors import Mistake, RequestError, SchemaError
@@ -108,6 +109,11 @@ Body: TypeAlias = Annotated[
 class Table(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
+    @classmethod
+    def keys(cls) -> dict[str, FieldInfo]:
+        """All keys that it may have, as they are written."""
+        return {each.alias or name: each for name, each in cls.model_fields.items()}
+
     def given(self) -> dict[str, Any]:
         """The keys that stand in the file."""
         keys = type(self).model_fields
@@ -144,35 +150,22 @@ def _table_of(cls: type, name: str, meaning: str, **config: Any) -> type[Table]:
 
 
 def _key(
-    hint: Any,
-    default: Any,
-    *,
-    description: str,
-    examples: list[Any],
-    rule: Rule | None = None,
-    remedy: str = "",
-    annotation: Any = None,
-    **limits: Any,
+    hint: Any, default: Any, *, rule: Rule | None = None, remedy: str = "", **rest: Any
 ) -> tuple[Any, Any]:
-    """A field of a dataclass as one of a model."""
-    if default is MISSING:
-        info = _required(description, *examples, **limits)
-    else:
-        info = _optional(description, *examples, default=default, **limits)
+    """A field of a dataclass as one of a model: what may be None is left out in a file."""
+    hint = rest.pop("annotation", hint)
+    known = [kind for kind in get_args(hint) if kind is not NoneType]
+    if NoneType in get_args(hint) and len(known) == 1:
+        (hint,) = known
     if rule is not None:
         check = AfterValidator(partial(_obey, rule, remedy))
-        return Annotated[Any, check, WithJsonSchema(dict(rule.schema))], info
-    return annotation or _written(hint), info
-
-
-def _written(hint: Any) -> Any:
-    """A type as a file has it: what may be None is left out there, and tuples are lists."""
-    kinds = [kind for kind in get_args(hint) if kind is not NoneType]
-    if NoneType in get_args(hint):
-        (hint,) = kinds
-    if hint == tuple[Value, ...]:
-        return Decisions
-    return Annotated[hint, Field(strict=False)] if get_origin(hint) is tuple else hint
+        hint = Annotated[Any, check, WithJsonSchema(dict(rule.schema))]
+    elif get_origin(hint) is tuple:
+        hint = Decisions if hint == tuple[Value, ...] else Annotated[hint, Field(strict=False)]
+    if default is MISSING:
+        return hint, Field(**rest)
+    description, examples = rest.pop("description"), rest.pop("examples")
+    return hint, _optional(description, *examples, default=default, **rest)
 
 
 @dataclass(frozen=True)

@@ -219,7 +219,7 @@ class _Reader:
         tables = self._data.get(section, [])
         for number, table in enumerate(tables if isinstance(tables, list) else ()):
             name = table.get("output") if isinstance(table, Mapping) else None
-            if name is not None and name not in known:
+            if isinstance(name, str) and name not in known:
                 remedy = suggest(name, known) if known else f"declare it as [outputs.{name}]"
                 mistake = Mistake("unknown-output", "", f"there is no output {name!r}", remedy)
                 self._found.add((section, number, "output"), mistake)
