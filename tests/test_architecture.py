@@ -27,7 +27,7 @@ from themis.subjects.processes.worker import WorkerSubject
 
 SOURCE = Path(themis.__file__).parent
 
-FREE = {"_version", "errors", "settings", "events"}  # they import nothing but each other
+FREE = {"_version", "errors", "keys", "settings", "events"}  # they import nothing but each other
 
 ROOMS: dict[str, tuple[str, str]] = {
     # package: (what it is for, packages that it may import)

@@ -532,8 +532,8 @@ def real_fields() -> set[str]:
     schema = themis.Schema(race=["green", "purple"], savings=range(100)).where("savings != 3")
     small = themis.Schema(race=["green", "purple"], savings=range(5, 9))
     shell = 'test "$2" = 7 && exit 3; test "$1" = green && echo 1 || echo 0'
-    limit = Check(("race",), False, "causal", 0.05, "race", None)
-    passes = Acceptance(("race",), "causal", "ticket 12", date.max)
+    limit = Check(against=("race",), max_score=0.05, name="race")
+    passes = Acceptance(against=("race",), reason="ticket 12", until=date.max)
     command = CommandSubject(small, ["sh", "-c", shell, "decide"])
     rows = {"race": ["green", "purple", "green"], "savings": [6, 6, 9], "count": [1, 0, 1]}
     results = [

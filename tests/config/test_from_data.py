@@ -18,11 +18,13 @@ from hypothesis import strategies as st
 
 from tests.projects import enter, run
 from themis.config.from_json_schema import draft_from_json_schema
-from themis.config.from_rows import draft_from_data, round_weights
+from themis.config.from_rows import draft_from_data, round_weights, type_column
 from themis.config.reader import read_config
 from themis.errors import RequestError
 from themis.inputs.characteristics import Integers, Reals, Values
+from themis.inputs.people import people_of
 from themis.inputs.row_files import read_table
+from themis.inputs.rows import read_rows
 from themis.inputs.schema import Schema
 
 
@@ -246,6 +248,17 @@ def test_nested_and_mixed_values_of_json_lines_are_said(tmp_path: Path) -> None:
     text = (tmp_path / "themis.toml").read_text()
     assert "# tags: left out: its values are lists or objects" in text
     assert "# clash: left out: the value" in text
+
+
+@pytest.mark.parametrize("number", ["3", "+3", "3.5", ".5", "1e3", " 7", "8\x1f", "9" * 20, "-0"])
+def test_what_is_a_number_here_is_one_among_people_too(tmp_path: Path, number: str) -> None:
+    path = write_csv(tmp_path / "rows.csv", {"x": [number, "1", "2"], "y": ["a", "NA", "?"]})
+    read = type_column(read_table(path).columns["x"], is_text=True)
+    assert read.kind in ("integer", "real")
+    schema = Schema(x=[float(value) for value in read.values], y=["a", "b"])
+    people = people_of(read_rows(path), schema)
+    assert [each["where"] for each in people.facts["reasons"]] == ["y"]
+    assert people.facts["reasons"][0]["reason"] == "missing value"
 
 
 cell = st.one_of(

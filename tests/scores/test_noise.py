@@ -45,7 +45,7 @@ Share = Callable[[themis.InputTable], Any]
 
 def limit(name: str | None, score: float) -> Check:
     against = None if name is None else (name,)
-    return Check(against, name is None, "causal", score, "check", None)
+    return Check(against=against, search=name is None, max_score=score, name="check")
 
 
 def table_subject(share: float | Share, *, gap: int = 0, seed: int = 0) -> Any:

@@ -1,7 +1,4 @@
-"""What does `themis init` write from nothing? A commented file, and the example it describes.
-
-How does a first `themis.toml` look whose characteristics were guessed? With every guess said.
-"""
+"""First drafts of a `themis.toml`: the commented example, and files whose every guess is said."""
 
 from __future__ import annotations
 
