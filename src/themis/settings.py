@@ -5,13 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from enum import StrEnum
+from typing import Any
 
 from themis.errors import Mistake, RequestError, suggest
 
-Stopping = Literal["certified", "paper"]
-
 NOISE_LIMIT = 0.01
+
+
+class Stopping(StrEnum):
+    """When sampling stops: so that the interval holds, or as the 2017 paper has it."""
+
+    CERTIFIED = "certified"
+    PAPER = "paper"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +31,7 @@ class Settings:
     confidence: float = 0.99
     error: float = 0.05
     seed: int = 0
-    stopping: Stopping = "certified"
+    stopping: Stopping = Stopping.CERTIFIED
     max_executions: int | None = None
     max_seconds: float | None = None
     max_assignments: int = 1_000  # assignments tried per context before it counts as unknown
@@ -61,6 +67,7 @@ class Settings:
         mistakes = list(self._mistakes())
         if mistakes:
             raise RequestError(mistakes)
+        object.__setattr__(self, "stopping", Stopping(self.stopping))  # it may be given as text
 
     def _mistakes(self) -> Iterator[Mistake]:
         for name in ("confidence", "error"):
@@ -77,7 +84,7 @@ class Settings:
                 f"must be a whole number of at least 0, got {self.seed!r}",
                 "write for example 42",
             )
-        if self.stopping not in ("certified", "paper"):
+        if self.stopping not in tuple(Stopping):
             yield _mistake(
                 "stopping", f"there is no rule {self.stopping!r}", 'write "certified" or "paper"'
             )
