@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, get_args
+from enum import StrEnum
+from typing import Any
 
 from themis.errors import Mistake, RequestError, suggest
 from themis.keys import FRACTION, POSITIVE, SHARE, Rule, at_least, broken_rules, optional
 
-Stopping = Literal["certified", "paper"]
-
 NOISE_LIMIT = 0.01
 _NONE = "leave it out for no limit"
+
+
+class Stopping(StrEnum):
+    """When sampling stops: so that the interval holds, or as the 2017 paper has it."""
+
+    CERTIFIED = "certified"
+    PAPER = "paper"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,9 +38,9 @@ class Settings:
         0, "The same seed gives the same result", rule=at_least(0), remedy="write for example 42"
     )
     stopping: Stopping = optional(
-        "certified",
+        Stopping.CERTIFIED,
         "When to stop; paper is the rule of the 2017 paper",
-        rule=Rule("there is no rule {}", {"enum": list(get_args(Stopping))}),
+        rule=Rule("there is no rule {}", {"enum": [each.value for each in Stopping]}),
         remedy='write "certified" or "paper"',
     )
     max_executions: int | None = optional(
@@ -93,6 +99,7 @@ class Settings:
         mistakes = [Mistake("setting", *broken) for broken in broken_rules(self)]
         if mistakes:
             raise RequestError(mistakes)
+        object.__setattr__(self, "stopping", Stopping(self.stopping))  # it may be given as text
 
 
 def check_repeats(repeats: Any) -> None:

@@ -24,6 +24,8 @@ from tests.projects import FAIR, INPUTS, SMALL, enter, process, run, write_proje
 from themis.cli import measure as cli_search
 from themis.events import Progress, SearchProgress
 from themis.results.model import CausalScore, Result, SearchResult, TestedSet, Witness
+from themis.results.notes import Ending, Note
+from themis.settings import Stopping
 from themis.show.notebook import search_html
 from themis.show.terminal.progress import SearchProgressLine
 from themis.show.terminal.searches import render_search, render_search_headlines
@@ -313,17 +315,19 @@ def score(*against: str, **changes: Any) -> CausalScore:
     }
     return CausalScore(
         measure="causal", against=against, confidence=0.99, error=0.05, method="sampled",
-        samples=700, stopped="error reached", stopping="certified", executions=1400, cache_hits=0,
+        samples=700, stopped=Ending.ERROR_REACHED, stopping=Stopping.CERTIFIED, executions=1400,
+        cache_hits=0,
         **fields,
     )  # fmt: skip
 
 
 def searched(sets: list[tuple[str, ...]], **changes: Any) -> SearchResult:
-    tested = tuple(TestedSet(each, "above", "9 of 9 inputs flip", 9, 1.0) for each in sets)
+    why = Note.of("inputs-flip", flips=9, inputs=9)
+    tested = tuple(TestedSet(each, "above", (why,), 9, 1.0) for each in sets)
     fields: dict[str, Any] = {
         "minimal_sets": tuple(score(*each) for each in sets),
         "undecided": (),
-        "stopped": "done",
+        "stopped": Ending.DONE,
         "sets_open": 0,
         **changes,
     }
@@ -331,7 +335,7 @@ def searched(sets: list[tuple[str, ...]], **changes: Any) -> SearchResult:
         measure="causal", threshold=0.1, confidence=0.99, error=0.05, found=tuple(sets),
         tested=tested, sets_total=len(sets), sets_tested=len(sets), sets_pruned=0,
         among=tuple({name for each in sets for name in each}), max_size=9,
-        method="sampled", stopping="certified",
+        method="sampled", stopping=Stopping.CERTIFIED,
         executions=0, cache_hits=0, **fields,
     )  # fmt: skip
 
@@ -366,7 +370,7 @@ def test_long_sets_are_wrapped_not_cut() -> None:
 
 
 def test_unmeasured_sets_have_an_estimate_and_no_interval() -> None:
-    shown = text(searched([("race",)], minimal_sets=(), stopped="budget", sets_open=7))
+    shown = text(searched([("race",)], minimal_sets=(), stopped=Ending.BUDGET, sets_open=7))
     assert "~ 100 %  not measured" in shown
     assert "Nothing is known about the 7 open sets" in words(shown)
 

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 import themis
 from tests.external import RACE, lasting, ran, stored, write_command, write_worker
 from themis.cli import app
+from themis.results.notes import Note
 
 RARE = 'case "$4" in *3) echo "no threes" >&2; exit 7;; esac'  # a tenth of the inputs
 RARE_PYTHON = "if person['savings'] % 10 == 3: os._exit(7)"
@@ -141,7 +142,8 @@ def test_slow_start_of_a_program_is_said_to_be_one(folder: Path) -> None:
         data = json.loads(run(*options, "--seed", str(seed)).stdout)
         if "notes" in data["timing"]:
             break
-    assert "as a worker, which is started once" in data["timing"]["notes"][0]
+    (note,) = data["timing"]["notes"]
+    assert "as a worker, which is started once" in str(Note(**note))
     again = json.loads(run(*options, "--seed", str(seed)).stdout)
     assert "notes" not in again["timing"]  # nothing was started
 

@@ -21,7 +21,7 @@ from themis.audit.checker import run_checks
 from themis.cli import app
 from themis.engine.runner import Runner, combine
 from themis.results.model import CausalScore, Result
-from themis.results.saved_saved_results import result_from_dict
+from themis.results.saved import result_from_dict
 from themis.results.verdicts import Check
 from themis.scores.noise import ENOUGH, PAIRS
 from themis.settings import Settings
@@ -335,7 +335,7 @@ def test_searching_groups_only_says_that_there_is_noise() -> None:
     assert (search.found, search.stopped) == ((("race",),), "done")
     assert result.noise is not None
     assert result.noise.differing > 0
-    assert "does not always decide the same" in search.notes[-1]
+    assert "does not always decide the same" in str(search.notes[-1])
     assert "warning: the subject does not always" in flat(render_search(result, width=80))
 
 
@@ -373,7 +373,7 @@ def test_rate_and_placebo_are_shown_wherever_the_score_is() -> None:
         assert "placebo 0.0" in flat(text)
         assert "with nothing changed, the decision changes for" in flat(text)
     assert group.conclusive
-    assert "rates are averages over its noise" in group.notes[-1]
+    assert "rates are averages over its noise" in str(group.notes[-1])
     shown = flat(render_result(result))
     assert "1 of 2 scores: the interval is wider than asked, because the subject does not" in shown
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import themis
 from themis.errors import RequestError, SubjectError
-from themis.results.saved_saved_results import result_from_dict
+from themis.results.saved import result_from_dict
 from themis.subjects.outputs import ranking_distance
 
 DISTANCES: dict[str, Any] = {

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
-from themis.audit.notes import with_commands
+from themis.audit.notes import sparse, with_commands
 from themis.audit.replay import replay_tests
 from themis.audit.rows import CounterfactualChoice, RowRequest, row_scores, sets_of
 from themis.audit.run import Work, start_budget
@@ -36,6 +37,7 @@ from themis.results.model import (
     Score,
     SearchResult,
 )
+from themis.results.notes import Note
 from themis.results.replays import Replay
 from themis.scores.noise import NoiseProbe
 from themis.search.searcher import SearchPlan, weigh_search
@@ -77,7 +79,7 @@ class Audit:
         schema: Schema,
         *,
         seed: int = 0,
-        stopping: Stopping = "certified",
+        stopping: Stopping | Literal["certified", "paper"] = Stopping.CERTIFIED,
         favourable: Iterable[Value] = DEFAULT_FAVOURABLE,
         outputs: Iterable[Output] | Output | None = None,
         confidence: float = 0.99,
@@ -101,7 +103,7 @@ class Audit:
             confidence=confidence,
             error=error,
             seed=seed,
-            stopping=stopping,
+            stopping=stopping,  # type: ignore[arg-type]  # text becomes a Stopping
             max_executions=max_executions,
             max_seconds=max_seconds,
             max_assignments=max_assignments,
@@ -115,7 +117,7 @@ class Audit:
         own = subject_from(subject, schema)
         if declared:
             own.structured = True
-        self._cache_notes: list[str] = []
+        self._cache_notes: list[Note] = []
         self.runner = Runner(
             own,
             labels,
@@ -249,7 +251,7 @@ class Audit:
         return None if self._people is None else self._people.facts
 
     @property
-    def cache_notice(self) -> str | None:
+    def cache_notice(self) -> Note | None:
         """What the user should know about the cache, if anything."""
         return next(iter(self._cache_notes), None)
 
@@ -262,14 +264,13 @@ class Audit:
         if cache is None or cache is False:
             return None
         if not subject.traits.external:
-            self._cache_notes.append(
-                "the cache is not used: code within this process can change unseen, so its "
-                "decisions are remembered for one run only"
-            )
+            self._cache_notes.append(Note.of("cache-not-used"))
             return None
         opened = Cache(Path(cache))
-        if opened.notice is not None:
-            self._cache_notes.append(opened.notice)
+        if opened.is_taken:
+            own = opened.writer == os.getpid() or None
+            note = Note.of("cache-in-use", path=str(cache), process=opened.writer, own=own)
+            self._cache_notes.append(note)
         return Recall(opened, subject, layout)
 
     def causal(self, *against: str, output: str | None = None, **settings: Any) -> CausalScore:
@@ -471,9 +472,9 @@ class Audit:
         """Measure within the budget, and make what was learned a result."""
         work = Work(self.sampler, self.probe, self.settings)
         work.do(measure)
-        notes = [*self.population.warnings, *self._views.remarks(self._favourable)]
+        notes = [*sparse(self.population), *self._views.notes(self._favourable)]
         own = self.profile_facts if data is None else data
-        return work.result(command, notes=notes, remarks=self._cache_notes, data=own)
+        return work.result(command, notes=notes, cache_notes=self._cache_notes, data=own)
 
     def _measure(
         self, against: tuple[str, ...], measure: Measure, view: View, settings: Any

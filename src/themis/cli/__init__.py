@@ -272,7 +272,7 @@ def schema(
     import json
 
     from themis.config.reader import format_schema
-    from themis.results.saved_result_schema import result_schema
+    from themis.results.saved import result_schema
 
     print_line(json.dumps(result_schema() if of_result else format_schema(), indent=2))
     return 0

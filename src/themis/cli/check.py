@@ -149,7 +149,7 @@ def _read_baseline(path: Path) -> Result:
     from dataclasses import replace
 
     from themis.errors import RequestError
-    from themis.results.saved_saved_results import read_result
+    from themis.results.saved import read_result
 
     try:
         return read_result(path)

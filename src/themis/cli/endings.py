@@ -13,6 +13,7 @@ from typing import Any
 import typer
 
 from themis.errors import MistakesError, ThemisError
+from themis.show.words.values import one_line
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
@@ -97,18 +98,6 @@ def print_line(text: str) -> None:
 def say(message: str) -> None:
     """One line on stderr; control characters are shown, not obeyed."""
     print(one_line(message), file=sys.stderr, flush=True)
-
-
-def one_line(text: str) -> str:
-    """The text with everything that would move the cursor spelled out."""
-    if text.isprintable():
-        return text
-    return "".join(
-        each
-        if each.isprintable()
-        else each.encode("unicode_escape", "surrogatepass").decode("ascii")
-        for each in text
-    )
 
 
 def _say_unprintable(error: Exception) -> int:

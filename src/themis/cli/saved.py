@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from themis.cli.endings import ends_properly, one_line, print_line
+from themis.cli.endings import ends_properly, print_line
 from themis.cli.options import AsJson, Verbose, check_talk, find
+from themis.show.words.values import one_line
 
 if TYPE_CHECKING:
     from themis.errors import RequestError
@@ -54,7 +55,7 @@ def report(
 ) -> int:
     """Render a saved result in other formats; nothing is run."""
     from themis.cli.session import write
-    from themis.results.saved_saved_results import read_result
+    from themis.results.saved import read_result
     from themis.show.reports.formats import parse_formats
 
     chosen = parse_formats(formats)
@@ -170,7 +171,7 @@ def diff(
 
     from themis.cli.session import write
     from themis.results.comparison import compare
-    from themis.results.saved_saved_results import read_result
+    from themis.results.saved import read_result
     from themis.show.terminal.comparisons import (
         differences_headline,
         render_differences,

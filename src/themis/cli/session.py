@@ -25,6 +25,7 @@ from themis.errors import Mistake, RequestError, SubjectError
 from themis.events import Listener, Progress, SearchListener, SearchProgress
 from themis.inputs.schema import Schema
 from themis.results.model import Result
+from themis.results.notes import Ending
 from themis.show.terminal.parts import in_encoding
 from themis.show.terminal.progress import SearchProgressLine
 from themis.show.terminal.results import render_headlines, render_result
@@ -109,7 +110,7 @@ def tell(
         say(f"error: {problem}")
         return SubjectError.exit_code
     assert result is not None
-    if result.stopped == "interrupted":
+    if result.stopped is Ending.INTERRUPTED:
         remedy = "the same command gives the full answer"
         if stores:
             remedy = "what was run is stored: run the same command again to go on"
@@ -305,7 +306,7 @@ class Session:
             write(json.dumps(result.to_dict(), indent=2) + "\n")
         elif result.searches or result.checks or result.scores:
             write(self.render(result))
-        elif result.stopped == "interrupted":
+        elif result.stopped is Ending.INTERRUPTED:
             write("nothing was measured: it was interrupted\n")
 
 

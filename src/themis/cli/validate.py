@@ -29,7 +29,7 @@ def show_plan(plan: Plan, name: str, *, width: int) -> Iterator[RenderableType]:
     yield _title("what a causal score will cost")
     yield from map(indented, _costs(plan))
     for warning in plan.warnings:
-        yield Sentence(visible(warning), WARNING, first="warning: ")
+        yield Sentence(visible(str(warning)), WARNING, first="warning: ")
 
 
 def _title(text: str) -> Rule:

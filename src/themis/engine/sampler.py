@@ -21,7 +21,6 @@ from themis.events import Listener, Progress, ignore
 from themis.inputs.assignments import Assignments
 from themis.inputs.population import Population
 from themis.inputs.streams import CHUNK, BaseInputs
-from themis.settings import Settings
 from themis.subjects.decisions import NOT_RUN, Cells
 from themis.subjects.readings import Reading
 
@@ -208,16 +207,3 @@ class Cost:
     @property
     def cache_hits(self) -> int:
         return self.runner.cache_hits - self.hits_before
-
-
-def ended_early(stopped: str, settings: Settings, samples: int) -> str:
-    """The note for a score whose run ended before it was done, after so many samples."""
-    limits = []
-    if settings.max_executions is not None:
-        limits.append(f"max_executions = {settings.max_executions:,}")
-    if settings.max_seconds is not None:
-        limits.append(f"max_seconds = {settings.max_seconds:g}")
-    reason = f"the budget ended ({', '.join(limits)})" if stopped == "budget" else "interrupted"
-    if not samples:
-        return f"{reason} before it was measured"
-    return f"{reason} before the interval was as narrow as asked; it holds all the same"

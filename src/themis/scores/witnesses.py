@@ -24,6 +24,7 @@ from themis.errors import SubjectError
 from themis.inputs.schema import Schema
 from themis.inputs.streams import reference_person
 from themis.results.model import CausalScore, Region, Witness
+from themis.results.notes import Ending
 from themis.subjects.decisions import FAILED, Cells
 from themis.subjects.readings import FLIP, Reading
 
@@ -434,7 +435,7 @@ def explained(
     What was interrupted is not explained, nor where explaining it makes the subject fail. `known`
     says that every output is remembered.
     """
-    if score.stopped == "interrupted" or not score.witnesses:
+    if score.stopped is Ending.INTERRUPTED or not score.witnesses:
         return score
     columns = pool.schema.columns_of(score.against)
     try:
@@ -445,5 +446,5 @@ def explained(
     except KeyboardInterrupt:
         if not sampler.keep_on_interrupt:
             raise
-        return replace(score, stopped="interrupted")
+        return replace(score, stopped=Ending.INTERRUPTED)
     return replace(score, witnesses=people, regions=where)

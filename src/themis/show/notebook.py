@@ -15,21 +15,20 @@ from themis.results.model import (
     SearchResult,
     Witness,
 )
-from themis.show.words.scores import noise_warning, placebo_sentence
-from themis.show.words.searches import example, guarantee, search_headline, set_counts, set_text
-from themis.show.words.values import (
+from themis.show.words.scores import (
     extremes,
     headline,
     impact,
-    label,
     masked,
     method,
-    percent,
+    noise_warning,
+    placebo_sentence,
     rate_text,
     region_sentence,
     seen,
-    visible,
 )
+from themis.show.words.searches import example, guarantee, search_headline, set_counts, set_text
+from themis.show.words.values import label, percent, visible
 
 WITNESSES = 2
 CHANGES = 3

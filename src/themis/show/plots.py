@@ -14,8 +14,9 @@ from typing import Any
 
 from themis.results.hooks import Plot
 from themis.results.model import FOUR_FIFTHS, GroupScore, Result, Score, SearchResult
+from themis.show.words.scores import extremes, headline, rate_text
 from themis.show.words.searches import search_headline, set_text
-from themis.show.words.values import extremes, headline, label, percent, rate_text, visible
+from themis.show.words.values import label, percent, visible
 
 ENDS = (0.05, 0.1, 0.25, 0.5, 1.0)  # where an axis may end
 WIDTH, LABELS, NUMBERS = 640, 190, 150  # pixels: all, left of the axis, right of it

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, combinations
 
 from themis.results.model import Group, GroupScore, Result
+from themis.settings import Stopping
 from themis.show.reports.html import (
     Html,
     Room,
@@ -41,6 +42,7 @@ from themis.show.reports.page import LONGEST_VERDICT, footer
 from themis.show.reports.scores import MEANINGS, about, details, interval, point, ratio_cell
 from themis.show.reports.svg import Ratio, rate_interval, ratios
 from themis.show.reports.verdict import cautions, statement
+from themis.show.words.scores import impact, rate_text
 from themis.show.words.searches import (
     check_interval,
     guarantee,
@@ -49,7 +51,7 @@ from themis.show.words.searches import (
     set_counts,
     set_text,
 )
-from themis.show.words.values import count, impact, percent, rate_text, visible
+from themis.show.words.values import count, percent, visible
 
 SYNTHETIC = (
     "These rates were measured on inputs that Themis made up from the schema. Scores on synthetic "
@@ -206,9 +208,10 @@ PURPOSE = (
     "is complete is for the provider to judge."
 )
 RULES = {
-    "certified": "Inputs were drawn until the interval was as narrow as asked. The intervals hold "
-    "at the stated confidence although the number of tests was chosen while looking.",
-    "paper": "The stopping rule of the 2017 paper was used. That its intervals hold is not "
+    Stopping.CERTIFIED: "Inputs were drawn until the interval was as narrow as asked. The "
+    "intervals hold at the stated confidence although the number of tests was chosen while "
+    "looking.",
+    Stopping.PAPER: "The stopping rule of the 2017 paper was used. That its intervals hold is not "
     "certified.",
 }
 EXACT = "Where it is called exact, every input of the domain was run."
@@ -244,8 +247,7 @@ def _procedure(result: Result) -> Iterator[Html]:
         "characteristics in question changed. Its decisions were compared. The subject’s code was "
         "not read.",
     )
-    rules = {each.stopping for each in result.scores} | {each.stopping for each in result.searches}
-    words = [RULES[rule] for rule in RULES if rule in rules]
+    words = [RULES[rule] for rule in RULES if rule in result.rules]
     if any(each.method == "exact" and each.conclusive for each in result.scores):
         words.append(EXACT)
     if words:

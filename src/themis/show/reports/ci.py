@@ -14,8 +14,9 @@ from typing import Literal
 from xml.etree import ElementTree
 
 from themis.results.model import Accepted, CheckResult, Measure, Result, Score, SearchResult
-from themis.results.verdicts import how_it_ended
-from themis.show.words.scores import cut_off, failure_text, inconclusive
+from themis.results.notes import Ending
+from themis.show.words.notes import how_it_ended
+from themis.show.words.scores import cut_off, failure_text, headline, inconclusive
 from themis.show.words.searches import (
     acceptance_words,
     amount,
@@ -26,7 +27,7 @@ from themis.show.words.searches import (
     set_text,
     verdict_words,
 )
-from themis.show.words.values import headline, percent, set_phrase, visible
+from themis.show.words.values import percent, set_phrase, spelled_out, visible
 
 Kind = Literal["violation", "accepted", "found", "measured", "open", "failure"]
 
@@ -225,7 +226,7 @@ def _properties(result: Result) -> ElementTree.Element:
         ("subject", result.subject.get("kind", "")),
         ("fingerprint", result.subject.get("fingerprint", "")),
         ("stopped", result.stopped),
-        *(("note", note) for note in result.notes),
+        *(("note", str(note)) for note in result.notes),
     ):
         attributes = {"name": name, "value": _xml(visible(value))}
         ElementTree.SubElement(properties, "property", attributes)
@@ -279,7 +280,7 @@ def _search_cases(search: SearchResult, found: list[Finding]) -> Iterator[Elemen
         _outcome(case, "error", "it could not be decided", "undecided")
         yield case
     whole = _case("every set is decided", group)
-    if search.stopped != "done":
+    if search.stopped is not Ending.DONE:
         reason = f"{how_it_ended(search.stopped)} with {search.sets_open:,} sets open"
         _outcome(whole, "error", reason, search.stopped)
     else:
@@ -313,9 +314,7 @@ def _say(case: ElementTree.Element, text: str) -> None:
 
 def _xml(text: str) -> str:
     """The text with characters that XML can't hold, not even escaped, spelled out."""
-    return _NOT_IN_XML.sub(
-        lambda found: found[0].encode("unicode_escape", "surrogatepass").decode("ascii"), text
-    )
+    return _NOT_IN_XML.sub(lambda found: spelled_out(found[0]), text)
 
 
 ANNOTATIONS = {

@@ -20,8 +20,9 @@ from typing import Any
 
 from themis.results.model import CausalScore, Result, Score
 from themis.show.reports.style import STYLE
+from themis.show.words.scores import headline
 from themis.show.words.searches import protection, set_text
-from themis.show.words.values import count, headline, label, set_phrase, visible
+from themis.show.words.values import count, label, set_phrase, visible
 
 LONGEST = 160  # characters of a value
 

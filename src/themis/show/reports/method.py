@@ -16,7 +16,8 @@ from datetime import datetime
 from typing import Any
 
 from themis.results.model import Result, Score, SearchResult
-from themis.results.verdicts import how_it_ended
+from themis.results.notes import Ending
+from themis.settings import Stopping
 from themis.show.reports.html import (
     Html,
     Room,
@@ -30,8 +31,10 @@ from themis.show.reports.html import (
     value,
 )
 from themis.show.reports.verdict import noise_text
+from themis.show.words.notes import how_it_ended
+from themis.show.words.scores import method
 from themis.show.words.searches import checks_guarantee
-from themis.show.words.values import count, duration, method, percent, size, sure, visible
+from themis.show.words.values import count, duration, percent, size, sure, visible
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,7 @@ def _measure(asked: Iterable[Score | SearchResult]) -> str:
 
 def _precision(asked: Score | SearchResult) -> Iterator[str]:
     yield from ("--confidence", f"{asked.confidence:.10g}", "--error", f"{asked.error:.10g}")
-    if asked.stopping != "certified":
+    if asked.stopping is not Stopping.CERTIFIED:
         yield from ("--stopping", asked.stopping)
 
 
@@ -135,7 +138,7 @@ def again_section(result: Result) -> Html:
 
 def _sureness(result: Result) -> Iterator[Html]:
     sampled = [each for each in result.scores if each.method == "sampled" and each.samples]
-    certified = [each for each in sampled if each.stopping == "certified"]
+    certified = [each for each in sampled if each.stopping is Stopping.CERTIFIED]
     if certified:
         confidence = min(each.confidence for each in certified)
         yield tag(
@@ -171,7 +174,7 @@ def facts(result: Result, hashed: str) -> Iterator[Fact]:
     if timing.get("repeats"):
         yield "Made again, to look for noise", f"{timing['repeats']:,}"
     yield "Seed", str(result.seed)
-    yield "Ended", "done" if result.stopped == "done" else how_it_ended(result.stopped)
+    yield "Ended", "done" if result.stopped is Ending.DONE else how_it_ended(result.stopped)
     yield from _data(result)
     if isinstance(timing.get("versions"), Mapping):
         yield "Versions", ", ".join(f"{visible(n)} {visible(v)}"

@@ -33,8 +33,9 @@ from themis.show.reports.html import (
     value,
 )
 from themis.show.reports.svg import Axis, Interval, picture
+from themis.show.words.scores import counted_people, other_changes_first
 from themis.show.words.searches import harms
-from themis.show.words.values import count, counted_people, other_changes_first, percent, visible
+from themis.show.words.values import count, percent, visible
 
 FEW = 3  # scores, of which more pairs are shown
 LINE = 4_000  # letters of a command or an input

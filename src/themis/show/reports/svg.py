@@ -14,7 +14,7 @@ from typing import Literal
 
 from themis.results.model import FOUR_FIFTHS, Group, GroupScore
 from themis.show.reports.html import Html, empty, tag
-from themis.show.words.values import rate_text
+from themis.show.words.scores import rate_text
 
 ENDS = (0.05, 0.1, 0.25, 0.5, 1.0)  # where an axis may end
 STEPS = 5  # from tick to tick

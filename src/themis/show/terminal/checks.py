@@ -30,6 +30,7 @@ from themis.show.terminal.parts import (
 from themis.show.terminal.results import render, render_headlines, show_cost, show_doubts
 from themis.show.terminal.scores import WITNESSES, pairs_table, rates_table, they_get
 from themis.show.terminal.searches import NARROW, show_people
+from themis.show.words.scores import headline, impact, other_changes_first
 from themis.show.words.searches import (
     acceptance_words,
     amount,
@@ -44,15 +45,7 @@ from themis.show.words.searches import (
     set_text,
     verdict_words,
 )
-from themis.show.words.values import (
-    count,
-    headline,
-    impact,
-    other_changes_first,
-    percent,
-    set_phrase,
-    visible,
-)
+from themis.show.words.values import count, percent, set_phrase, visible
 
 STYLES = {
     "violated": "bold red",
@@ -261,7 +254,7 @@ def _score_parts(score: Score, limit: float, width: int) -> Iterator[RenderableT
         yield indented(rates_table(score))
         ratio = impact(score)
         yield from [] if ratio is None else [indented(Sentence(ratio))]
-    yield from (indented(Sentence(visible(note), first="note: ")) for note in score.notes)
+    yield from (indented(Sentence(visible(str(note)), first="note: ")) for note in score.notes)
 
 
 def _people(score: CausalScore, width: int) -> Iterator[RenderableType]:

@@ -85,7 +85,7 @@ def _show(replay: Replay, *, everything: bool) -> Iterator[RenderableType]:
     yield from _examples(replay, everything=everything)
     yield ""
     for reason, rows in replay.unknown_rows.items():
-        text = f"{count(rows, 'row')} of {visible(replay.source)}: {visible(reason)}"
+        text = f"{count(rows, 'row')} of {visible(replay.source)}: {visible(str(reason))}"
         yield Sentence(text, WARNING, first="unknown: ")
     for kind, failure in replay.failures.items():
         person = ", ".join(f"{visible(n)} {visible(v)}" for n, v in failure["input"].items())
@@ -97,7 +97,7 @@ def _show(replay: Replay, *, everything: bool) -> Iterator[RenderableType]:
         if "reproduce" in failure:
             yield ShellLine(visible(failure["reproduce"]))
     for note in replay.notes:
-        yield Sentence(visible(note), DIM, first="note: ")
+        yield Sentence(visible(str(note)), DIM, first="note: ")
     yield Sentence(_cost(replay), DIM)
 
 
@@ -247,10 +247,10 @@ def show_differences(found: Differences, *, everything: bool = False) -> Iterato
         yield Sentence(f"minimal sets {'of the one search' if found.one_search else only}")
         yield indented(_set_table(found.sets[: None if everything else ROWS]))
     yield ""
-    for text in found.open:
-        yield Sentence(visible(text), WARNING, first="unseen: ")
-    for text in found.unlike:
-        yield Sentence(visible(text), DIM, first="note: ")
+    for note in found.open:
+        yield Sentence(visible(str(note)), WARNING, first="unseen: ")
+    for note in found.unlike:
+        yield Sentence(visible(str(note)), DIM, first="note: ")
     yield Sentence(guarantee(found), DIM)
 
 
