@@ -26,7 +26,7 @@ from themis.events import Progress, SearchProgress
 from themis.results.model import CausalScore, Result, SearchResult, TestedSet, Witness
 from themis.results.notes import Ending, Note
 from themis.settings import Stopping
-from themis.show.notebook import search_html
+from themis.show.notebook import html_of
 from themis.show.terminal.progress import SearchProgressLine
 from themis.show.terminal.searches import render_search, render_search_headlines
 
@@ -384,7 +384,7 @@ def test_undecided_sets_are_named_in_the_headline() -> None:
 
 
 def test_notebook_shows_the_sets_and_escapes_their_names() -> None:
-    shown = search_html(searched([("<b>race</b>",)]))
+    shown = html_of(searched([("<b>race</b>",)]))
     assert shown == searched([("<b>race</b>",)])._repr_html_()
     assert "&lt;b&gt;race&lt;/b&gt;" in shown
     assert "<b>race" not in shown

@@ -22,7 +22,8 @@ from themis.results import frames
 from themis.results.model import Group, TestedSet, Witness
 from themis.results.notes import Ending
 from themis.settings import Stopping
-from themis.show.plots import LABELS, NUMBERS, WIDTH, Interval, Line, intervals_svg
+from themis.show.intervals import Interval, Mark
+from themis.show.svg import LABELS, NUMBERS, WIDTH, chart
 
 SVG = "{http://www.w3.org/2000/svg}"
 EVIL = "<script>alert(1)</script>"
@@ -163,7 +164,7 @@ def test_any_name_and_interval_is_a_well_formed_picture(
     name: str, ends: list[float], limit: float
 ) -> None:
     low, point, high = ends
-    root = drawn(intervals_svg([Interval(name, low, point, high)], name, [Line(limit, name)]))
+    root = drawn(chart([Interval(low, high, point, name)], name, [Mark(limit, name)]))
     assert all(-0.001 <= at <= 1.01 for bar in bars(root) for at in bar)
     assert max((len(each) for each in texts(root)[3:4]), default=0) <= 27
 

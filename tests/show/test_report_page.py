@@ -25,16 +25,20 @@ from tests.projects import enter, run, write_project
 from themis.results.model import Group, Noise, Result, Witness
 from themis.results.notes import Ending
 from themis.results.saved import read_result
+from themis.show.intervals import Axis
 from themis.show.reports.annex import favourable, impact_statement, render_annex
-from themis.show.reports.html import LIMIT_BYTES, ROOMS
+from themis.show.reports.document import LIMIT_BYTES, ROOMS, STYLE
 from themis.show.reports.method import RECIPE, command_again, digest
 from themis.show.reports.page import render_page
+from themis.show.reports.scores import four_fifths_line, ratios
 from themis.show.reports.sets import choose_sets, totals
-from themis.show.reports.style import DARK, LIGHT, STYLE
-from themis.show.reports.svg import Axis, four_fifths_line, ratios
 from themis.show.reports.verdict import cautions
 from themis.show.words import values as display_words
 
+LIGHT, DARK = (
+    dict(re.findall(r"--([\w-]+):(#[0-9a-f]{6});", part))
+    for part in STYLE.split("prefers-color-scheme:dark")
+)
 VOID = {"meta", "link", "line", "circle", "rect", "polygon"}
 TAGS = {
     *("html", "head", "meta", "title", "link", "style", "body", "header", "main", "nav", "footer"),

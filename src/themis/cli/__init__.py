@@ -134,7 +134,7 @@ def validate(
     from themis.audit.plan import make_plan
     from themis.cli.session import hosting_subject, write
     from themis.cli.validate import show_plan
-    from themis.show.terminal.results import make_console, render
+    from themis.show.terminal.parts import make_console, render
 
     path = find(config)
     with (

@@ -15,8 +15,7 @@ from rich.text import Text
 from themis.audit.audit import Audit
 from themis.inputs.characteristics import Integers, Values
 from themis.inputs.schema import Schema
-from themis.show.terminal.parts import DIM, Sentence, grid, indented
-from themis.show.terminal.results import make_console, render
+from themis.show.terminal.parts import DIM, Sentence, grid, indented, make_console, render
 
 SETS = (("race",), ("sex",))
 SETTINGS: dict[str, Any] = {"seed": 42, "error": 0.01}  # what the demo overrides
@@ -77,7 +76,7 @@ def render_introduction(file: IO[str]) -> str:
     schema = loan_schema()
     power = len(str(schema.size)) - 1
     text = INTRODUCTION.format(size=f"more than 10^{power}", count=len(schema))
-    return render(iter([Sentence(text), ""]), make_console(file))
+    return render([Sentence(text), ""], make_console(file))
 
 
 def render_next_steps(file: IO[str]) -> str:

@@ -211,7 +211,7 @@ def info(place: Place = None) -> int:
     from themis.cli.cache_page import show_contents
     from themis.cli.session import write
     from themis.engine.cache import read_contents
-    from themis.show.terminal.results import make_console, render
+    from themis.show.terminal.parts import make_console, render
 
     console = make_console(sys.stdout)
     write(render(show_contents(read_contents(_cache_of(place))), console))

@@ -1,13 +1,13 @@
 """What running a finding again proves: how much of it noise may explain.
 
-A subject that does not always decide the same shows flips that are none. A row of a causal score is a
-true flip when two of its assignments have different most frequent outputs. Of a row that is none, all
-assignments have the same one, so that one of any two different outputs was not the most frequent of its
-input, and comes again with a chance of at most ½. So, of all flips, if a share c come out the same
-when a pair is run again, at least 2c − 1 are true.
+A subject that does not always decide the same shows flips that are none. A row of a causal score is
+a true flip when two of its assignments have different most frequent outputs. Of a row that is none,
+all assignments have the same one, so that one of any two different outputs was not the most
+frequent of its input, and comes again with a chance of at most ½. So, if a share c of all flips
+come out the same when their pairs are run again, at least 2c − 1 are true.
 
-A group's rate is an expectation over its inputs and over noise. Of inputs whose first outputs are kept
-(a whole domain that was run once), fresh runs tell how far the kept rate is from the expected one.
+A group's rate is an expectation over its inputs and over noise. Of inputs whose first outputs are
+kept (a whole domain that was run once), fresh runs tell how far the kept rate is from the expected.
 """
 
 from __future__ import annotations
