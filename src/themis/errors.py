@@ -32,8 +32,6 @@ class Mistake:
 class ThemisError(Exception):
     """Base of everything that Themis raises on purpose."""
 
-    exit_code = 2
-
 
 class MistakesError(ThemisError):
     """What the user wrote can't be used; `mistakes` lists every reason, not only the first."""
@@ -66,8 +64,6 @@ class SubjectError(ThemisError):
     `result` holds what was learned before it failed, if anything was.
     """
 
-    exit_code = 3
-
     def __init__(self, message: str, *, result: Any = None) -> None:
         super().__init__(message)
         self.result = result
@@ -84,14 +80,12 @@ class LimitError(ThemisError, AssertionError):
 class DiscriminationError(LimitError):
     """A score is certainly above its limit."""
 
-    exit_code = 1
     __module__ = "themis"  # where users find it, and short in the output of their tests
 
 
 class InconclusiveError(LimitError):
     """Whether a score is above its limit could not be told."""
 
-    exit_code = 4
     __module__ = "themis"
 
 

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from themis import __version__
 from themis.cli import app
-from themis.cli import session as cli_session
+from themis.cli.session import Session
 from themis.config.reader import read_config
 
 FAIR = "return 1 if person['income'] >= 50 else 0"
@@ -492,7 +492,7 @@ def test_internal_error_shows_its_traceback_only_on_demand(
     def broken(*_: Any, **__: Any) -> int:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr(cli_session, "measured", broken)
+    monkeypatch.setattr(Session, "run", broken)
     done = run("score")
     assert done.exit_code not in range(5)
     assert "internal error: ZeroDivisionError: oops" in done.stderr
@@ -505,9 +505,9 @@ def test_internal_error_shows_its_traceback_only_on_demand(
 
 # init, validate, schema, demo -------------------------------------------------------------
 def test_init_validate_and_score_work_one_after_the_other(tmp_path: Path) -> None:
-    first = process("init", cwd=tmp_path)
+    first = process("init", cwd=tmp_path, env={**os.environ, "PATH": os.defpath})
     assert first.returncode == 0
-    assert "next: themis validate" in first.stdout
+    assert f"next: {sys.executable} -m themis validate\n" in first.stdout
     assert read_config(tmp_path / "themis.toml").schema.protected == ("sex", "race")
     second = process("validate", cwd=tmp_path)
     assert second.returncode == 0, second.stderr
@@ -583,7 +583,7 @@ def test_demo_explains_measures_and_says_what_is_next() -> None:
     assert shown.startswith("A loan program decides on more than 10^14 possible applicants")
     assert "race changes the decision for" in shown
     assert "the groups' rates hide this" in shown
-    assert "themis init" in shown.rpartition("what to do next")[2]
+    assert "themis init " in shown.rpartition("what to do next")[2]
     assert done.stderr == ""
 
 

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from themis.audit.notes import sparse, with_commands
 from themis.audit.replay import replay_tests
@@ -47,6 +47,9 @@ from themis.subjects.base import Subject
 from themis.subjects.decisions import DEFAULT_FAVOURABLE, Labels
 from themis.subjects.loading import loaded_output, subject_from, subject_from_options
 from themis.subjects.outputs import Output, Statistic, as_outputs
+
+if TYPE_CHECKING:
+    from themis.config.reader import Config
 
 CachePlace = str | Path | Literal[False] | None
 
@@ -167,9 +170,26 @@ class Audit:
         services, are kept in `.themis/cache.sqlite` beside the file, or in `cache`; `cache=False`
         keeps them nowhere. Other keyword arguments override what the file says.
         """
-        from themis.config.reader import placing, read_config
+        from themis.config.reader import read_config
 
         config = read_config(Path(path))
+        return cls.from_config(
+            config, jobs=jobs, cache=cache, trust_pickle=trust_pickle, **overrides
+        )
+
+    @classmethod
+    def from_config(
+        cls,
+        config: Config,
+        *,
+        jobs: int | None = None,
+        cache: CachePlace = None,
+        trust_pickle: bool = False,
+        **overrides: Any,
+    ) -> Audit:
+        """The audit that a file describes which was read already; options as of `from_file`."""
+        from themis.config.reader import placing
+
         spec = config.subject
         settings = config.settings
         with placing(config):

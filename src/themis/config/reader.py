@@ -25,7 +25,7 @@ from themis.results.verdicts import Acceptance, Check
 from themis.settings import Settings
 from themis.subjects.outputs import Output
 
-__all__ = ["Config", "find_config", "format_schema", "placing", "read_config"]
+__all__ = ["Config", "find_config", "format_schema", "load_config", "placing", "read_config"]
 
 FILE_NAME = "themis.toml"
 PROJECT_FILE_NAME = "pyproject.toml"
@@ -60,6 +60,11 @@ def find_config(start: Path) -> Path:
         return project
     problem = f"there is neither a {FILE_NAME} nor a {PROJECT_FILE_NAME} with [tool.themis]"
     raise ConfigError([Mistake("no-config", "", problem, INIT_REMEDY, file=str(start))])
+
+
+def load_config(place: Path) -> Config:
+    """The configuration of a file, or of the one that `find_config` finds in a folder."""
+    return read_config(find_config(place) if place.is_dir() else place)
 
 
 def read_config(path: Path) -> Config:

@@ -26,7 +26,6 @@ from themis.show.terminal.parts import (
     render,
     short,
 )
-from themis.show.terminal.progress import ProgressLine
 from themis.show.words.searches import set_text
 from themis.show.words.values import count, duration, percent, visible
 
@@ -152,23 +151,6 @@ def _cost(replay: Replay) -> str:
     if "seconds" in replay.timing:
         parts.append(duration(replay.timing["seconds"]))
     return " · ".join(parts)
-
-
-class ReplayLine(ProgressLine):
-    """A live line that says how many inputs were run."""
-
-    done, total = 0, 0
-
-    def listen_to_inputs(self, done: int, total: int) -> None:
-        """Take notice of where the replay stands."""
-        self.done, self.total = done, total
-
-    def line(self) -> Text:
-        """The line as it stands now."""
-        if not self.total:
-            return super().line()
-        text = f"replay · {self.done:,} of {count(self.total, 'input')}"
-        return Text(text, no_wrap=True, overflow="ellipsis")
 
 
 COLOURS = {"risen": "bold red", "new": "bold red", "fallen": "green", "gone": "green"}
