@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 
@@ -21,10 +19,8 @@ def test_domain_is_far_too_large_to_try_everything() -> None:
     assert loan_schema().size > 10**14
 
 
-def test_demo_takes_seconds() -> None:
-    started = time.monotonic()
-    demo_audit().score(SETS)
-    assert time.monotonic() - started < 5
+def test_demo_takes_a_second_or_two() -> None:
+    assert demo_audit().score(SETS).executions < 60_000  # 20,000 in a second, and more
 
 
 def test_race_is_discriminated_against_by_both_measures(

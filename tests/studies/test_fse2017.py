@@ -38,6 +38,8 @@ from studies.fse2017.data import People
 from studies.fse2017.machines import Points, Stored, predict
 from studies.fse2017.paper_numbers import FIGURE_1, FIGURE_3, MEANS
 
+from tests.external import PATIENCE
+
 STUDY = Path(data.__file__).parent
 ROOT = STUDY.parents[1]
 
@@ -336,7 +338,7 @@ def test_an_instance_gives_the_same_score_as_function_worker_and_command(tmp_pat
         row = codes[np.flatnonzero(expected == value)[0]]
         arguments = ["-m", "studies.fse2017.serve", str(folder / "instance.npz"), *map(str, row)]
         found = subprocess.run(
-            [sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60
+            [sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE
         )
         assert found.stdout == f"{value}\n", found.stderr
 
