@@ -102,8 +102,13 @@ def children_of(process: int) -> list[str]:
 # kill -9 ----------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("write", "kills", "run"),
-    [(write_command, 5, NARROW), (write_worker, 4, "error = 0.02\nconfidence = 0.95")],
-    ids=["command", "worker"],
+    [
+        pytest.param(write_command, 2, NARROW, id="command"),
+        pytest.param(write_command, 5, NARROW, id="command, often", marks=pytest.mark.slow),
+        pytest.param(
+            write_worker, 4, "error = 0.02\nconfidence = 0.95", id="worker", marks=pytest.mark.slow
+        ),
+    ],
 )
 def test_killed_runs_end_in_the_same_result(
     tmp_path: Path, undisturbed: Expect, write: Writer, kills: int, run: str

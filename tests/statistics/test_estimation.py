@@ -111,7 +111,13 @@ def hardest_proportions(table: list[Look], error: float, many: int) -> NDArray[n
 
 @pytest.mark.parametrize(
     ("confidence", "error", "many"),
-    [(0.95, 0.05, 150), (0.99, 0.05, 150), (0.9, 0.1, 100), (0.8, 0.2, 100), (0.95, 0.01, 4)],
+    [
+        (0.95, 0.05, 150),
+        (0.99, 0.05, 150),
+        (0.9, 0.1, 100),
+        (0.8, 0.2, 100),
+        pytest.param(0.95, 0.01, 4, marks=pytest.mark.slow),
+    ],
 )
 def test_proportion_rule_covers_with_its_confidence(
     confidence: float, error: float, many: int
@@ -134,8 +140,8 @@ def test_a_larger_tail_share_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -
     [
         (0.95, 0.05, (74, 217, 422)),
         (0.99, 0.05, (106, 352, 702)),
-        (0.95, 0.01, (378, 4142, 10147)),
-        (0.99, 0.01, (538, 6981, 17157)),
+        pytest.param(0.95, 0.01, (378, 4142, 10147), marks=pytest.mark.slow),
+        pytest.param(0.99, 0.01, (538, 6981, 17157), marks=pytest.mark.slow),
     ],
 )
 def test_mean_samples_are_as_documented(
@@ -182,7 +188,9 @@ def test_a_finite_population_saves_samples_and_keeps_the_coverage() -> None:
 
 
 @pytest.mark.parametrize("confidence", [0.8, 0.95, 0.999])
-@pytest.mark.parametrize("error", [0.02, 0.05, 0.1, 0.2, 0.4, 0.5, 0.7])
+@pytest.mark.parametrize(
+    "error", [pytest.param(0.02, marks=pytest.mark.slow), 0.05, 0.1, 0.2, 0.4, 0.5, 0.7]
+)
 def test_max_samples_is_the_least_size_at_which_every_count_stops(
     confidence: float, error: float
 ) -> None:
