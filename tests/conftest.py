@@ -1,4 +1,4 @@
-"""How are properties tested? With the same examples for everybody, unless new ones are wanted."""
+"""How properties are tested: with the same examples for everybody, unless new ones are wanted."""
 
 from __future__ import annotations
 
@@ -7,18 +7,14 @@ import os
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
-# Nothing of it depends on the clock, so that a busy machine sees the same examples.
-settings.register_profile(
-    "steady",
-    derandomize=True,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.register_profile("explore", deadline=None, max_examples=300)
+# No test may depend on how fast the machine is: neither a deadline nor the speed of drawing counts.
+UNHURRIED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("steady", derandomize=True, **UNHURRIED)
+settings.register_profile("explore", max_examples=300, **UNHURRIED)
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "steady")
 settings.load_profile(PROFILE)
 
-if PROFILE == "steady":
-    # Hypothesis also tries constants from the modules that happen to be loaded, so that examples
-    # would depend on which tests the same process ran before. test_examples.py holds it to this.
+if PROFILE == "steady" and hasattr(providers, "_get_local_constants"):
+    # Hypothesis also tries constants that it finds in the modules loaded so far. Which these are
+    # depends on the tests that this process ran before, and so on how busy the others are.
     providers._get_local_constants = lambda: providers._local_constants

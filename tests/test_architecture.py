@@ -13,6 +13,7 @@ import inspect
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -100,6 +101,7 @@ PUBLIC = [
 ]
 
 
+@cache
 def modules() -> dict[str, Path]:
     """Every module of the package by its name without `themis.`; the package itself is `themis`."""
     found = {}

@@ -557,6 +557,7 @@ def test_every_field_of_the_json_result_is_documented_and_no_other() -> None:
     assert documented_fields() - OPTIONAL == real_fields() - OPTIONAL
 
 
+@pytest.mark.slow
 def test_the_tables_of_coverage_are_what_the_benchmark_computes() -> None:
     spec = importlib.util.spec_from_file_location("coverage_bench", ROOT / "benchmarks/coverage.py")
     assert spec is not None

@@ -319,7 +319,7 @@ def test_weights_add_up_and_stay_near_the_shares(counts: list[int]) -> None:
         assert abs(weight - count / sum(counts)) <= 0.001 + lifted
 
 
-def test_fifty_thousand_rows_take_seconds(tmp_path: Path) -> None:
+def test_fifty_thousand_rows_do_not_take_minutes(tmp_path: Path) -> None:
     rng = random.Random(1)
     count = 50_000
     columns = {
@@ -330,7 +330,7 @@ def test_fifty_thousand_rows_take_seconds(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "rows.csv", columns)
     started = time.process_time()
     guessed(path, tmp_path)
-    assert time.process_time() - started < 5
+    assert time.process_time() - started < 60  # about 0.5 s
 
 
 # --- mistakes and the command ---------------------------------------------------------------

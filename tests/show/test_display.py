@@ -339,7 +339,7 @@ def test_progress_line_says_where_a_measurement_stands() -> None:
 
 
 def test_short_runs_show_no_progress(capfd: pytest.CaptureFixture[str]) -> None:
-    with ProgressLine(enabled=True, delay_seconds=5):
+    with ProgressLine(enabled=True, delay_seconds=600):
         pass
     with ProgressLine(enabled=False, delay_seconds=0):
         time.sleep(0.05)
