@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from themis.config.drafts import Draft, DraftFile, check_names
+from themis.config.drafts import Draft, DraftFile, check_names, check_some_used
 from themis.errors import Mistake, RequestError
 from themis.inputs.numbers import align, exact, is_number, round_step
 
@@ -42,10 +42,8 @@ def draft_from_json_schema(
         reader.draft(name, spec, required=name in required, protected=name in protected)
         for name, spec in properties.items()
     ]
-    if all(each.left_out for each in drafts):
-        reasons = "; ".join(f"{each.name}: {each.left_out}" for each in drafts[:5])
-        problem = f"no property has a finite list of values ({reasons or 'there is none'})"
-        raise RequestError([Mistake("source", source, problem, "add enum, or minimum and maximum")])
+    problem, remedy = "no property has a finite list of values", "add enum, or minimum and maximum"
+    check_some_used(drafts, source, problem, remedy)
     return DraftFile(f"{source}{pointer}: {len(drafts)} properties", drafts, protected)
 
 

@@ -18,8 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from themis.config.drafts import Draft, DraftFile, check_names
-from themis.errors import Mistake, RequestError
+from themis.config.drafts import Draft, DraftFile, check_names, check_some_used
 from themis.inputs.characteristics import Value
 from themis.inputs.numbers import NUMBER_LIMIT, align, is_whole, round_step
 from themis.inputs.row_files import Column, Table
@@ -160,20 +159,10 @@ def draft_from_data(
         for name, each in typed.items()
         if name != target
     ]
-    if all(each.left_out for each in drafts):
-        reasons = "; ".join(f"{each.name}: {each.left_out}" for each in drafts[:5])
-        problem = f"no column can be a characteristic ({reasons})"
-        raise RequestError([Mistake("source", source, problem, "name other rows")])
-    favourable, remark = (None, "") if target is None else _favourable(target, typed[target])
-    file = DraftFile(
-        f"{source}: {_count(table.length, 'row')}, {_count(len(names), 'column')}",
-        drafts,
-        protected,
-        favourable,
-    )
-    if remark:
-        return DraftFile(file.origin, drafts, protected, favourable, remark)
-    return file
+    check_some_used(drafts, source, "no column can be a characteristic", "name other rows")
+    origin = f"{source}: {_count(table.length, 'row')}, {_count(len(names), 'column')}"
+    decided = () if target is None else _favourable(target, typed[target])
+    return DraftFile(origin, drafts, protected, *decided)
 
 
 def _count(number: int, noun: str) -> str:
