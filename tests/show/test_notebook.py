@@ -103,6 +103,18 @@ def test_tables_are_escaped_and_balanced(thing: Any) -> None:
         assert html.count(f"<{tag}") == html.count(f"</{tag}>")
 
 
+def test_a_set_without_an_example_leaves_its_cell_empty() -> None:
+    searched = replace(SEARCHED, measure="group", minimal_sets=(group(),))
+    assert "&#x27;&#x27;" not in searched._repr_html_()
+
+
+def test_scores_of_different_outputs_are_not_compared() -> None:
+    both = (causal(low=0.3, score=0.35, high=0.4), group(score=0.0, low=0.0, high=0.1))
+    assert "rates hide this" in result(*both)._repr_html_()
+    other = replace(both[1], output="limit")
+    assert "rates hide this" not in result(both[0], other)._repr_html_()
+
+
 # --- pictures -----------------------------------------------------------------------------
 
 

@@ -491,6 +491,18 @@ def test_colours_of_text_stand_out(palette: dict[str, str]) -> None:
     assert all(f"var(--{name})" in STYLE for name in LIGHT)
 
 
+def test_every_class_has_a_style_and_every_style_a_class() -> None:
+    used = {
+        name
+        for make in samples.SAMPLES.values()
+        for render in RENDERERS.values()
+        for names in re.findall('class="([^"]*)"', render(make()))
+        for name in names.split()
+    }
+    plain = {"plain", "above", "unclear", "shade0"}  # they look like what is around them
+    assert used - plain == set(re.findall(r"\.([a-z]\w*)", STYLE))
+
+
 def _contrast(one: str, other: str) -> float:
     """The contrast ratio of the Web Content Accessibility Guidelines."""
     light, dark = sorted((_luminance(each) for each in (one, other)), reverse=True)
