@@ -16,9 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import themis
+from tests.report_results import notes
 from tests.show.test_display import PEOPLE, causal, group, result
 from themis.results import frames
 from themis.results.model import Group, TestedSet, Witness
+from themis.results.notes import Ending
+from themis.settings import Stopping
 from themis.show.intervals import Interval, Mark
 from themis.show.svg import LABELS, NUMBERS, WIDTH, chart
 
@@ -28,12 +31,13 @@ SEARCHED = themis.SearchResult(
     measure="causal", threshold=0.1, confidence=0.99, error=0.05,
     minimal_sets=(causal(),), found=(("race",),), undecided=(("sex",),),
     tested=(
-        TestedSet(("race",), "above", "80 of 702 inputs flip", 702, 0.11),
-        TestedSet(("sex",), "undecided", "it is too near", 900, 0.1),
-        TestedSet(("age",), "below", "none of 80 inputs flips", 80, 0.0),
+        TestedSet(("race",), "above", notes("80 of 702 inputs flip"), 702, 0.11),
+        TestedSet(("sex",), "undecided", notes("it is too near"), 900, 0.1),
+        TestedSet(("age",), "below", notes("none of 80 inputs flips"), 80, 0.0),
     ),
     sets_total=7, sets_tested=3, sets_pruned=4, sets_open=0, among=("race", "sex", "age"),
-    max_size=3, method="sampled", stopped="done", stopping="certified", executions=99, cache_hits=0,
+    max_size=3, method="sampled", stopped=Ending.DONE, stopping=Stopping.CERTIFIED, executions=99,
+    cache_hits=0,
 )  # fmt: skip
 
 

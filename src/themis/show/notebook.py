@@ -20,20 +20,21 @@ from themis.results.model import (
 from themis.show.html import Html, tag
 from themis.show.intervals import WHOLE, Interval, Mark
 from themis.show.svg import chart
-from themis.show.words.scores import by_set, hidden_changes, noise_warning, placebo_sentence
-from themis.show.words.searches import example, guarantee, search_headline, set_counts, set_text
-from themis.show.words.values import (
+from themis.show.words.scores import (
+    by_set,
     extremes,
     headline,
+    hidden_changes,
     impact,
-    label,
     method,
-    percent,
+    noise_warning,
+    placebo_sentence,
     rate_text,
     region_sentence,
     seen,
-    visible,
 )
+from themis.show.words.searches import example, guarantee, search_headline, set_counts, set_text
+from themis.show.words.values import label, percent, visible
 
 WITNESSES = 2
 CHANGES = 3

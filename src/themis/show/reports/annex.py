@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, combinations
 
 from themis.results.model import Group, GroupScore, Result
+from themis.settings import Stopping
 from themis.show.html import Html, cut, shell, table, tag, value
 from themis.show.intervals import ends_text
 from themis.show.reports.document import (
@@ -45,6 +46,7 @@ from themis.show.reports.scores import (
     ratios,
 )
 from themis.show.reports.verdict import ALL_CLEAR, cautions, statement
+from themis.show.words.scores import impact, rate_text
 from themis.show.words.searches import (
     check_interval,
     guarantee,
@@ -52,7 +54,7 @@ from themis.show.words.searches import (
     set_counts,
     set_text,
 )
-from themis.show.words.values import count, impact, percent, rate_text, visible
+from themis.show.words.values import count, percent, visible
 
 SYNTHETIC = (
     "These rates were measured on inputs that Themis made up from the schema. Scores on synthetic "
@@ -189,9 +191,10 @@ PURPOSE = (
     "is complete is for the provider to judge."
 )
 RULES = {
-    "certified": "Inputs were drawn until the interval was as narrow as asked. The intervals hold "
-    "at the stated confidence although the number of tests was chosen while looking.",
-    "paper": "The stopping rule of the 2017 paper was used. That its intervals hold is not "
+    Stopping.CERTIFIED: "Inputs were drawn until the interval was as narrow as asked. The "
+    "intervals hold at the stated confidence although the number of tests was chosen while "
+    "looking.",
+    Stopping.PAPER: "The stopping rule of the 2017 paper was used. That its intervals hold is not "
     "certified.",
 }
 EXACT = "Where it is called exact, every input of the domain was run."
@@ -227,8 +230,7 @@ def _procedure(result: Result) -> Iterator[Html]:
         "characteristics in question changed. Its decisions were compared. The subject’s code was "
         "not read.",
     )
-    rules = {each.stopping for each in result.scores} | {each.stopping for each in result.searches}
-    words = [RULES[rule] for rule in RULES if rule in rules]
+    words = [RULES[rule] for rule in RULES if rule in result.rules]
     if any(each.method == "exact" and each.conclusive for each in result.scores):
         words.append(EXACT)
     if words:

@@ -10,8 +10,9 @@ from typing import Literal
 from xml.etree import ElementTree
 
 from themis.results.model import Accepted, CheckResult, Measure, Result, Score, SearchResult
-from themis.results.verdicts import how_it_ended
-from themis.show.words.scores import cut_off, failure_text, inconclusive
+from themis.results.notes import Ending
+from themis.show.words.notes import how_it_ended
+from themis.show.words.scores import cut_off, failure_text, headline, inconclusive
 from themis.show.words.searches import (
     acceptance_words,
     amount,
@@ -22,7 +23,7 @@ from themis.show.words.searches import (
     set_text,
     verdict_words,
 )
-from themis.show.words.values import headline, percent, set_phrase, visible
+from themis.show.words.values import percent, set_phrase, spelled_out, visible
 
 Kind = Literal["violation", "accepted", "found", "measured", "open", "failure"]
 
@@ -208,7 +209,7 @@ def _properties(result: Result) -> ElementTree.Element:
         ("subject", result.subject.get("kind", "")),
         ("fingerprint", result.subject.get("fingerprint", "")),
         ("stopped", result.stopped),
-        *(("note", note) for note in result.notes),
+        *(("note", str(note)) for note in result.notes),
     ):
         attributes = {"name": name, "value": _xml(visible(value))}
         ElementTree.SubElement(properties, "property", attributes)
@@ -254,7 +255,7 @@ def _search_cases(search: SearchResult, found: list[Finding]) -> Iterator[Elemen
     for names in search.undecided:
         yield _case(set_text(names), group, "error", "it could not be decided", "undecided")
     whole = partial(_case, "every set is decided", group)
-    if search.stopped != "done":
+    if search.stopped is not Ending.DONE:
         reason = f"{how_it_ended(search.stopped)} with {search.sets_open:,} sets open"
         yield whole("error", reason, search.stopped)
     else:
@@ -291,9 +292,7 @@ def _case(
 
 def _xml(text: str) -> str:
     """The text with characters that XML can't hold, not even escaped, spelled out."""
-    return _NOT_IN_XML.sub(
-        lambda found: found[0].encode("unicode_escape", "surrogatepass").decode("ascii"), text
-    )
+    return _NOT_IN_XML.sub(lambda found: spelled_out(found[0]), text)
 
 
 ANNOTATIONS = {

@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 from themis._version import __version__
 from themis.results.model import Result, Score
 from themis.show.html import Html, cut, empty, join, tag
+from themis.show.words.scores import headline
 from themis.show.words.searches import protection, set_text
-from themis.show.words.values import count, headline, label, set_phrase, visible
+from themis.show.words.values import count, label, set_phrase, visible
 
 # One style for screens, phones and paper, in light and in dark. Blue and orange are told apart by
 # all eyes; shapes and words carry the same meaning. Every colour of text keeps a contrast of 4.5 to

@@ -11,12 +11,14 @@ from datetime import datetime
 from typing import Any
 
 from themis.results.model import Result, Score, SearchResult
-from themis.results.verdicts import how_it_ended
+from themis.results.notes import Ending
+from themis.settings import Stopping
 from themis.show.html import Html, cut, folded, join, shell, table, tag, value
 from themis.show.reports.document import Room, rest, score_name, section
-from themis.show.words.scores import probe_sentence
+from themis.show.words.notes import how_it_ended
+from themis.show.words.scores import method, probe_sentence
 from themis.show.words.searches import checks_guarantee
-from themis.show.words.values import count, duration, method, percent, size, sure, visible
+from themis.show.words.values import count, duration, percent, size, sure, visible
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ def _measure(asked: Iterable[Score | SearchResult]) -> str:
 
 def _precision(asked: Score | SearchResult) -> Iterator[str]:
     yield from ("--confidence", f"{asked.confidence:.10g}", "--error", f"{asked.error:.10g}")
-    if asked.stopping != "certified":
+    if asked.stopping is not Stopping.CERTIFIED:
         yield from ("--stopping", asked.stopping)
 
 
@@ -116,7 +118,7 @@ def again_section(result: Result, room: Room) -> Html:
 
 def _sureness(result: Result) -> Iterator[Html]:
     sampled = [each for each in result.scores if each.method == "sampled" and each.samples]
-    certified = [each for each in sampled if each.stopping == "certified"]
+    certified = [each for each in sampled if each.stopping is Stopping.CERTIFIED]
     if certified:
         confidence = min(each.confidence for each in certified)
         yield tag(
@@ -152,7 +154,7 @@ def facts(result: Result) -> Iterator[Fact]:
     if timing.get("repeats"):
         yield "Made again, to look for noise", f"{timing['repeats']:,}"
     yield "Seed", str(result.seed)
-    yield "Ended", "done" if result.stopped == "done" else how_it_ended(result.stopped)
+    yield "Ended", "done" if result.stopped is Ending.DONE else how_it_ended(result.stopped)
     yield from _data(result)
     if isinstance(timing.get("versions"), Mapping):
         yield "Versions", ", ".join(f"{visible(n)} {visible(v)}"

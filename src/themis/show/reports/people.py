@@ -23,8 +23,9 @@ from themis.show.reports.document import (
     set_words,
 )
 from themis.show.svg import picture
+from themis.show.words.scores import counted_people, other_changes_first
 from themis.show.words.searches import harms
-from themis.show.words.values import count, counted_people, other_changes_first, percent, visible
+from themis.show.words.values import count, percent, visible
 
 FEW = 3  # scores, of which more pairs are shown
 LINE = 4_000  # letters of a command or an input

@@ -23,18 +23,17 @@ from themis.show.reports.document import (
     set_words,
 )
 from themis.show.svg import picture, scale
-from themis.show.words.scores import by_set, hidden_changes
-from themis.show.words.searches import amount
-from themis.show.words.values import (
+from themis.show.words.scores import (
     apart_text,
-    count,
+    by_set,
     extremes,
+    hidden_changes,
     impact,
     method,
-    percent,
     rate_text,
-    visible,
 )
+from themis.show.words.searches import amount
+from themis.show.words.values import count, percent, visible
 
 MEANINGS = {
     "causal": "The causal score is the share of people for whom changing only this changes the "

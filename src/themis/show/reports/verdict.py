@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from themis.results.model import CausalScore, CheckResult, GroupScore, Result, Score
-from themis.results.verdicts import how_it_ended
+from themis.results.notes import Ending
+from themis.settings import Stopping
 from themis.show.html import Html, cut, join, shell, table, tag, value
 from themis.show.reports.document import Room, rest, section, set_words
-from themis.show.words.scores import cut_off, failure_text, inconclusive, noise_warning
+from themis.show.words.notes import how_it_ended
+from themis.show.words.scores import cut_off, failure_text, headline, inconclusive, noise_warning
 from themis.show.words.searches import (
     acceptance_words,
     check_interval,
@@ -21,7 +23,7 @@ from themis.show.words.searches import (
     set_text,
     verdict_words,
 )
-from themis.show.words.values import count, headline, percent, visible
+from themis.show.words.values import count, percent, visible
 
 State = Literal["grave", "calm", "open"]
 LONGEST = 600  # letters of what stands behind a verdict
@@ -77,7 +79,7 @@ def _of_searches(result: Result) -> Statement:
 def _of_scores(result: Result) -> Statement:
     measured = [each for each in result.scores if each.samples]
     if not measured:
-        why = "" if result.stopped == "done" else f": {how_it_ended(result.stopped)}"
+        why = "" if result.stopped is Ending.DONE else f": {how_it_ended(result.stopped)}"
         return Statement("open", "inconclusive", f"nothing was measured{why}")
     worst = gravest(measured)
     sentence, behind = split(headline(worst))
@@ -186,7 +188,7 @@ def _cut_short(result: Result) -> Iterator[Caution]:
     if ending is not None:
         yield Caution("ended early", ending)
     for search in result.searches:
-        if search.stopped != "done":
+        if search.stopped is not Ending.DONE:
             open_sets = count(search.sets_open, "set")
             yield Caution(
                 "ended early",
@@ -203,7 +205,7 @@ def _cut_short(result: Result) -> Iterator[Caution]:
 
 
 def _notes(result: Result) -> Iterator[Caution]:
-    yield from (Caution("warning", visible(note)) for note in result.notes)
+    yield from (Caution("warning", visible(str(note))) for note in result.notes)
     for search in result.searches:
         yield from (Caution("note", f"{search.measure} search: {note}") for note in search.notes)
     for score in result.scores:
@@ -225,8 +227,7 @@ def _few(result: Result) -> Iterator[Caution]:
 
 
 def _unsure(result: Result) -> Iterator[Caution]:
-    rules = [*(each.stopping for each in result.scores), *(s.stopping for s in result.searches)]
-    if "paper" in rules:
+    if Stopping.PAPER in result.rules:
         yield Caution(
             "not certified",
             "the paper's stopping rule was used: that the intervals hold is claimed by it, and "

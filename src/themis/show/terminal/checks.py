@@ -31,6 +31,7 @@ from themis.show.terminal.parts import (
 from themis.show.terminal.results import brief_doubts, show_cost
 from themis.show.terminal.scores import WITNESSES, rates_table, show_pairs
 from themis.show.terminal.searches import NARROW, show_people
+from themis.show.words.scores import headline, impact, other_changes_first
 from themis.show.words.searches import (
     acceptance_words,
     amount,
@@ -45,14 +46,7 @@ from themis.show.words.searches import (
     set_text,
     verdict_words,
 )
-from themis.show.words.values import (
-    count,
-    headline,
-    impact,
-    other_changes_first,
-    percent,
-    visible,
-)
+from themis.show.words.values import count, percent, visible
 
 STYLES = {
     "violated": "bold red",
@@ -246,4 +240,4 @@ def _score_parts(score: Score, limit: float, width: int) -> Iterator[RenderableT
         yield indented(rates_table(score))
         ratio = impact(score)
         yield from [] if ratio is None else [indented(Sentence(ratio))]
-    yield from (indented(Sentence(visible(note), first="note: ")) for note in score.notes)
+    yield from (indented(Sentence(visible(str(note)), first="note: ")) for note in score.notes)

@@ -26,7 +26,6 @@ from themis.show.terminal.parts import (
     render,
     short,
 )
-from themis.show.terminal.progress import ProgressLine
 from themis.show.words.searches import set_text
 from themis.show.words.values import count, duration, percent, visible
 
@@ -75,11 +74,11 @@ def show_replay(replay: Replay, *, width: int, everything: bool) -> Iterator[Ren
     yield from _examples(replay, everything=everything)
     yield ""
     for reason, rows in replay.unknown_rows.items():
-        text = f"{count(rows, 'row')} of {visible(replay.source)}: {visible(reason)}"
+        text = f"{count(rows, 'row')} of {visible(replay.source)}: {visible(str(reason))}"
         yield Sentence(text, WARNING, first="unknown: ")
     yield from failures(replay.failures)
     for note in replay.notes:
-        yield Sentence(visible(note), DIM, first="note: ")
+        yield Sentence(visible(str(note)), DIM, first="note: ")
     yield Sentence(_cost(replay), DIM)
 
 
@@ -154,23 +153,6 @@ def _cost(replay: Replay) -> str:
     return " · ".join(parts)
 
 
-class ReplayLine(ProgressLine):
-    """A live line that says how many inputs were run."""
-
-    done, total = 0, 0
-
-    def listen_to_inputs(self, done: int, total: int) -> None:
-        """Take notice of where the replay stands."""
-        self.done, self.total = done, total
-
-    def line(self) -> Text:
-        """The line as it stands now."""
-        if not self.total:
-            return super().line()
-        text = f"replay · {self.done:,} of {count(self.total, 'input')}"
-        return Text(text, no_wrap=True, overflow="ellipsis")
-
-
 COLOURS = {"risen": "bold red", "new": "bold red", "fallen": "green", "gone": "green"}
 ROWS = 40  # of a table, unless everything is shown
 
@@ -221,10 +203,10 @@ def show_differences(
         yield Sentence(f"minimal sets {'of the one search' if found.one_search else only}")
         yield indented(_table_of("set", found.sets[: None if everything else ROWS]))
     yield ""
-    for text in found.open:
-        yield Sentence(visible(text), WARNING, first="unseen: ")
-    for text in found.unlike:
-        yield Sentence(visible(text), DIM, first="note: ")
+    for note in found.open:
+        yield Sentence(visible(str(note)), WARNING, first="unseen: ")
+    for note in found.unlike:
+        yield Sentence(visible(str(note)), DIM, first="note: ")
     yield Sentence(guarantee(found), DIM)
 
 

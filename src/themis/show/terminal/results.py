@@ -31,23 +31,18 @@ from themis.show.terminal.parts import (
 )
 from themis.show.terminal.scores import show_score
 from themis.show.words.scores import (
+    apart_text,
     by_set,
+    compared,
     cost_text,
+    headline,
     hidden_changes,
     inconclusive,
     noise_warning,
+    output_name,
     probe_sentence,
 )
-from themis.show.words.values import (
-    apart_text,
-    compared,
-    count,
-    headline,
-    output_name,
-    percent,
-    set_phrase,
-    visible,
-)
+from themis.show.words.values import count, percent, set_phrase, visible
 
 ROWS = 20  # of the table
 
@@ -201,13 +196,13 @@ def brief_doubts(result: Result, *, everything: bool = False) -> Iterator[Render
         yield Sentence(noise_warning(result.noise), WARNING, first="warning: ")
     elif result.noise is not None and everything:
         yield Sentence(probe_sentence(result.noise), DIM)
-    yield from (Sentence(note, WARNING, first="warning: ") for note in result.notes)
+    yield from (Sentence(str(note), WARNING, first="warning: ") for note in result.notes)
 
 
 def show_cost(result: Result) -> Iterator[RenderableType]:
     """The last lines: what it took."""
     for note in result.timing.get("notes", ()):
-        yield Sentence(visible(note), DIM, first="note: ")
+        yield Sentence(visible(str(note)), DIM, first="note: ")
     yield Sentence(cost_text(result), DIM)
 
 

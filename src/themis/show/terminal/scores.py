@@ -26,23 +26,20 @@ from themis.show.terminal.parts import (
     indented,
     short,
 )
-from themis.show.words.scores import placebo_sentence
-from themis.show.words.values import (
+from themis.show.words.scores import (
     counted_people,
     extremes,
     headline,
     impact,
-    label,
     method,
     other_changes_first,
     output_name,
-    percent,
+    placebo_sentence,
     rate_text,
     region_sentence,
     seen,
-    set_phrase,
-    visible,
 )
+from themis.show.words.values import label, percent, set_phrase, visible
 
 WITNESSES = 2  # pairs of people shown, unless all are asked for
 COMMON = 12  # characteristics shown in which the two people agree
@@ -160,7 +157,7 @@ def show_score(score: Score, *, width: int, everything: bool = False) -> Iterato
     elif isinstance(score, GroupScore):
         yield indented(_group_details(score, everything))
     for note in score.notes:
-        yield indented(Sentence(note, "yellow", first="note: "))
+        yield indented(Sentence(str(note), "yellow", first="note: "))
 
 
 def _causal_details(score: CausalScore) -> Group:

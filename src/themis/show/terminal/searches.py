@@ -51,7 +51,6 @@ from themis.show.words.values import count, percent, set_phrase, visible
 ROWS = 40  # of a table
 EXAMPLES = 5  # sets whose people are shown, unless all are asked for
 UNDECIDED = 10
-UNSETTLED = "could not be settled"  # in the reason of a set that more samples would not decide
 NARROW = 70  # below this width there is no room for the executions
 
 
@@ -87,7 +86,7 @@ render_search = Page[Result](show_searches)
 def _doubts(result: Result, everything: bool) -> Iterator[RenderableType]:
     """What may void the verdict."""
     yield from brief_doubts(result, everything=everything)
-    wide = sum(score.stopped in ("budget", "interrupted") for score in result.scores)
+    wide = sum(score.stopped.is_early for score in result.scores)
     if wide:
         yield Sentence(
             f"{wide} of {count(len(result.scores), 'score')}: the interval is wider than asked, "
@@ -112,7 +111,7 @@ def show_search(
     yield indented(Sentence(set_counts(search)))
     yield indented(Sentence(guarantee(search)))
     for note in search.notes:
-        yield indented(Sentence(visible(note), WARNING, first="note: "))
+        yield indented(Sentence(visible(str(note)), WARNING, first="note: "))
     if everything:
         yield ""
         yield indented(_tested(search))
@@ -184,16 +183,17 @@ def show_people(score: Score, *, width: int, everything: bool = False) -> Iterat
 def _undecided(search: SearchResult, everything: bool) -> Iterator[RenderableType]:
     if not search.undecided:
         return
-    reasons = {each.against: each.reason for each in search.tested}
+    reasons = {each.against: each.reasons for each in search.tested}
     yield ""
     yield Text("could not be decided", WARNING)
     shown = search.undecided[: ROWS if everything else UNDECIDED]
     for names in shown:
-        reason = visible(reasons.get(names, "it was not reached"))
-        yield indented(Sentence(f"{set_text(names)}: {reason}"))
+        reason = "; ".join(map(str, reasons[names])) if names in reasons else "it was not reached"
+        yield indented(Sentence(f"{set_text(names)}: {visible(reason)}"))
     if len(shown) < len(search.undecided):
         yield indented(Sentence(f"… and {len(search.undecided) - len(shown):,} more", DIM))
-    if any(UNSETTLED in reasons.get(names, "") for names in search.undecided):
+    whys = (why for names in search.undecided for why in reasons.get(names, ()))
+    if any(why.values.get("unsettled") for why in whys):  # more samples would not decide it
         yield Sentence(
             "an input can't be settled when an execution failed or a set has too many "
             "combinations to try; bins make them few",
