@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from themis.cli.files import check_targets
+from themis.cli.files import check_targets, output_mistake
 from themis.cli.printing import one_line, print_line
 from themis.config.drafts import SUBJECT_FILE_NAME, starter_subject_text, starter_text
 from themis.config.from_json_schema import draft_from_json_schema
@@ -147,4 +147,4 @@ def _check_writable(output: Path, *, force: bool) -> None:
     elif not output.parent.is_dir():
         problem, remedy = f"there is no folder {str(output.parent)!r}", "create it first"
     if problem:
-        raise RequestError([Mistake("output", "--output", problem, remedy)])
+        raise output_mistake(problem, remedy)
