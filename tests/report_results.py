@@ -25,15 +25,17 @@ from themis.results.model import (
     TestedSet,
     Witness,
 )
-from themis.results.saved_saved_results import result_from_dict
+from themis.results.notes import OLD_SENTENCE, Ending, Note
+from themis.results.saved import result_from_dict
+from themis.settings import Stopping
 
 COMMON: dict[str, Any] = {
     "confidence": 0.99,
     "error": 0.05,
     "method": "sampled",
     "samples": 702,
-    "stopped": "error reached",
-    "stopping": "certified",
+    "stopped": Ending.ERROR_REACHED,
+    "stopping": Stopping.CERTIFIED,
     "executions": 1404,
     "cache_hits": 0,
 }
@@ -51,6 +53,11 @@ HOSTILE = (
     "",
     "日本語の名前" * 30,
 )
+
+
+def notes(*texts: str) -> tuple[Note, ...]:
+    """Notes that say just this."""
+    return tuple(Note(OLD_SENTENCE, {"text": text}) for text in texts)
 
 
 def saved(result: Result) -> Result:
@@ -122,7 +129,8 @@ def checked(result: Result) -> Result:
             CheckResult(name="causal race at most 0.9", max_score=0.9, verdict="holds",
                         high=first.high, **one, **common),
             CheckResult(name="causal search at most 0.2", against=None, search=True, max_score=0.2,
-                        verdict="not enough evidence", reason="2 sets are undecided", **common),
+                        verdict="not enough evidence", reasons=notes("2 sets are undecided"),
+                        **common),
         ),
     )  # fmt: skip
 
@@ -176,7 +184,7 @@ def result(*scores: CausalScore | GroupScore, **changes: Any) -> Result:
                    "constraints": {}},
         "executions": 1404,
         "cache_hits": 96,
-        "stopped": "done",
+        "stopped": Ending.DONE,
         "failures": {},
         "timing": {"started": "2026-03-01T12:00:00+00:00", "seconds": 0.8,
                    "versions": {"themis": "0.1.0", "python": "3.12.1"}},
@@ -191,23 +199,23 @@ def all_facts() -> Result:
     few = Group({"race": "red"}, 0.0, 0.0, 0.6, 4, few=True)
     groups = group()
     return result(
-        causal(regions=(region,), placebo=Placebo(0.04, 0.02, 0.07), stopped="noise",
+        causal(regions=(region,), placebo=Placebo(0.04, 0.02, 0.07), stopped=Ending.NOISE,
                population="rows", counterfactuals="within", output="risk",
-               notes=("the subject does not always decide the same",)),
+               notes=notes("the subject does not always decide the same")),
         replace(groups, groups=(*groups.groups, few), population="profile"),
         group(against=("age",), statistic="mean", scale=(300.0, 850.0), output="score",
               impact_ratio=None, impact_ratio_low=None, impact_ratio_high=None,
               groups=(Group({"age": "18 to 29"}, 0.4, 0.35, 0.45, 90),
                       Group({"age": "30 to 77"}, 0.6, 0.55, 0.65, 90))),
-        causal(against=("race", "age"), stopped="budget", stopping="paper", distance="threshold 5",
-               lower_bound=True, high=1.0),
+        causal(against=("race", "age"), stopped=Ending.BUDGET, stopping=Stopping.PAPER,
+               distance="threshold 5", lower_bound=True, high=1.0),
         noise=Noise(300, 7, 0.023, 0.01, 0.05, 0.99),
         data={"file": "people.csv", "rows": 1000, "used": 950, "dropped": 50},
         source={"file": "themis.toml", "command": ["themis", "score", "--against", "race"]},
-        stopped="budget",
+        stopped=Ending.BUDGET,
         failures={"crash": {"count": 3, "input": {"race": "green", "age": 30},
                             "message": "ValueError: no\nage", "reproduce": "loan green 30"}},
-        notes=("the subject gave the same output, '1', in all 1,404 executions",),
+        notes=notes("the subject gave the same output, '1', in all 1,404 executions"),
     )  # fmt: skip
 
 
@@ -221,28 +229,29 @@ def hostile() -> Result:
         harm = Harm({first: first}, {first: second}, 0.5, 0.1, 10)
         region = Region((first, second), 0.6, 0.5, 0.7, 0.2, 3.0, 140)
         scores.append(causal(against=(first,), witnesses=(pair, replace(pair, reproduce=())),
-                             direction=(harm,), regions=(region,), notes=(first,)))  # fmt: skip
+                             direction=(harm,), regions=(region,), notes=notes(first)))  # fmt: skip
         groups = tuple(Group({first: each}, 0.5, 0.4, 0.6, 10) for each in (first, second))
         scores.append(group(against=(first,), groups=groups, output=second))
     bad = {"count": 3, "input": {HOSTILE[0]: HOSTILE[1]}, "message": HOSTILE[2],
            "reproduce": HOSTILE[0]}  # fmt: skip
-    tested = tuple(TestedSet((each,), "above", each, 3, 0.5) for each in HOSTILE if each)
+    tested = tuple(TestedSet((each,), "above", notes(each), 3, 0.5) for each in HOSTILE if each)
     found = SearchResult(
         measure="causal", threshold=0.1, confidence=0.99, error=0.05, minimal_sets=(),
         found=tuple(each.against for each in tested), undecided=(), tested=tested,
         sets_total=len(tested), sets_tested=len(tested), sets_pruned=0, sets_open=0,
         among=tuple(each.against[0] for each in tested), max_size=1, method="sampled",
-        stopped="done", stopping="certified", executions=3, cache_hits=0, notes=HOSTILE,
+        stopped=Ending.DONE, stopping=Stopping.CERTIFIED, executions=3, cache_hits=0,
+        notes=notes(*HOSTILE),
     )  # fmt: skip
     check = CheckResult(name=HOSTILE[0], measure="causal", against=(HOSTILE[0],), search=False,
                         max_score=0.1, confidence=0.99, verdict="violated", score=0.2, low=0.15,
-                        high=0.25, reason=HOSTILE[1])  # fmt: skip
+                        high=0.25, reasons=notes(HOSTILE[1]))  # fmt: skip
     inputs: dict[str, Any] = {each: [each, "b"] for each in HOSTILE}
     return result(
         *scores,
         searches=(found,),
         checks=(check,),
-        notes=HOSTILE,
+        notes=notes(*HOSTILE),
         failures={HOSTILE[0]: bad},
         schema={"inputs": inputs, "constraints": {each: each for each in HOSTILE}},
         subject={"kind": HOSTILE[0], "fingerprint": HOSTILE[1]},
@@ -267,8 +276,8 @@ def wide_search(characteristics: int = 20, size: int = 4) -> Result:
             chance = drawn.random()
             decision = "above" if chance < 0.004 else "undecided" if chance < 0.006 else "below"
             hits = {"above": 80, "undecided": 50}.get(decision, drawn.randrange(40))
-            reason = f"{hits} of 500 inputs flip"
-            tested.append(TestedSet(each, decision, reason, 500, hits / 500))  # type: ignore[arg-type]
+            reason = Note.of("inputs-flip", flips=hits, inputs=500)
+            tested.append(TestedSet(each, decision, (reason,), 500, hits / 500))  # type: ignore[arg-type]
             if decision == "above":
                 found.append(each)
     total = 2**characteristics - 1
@@ -277,7 +286,8 @@ def wide_search(characteristics: int = 20, size: int = 4) -> Result:
         found=tuple(found), undecided=tuple(t.against for t in tested if t.decision == "undecided"),
         tested=tuple(tested), sets_total=total, sets_tested=len(tested),
         sets_pruned=total - len(tested), sets_open=0, among=names, max_size=characteristics,
-        method="sampled", stopped="done", stopping="certified", executions=3_000_000, cache_hits=0,
+        method="sampled", stopped=Ending.DONE, stopping=Stopping.CERTIFIED, executions=3_000_000,
+        cache_hits=0,
     )  # fmt: skip
     pairs = [dict.fromkeys(names, "a"), dict.fromkeys(names, "b")]
     scores = [

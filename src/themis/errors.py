@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,11 @@ class MistakesError(ThemisError):
     def __init__(self, mistakes: Iterable[Mistake]) -> None:
         self.mistakes: tuple[Mistake, ...] = tuple(mistakes)
         super().__init__("\n".join(str(mistake) for mistake in self.mistakes))
+
+    @classmethod
+    def one(cls, code: str, where: str, problem: str, remedy: str = "") -> Self:
+        """The error of a single mistake."""
+        return cls([Mistake(code, where, problem, remedy)])
 
 
 class SchemaError(MistakesError):

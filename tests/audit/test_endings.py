@@ -17,15 +17,15 @@ from tests.projects import BIASED, enter, process, run, write_project
 from themis.cli.validate import _tiny
 from themis.results.comparison import compare
 from themis.results.model import CausalScore, CheckResult, Harm, Result
-from themis.results.saved_result_schema import result_schema
-from themis.results.saved_saved_results import read_result, result_from_dict
+from themis.results.notes import Ending
+from themis.results.saved import read_result, result_from_dict, result_schema
 from themis.show.reports.ci import render_junit
 from themis.show.reports.markdown import render_markdown
 from themis.show.reports.method import facts
 from themis.show.reports.verdict import cautions, statement
 from themis.show.terminal.comparisons import render_differences
+from themis.show.words.scores import counted_people, headline
 from themis.show.words.searches import checks_guarantee
-from themis.show.words.values import counted_people, headline
 
 TWO_SETS = """\
 race = { values = ["green", "purple"], protected = true }
@@ -154,7 +154,7 @@ def test_only_decided_checks_are_called_exact() -> None:
 
 
 def test_results_without_scores_are_not_compared() -> None:
-    empty, full = (replace(_fair_and_unmeasured(), stopped="done") for _ in range(2))
+    empty, full = (replace(_fair_and_unmeasured(), stopped=Ending.DONE) for _ in range(2))
     empty = replace(empty, scores=())
     for before, after, missing in (
         (empty, empty, ("before: nothing was measured", "after: nothing was measured")),
@@ -162,7 +162,7 @@ def test_results_without_scores_are_not_compared() -> None:
         (empty, full, ("before: nothing was measured",)),
     ):
         found = compare(before, after)
-        assert set(missing) <= set(found.open)
+        assert set(missing) <= set(map(str, found.open))
         text = render_differences(found)
         assert "Nothing was compared" in text
         assert "exact" not in text
@@ -290,8 +290,8 @@ def test_a_failed_run_says_so_in_the_result_and_in_reports(project: Project) -> 
     assert junit_counts(result) == ("1", "1")
     assert "**Nothing was measured: the subject failed too often.**" in render_markdown(result)
     assert statement(result).sentence == "nothing was measured: the subject failed too often"
-    assert dict(facts(result, ""))["Ended"] == "the subject failed too often"
-    assert "before: the subject failed too often" in compare(result, result).open
+    assert dict(facts(result))["Ended"] == "the subject failed too often"
+    assert "before: the subject failed too often" in map(str, compare(result, result).open)
 
 
 def test_too_many_failures_are_an_error_beside_the_scores(project: Project) -> None:
@@ -310,7 +310,7 @@ def test_checks_of_a_subject_that_fails_are_saved_as_failed(project: Project) ->
 
 
 def test_an_interrupted_run_is_an_error_of_junit() -> None:
-    result = replace(_fair_and_unmeasured(), stopped="interrupted", scores=())
+    result = replace(_fair_and_unmeasured(), stopped=Ending.INTERRUPTED, scores=())
     assert junit_counts(result) == ("1", "1")
 
 
@@ -390,7 +390,8 @@ def _fair_and_unmeasured() -> Result:
     unknown = {"against": ["sex"], "high": 1.0, "method": "sampled", "samples": 0}
     return result_from_dict(
         {
-            "command": "score", "seed": 0, "subject": {}, "schema": {}, "executions": 9,
+            "command": "score", "seed": 0, "subject": {}, "executions": 9,
+            "schema": {"inputs": {"race": ["g", "p"], "sex": ["f", "m"]}},
             "cache_hits": 0, "stopped": "budget", "failures": {},
             "scores": [
                 {**common, **known, "stopped": "exhausted"},

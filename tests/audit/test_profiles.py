@@ -166,8 +166,8 @@ def test_a_result_says_what_the_profile_was() -> None:
     assert result.data is not None
     assert (result.data["rows"], result.data["used"], result.data["dropped"]) == (400, 399, 1)
     assert result.data["ignored"] == ["id"]
-    assert "1 of 400 rows" in result.notes[0]
-    assert "out of range" in result.notes[0]
+    assert "1 of 400 rows" in str(result.notes[0])
+    assert "out of range" in str(result.notes[0])
 
 
 def test_counterfactuals_of_people_in_a_profile_respect_constraints() -> None:

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 
 import themis
 from tests.engine.test_suites import read
-from tests.external import DECIDE, finish, ran, start, wait_until, write_command
+from tests.external import DECIDE, GATE, close_gate, finish, ran, start, wait_until, write_command
 from tests.projects import INPUTS, enter, process, run, write_project
 from tests.worlds import Case, cases, hash_of
 from themis.audit.replay import unique_rows
+from themis.results.notes import Note
 
 SCHEMA = themis.Schema(
     race=["green", "purple", "blue"], sex=["f", "m"], income=themis.Integers(0, 99_999)
@@ -162,7 +163,9 @@ def test_the_witnesses_of_a_result_are_replayed(tmp_path: Path) -> None:
     for source in (result, tmp_path / "result.json", str(tmp_path / "result.json")):
         again = themis.Audit(old, SCHEMA).replay(source)
         assert states_of(again) == {"race": {"still": count}}
-        assert any("the subject is the one that the result is of" in note for note in again.notes)
+        assert any(
+            "the subject is the one that the result is of" in str(note) for note in again.notes
+        )
         mended = themis.Audit(fair, SCHEMA).replay(source)
         assert states_of(mended) == {"race": {"fixed": count}}
         assert not mended.notes
@@ -296,7 +299,7 @@ def test_equal_rows_are_found_however_large_the_domain(rows: list[tuple[int, ...
     assert (codes[first][inverse] == codes).all()
 
 
-def test_many_thousand_rows_are_replayed_in_seconds(tmp_path: Path) -> None:
+def test_replaying_many_thousand_rows_does_not_take_minutes(tmp_path: Path) -> None:
     path = tmp_path / "suite.csv"
 
     def loans(table: Any) -> Any:
@@ -310,7 +313,7 @@ def test_many_thousand_rows_are_replayed_in_seconds(tmp_path: Path) -> None:
     replay = themis.Audit(themis.batch(loans), SCHEMA).replay(path)
     assert replay.count("still") > 5_000
     assert replay.count("new", "fixed") == 0
-    assert time.process_time() - started < 5
+    assert time.process_time() - started < 60  # about 0.5 s
 
 
 # --- the schema has changed -----------------------------------------------------------------
@@ -328,7 +331,7 @@ def test_values_that_are_gone_make_unknown_tests_and_not_fixed_ones(tmp_path: Pa
     replay = replay_with(fewer, path)
     assert replay.count("fixed", "new") == 0
     assert replay.count("unknown") >= before.count("still")
-    assert list(replay.unknown_rows) == ["race has no value like 'green'"]
+    assert list(map(str, replay.unknown_rows)) == ["race has no value like 'green'"]
     assert not replay.conclusive
 
 
@@ -341,7 +344,7 @@ def test_a_narrower_range_and_a_constraint_leave_out_only_their_rows(tmp_path: P
     assert sum(replay.unknown_rows.values()) == sum(row["income"] >= 90_000 for row in rows)
     forbidden = replay_with(SCHEMA.where("income < 90000 or sex == 'f'"), path)
     assert forbidden.unknown_rows == {
-        "a constraint forbids the input": sum(
+        Note.of("forbidden-by-constraint"): sum(
             row["income"] >= 90_000 and row["sex"] == "m" for row in rows
         )
     }
@@ -354,7 +357,8 @@ def test_a_characteristic_that_is_gone_is_not_used_and_one_that_is_new_is_a_mist
     write_suite(path)
     without = themis.Schema(race=["green", "purple", "blue"], income=range(0, 100_000))
     replay = replay_with(without, path)
-    assert replay.notes == ("the column 'sex' is no characteristic: it is not used",)
+    (note,) = replay.notes
+    assert str(note) == "the column 'sex' is no characteristic: it is not used"
     assert set(states_of(replay)["sex"]) == {"unknown"}
     assert states_of(replay)["race"]["still"] > 0
     more = themis.Schema({**{each.name: each for each in SCHEMA}, "incom": range(3), "job": [1, 2]})
@@ -452,8 +456,9 @@ def test_ctrl_c_shows_what_was_replayed(tmp_path: Path, monkeypatch: pytest.Monk
     enter(tmp_path, monkeypatch)
     write_command(tmp_path)
     assert run("score", "--against", "race", "--suite", "suite.csv").exit_code == 0
-    write_command(tmp_path, before="sleep 0.02")
+    write_command(tmp_path, before=GATE)
     executed = len(ran(tmp_path))
+    close_gate(tmp_path, executed + 110)
     replay = start("replay", "suite.csv", "--jobs", "2", cwd=tmp_path)
     wait_until(lambda: len(ran(tmp_path)) > executed + 100)
     replay.send_signal(signal.SIGINT)

@@ -12,7 +12,7 @@ import pytest
 
 from tests.projects import enter, run, write_project
 from themis.results.model import GroupScore
-from themis.results.saved_saved_results import read_result, result_from_dict
+from themis.results.saved import read_result, result_from_dict
 
 Project = Callable[..., Path]
 INPUTS = """\

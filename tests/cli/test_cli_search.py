@@ -20,17 +20,20 @@ import pytest
 from rich.cells import cell_len
 
 import themis
+from tests.external import PATIENCE, wait_until
 from tests.projects import FAIR, INPUTS, SMALL, enter, process, run, write_project
 from themis.cli import measure as cli_search
 from themis.events import Progress, SearchProgress
 from themis.results.model import CausalScore, Result, SearchResult, TestedSet, Witness
-from themis.show.notebook import search_html
+from themis.results.notes import Ending, Note
+from themis.settings import Stopping
+from themis.show.notebook import html_of
 from themis.show.terminal.progress import SearchProgressLine
 from themis.show.terminal.searches import render_search, render_search_headlines
 
 Project = Callable[..., Path]
 SEARCH = ("search", "--threshold", "0.1")
-SLOW = "open('begun', 'w').close()\ntime.sleep(0.003)\nreturn int(person['income'] > 50)"
+SLOW = "open('begun', 'a').write('x')\ntime.sleep(0.003)\nreturn int(person['income'] > 50)"
 
 
 @pytest.fixture
@@ -233,13 +236,9 @@ def test_interrupt_shows_what_was_found(project: Project) -> None:
     project(SLOW)
     command = [sys.executable, "-m", "themis", *SEARCH, "--measure", "both", "-o", "result.json"]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 20
-    while not Path("begun").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    time.sleep(0.5)
+    wait_until(lambda: Path("begun").exists() and Path("begun").stat().st_size > 100)
     child.send_signal(signal.SIGINT)
-    _, stderr = child.communicate(timeout=20)
+    _, stderr = child.communicate(timeout=PATIENCE)
     assert child.returncode == 130, stderr
     assert "interrupted; the same command gives the full answer: themis search" in stderr
     assert "Traceback" not in stderr
@@ -282,7 +281,7 @@ def test_terminal_shows_the_plan_and_a_live_line(project: Project) -> None:
     child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=other)
     os.close(other)
     shown = _read_all(main)
-    assert child.wait(timeout=20) == 4
+    assert child.wait(timeout=PATIENCE) == 4
     assert "searching 31 sets: " in shown
     assert "max_executions = 3,000 is not enough: the search will give what it finds" in shown
     assert " of 31 sets · 0 found · " in shown
@@ -290,7 +289,7 @@ def test_terminal_shows_the_plan_and_a_live_line(project: Project) -> None:
 
 def _read_all(terminal: int) -> str:
     data = b""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         ready, _, _ = select.select([terminal], [], [], 0.5)
         try:
@@ -313,17 +312,19 @@ def score(*against: str, **changes: Any) -> CausalScore:
     }
     return CausalScore(
         measure="causal", against=against, confidence=0.99, error=0.05, method="sampled",
-        samples=700, stopped="error reached", stopping="certified", executions=1400, cache_hits=0,
+        samples=700, stopped=Ending.ERROR_REACHED, stopping=Stopping.CERTIFIED, executions=1400,
+        cache_hits=0,
         **fields,
     )  # fmt: skip
 
 
 def searched(sets: list[tuple[str, ...]], **changes: Any) -> SearchResult:
-    tested = tuple(TestedSet(each, "above", "9 of 9 inputs flip", 9, 1.0) for each in sets)
+    why = Note.of("inputs-flip", flips=9, inputs=9)
+    tested = tuple(TestedSet(each, "above", (why,), 9, 1.0) for each in sets)
     fields: dict[str, Any] = {
         "minimal_sets": tuple(score(*each) for each in sets),
         "undecided": (),
-        "stopped": "done",
+        "stopped": Ending.DONE,
         "sets_open": 0,
         **changes,
     }
@@ -331,7 +332,7 @@ def searched(sets: list[tuple[str, ...]], **changes: Any) -> SearchResult:
         measure="causal", threshold=0.1, confidence=0.99, error=0.05, found=tuple(sets),
         tested=tested, sets_total=len(sets), sets_tested=len(sets), sets_pruned=0,
         among=tuple({name for each in sets for name in each}), max_size=9,
-        method="sampled", stopping="certified",
+        method="sampled", stopping=Stopping.CERTIFIED,
         executions=0, cache_hits=0, **fields,
     )  # fmt: skip
 
@@ -366,7 +367,7 @@ def test_long_sets_are_wrapped_not_cut() -> None:
 
 
 def test_unmeasured_sets_have_an_estimate_and_no_interval() -> None:
-    shown = text(searched([("race",)], minimal_sets=(), stopped="budget", sets_open=7))
+    shown = text(searched([("race",)], minimal_sets=(), stopped=Ending.BUDGET, sets_open=7))
     assert "~ 100 %  not measured" in shown
     assert "Nothing is known about the 7 open sets" in words(shown)
 
@@ -380,7 +381,7 @@ def test_undecided_sets_are_named_in_the_headline() -> None:
 
 
 def test_notebook_shows_the_sets_and_escapes_their_names() -> None:
-    shown = search_html(searched([("<b>race</b>",)]))
+    shown = html_of(searched([("<b>race</b>",)]))
     assert shown == searched([("<b>race</b>",)])._repr_html_()
     assert "&lt;b&gt;race&lt;/b&gt;" in shown
     assert "<b>race" not in shown

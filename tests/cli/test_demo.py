@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -26,10 +25,8 @@ def test_domain_is_far_too_large_to_try_everything() -> None:
     assert loan_schema().size > 10**14
 
 
-def test_demo_takes_seconds() -> None:
-    started = time.monotonic()
-    demo_audit().score(SETS)
-    assert time.monotonic() - started < 5
+def test_demo_takes_a_second_or_two() -> None:
+    assert demo_audit().score(SETS).executions < 60_000  # 20,000 in a second, and more
 
 
 def test_race_is_discriminated_against_by_both_measures(

@@ -23,7 +23,7 @@ from themis.engine.cache import Cache, read_contents
 from themis.engine.recall import BatchRecords, InputRecords, Recall
 from themis.engine.runner import Runner
 from themis.errors import RequestError
-from themis.subjects.base import Answers
+from themis.subjects.base import Answers, Subject, Traits
 from themis.subjects.decisions import CRASH, FAILED, Failure, Labels
 from themis.subjects.processes.command import CommandSubject
 
@@ -156,9 +156,9 @@ def test_second_cache_reads_and_takes_over_when_the_first_is_done(tmp_path: Path
     assert number is not None
     first.put_inputs(number, [(b"k" * 16, 1)])
     first.commit()
-    assert first.notice is None
-    assert second.notice is not None
-    assert "is in use by this process itself" in second.notice
+    assert not first.is_taken
+    assert second.is_taken
+    assert second.writer == os.getpid()
     second.put_inputs(number, [(b"l" * 16, 1)])
     assert list(second.find_inputs(number, [b"k" * 16, b"l" * 16])) == [b"k" * 16]
     first.close()
@@ -184,13 +184,12 @@ def test_reader_of_a_file_without_tables_finds_nothing(tmp_path: Path) -> None:
 SCHEMA = themis.Schema(race=["green", "purple"], age=themis.Integers(0, 50), rich=[True, False])
 
 
-class Numbers:
+class Numbers(Subject):
     """A subject that fails on some inputs and counts how often it is run."""
-
-    vectorised = False
 
     def __init__(self, kind: str, failing: set[int]) -> None:
         self.kind, self.failing, self.schema = kind, failing, SCHEMA
+        self.traits = Traits(external=True, record="input" if kind == "command" else "batch")
         self.executions = 0
 
     def fingerprint(self) -> str:

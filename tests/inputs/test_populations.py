@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 import themis
 from tests.worlds import Case, cases
+from themis.audit.notes import sparse
 from themis.inputs import population as populations
 from themis.inputs.population import Population, RejectionBlock, TableBlock, uniform_numbers
 from themis.inputs.streams import BaseInputs, ShuffledInputs
@@ -134,9 +135,11 @@ def test_a_rare_value_that_one_constraint_asks_for_is_found() -> None:
 
 def test_constraints_that_leave_almost_nothing_are_said() -> None:
     schema = themis.Schema(a=range(1000), b=range(1000)).where("a == 0 and b < 3")
-    (warning,) = Population.of(schema).warnings
-    assert "leave only 3e-06" in warning
-    assert not Population.of(themis.Schema(a=range(10))).warnings
+    (few,) = Population.of(schema).few_valid
+    assert (few.names, few.share) == (("a", "b"), pytest.approx(3e-06))
+    (note,) = sparse(Population.of(schema))
+    assert "leave only 3e-06 of all combinations of a, b" in str(note)
+    assert not Population.of(themis.Schema(a=range(10))).few_valid
 
 
 def test_the_population_of_a_group_holds_only_its_members() -> None:

@@ -19,11 +19,12 @@ from tests.results.test_checks import SCORE, SEARCHED, check
 from themis.config.reader import format_schema, read_config
 from themis.errors import ConfigError
 from themis.results.model import Accepted, CheckResult
-from themis.results.saved_saved_results import read_result
+from themis.results.notes import Ending
+from themis.results.saved import read_result
 from themis.results.verdicts import (
     Acceptance,
     Acceptances,
-    acceptance_remarks,
+    acceptance_notes,
     judge_score,
     judge_search,
 )
@@ -42,7 +43,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 
 def acceptance(*against: str, **changes: Any) -> Acceptance:
-    return replace(Acceptance(against or ("race",), "causal", "ticket 12", LATER), **changes)
+    made = Acceptance(against=against or ("race",), reason="ticket 12", until=LATER)
+    return replace(made, **changes)
 
 
 def accepting(*all_: Acceptance) -> Acceptances:
@@ -163,7 +165,7 @@ def test_worst_of_a_search_is_the_worst_that_is_not_accepted() -> None:
 
 def test_unfinished_search_is_not_accepted() -> None:
     every = accepting(acceptance("race"), acceptance("sex"))
-    for changes in ({"undecided": (("age",),)}, {"stopped": "budget", "sets_open": 3}):
+    for changes in ({"undecided": (("age",),)}, {"stopped": Ending.BUDGET, "sets_open": 3}):
         answer = searched(every, **changes)
         assert answer.verdict == "not enough evidence"
         assert answer.reason
@@ -184,13 +186,13 @@ def test_search_without_findings_holds_whatever_is_accepted() -> None:
 
 # What is said about acceptances that do nothing -------------------------------------------
 def remarks(*all_: Acceptance, answers: list[CheckResult]) -> list[str]:
-    return list(acceptance_remarks(answers, accepting(*all_)))
+    return [str(each) for each in acceptance_notes(answers, accepting(*all_))]
 
 
 def test_acceptance_that_does_something_is_not_remarked() -> None:
     accepted = accepting(acceptance("race"))
     answers = [judged(0.1, accepted)]
-    assert list(acceptance_remarks(answers, accepted)) == []
+    assert list(acceptance_notes(answers, accepted)) == []
 
 
 def test_acceptance_without_a_check_is_remarked() -> None:
@@ -226,7 +228,7 @@ def test_acceptance_is_read_as_it_is_meant(project: Project) -> None:
     text = written(against='["sex", "race"]', measure='"group"', max_score="1")
     (read,) = read_config(project(extra=text)).accepted
     assert replace(read, line=None) == Acceptance(
-        ("race", "sex"), "group", "ticket 12", LATER, 1, None
+        against=("race", "sex"), measure="group", reason="ticket 12", until=LATER, max_score=1
     )
     assert read.line == 13
 

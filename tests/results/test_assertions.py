@@ -14,6 +14,7 @@ import themis
 from tests.show.test_display import causal, group
 from tests.show.test_notebook import SEARCHED
 from themis.results.model import CheckResult
+from themis.results.notes import Ending
 from themis.show.terminal.checks import limit_text
 from themis.testing.claims import AuditInTest
 
@@ -72,7 +73,7 @@ def test_a_score_of_nothing_is_no_evidence() -> None:
 def test_a_run_that_was_cut_off_is_not_conclusive() -> None:
     causal().assert_conclusive()
     with pytest.raises(themis.InconclusiveError, match="the budget ended"):
-        causal(stopped="budget").assert_conclusive()
+        causal(stopped=Ending.BUDGET).assert_conclusive()
 
 
 def test_a_search_passes_only_if_every_set_was_decided_and_none_found() -> None:

@@ -18,7 +18,9 @@ import themis
 from tests.projects import BIASED, FAIR, SMALL, enter, process, run, write_project
 from themis.audit.checker import run_checks
 from themis.results.model import CausalScore, SearchResult
+from themis.results.notes import Ending
 from themis.results.verdicts import Check, can_be_narrowed, judge_score, judge_search, precisions
+from themis.settings import Stopping
 
 Project = Callable[..., Path]
 RACE = '[[checks]]\nagainst = ["race"]\nmax_score = 0.1\n'
@@ -27,14 +29,14 @@ SEX = '[[checks]]\nagainst = ["sex"]\nmax_score = 0.1\n'
 SEARCH = "[[checks]]\nsearch = true\nmax_score = 0.1\n"
 SCORE = CausalScore(
     measure="causal", against=("race",), score=0.2, low=0.15, high=0.25, confidence=0.99,
-    error=0.05, method="sampled", samples=700, stopped="error reached", stopping="certified",
-    executions=1400, cache_hits=0,
+    error=0.05, method="sampled", samples=700, stopped=Ending.ERROR_REACHED,
+    stopping=Stopping.CERTIFIED, executions=1400, cache_hits=0,
 )  # fmt: skip
 SEARCHED = SearchResult(
     measure="causal", threshold=0.1, confidence=0.99, error=0.05, minimal_sets=(), found=(),
     undecided=(), tested=(), sets_total=7, sets_tested=7, sets_pruned=0, sets_open=0,
     among=("race",), max_size=3, method="sampled",
-    stopped="done", stopping="certified", executions=0, cache_hits=0,
+    stopped=Ending.DONE, stopping=Stopping.CERTIFIED, executions=0, cache_hits=0,
 )  # fmt: skip
 
 
@@ -46,7 +48,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 def check(limit: float, *against: str, measure: Any = "causal") -> Check:
     name = f"{measure} {','.join(against) or 'search'} at most {limit:g}"
-    return Check(against or None, not against, measure, limit, name, None)
+    return Check(
+        against=against or None, search=not against, measure=measure, max_score=limit, name=name
+    )
 
 
 def verdict(limit: float, **changes: Any) -> str:
@@ -75,7 +79,7 @@ def test_nothing_run_is_no_evidence() -> None:
 
 
 def test_interval_of_an_ended_budget_may_decide_all_the_same() -> None:
-    assert verdict(0.1, stopped="budget") == "violated"
+    assert verdict(0.1, stopped=Ending.BUDGET) == "violated"
 
 
 @given(
@@ -90,7 +94,7 @@ def test_stricter_limits_never_hold_more_often(ends: list[float], limits: list[f
 
 def test_search_holds_only_when_everything_was_decided() -> None:
     assert search_verdict() == "holds"
-    assert search_verdict(stopped="budget", sets_open=3) == "not enough evidence"
+    assert search_verdict(stopped=Ending.BUDGET, sets_open=3) == "not enough evidence"
     assert search_verdict(undecided=(("age",),)) == "not enough evidence"
 
 
@@ -99,7 +103,7 @@ def test_search_is_violated_only_by_a_set_that_is_surely_above() -> None:
     found: dict[str, Any] = {"found": (("race",),), "minimal_sets": (near,)}
     assert search_verdict(**found) == "not enough evidence"
     assert search_verdict(**{**found, "minimal_sets": (near, SCORE)}) == "violated"
-    assert search_verdict(found=(("race",),), stopped="budget") == "not enough evidence"
+    assert search_verdict(found=(("race",),), stopped=Ending.BUDGET) == "not enough evidence"
 
 
 def test_search_that_holds_says_what_it_may_have_missed() -> None:
@@ -109,8 +113,8 @@ def test_search_that_holds_says_what_it_may_have_missed() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"stopped": "budget"}, "the budget ended"),
-        ({"stopped": "interrupted"}, "it was interrupted"),
+        ({"stopped": Ending.BUDGET}, "the budget ended"),
+        ({"stopped": Ending.INTERRUPTED}, "it was interrupted"),
         ({"lower_bound": True, "high": 1.0}, "too many combinations"),
         ({"unknown": 9}, "executions failed"),
         ({}, "so near the limit that ± 5 points do not tell"),
@@ -125,7 +129,7 @@ def test_missing_evidence_has_a_reason(changes: dict[str, Any], reason: str) -> 
 def test_only_precision_that_helps_is_asked_for() -> None:
     assert can_be_narrowed(SCORE)
     assert can_be_narrowed(SEARCHED)
-    for changes in ({"method": "exact"}, {"lower_bound": True}, {"stopped": "budget"}):
+    for changes in ({"method": "exact"}, {"lower_bound": True}, {"stopped": Ending.BUDGET}):
         assert not can_be_narrowed(replace(SCORE, **changes))
     assert not can_be_narrowed(replace(SEARCHED, undecided=(("age",),)))
 
@@ -248,7 +252,8 @@ def test_failing_subject_ends_with_3(project: Project) -> None:
     assert done.returncode == 3
     assert "ValueError: never" in done.stderr
     data = json.loads(done.stdout)
-    assert [each["reason"] for each in data["checks"]] == ["the subject failed"] * 2
+    reasons = [each["reasons"] for each in data["checks"]]
+    assert reasons == [[{"code": "subject-failed", "values": {}}]] * 2
 
 
 def test_missing_evidence_ends_with_4(project: Project) -> None:

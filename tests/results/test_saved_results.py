@@ -21,7 +21,7 @@ from themis.cli.demo import demo_audit
 from themis.errors import RequestError
 from themis.results.comparison import compare
 from themis.results.model import Noise, Placebo, Region, Result
-from themis.results.saved_saved_results import read_result, result_from_dict
+from themis.results.saved import read_result, result_from_dict
 from themis.show.reports.formats import FORMATS
 from themis.show.terminal.comparisons import render_differences
 
@@ -89,7 +89,7 @@ def test_what_is_only_said_where_it_is_used_is_read_back() -> None:
         (None, "no such file"),
         ("{", "can't be read as JSON"),
         ("[1]", "no result of Themis"),
-        ('{"themis": "9", "scores": [], "format": 2}', "has format 2"),
+        ('{"themis": "9", "scores": [], "format": 3}', "has format 3"),
         ('{"themis": "9", "scores": [{"measure": "group"}], "format": 1}', "score: is missing"),
     ],
 )

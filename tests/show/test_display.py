@@ -13,11 +13,15 @@ import pytest
 from rich.cells import cell_len
 
 import themis
+from tests.report_results import notes
 from themis.events import Progress
 from themis.results.model import CausalScore, Group, GroupScore, Harm, Result, Witness
-from themis.show.terminal.parts import axis_end
+from themis.results.notes import Ending
+from themis.settings import Stopping
+from themis.show.intervals import Axis
+from themis.show.terminal.parts import make_console
 from themis.show.terminal.progress import ProgressLine
-from themis.show.terminal.results import make_console, render_headlines, render_result
+from themis.show.terminal.results import render_headlines, render_result
 from themis.show.words import values as words
 
 COMMON: dict[str, Any] = {
@@ -25,8 +29,8 @@ COMMON: dict[str, Any] = {
     "error": 0.05,
     "method": "sampled",
     "samples": 702,
-    "stopped": "error reached",
-    "stopping": "certified",
+    "stopped": Ending.ERROR_REACHED,
+    "stopping": Stopping.CERTIFIED,
     "executions": 1404,
     "cache_hits": 0,
 }
@@ -76,7 +80,7 @@ def result(*scores: themis.CausalScore | themis.GroupScore, **changes: Any) -> R
         "schema": {},
         "executions": 1404,
         "cache_hits": 96,
-        "stopped": "done",
+        "stopped": Ending.DONE,
         "failures": {},
         "timing": {"seconds": 0.8},
         **changes,
@@ -123,9 +127,9 @@ def test_no_flip_is_not_said_to_be_certain() -> None:
 
 
 def test_paper_headline_says_that_the_interval_is_not_certified() -> None:
-    assert "not certified" in words.headline(causal(stopping="paper"))
-    assert "99 % sure" not in words.headline(causal(stopping="paper"))
-    assert "not certified" in words.headline(group(stopping="paper", low=0.0))
+    assert "not certified" in words.headline(causal(stopping=Stopping.PAPER))
+    assert "99 % sure" not in words.headline(causal(stopping=Stopping.PAPER))
+    assert "not certified" in words.headline(group(stopping=Stopping.PAPER, low=0.0))
 
 
 def test_a_score_without_samples_claims_nothing() -> None:
@@ -254,7 +258,7 @@ def test_failures_are_shown_with_an_example() -> None:
 
 
 def test_inconclusive_scores_are_said_to_be() -> None:
-    shown = text(result(causal(stopped="budget", notes=("the budget ended",))))
+    shown = text(result(causal(stopped=Ending.BUDGET, notes=notes("the budget ended"))))
     assert "inconclusive: 1 of 1 score" in shown
     assert "note: the budget ended" in shown
 
@@ -289,7 +293,7 @@ def test_no_value_breaks_the_page(width: int) -> None:
         scores.append(causal(against=(name, long), witnesses=(pair, pair), direction=(harm,) * 5))
         groups = tuple(Group({name: value}, 0.5, 0.4, 0.6, 10) for value in (first, second))
         scores.append(group(against=(name, long), groups=groups))
-    shown = text(result(*scores, notes=("w" * 300,)), width=width, everything=True)
+    shown = text(result(*scores, notes=notes("w" * 300)), width=width, everything=True)
     assert max(cell_len(line) for line in shown.splitlines()) <= width
     assert "\x1b" not in shown
     assert "[red]boo" in shown
@@ -315,7 +319,7 @@ def test_no_color_is_respected_on_a_terminal(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize(("high", "end"), [(0.0, 0.05), (0.163, 0.25), (0.25, 0.25), (0.9, 1.0)])
 def test_axis_zooms_in_on_small_scores(high: float, end: float) -> None:
-    assert axis_end(high) == end
+    assert Axis.reaching(high).end == end
 
 
 def test_console_is_not_wider_than_is_readable(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -335,7 +339,7 @@ def test_progress_line_says_where_a_measurement_stands() -> None:
 
 
 def test_short_runs_show_no_progress(capfd: pytest.CaptureFixture[str]) -> None:
-    with ProgressLine(enabled=True, delay_seconds=5):
+    with ProgressLine(enabled=True, delay_seconds=600):
         pass
     with ProgressLine(enabled=False, delay_seconds=0):
         time.sleep(0.05)
@@ -349,11 +353,11 @@ def test_notebook_tables_are_static_and_escaped() -> None:
         against=(evil,),
         witnesses=(Witness(people, (evil, 0)),),
         direction=(Harm({evil: evil}, {evil: "b"}, 0.1, 0.0, 9),),
-        notes=(evil,),
+        notes=notes(evil),
     )
     groups = group(against=(evil,), groups=(Group({evil: evil}, 0.5, 0.4, 0.6, 9),) * 20)
     failures = {evil: {"count": 1, "input": {}, "message": evil}}
-    for thing in (score, groups, result(score, groups, notes=(evil,), failures=failures)):
+    for thing in (score, groups, result(score, groups, notes=notes(evil), failures=failures)):
         html = thing._repr_html_()
         assert "<script" not in html
         assert "&lt;script&gt;" in html

@@ -15,13 +15,14 @@ from rich.text import Text
 
 import themis
 from tests.projects import enter, process, run, write_project
+from tests.report_results import notes
 from tests.show.test_display import causal, group, result, text
 from themis.results.model import CheckResult, GroupScore, Score, Witness
-from themis.show.notebook import score_html
+from themis.show.notebook import html_of
 from themis.show.terminal import results as display_overview
 from themis.show.terminal.checks import render_checks
-from themis.show.terminal.parts import IntervalBar, Sentence, in_encoding
-from themis.show.terminal.results import make_console, render, render_result
+from themis.show.terminal.parts import IntervalBar, Sentence, in_encoding, make_console, render
+from themis.show.terminal.results import render_result
 from themis.show.terminal.scores import show_difference
 from themis.show.terminal.searches import render_search
 from themis.show.words import values as words
@@ -110,7 +111,7 @@ def test_one_set_begins_with_its_own_headline() -> None:
 
 DOUBTFUL: dict[str, Any] = {
     "failures": {"crash": {"count": 3, "input": {"age": 30}, "message": "no"}},
-    "notes": ("no output was favourable",),
+    "notes": notes("no output was favourable"),
 }
 
 
@@ -142,7 +143,9 @@ def test_a_limit_is_a_line_across_the_bar() -> None:
 
 @pytest.mark.parametrize("width", [60, 80])
 def test_checks_that_do_not_hold_show_the_limit_in_their_bar(width: int) -> None:
-    unsure = replace(CHECK, verdict="not enough evidence", low=0.03, name="b", reason="too near")
+    unsure = replace(
+        CHECK, verdict="not enough evidence", low=0.03, name="b", reasons=notes("too near")
+    )
     holds = replace(CHECK, verdict="holds", low=0.0, high=0.02, name="c")
     checked = result(causal(), checks=(CHECK, unsure, holds))
     lines = render_checks(checked, file=io.StringIO(), width=width).splitlines()
@@ -232,7 +235,7 @@ def test_equal_rates_are_said_to_be_equal_whatever_the_score_is_moved_to() -> No
         "to within ± 5 points of both ends of the interval, to 0.037"
     )
     assert said in " ".join(text(result(EQUAL)).split())
-    assert "the rates seen are 0 points apart" in score_html(EQUAL)
+    assert "the rates seen are 0 points apart" in html_of(EQUAL)
     assert "≤ 8.7 %" in text(result(causal(), EQUAL, FAIR)), "not 3.7 %"
 
 

@@ -25,13 +25,13 @@ from markdown_it import MarkdownIt
 
 import themis
 from tests.projects import SMALL, enter, process, run, write_project
+from tests.report_results import notes
 from themis.audit.checker import run_checks
 from themis.cli.demo import demo_audit
 from themis.errors import RequestError, SubjectError
 from themis.results.comparison import beside_baseline
 from themis.results.model import CausalScore, Noise, Placebo, Region, Result
-from themis.results.saved_result_schema import result_schema
-from themis.results.saved_saved_results import result_from_dict
+from themis.results.saved import result_from_dict, result_schema
 from themis.results.verdicts import Acceptance, Acceptances, Check
 from themis.show.reports.ci import render_annotations, render_junit
 from themis.show.reports.formats import (
@@ -89,7 +89,9 @@ def loan(person: dict[str, Any]) -> int:
 
 def check(limit: float, *against: str, measure: Any = "causal") -> Check:
     name = f"{measure} {','.join(against) or 'search'} at most {limit:g}"
-    return Check(against or None, not against, measure, limit, name, None)
+    return Check(
+        against=against or None, search=not against, measure=measure, max_score=limit, name=name
+    )
 
 
 def make_results() -> Iterator[tuple[str, Result]]:
@@ -126,8 +128,10 @@ def all_verdicts(audit: themis.Audit) -> Result:
     """Checks of which one holds, one is violated, one lacks evidence, the others are accepted."""
     accepted = Acceptances(
         (
-            Acceptance(("race",), "causal", "ticket | 12", date(2099, 1, 1)),
-            Acceptance(("savings",), "causal", "may count", date(2099, 1, 1), 1.0),
+            Acceptance(against=("race",), reason="ticket | 12", until=date(2099, 1, 1)),
+            Acceptance(
+                against=("savings",), reason="may count", until=date(2099, 1, 1), max_score=1.0
+            ),
         ),
         date(2026, 1, 1),
     )
@@ -140,7 +144,10 @@ def all_verdicts(audit: themis.Audit) -> Result:
     ]
     result = run_checks(audit, checks, accepted=accepted)
     lacking = replace(
-        result.checks[0], name="open", verdict="not enough evidence", reason="the budget ended"
+        result.checks[0],
+        name="open",
+        verdict="not enough evidence",
+        reasons=notes("the budget ended"),
     )
     result = replace(result, checks=(*result.checks, lacking))
     assert {each.verdict for each in result.checks} == {
@@ -182,7 +189,7 @@ def hostile() -> Result:
     lines = {name: number + 1 for number, name in enumerate(names)}
     source = {"file": "odd dir/the mis,%:.toml", "lines": lines, "command": "themis check"}
     failure = {"count": 2, "message": HOSTILE[4], "input": {names[0]: HOSTILE[1]}}
-    return replace(result, source=source, notes=tuple(HOSTILE), failures={HOSTILE[1]: failure})
+    return replace(result, source=source, notes=notes(*HOSTILE), failures={HOSTILE[1]: failure})
 
 
 @pytest.fixture(scope="module")
@@ -227,7 +234,9 @@ def test_every_result_is_read_back_as_it_was(results: dict[str, Result]) -> None
     "damage",
     [
         lambda data: data.pop("seed"),
-        lambda data: data.update(format=2),
+        lambda data: data.update(format=1),
+        lambda data: data.update(stopped="Budget"),
+        lambda data: data.update(notes=["a sentence"]),
         lambda data: data["scores"][0].pop("low"),
         lambda data: data["scores"][0].update(method="guessed"),
         lambda data: data["scores"][0].update(score="0.1"),
@@ -555,7 +564,7 @@ def test_comment_is_never_longer_than_github_takes() -> None:
         result,
         scores=tuple(replace(causal, against=(name,), witnesses=(witness,) * 9) for name in names)
         + tuple(replace(group, against=(name,), low=0.0) for name in names),
-        notes=tuple(f"note {number} {'w' * 100}" for number in range(90)),
+        notes=notes(*(f"note {number} {'w' * 100}" for number in range(90))),
     )
     text = render_markdown(many)
     assert len(text) < 65_536

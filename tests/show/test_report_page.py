@@ -23,17 +23,22 @@ from hypothesis import strategies as st
 from tests import report_results as samples
 from tests.projects import enter, run, write_project
 from themis.results.model import Group, Noise, Result, Witness
-from themis.results.saved_saved_results import read_result
+from themis.results.notes import Ending
+from themis.results.saved import read_result
+from themis.show.intervals import Axis
 from themis.show.reports.annex import favourable, impact_statement, render_annex
-from themis.show.reports.html import LIMIT_BYTES, ROOMS
+from themis.show.reports.document import LIMIT_BYTES, ROOMS, STYLE
 from themis.show.reports.method import RECIPE, command_again, digest
 from themis.show.reports.page import render_page
+from themis.show.reports.scores import four_fifths_line, ratios
 from themis.show.reports.sets import choose_sets, totals
-from themis.show.reports.style import DARK, LIGHT, STYLE
-from themis.show.reports.svg import Axis, four_fifths_line, ratios
 from themis.show.reports.verdict import cautions
 from themis.show.words import values as display_words
 
+LIGHT, DARK = (
+    dict(re.findall(r"--([\w-]+):(#[0-9a-f]{6});", part))
+    for part in STYLE.split("prefers-color-scheme:dark")
+)
 VOID = {"meta", "link", "line", "circle", "rect", "polygon"}
 TAGS = {
     *("html", "head", "meta", "title", "link", "style", "body", "header", "main", "nav", "footer"),
@@ -135,9 +140,13 @@ def test_pictures_have_labels_and_tables_have_captions(rendered: str) -> None:
 def test_no_text_becomes_markup(first: str, second: str) -> None:
     name = f"n{first}{second}"
     pair = Witness(({name: first, "b": 1}, {name: second, "b": 1}), (first, second), (second,))
-    score = samples.causal(against=(name,), witnesses=(pair,), direction=(), notes=(first,))
+    score = samples.causal(
+        against=(name,), witnesses=(pair,), direction=(), notes=samples.notes(first)
+    )
     groups = (Group({name: first}, 0.5, 0.4, 0.6, 9), Group({name: second}, 0.4, 0.3, 0.5, 9))
-    hostile = samples.result(score, samples.group(against=(name,), groups=groups), notes=(second,))
+    hostile = samples.result(
+        score, samples.group(against=(name,), groups=groups), notes=samples.notes(second)
+    )
     for render in RENDERERS.values():
         page = Document(render(hostile))
         assert set(page.tags) <= TAGS
@@ -163,7 +172,7 @@ def test_the_verdict_of_scores_is_the_gravest_one() -> None:
 
 
 def test_an_inconclusive_score_is_no_verdict() -> None:
-    shown = _spaced(samples.result(samples.causal(stopped="budget")))
+    shown = _spaced(samples.result(samples.causal(stopped=Ending.BUDGET)))
     assert "inconclusive" in shown.partition("Between 6.3 %")[0]
 
 
@@ -177,7 +186,10 @@ def _spaced(result: Result) -> str:
     [
         ({"failures": samples.all_facts().failures}, "crash 3 times, e.g. ValueError: no\\nage"),
         ({"noise": Noise(300, 7, 0.023, 0.01, 0.05, 0.99)}, "7 of 300 inputs got another"),
-        ({"notes": ("the subject gave the same output",)}, "the subject gave the same output"),
+        (
+            {"notes": samples.notes("the subject gave the same output")},
+            "the subject gave the same output",
+        ),
         ({"data": {"dropped": 50}}, "50 rows of the data could not be used"),
     ],
 )
@@ -330,10 +342,13 @@ def test_even_a_monster_fits() -> None:
     people = (dict.fromkeys(names, "y" * 3000), dict.fromkeys(names, "z" * 3000))
     pairs = (Witness(people, ("o" * 9_000, "p" * 9_000), ("q" * 9_000,) * 2),) * 3
     groups = tuple(Group(dict.fromkeys(names, n), 0.5, 0.4, 0.6, 9) for n in range(15))
-    scores = [samples.causal(against=tuple(names), witnesses=pairs, notes=("n" * 9_000,))] * 12
+    scores = [
+        samples.causal(against=tuple(names), witnesses=pairs, notes=samples.notes("n" * 9_000))
+    ] * 12
     scores += [samples.group(against=tuple(names), groups=groups)] * 12
     inputs = {name: ["v" * 3_000, "w" * 3_000] for name in names}
-    monster = samples.result(*scores, notes=[f"{n}{'m' * 9_000}" for n in range(50)],
+    notes = samples.notes(*(f"{n}{'m' * 9_000}" for n in range(50)))
+    monster = samples.result(*scores, notes=notes,
                              schema={"inputs": inputs, "constraints": inputs})  # fmt: skip
     for render in RENDERERS.values():
         assert len(render(monster).encode()) < LIMIT_BYTES
@@ -474,6 +489,18 @@ def test_colours_of_text_stand_out(palette: dict[str, str]) -> None:
         assert _contrast(palette[text], palette[behind]) >= 4.5, (text, behind)
     assert set(LIGHT) == set(DARK)
     assert all(f"var(--{name})" in STYLE for name in LIGHT)
+
+
+def test_every_class_has_a_style_and_every_style_a_class() -> None:
+    used = {
+        name
+        for make in samples.SAMPLES.values()
+        for render in RENDERERS.values()
+        for names in re.findall('class="([^"]*)"', render(make()))
+        for name in names.split()
+    }
+    plain = {"plain", "above", "unclear", "shade0"}  # they look like what is around them
+    assert used - plain == set(re.findall(r"\.([a-z]\w*)", STYLE))
 
 
 def _contrast(one: str, other: str) -> float:

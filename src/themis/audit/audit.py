@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
-from themis.audit.notes import with_commands
+from themis.audit.notes import sparse, with_commands
 from themis.audit.replay import replay_tests
 from themis.audit.rows import CounterfactualChoice, RowRequest, row_scores, sets_of
 from themis.audit.run import Work, start_budget
@@ -16,7 +17,7 @@ from themis.audit.saved_tests import read_tests
 from themis.audit.views import View, Views
 from themis.engine.cache import Cache, default_path
 from themis.engine.recall import Recall
-from themis.engine.runner import FIXED_BATCHES, Runner
+from themis.engine.runner import Runner
 from themis.engine.sampler import Sampler
 from themis.engine.suites import Suite
 from themis.errors import Mistake, RequestError, SubjectError
@@ -36,6 +37,7 @@ from themis.results.model import (
     Score,
     SearchResult,
 )
+from themis.results.notes import Note
 from themis.results.replays import Replay
 from themis.scores.noise import NoiseProbe
 from themis.search.searcher import SearchPlan, weigh_search
@@ -80,7 +82,7 @@ class Audit:
         schema: Schema,
         *,
         seed: int = 0,
-        stopping: Stopping = "certified",
+        stopping: Stopping | Literal["certified", "paper"] = Stopping.CERTIFIED,
         favourable: Iterable[Value] = DEFAULT_FAVOURABLE,
         outputs: Iterable[Output] | Output | None = None,
         confidence: float = 0.99,
@@ -104,7 +106,7 @@ class Audit:
             confidence=confidence,
             error=error,
             seed=seed,
-            stopping=stopping,
+            stopping=stopping,  # type: ignore[arg-type]  # text becomes a Stopping
             max_executions=max_executions,
             max_seconds=max_seconds,
             max_assignments=max_assignments,
@@ -116,9 +118,9 @@ class Audit:
         declared = as_outputs(outputs)
         labels = AnswerLabels(declared) if declared else Labels(self._favourable)
         own = subject_from(subject, schema)
-        if declared and hasattr(own, "structured"):
+        if declared:
             own.structured = True
-        self._cache_notes: list[str] = []
+        self._cache_notes: list[Note] = []
         self.runner = Runner(
             own,
             labels,
@@ -189,8 +191,6 @@ class Audit:
         from themis.config.reader import placing
 
         spec = config.subject
-        if cache is None and spec.kind in FIXED_BATCHES:
-            cache = default_path(config.folder)
         settings = config.settings
         with placing(config):
             outputs = [loaded_output(each, config.folder) for each in config.outputs]
@@ -213,8 +213,9 @@ class Audit:
                     trust_pickle=trust_pickle,
                     version=spec.version,
                 )
+            kept = default_path(config.folder) if subject.traits.external else None
             given = {"profile": profile, **options, **overrides}
-            audit = cls(subject, schema, **given, cache=cache)
+            audit = cls(subject, schema, **given, cache=kept if cache is None else cache)
             audit._remake = make
             return audit
 
@@ -270,7 +271,7 @@ class Audit:
         return None if self._people is None else self._people.facts
 
     @property
-    def cache_notice(self) -> str | None:
+    def cache_notice(self) -> Note | None:
         """What the user should know about the cache, if anything."""
         return next(iter(self._cache_notes), None)
 
@@ -282,15 +283,14 @@ class Audit:
     def _open_recall(self, subject: Subject, cache: CachePlace, layout: str) -> Recall | None:
         if cache is None or cache is False:
             return None
-        if subject.kind not in FIXED_BATCHES:
-            self._cache_notes.append(
-                "the cache is not used: code within this process can change unseen, so its "
-                "decisions are remembered for one run only"
-            )
+        if not subject.traits.external:
+            self._cache_notes.append(Note.of("cache-not-used"))
             return None
         opened = Cache(Path(cache))
-        if opened.notice is not None:
-            self._cache_notes.append(opened.notice)
+        if opened.is_taken:
+            own = opened.writer == os.getpid() or None
+            note = Note.of("cache-in-use", path=str(cache), process=opened.writer, own=own)
+            self._cache_notes.append(note)
         return Recall(opened, subject, layout)
 
     def causal(self, *against: str, output: str | None = None, **settings: Any) -> CausalScore:
@@ -492,9 +492,9 @@ class Audit:
         """Measure within the budget, and make what was learned a result."""
         work = Work(self.sampler, self.probe, self.settings)
         work.do(measure)
-        notes = [*self.population.warnings, *self._views.remarks(self._favourable)]
+        notes = [*sparse(self.population), *self._views.notes(self._favourable)]
         own = self.profile_facts if data is None else data
-        return work.result(command, notes=notes, remarks=self._cache_notes, data=own)
+        return work.result(command, notes=notes, cache_notes=self._cache_notes, data=own)
 
     def _measure(
         self, against: tuple[str, ...], measure: Measure, view: View, settings: Any

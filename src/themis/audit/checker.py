@@ -12,13 +12,13 @@ from themis.audit.audit import Audit
 from themis.errors import SubjectError
 from themis.events import SearchListener
 from themis.results.model import CheckResult, Result, Score, SearchResult
+from themis.results.notes import Ending, Note
 from themis.results.verdicts import (
-    NO_FAVOURABLE,
     NOTHING_ACCEPTED,
     Acceptances,
     Check,
     Precision,
-    acceptance_remarks,
+    acceptance_notes,
     can_be_narrowed,
     judge_score,
     judge_search,
@@ -29,7 +29,7 @@ from themis.search.searcher import weigh_search
 from themis.search.walk import SEARCH_ASSIGNMENTS
 from themis.settings import Settings
 
-OUT_OF_BUDGET = "the budget ended"
+OUT_OF_BUDGET = Note.of("run-ended", ended=Ending.BUDGET)
 
 
 def run_checks(
@@ -92,7 +92,7 @@ class _Run:
     scope: dict[str, Any]  # which sets a search looks at
     results: list[Result] = field(default_factory=list)
     kept: list[_Round] = field(default_factory=list)
-    ended: str = ""  # why the remaining checks are not run
+    ended: Note | None = None  # why the remaining checks are not run
     problem: SubjectError | None = None
     out_of_budget: bool = False
 
@@ -115,7 +115,7 @@ class _Run:
             if latest.is_final:
                 break
         if not best.is_decided:  # the narrowest interval, and why there is no narrower one
-            best.answer = replace(best.answer, reason=latest.answer.reason)
+            best.answer = replace(best.answer, reasons=latest.answer.reasons)
         self.kept.append(best)
 
     def reconsider(self, checks: Sequence[Check]) -> None:
@@ -146,9 +146,8 @@ class _Run:
             of_groups = check.search and check.measure == "group"
             holds = each.answer.verdict == "holds"
             if of_groups and holds and self.audit.lacks_favourable(check.output):
-                each.answer = replace(
-                    each.answer, verdict="not enough evidence", reason=NO_FAVOURABLE
-                )
+                reasons = (Note.of("never-favourable"),)
+                each.answer = replace(each.answer, verdict="not enough evidence", reasons=reasons)
 
     def _left(self) -> dict[str, Any] | None:
         """What is left of the budget, as settings; None when nothing is."""
@@ -170,10 +169,11 @@ class _Run:
         except SubjectError as error:
             if not isinstance(error.result, Result):
                 raise
-            self.problem, self.ended, result = error, "the subject failed", error.result
-        if result.stopped == "interrupted":
-            self.ended = "it was interrupted"
-        self.out_of_budget = self.out_of_budget or result.stopped == "budget"
+            self.problem, result = error, error.result
+            self.ended = Note.of("subject-failed")
+        if result.stopped is Ending.INTERRUPTED:
+            self.ended = Note.of("run-ended", ended=result.stopped)
+        self.out_of_budget = self.out_of_budget or result.stopped is Ending.BUDGET
         self.results.append(result)
         return self._judge(check, result)
 
@@ -218,13 +218,14 @@ class _Run:
         for name in ("seconds", "repeats", "explaining", "isolating"):
             total = sum(each.timing.get(name, 0) for each in self.results)
             timing |= {name: round(total, 3)} if total else {}
-        stopped = "budget" if self.out_of_budget else "done"
-        stopped = last.stopped if last.stopped in ("interrupted", "failed") else stopped
+        stopped = Ending.BUDGET if self.out_of_budget else Ending.DONE
+        if last.stopped in (Ending.INTERRUPTED, Ending.FAILED):
+            stopped = last.stopped
         checks = tuple(each.answer for each in self.kept)
         return replace(
             last,
             command="check",
-            notes=(*last.notes, *acceptance_remarks(checks, self.accepted)),
+            notes=(*last.notes, *acceptance_notes(checks, self.accepted)),
             scores=tuple(score for each in self.kept for score in each.scores),
             searches=tuple(each for each in outcomes if isinstance(each, SearchResult)),
             checks=checks,

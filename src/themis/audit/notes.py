@@ -1,4 +1,4 @@
-"""Remarks: what a reader should know besides the scores, and how to see them in a shell."""
+"""What a reader should know besides the scores, what they cost, and how to see them in a shell."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ import numpy
 import scipy
 
 from themis._version import __version__
-from themis.engine.runner import FIXED_BATCHES, Runner
+from themis.engine.runner import Runner
 from themis.inputs.characteristics import Value
+from themis.inputs.population import Population
 from themis.results.model import CausalScore, Score
+from themis.results.notes import Note
 from themis.subjects.base import Subject
 from themis.subjects.readings import Reading
 
@@ -23,37 +25,36 @@ START_SHARE = 0.5  # from this share of the time on, starting processes is worth
 START_RUNS = 50  # and from this number of executions on
 
 
-def odd_outputs(runner: Runner, reading: Reading, favourable: Iterable[Value]) -> Iterator[str]:
-    """What is suspicious about the outputs as a whole; the same whatever a cache knew before."""
+def sparse(population: Population) -> Iterator[Note]:
+    """Of which characteristics the constraints leave few combinations."""
+    for each in population.few_valid:
+        yield Note.of("few-combinations", names=each.names, share=each.share)
+
+
+def odd_outputs(
+    runner: Runner, reading: Reading, favourable: Iterable[Value], about: str | None
+) -> Iterator[Note]:
+    """What is suspicious about the outputs as a whole; the same whatever a cache knew before.
+
+    `about` names the output where there are several.
+    """
     labels, failed = reading.labels, runner.failures.total
     if runner.asked - failed < FEW_RUNS or not labels.labels:
         return
     if reading.has_favourable and not labels.favourable.any():
-        seen = ", ".join(repr(each) for each in labels.labels[:5])
-        wanted = ", ".join(repr(each) for each in favourable)
-        yield (
-            f"no output was favourable: the subject gave {seen}; favourable is {wanted}. "
-            "Group scores mean nothing until `favourable` names an output"
-        )
+        seen, wanted = list(labels.labels[:5]), list(favourable)
+        yield Note.of("no-favourable-output", outputs=seen, favourable=wanted, about=about)
     elif len(labels.labels) == 1:
-        which = f"in all {runner.asked:,} executions"
-        if failed:  # those made again failed as well, so that the rest has no number
-            which = "in every execution that did not fail"
-        yield f"the subject gave the same output, {labels.labels[0]!r}, {which}"
+        # Those made again failed as well, so that the rest has no number.
+        number = None if failed else runner.asked
+        yield Note.of("same-output", output=labels.labels[0], executions=number, about=about)
 
 
-def slow_start(runner: Runner) -> Iterator[str]:
+def slow_start(runner: Runner) -> Iterator[Note]:
     """Whether most of the time went into starting processes; it differs from run to run."""
-    share_of = getattr(runner.subject, "start_up_share", None)
-    if share_of is None or runner.executions < START_RUNS:
-        return
-    share = share_of()
+    share = runner.subject.start_up_share() if runner.executions >= START_RUNS else None
     if share is not None and share >= START_SHARE:
-        times = f"{1 / (1 - share):.0f} times as fast" if share < 0.99 else "at once"
-        yield (
-            f"starting the program took at least {share:.0%} of the time: as a worker, which "
-            f'is started once (kind = "worker"), the subject would answer {times}'
-        )
+        yield Note.of("slow-start", share=share)
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class Spent:
 
 
 def timing_of(
-    spent: Spent, subject: Subject, started: datetime, seconds: float, remarks: Iterable[str]
+    spent: Spent, subject: Subject, started: datetime, seconds: float, notes: Iterable[Note]
 ) -> dict[str, Any]:
     """What differs from run to run: times, the machine, and what is to be said of them."""
     timing: dict[str, Any] = {
@@ -88,7 +89,7 @@ def timing_of(
         "repeats": spent.repeats,
         "explaining": spent.explaining,
         "isolating": spent.isolating,
-        "notes": list(remarks),
+        "notes": list(notes),
     }
     always = ("started", "seconds", "executor", "versions")
     return {name: value for name, value in timing.items() if value or name in always}
@@ -96,10 +97,9 @@ def timing_of(
 
 def executor_of(subject: Subject) -> str:
     """What runs the subject, in words."""
-    jobs = getattr(subject, "jobs", None)
-    if jobs is not None:
-        return f"processes:{jobs}"
-    return "requests" if subject.kind in FIXED_BATCHES else "in process"
+    if subject.traits.jobs is not None:
+        return f"processes:{subject.traits.jobs}"
+    return "requests" if subject.traits.external else "in process"
 
 
 def versions() -> dict[str, str]:
@@ -113,10 +113,9 @@ def versions() -> dict[str, str]:
 
 
 def with_commands(score: Score, subject: Subject) -> Score:
-    """The score; of a command, the first two people have the lines that show it in a shell."""
-    if not isinstance(score, CausalScore) or not score.witnesses or subject.kind != "command":
+    """The score; the first two people have the lines that show it in a shell, if there are any."""
+    if not isinstance(score, CausalScore) or not score.witnesses:
         return score
-    reproduce = subject.reproduce  # type: ignore[attr-defined]  # every command has it
     first, *others = score.witnesses
-    lines = tuple(reproduce(row) for row in first.inputs)
+    lines = tuple(line for row in first.inputs if (line := subject.reproduce(row)) is not None)
     return replace(score, witnesses=(replace(first, reproduce=lines), *others))

@@ -1,4 +1,4 @@
-"""What would a run meet and cost? The domain, a few trial inputs, and estimates."""
+"""Plans: what a run would meet and cost, from the domain, a few trial inputs and estimates."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 
 from themis.audit.audit import Audit
+from themis.audit.notes import sparse
 from themis.audit.rows import fit_notes
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
+from themis.results.notes import Note
 from themis.scores.scorer import EXACT_LIMIT
+from themis.settings import Stopping
 from themis.statistics.proportions import ProportionRule
 
 TRIALS = 8
@@ -46,7 +49,7 @@ class Plan:
     valid_size: int | None  # None: too many to count
     valid_share: float
     share_is_exact: bool
-    warnings: tuple[str, ...]
+    warnings: tuple[Note, ...]
     trials: tuple[Trial, ...]
     seconds_per_execution: float
     estimates: tuple[Estimate, ...]
@@ -68,7 +71,7 @@ def make_plan(audit: Audit) -> Plan:
         valid_share=share,
         share_is_exact=is_exact,
         warnings=(
-            *population.warnings,
+            *sparse(population),
             *fit_notes(audit.profile_facts),
             *_warnings(audit, trials),
         ),
@@ -93,19 +96,13 @@ def _try(audit: Audit) -> Iterator[Trial]:
         yield Trial(audit.schema.decode_row(row), output, good)
 
 
-def _warnings(audit: Audit, trials: tuple[Trial, ...]) -> Iterator[str]:
+def _warnings(audit: Audit, trials: tuple[Trial, ...]) -> Iterator[Note]:
     decided = [trial for trial in trials if trial.output is not None]
     if decided and not any(trial.favourable for trial in decided):
-        outputs = dict.fromkeys(repr(trial.output) for trial in decided)
-        yield (
-            f"no trial got a favourable decision: the outputs were {', '.join(outputs)}. That is "
-            "chance, or `favourable` in [subject] names the wrong outputs"
-        )
+        outputs = {repr(trial.output): trial.output for trial in decided}
+        yield Note.of("no-favourable-trial", outputs=list(outputs.values()))
     if not audit.schema.protected:
-        yield (
-            "no characteristic is marked protected = true: `themis score` needs --against to "
-            "know what to measure"
-        )
+        yield Note.of("nothing-protected")
 
 
 def _share(schema: Schema, valid: int | None) -> tuple[float, bool]:
@@ -131,11 +128,15 @@ def _estimate(audit: Audit, name: str) -> Estimate:
     least_runs = runs // 2 + 1  # a majority may be certain before the last run
     if audit.population.profile:
         people = audit.population.size or 0
-        exact = people <= rule.max_samples and settings.stopping == "certified"
+        exact = people <= rule.max_samples and settings.stopping is Stopping.CERTIFIED
         if exact and assignments.count <= levels and not assignments.binned:
             return Estimate(name, least_runs * people * levels, runs * people * levels, exact=True)
         return Estimate(name, least_runs * rule.first_look * levels, runs * most, exact=False)
     size = audit.population.size
-    if size is not None and size <= min(most, EXACT_LIMIT) and settings.stopping == "certified":
+    if (
+        size is not None
+        and size <= min(most, EXACT_LIMIT)
+        and settings.stopping is Stopping.CERTIFIED
+    ):
         return Estimate(name, least_runs * size, runs * size, exact=True)
     return Estimate(name, least_runs * rule.first_look * levels, runs * most, exact=False)

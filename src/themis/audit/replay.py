@@ -19,6 +19,7 @@ from themis.engine.suite_files import plain_text
 from themis.engine.suites import output_names
 from themis.errors import SubjectError
 from themis.inputs.assignments import Places
+from themis.results.notes import Ending, Note
 from themis.results.replays import STATES, Replay, ReplayedSet, ReplayedTest, State
 from themis.subjects.answers import Part
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells, Labels
@@ -47,16 +48,16 @@ def replay_tests(
     first, inverse = unique_rows(saved.codes[rows])
     inputs = saved.codes[rows[first]]
     cells = np.full(len(inputs), NOT_RUN, dtype=runner.labels.dtype)
-    stopped, problem = "done", None
+    stopped, problem = Ending.DONE, None
     try:
         if not _run(runner, inputs, cells, listen):
-            stopped = "budget"
+            stopped = Ending.BUDGET
     except TooManyFailuresError as error:
         problem = error
     except KeyboardInterrupt:
         if not keep_on_interrupt:
             raise
-        stopped = "interrupted"
+        stopped = Ending.INTERRUPTED
     now = np.full(len(saved.codes), NOT_RUN, dtype=np.int64)
     now[rows] = cells[inverse]
     outcome = _Outcome(saved, now, runner)
@@ -71,7 +72,7 @@ def replay_tests(
         executions=runner.executions - before[0],
         cache_hits=runner.cache_hits - before[1],
         stopped=stopped,
-        failures=runner.failures.to_dict(getattr(runner.subject, "reproduce", None)),
+        failures=runner.failures.to_dict(runner.subject),
         unknown_rows=dict(saved.reasons),
         notes=(*saved.notes, *_unchanged_subject(saved, runner)),
         timing={
@@ -301,6 +302,6 @@ def _sides_now(runner: Runner, now: Places) -> Iterator[_Side]:
         yield _Side(numbers, part.labels.__getitem__, part)
 
 
-def _unchanged_subject(saved: SavedTests, runner: Runner) -> Iterator[str]:
+def _unchanged_subject(saved: SavedTests, runner: Runner) -> Iterator[Note]:
     if saved.fingerprint is not None and saved.fingerprint == runner.subject.fingerprint():
-        yield "as far as can be seen, the subject is the one that the result is of"
+        yield Note.of("same-subject")

@@ -13,6 +13,7 @@ from themis.inputs.people import People
 from themis.inputs.population import Population
 from themis.inputs.schema import Schema
 from themis.results.model import Measure, Score
+from themis.results.notes import Note
 from themis.scores.apparent import Counterfactuals, measure_people
 from themis.scores.people import PeopleRun
 from themis.settings import Settings
@@ -99,32 +100,16 @@ def sets_of(schema: Schema, against: str | Iterable[Any] | None) -> list[tuple[i
     return [schema.columns_of(each, where="against") for each in given]
 
 
-def fit_notes(facts: Mapping[str, Any] | None) -> Iterator[str]:
+def fit_notes(facts: Mapping[str, Any] | None) -> Iterator[Note]:
     """What a reader should know about rows that were left out."""
     if not facts:
         return
     if facts["dropped"]:
-        parts = []
-        for each in facts["reasons"]:
-            examples = ", ".join(_example(each["reason"], one) for one in each["examples"][:2])
-            parts.append(f"{each['where']}: {each['reason']} ({each['rows']:,}, e.g. {examples})")
-        yield (
-            f"{facts['dropped']:,} of {facts['rows']:,} rows of {facts['file']} do not fit the "
-            f"schema and were left out: {'; '.join(parts)}"
-        )
+        counts = {name: facts[name] for name in ("file", "rows", "dropped")}
+        reasons = [{**each, "examples": each["examples"][:2]} for each in facts["reasons"]]
+        yield Note.of("rows-left-out", **counts, reasons=reasons)
     for name, added in facts.get("extended", {}).items():
         if isinstance(added, Mapping):
-            yield f"{name} was widened to {added['min']} to {added['max']} to fit the rows"
+            yield Note.of("range-widened", name=name, min=added["min"], max=added["max"])
         else:
-            yield f"{name} got further values to fit the rows: {', '.join(map(repr, added))}"
-
-
-def _example(reason: str, example: Mapping[str, Any]) -> str:
-    place = f"line {example['line']:,}" if "line" in example else f"row {example['row']:,}"
-    value = example["value"]
-    if value is None:
-        return place
-    if isinstance(value, Mapping):
-        value = ", ".join(f"{name} {each}" for name, each in value.items())
-        return f"{value} in {place}"
-    return f"{value!r} in {place}"
+            yield Note.of("values-added", name=name, values=added)

@@ -14,6 +14,7 @@ from themis.engine.runner import Budget, Runner
 from themis.engine.sampler import Sampler
 from themis.errors import SubjectError
 from themis.results.model import Result, Score, SearchResult
+from themis.results.notes import Ending, Note
 from themis.scores.noise import NoiseProbe
 from themis.search.searcher import weigh_search
 from themis.search.walk import SEARCH_ASSIGNMENTS
@@ -41,7 +42,7 @@ class Work:
     def add(self, score: Score) -> None:
         """Keep a score, and run its pairs again to see whether they hold."""
         self._scores.append(with_commands(score, self._runner.subject))
-        if score.stopped == "interrupted":
+        if score.stopped is Ending.INTERRUPTED:
             raise KeyboardInterrupt
         self._probe.confirm(score, self._settings)
 
@@ -50,7 +51,7 @@ class Work:
         self._searches += searches
         found = [score for each in self._searches for score in each.minimal_sets]
         self._scores += (with_commands(score, self._runner.subject) for score in found)
-        if any(each.stopped == "interrupted" for each in self._searches):
+        if any(each.stopped is Ending.INTERRUPTED for each in self._searches):
             raise KeyboardInterrupt
         for score in found:
             self._probe.confirm(score, self._settings)
@@ -76,21 +77,21 @@ class Work:
         self,
         command: str,
         *,
-        notes: Iterable[str],
-        remarks: Iterable[str],
+        notes: Iterable[Note],
+        cache_notes: Iterable[Note],
         data: Mapping[str, Any] | None,
     ) -> Result:
         """What was learned; an error that holds it where the subject failed too often.
 
-        `notes` belong to what was measured, `remarks` to this run on this machine.
+        `notes` belong to what was measured, `cache_notes` to this run on this machine.
         """
         runner = self._runner
         stops = {each.stopped for each in self._scores} | {each.stopped for each in self._searches}
-        stopped = "budget" if "budget" in stops else "done"
-        if self._interrupted or "interrupted" in stops:
-            stopped = "interrupted"
+        stopped = Ending.BUDGET if Ending.BUDGET in stops else Ending.DONE
+        if self._interrupted or Ending.INTERRUPTED in stops:
+            stopped = Ending.INTERRUPTED
         failed = self._failed or runner.fails_too_often
-        stopped = "failed" if failed else stopped
+        stopped = Ending.FAILED if failed else stopped
         slow = () if self._interrupted else slow_start(runner)
         seconds = time.monotonic() - self._clock
         spent = Spent.of(runner) - self._before
@@ -104,9 +105,9 @@ class Work:
             executions=spent.executions,
             cache_hits=spent.cache_hits,
             stopped=stopped,
-            failures=runner.failures.to_dict(getattr(runner.subject, "reproduce", None)),
-            notes=(*fit_notes(data), *notes, *self._probe.remarks()),
-            timing=timing_of(spent, runner.subject, self._started, seconds, [*remarks, *slow]),
+            failures=runner.failures.to_dict(runner.subject),
+            notes=(*fit_notes(data), *notes, *self._probe.notes()),
+            timing=timing_of(spent, runner.subject, self._started, seconds, [*cache_notes, *slow]),
             noise=self._probe.noise(self._settings.confidence),
             data=data,
         )

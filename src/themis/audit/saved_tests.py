@@ -1,4 +1,4 @@
-"""Which tests does a file hold, a suite or a result, as inputs of the schema at hand?
+"""The tests that a file holds, a suite or a result, as inputs of the schema at hand.
 
 The schema may have changed since. What it does not admit any more is counted by its reason, and
 never run.
@@ -22,7 +22,8 @@ from themis.inputs.characteristics import Characteristic, Values
 from themis.inputs.row_files import MISSING, Column, Encoder, Table, kind_of, read_table
 from themis.inputs.schema import Schema
 from themis.results.model import CausalScore, Result
-from themis.results.saved_saved_results import read_result
+from themis.results.notes import Note
+from themis.results.saved import read_result
 from themis.subjects.answers import Part, part_of
 from themis.subjects.outputs import Output
 
@@ -51,8 +52,8 @@ class SavedTests:
     base: NDArray[np.bool_]  # rows that are base inputs
     outputs: list[SavedOutput]
     usable: NDArray[np.bool_]  # rows that the schema admits
-    reasons: Counter[str] = field(default_factory=Counter)  # why rows are not usable
-    notes: list[str] = field(default_factory=list)
+    reasons: Counter[Note] = field(default_factory=Counter)  # why rows are not usable
+    notes: list[Note] = field(default_factory=list)
     fingerprint: str | None = None  # of the subject of then, where it is known
 
 
@@ -143,7 +144,7 @@ def _from_table(
     _check_columns(table, own, source, schema)
     codes = np.zeros((table.length, len(schema)), dtype=schema.dtype, order="F")
     usable = np.ones(table.length, dtype=bool)
-    reasons: Counter[str] = Counter()
+    reasons: Counter[Note] = Counter()
     for place, characteristic in enumerate(schema):
         column = table.columns[characteristic.name]
         found = _codes(characteristic, column, is_text=table.is_text)
@@ -154,7 +155,7 @@ def _from_table(
         codes[:, place] = np.maximum(found, 0)
     forbidden = usable & ~schema.valid(codes)
     if forbidden.any():
-        reasons["a constraint forbids the input"] += int(forbidden.sum())
+        reasons[Note.of("forbidden-by-constraint")] += int(forbidden.sum())
     usable &= ~forbidden
     tests, sets = _tests(table, own)
     gone = _against_unknown(tests, sets, schema, usable)
@@ -172,7 +173,7 @@ def _from_table(
         outputs=list(_outputs(table, own, outputs)),
         usable=usable,
         reasons=reasons,
-        notes=[f"the column {name!r} is no characteristic: it is not used" for name in extra],
+        notes=[Note.of("column-not-used", name=name) for name in extra],
     )
 
 
@@ -196,7 +197,7 @@ def _outputs(table: Table, own: OwnColumns, outputs: Sequence[Output]) -> Iterat
         yield SavedOutput(column.codes.astype(np.int64), column.values)
     for output, name in zip(outputs, own.outputs, strict=False):
         column, part = table.columns[name], part_of(output)
-        numbers = part.number_list([_parsed(value) for value in column.values])
+        numbers = part.number([_parsed(value) for value in column.values])
         known = np.append(numbers, -1).astype(np.int64)  # the last one is for MISSING
         yield SavedOutput(known[column.codes], list(part.labels), part)
 
@@ -263,10 +264,10 @@ def _number(text: str) -> int | float | None:
     return None
 
 
-def _reason(characteristic: Characteristic, column: Column, bad: NDArray[np.bool_]) -> str:
+def _reason(characteristic: Characteristic, column: Column, bad: NDArray[np.bool_]) -> Note:
     code = int(column.codes[bad][0])
-    value = "nothing" if code == MISSING else repr(column.values[code])
-    return f"{characteristic.name} has no value like {value}"
+    value = None if code == MISSING else column.values[code]
+    return Note.of("no-such-value", name=characteristic.name, value=value)
 
 
 def _tests(table: Table, own: OwnColumns) -> tuple[NDArray[np.int64], list[tuple[str, ...]]]:
@@ -288,13 +289,13 @@ def _against_unknown(
     sets: list[tuple[str, ...]],
     schema: Schema,
     usable: NDArray[np.bool_],
-) -> dict[str, int]:
+) -> dict[Note, int]:
     """Take out the rows of tests against a characteristic that is gone; why, and how many."""
-    counted: dict[str, int] = {}
+    counted: dict[Note, int] = {}
     for gone in sorted(set(_gone(sets, schema))):
         hit = np.array([*(gone in each for each in sets), False])  # the last one is for no test
         rows = usable & hit[tests]
-        counted[f"there is no characteristic {gone!r} to test against"] = int(rows.sum())
+        counted[Note.of("no-such-characteristic", name=gone)] = int(rows.sum())
         usable &= ~rows
     return counted
 

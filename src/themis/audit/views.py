@@ -12,6 +12,7 @@ from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.characteristics import Value
 from themis.inputs.people import People
 from themis.results.model import Measure
+from themis.results.notes import Note
 from themis.scores.scorer import Scorer
 from themis.search.searcher import Searcher
 from themis.subjects.outputs import Output, Statistic
@@ -94,15 +95,15 @@ class Views:
                     for statistic in output.statistics:
                         yield measure, self.of(name, statistic)
 
-    def remarks(self, favourable: Iterable[Value]) -> Iterator[str]:
+    def notes(self, favourable: Iterable[Value]) -> Iterator[Note]:
         """What is odd about the outputs."""
         runner = self._scorer.sampler.runner
         wanted = tuple(favourable)
         for output in self.outputs or (None,):
             reading = self.of(None if output is None else output.name).sampler.reading
             own = wanted if output is None else (output.favourable or wanted)
-            name = "" if len(self.outputs) < 2 or output is None else f"{output.name}: "
-            yield from (name + each for each in odd_outputs(runner, reading, own))
+            about = None if len(self.outputs) < 2 or output is None else output.name
+            yield from odd_outputs(runner, reading, own, about)
 
     def _place(self, name: str | None) -> int:
         names = [each.name for each in self.outputs]

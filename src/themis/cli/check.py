@@ -74,7 +74,7 @@ def _require_checks(config: Config) -> None:
 
 
 def _read_baseline(path: Path) -> Result:
-    from themis.results.saved_saved_results import read_result
+    from themis.results.saved import read_result
 
     try:
         return read_result(path)

@@ -107,7 +107,7 @@ def schema(
 ) -> int:
     """Print the JSON Schema of themis.toml, or of a saved result."""
     from themis.config.reader import format_schema
-    from themis.results.saved_result_schema import result_schema
+    from themis.results.saved import result_schema
 
     print_line(json.dumps(result_schema() if of_result else format_schema(), indent=2))
     return Exit.DONE

@@ -17,8 +17,16 @@ from themis.cli.session import Session, Watch, score_exit_code
 from themis.inputs.characteristics import Integers, Values
 from themis.inputs.schema import Schema
 from themis.results.model import Result
-from themis.show.terminal.parts import DIM, Sentence, ShellLine, grid, indented
-from themis.show.terminal.results import make_console, render, render_headlines, render_result
+from themis.show.terminal.parts import (
+    DIM,
+    Sentence,
+    ShellLine,
+    grid,
+    indented,
+    make_console,
+    render,
+)
+from themis.show.terminal.results import render_headlines, render_result
 
 SETS = (("race",), ("sex",))
 SETTINGS: dict[str, Any] = {"seed": 42, "error": 0.01}  # what the demo overrides
@@ -95,7 +103,7 @@ def render_introduction(file: IO[str]) -> str:
     schema = loan_schema()
     power = len(str(schema.size)) - 1
     text = INTRODUCTION.format(size=f"more than 10^{power}", count=len(schema))
-    return render(iter([Sentence(text), ""]), make_console(file))
+    return render([Sentence(text), ""], make_console(file))
 
 
 def render_next_steps(file: IO[str]) -> str:

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from themis.cli.files import check_targets, output_mistake
-from themis.cli.printing import one_line, print_line
+from themis.cli.printing import print_line
 from themis.config.drafts import SUBJECT_FILE_NAME, starter_subject_text, starter_text
 from themis.config.from_json_schema import draft_from_json_schema
 from themis.config.from_rows import draft_from_data
 from themis.config.from_xml import convert_settings
 from themis.errors import Mistake, RequestError
 from themis.inputs.row_files import PARQUET_START, kind_of, read_table
+from themis.show.words.values import one_line
 
 MOST_BYTES = 2**26  # of settings or a description; rows are read piece by piece
 

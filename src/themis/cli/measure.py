@@ -13,6 +13,7 @@ from themis.cli.endings import Exit
 from themis.cli.options import Options, split_names, with_options
 from themis.cli.printing import say
 from themis.errors import Mistake, RequestError
+from themis.results.notes import Ending
 
 if TYPE_CHECKING:
     from themis.audit.audit import Audit
@@ -223,7 +224,7 @@ def parse_sets(schema: Schema, against: Iterable[str]) -> Sequence[Sequence[str]
 def _search_exit_code(result: Result) -> Exit:
     """Whether all is decided and measured as precisely as asked."""
     decided = all(search.conclusive for search in result.searches)
-    return Exit.DONE if decided and result.stopped == "done" else Exit.INCONCLUSIVE
+    return Exit.DONE if decided and result.stopped is Ending.DONE else Exit.INCONCLUSIVE
 
 
 def _check_search(audit: Audit, of: str | None, *, no_prune: bool) -> None:

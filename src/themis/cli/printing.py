@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from themis.errors import ThemisError
+from themis.show.words.values import one_line
 
 
 class UnprintableError(ThemisError):
@@ -39,18 +40,6 @@ def print_line(text: str) -> None:
 def say(message: str) -> None:
     """One line on stderr; control characters are shown, not obeyed."""
     print(one_line(message), file=sys.stderr, flush=True)
-
-
-def one_line(text: str) -> str:
-    """The text with everything that would move the cursor spelled out."""
-    if text.isprintable():
-        return text
-    return "".join(
-        each
-        if each.isprintable()
-        else each.encode("unicode_escape", "surrogatepass").decode("ascii")
-        for each in text
-    )
 
 
 @contextmanager

@@ -15,8 +15,9 @@ import typer
 from themis.cli.endings import Exit, ends_properly
 from themis.cli.files import check_targets, output_mistake
 from themis.cli.options import Options, with_options
-from themis.cli.printing import one_line, print_line, write
+from themis.cli.printing import print_line, write
 from themis.errors import Mistake, RequestError, ThemisError
+from themis.show.words.values import one_line
 
 if TYPE_CHECKING:
     from themis.results.model import Result
@@ -49,7 +50,7 @@ def report(
     ] = HERE,
 ) -> int:
     """Render a saved result in other formats; nothing is run."""
-    from themis.results.saved_saved_results import read_result
+    from themis.results.saved import read_result
     from themis.show.reports.formats import parse_formats
 
     chosen = parse_formats(formats)
@@ -152,7 +153,7 @@ def diff(
 ) -> int:
     """Say what changed significantly between two saved results."""
     from themis.results.comparison import compare
-    from themis.results.saved_saved_results import read_result
+    from themis.results.saved import read_result
     from themis.show.terminal.comparisons import differences_headline, render_differences
 
     options.check()
@@ -188,7 +189,7 @@ def info(place: Place = None) -> int:
     """Say where the cache is, how large, and what it holds."""
     from themis.cli.cache_page import show_contents
     from themis.engine.cache import read_contents
-    from themis.show.terminal.results import make_console, render
+    from themis.show.terminal.parts import make_console, render
 
     console = make_console(sys.stdout)
     write(render(show_contents(read_contents(_cache_of(place))), console))

@@ -25,6 +25,7 @@ from themis.config.reader import Config, load_config
 from themis.errors import RequestError, SubjectError
 from themis.events import Progress, SearchProgress
 from themis.results.model import Result
+from themis.results.notes import Ending
 from themis.results.replays import Replay
 from themis.show.terminal.progress import SearchProgressLine
 
@@ -127,7 +128,7 @@ class Session:
                 write(lines(learned, file=sys.stdout))
             else:
                 write(page(learned, file=sys.stdout, everything=options.verbose))
-        elif learned.stopped == "interrupted":
+        elif learned.stopped is Ending.INTERRUPTED:
             write("nothing was measured: it was interrupted\n")
         if unsaved is not None:
             raise unsaved
@@ -137,7 +138,7 @@ class Session:
 
 def _say_interrupted(learned: Result | Replay, audit: Audit) -> Exit | None:
     """Say how to get the rest of a run that Ctrl-C ended, and give the exit code."""
-    if learned.stopped != "interrupted":
+    if learned.stopped is not Ending.INTERRUPTED:
         return None
     remedy = "the same command gives the full answer"
     if audit.runner.recall is not None:

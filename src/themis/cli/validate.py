@@ -17,8 +17,16 @@ from themis.cli.options import Options
 from themis.cli.printing import say, write
 from themis.cli.session import hosting_subject, open_config
 from themis.inputs.characteristics import Characteristic, Integers, Reals, Values
-from themis.show.terminal.parts import DIM, WARNING, Sentence, grid, indented, short
-from themis.show.terminal.results import make_console, render
+from themis.show.terminal.parts import (
+    DIM,
+    WARNING,
+    Sentence,
+    grid,
+    indented,
+    make_console,
+    render,
+    short,
+)
 from themis.show.words.values import count, duration, percent, size, sure, visible
 
 
@@ -54,7 +62,7 @@ def show_plan(plan: Plan, name: str, *, width: int) -> Iterator[RenderableType]:
     yield _title("what a causal score will cost")
     yield from map(indented, _costs(plan))
     for warning in plan.warnings:
-        yield Sentence(visible(warning), WARNING, first="warning: ")
+        yield Sentence(visible(str(warning)), WARNING, first="warning: ")
 
 
 def _title(text: str) -> Rule:

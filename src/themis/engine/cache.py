@@ -203,13 +203,12 @@ class FileLock:
         if file is not None:
             os.close(file)
 
-    def holder(self) -> str:
-        """Who holds the lock, in words."""
+    def holder(self) -> int | None:
+        """The number of the process that holds the lock, where it is known."""
         try:
-            number = int(self.path.read_text(encoding="ascii"))
+            return int(self.path.read_text(encoding="ascii"))
         except (OSError, ValueError):
-            return "another process"
-        return "this process itself" if number == os.getpid() else f"process {number}"
+            return None
 
 
 COMMIT_SECONDS = 0.1  # commits wait for the disk: within this time there is one at most
@@ -232,14 +231,14 @@ class Cache:
         self._open()
 
     @property
-    def notice(self) -> str | None:
-        """What the user should know: that another process writes, and this one does not."""
-        if self._connection is None or self._lock.held:
-            return None
-        return (
-            f"the cache {self.path} is in use by {self._lock.holder()}: this run reads it, but "
-            "stores nothing until that one has ended"
-        )
+    def is_taken(self) -> bool:
+        """Whether somebody else writes, and this one only reads."""
+        return self._connection is not None and not self._lock.held
+
+    @property
+    def writer(self) -> int | None:
+        """The number of the process that writes, where it is known."""
+        return self._lock.holder()
 
     def close(self) -> None:
         """Make durable what was stored, and let others write; a later use opens it again."""
@@ -417,7 +416,9 @@ def clear(path: Path) -> None:
     lock = FileLock(path.with_name(f"{path.name}.lock"))
     try:
         if not lock.acquire():
-            raise unusable(path, f"is in use by {lock.holder()}", "wait until that has ended")
+            number = lock.holder()
+            who = "another process" if number is None else f"process {number}"
+            raise unusable(path, f"is in use by {who}", "wait until that has ended")
         path.unlink()
         journal_of(path).unlink(missing_ok=True)
     except OSError as error:

@@ -21,7 +21,6 @@ from themis.events import Listener, Progress, ignore
 from themis.inputs.assignments import Assignments
 from themis.inputs.population import Population
 from themis.inputs.streams import CHUNK, BaseInputs
-from themis.settings import Settings
 from themis.subjects.decisions import NOT_RUN, Cells
 from themis.subjects.readings import Reading
 
@@ -44,9 +43,9 @@ class Trials:
     def allowance(self) -> int:
         """How many executions the next explanation may take; it depends on nothing measured."""
         runner = self._runner
-        if runner.subject.vectorised and not runner.is_external:
+        if runner.traits.vectorised and not runner.traits.external:
             own = MOST
-        elif runner.is_external:
+        elif runner.traits.external:
             own = max(DEAR_LEAST, runner.asked // DEAR_SHARE - self._spent)
         else:
             own = max(LEAST, runner.asked // SHARE - self._spent)
@@ -155,10 +154,10 @@ class Sampler:
     def _rows(self, start: int, width: int) -> int:
         if self.block_rows is not None:
             return self.block_rows
-        if self.runner.is_external:
+        if self.runner.traits.external:
             return self._fixed_rows(start, width)
         cells = self.runner.batch_size
-        if self.runner.subject.vectorised and math.isinf(self.runner.seconds_left):
+        if self.runner.traits.vectorised and math.isinf(self.runner.seconds_left):
             cells = CELLS
         return min(max(cells // width, 1), CHUNK - start % CHUNK)  # within one chunk: no copy
 
@@ -208,16 +207,3 @@ class Cost:
     @property
     def cache_hits(self) -> int:
         return self.runner.cache_hits - self.hits_before
-
-
-def ended_early(stopped: str, settings: Settings, samples: int) -> str:
-    """The note for a score whose run ended before it was done, after so many samples."""
-    limits = []
-    if settings.max_executions is not None:
-        limits.append(f"max_executions = {settings.max_executions:,}")
-    if settings.max_seconds is not None:
-        limits.append(f"max_seconds = {settings.max_seconds:g}")
-    reason = f"the budget ended ({', '.join(limits)})" if stopped == "budget" else "interrupted"
-    if not samples:
-        return f"{reason} before it was measured"
-    return f"{reason} before the interval was as narrow as asked; it holds all the same"

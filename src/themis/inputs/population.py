@@ -1,14 +1,13 @@
 """Populations: where inputs are drawn from, uniformly, by weight, or as people occur together.
 
-Whole numbers that are all equally likely, many at once.
-
-Blocks: characteristics that are drawn together, independently of all others.
+A population is made of blocks of characteristics; those of a block are drawn together,
+independently of all others.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -262,12 +261,20 @@ FEW_VALID = 1e-3  # a smaller valid share is worth a warning
 
 
 @dataclass(frozen=True)
+class FewValid:
+    """Characteristics of whose combinations the constraints leave only a small share."""
+
+    names: tuple[str, ...]
+    share: float
+
+
+@dataclass(frozen=True)
 class Population:
     """Independent blocks of characteristics that together make an input."""
 
     schema: Schema
     blocks: tuple[Block, ...]
-    warnings: tuple[str, ...] = ()
+    few_valid: tuple[FewValid, ...] = ()
     profile: bool = False  # listed people: others exist as counterfactuals but are never drawn
 
     @classmethod
@@ -277,18 +284,19 @@ class Population:
         Raises SchemaError when the constraints leave nothing.
         """
         blocks: list[Block] = []
-        warnings: list[str] = []
+        few: list[FewValid] = []
         mistakes: list[Mistake] = []
         for columns in _linked_columns(schema):
             try:
                 block, share = _block(schema, columns)
                 blocks.append(block)
-                warnings += _few_valid(schema, columns, share)
+                if share < FEW_VALID:
+                    few.append(FewValid(tuple(schema.names[c] for c in columns), share))
             except SchemaError as error:
                 mistakes += error.mistakes
         if mistakes:
             raise SchemaError(mistakes)
-        return cls(schema, tuple(blocks), tuple(warnings))
+        return cls(schema, tuple(blocks), tuple(few))
 
     @classmethod
     def of_people(
@@ -473,12 +481,3 @@ def _valid_share(block: RejectionBlock) -> float:
     if not found:
         raise SchemaError([nothing_found(block, tried)])
     return found / tried
-
-
-def _few_valid(schema: Schema, columns: tuple[int, ...], share: float) -> Iterator[str]:
-    if share < FEW_VALID:
-        names = ", ".join(schema.names[column] for column in columns)
-        yield (
-            f"the constraints leave only {share:.2g} of all combinations of {names}: "
-            "scores describe that small part of the inputs"
-        )

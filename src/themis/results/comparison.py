@@ -1,14 +1,10 @@
-"""What does a result know about the score of a set? Its ends, from scores and searches alike.
+"""What two results show together: scores that changed, what else differs, what is new.
 
-What else differs between two results? The subject, the schema, the seed, the settings.
-
-What changed significantly between two results? Intervals are compared; nothing is run.
+Intervals are compared; nothing is run. The ends of a score come from scores and searches alike.
 
 A change is claimed only where the two intervals do not meet. Each holds except with its error
 probability, so a claimed change is wrong with at most the sum of the two; all claims together with
 at most the sum over all intervals that were compared.
-
-Is what a check found new? Verdicts beside an earlier result, the baseline; nothing is run.
 """
 
 from __future__ import annotations
@@ -18,8 +14,18 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from themis._version import __version__
-from themis.results.model import CheckResult, GroupScore, Measure, Result, Score, SearchResult
-from themis.results.verdicts import how_it_ended, largest_missed, least_listed
+from themis.results.model import (
+    CheckResult,
+    GroupScore,
+    Measure,
+    Result,
+    Score,
+    SearchResult,
+    plain,
+)
+from themis.results.notes import Ending, Note
+from themis.results.verdicts import largest_missed, least_listed, undecided_note
+from themis.settings import Stopping
 
 
 @dataclass(frozen=True)
@@ -133,8 +139,8 @@ def _from_scores(result: Result, quantity: Quantity) -> Iterator[Bounds]:
 
 
 def _is_certified(score: Score) -> bool:
-    rule = score.stopping == "certified" or score.method == "exact"
-    return rule and score.stopped != "noise"
+    rule = score.stopping is Stopping.CERTIFIED or score.method == "exact"
+    return rule and score.stopped is not Ending.NOISE
 
 
 def _from_searches(result: Result, quantity: Quantity) -> Iterator[Bounds]:
@@ -143,7 +149,7 @@ def _from_searches(result: Result, quantity: Quantity) -> Iterator[Bounds]:
     names = set(quantity.against)
     for search in result.searches:
         about_it = Quantity.of_set(search, quantity.against) == quantity
-        if not about_it or search.stopping != "certified":
+        if not about_it or search.stopping is not Stopping.CERTIFIED:
             continue
         error, sampled = _error(result, search), search.method == "sampled"
         if any(names >= set(found) for found in search.found):
@@ -162,50 +168,50 @@ def _error(result: Result, part: Score | SearchResult) -> float:
     return max([1.0 - part.confidence, *(1.0 - each.confidence for each in result.checks)])
 
 
-def contrasts(before: Result, after: Result) -> Iterator[str]:
-    """One sentence for each circumstance that is not the same, what matters most first."""
+def contrasts(before: Result, after: Result) -> Iterator[Note]:
+    """One note for each circumstance that is not the same, what matters most first."""
     yield from rule_contrasts(before, after)
     yield from _subject(before.subject, after.subject)
     if before.seed != after.seed:
-        yield f"the seed differs: {before.seed}, then {after.seed}"
+        yield Note.of("seed-differs", before=before.seed, after=after.seed)
 
 
-def rule_contrasts(before: Result, after: Result) -> Iterator[str]:
+def rule_contrasts(before: Result, after: Result) -> Iterator[Note]:
     """What was measured otherwise, whatever the subject: the schema, the rows, the settings."""
     yield from _schema(before.schema, after.schema)
     if (before.data or None) != (after.data or None):
-        yield "the given rows differ"
+        yield Note.of("rows-differ")
     for name in ("confidence", "error", "stopping"):
         yield from _setting(name, before, after)
     yield from _searches(before, after)
 
 
-def _schema(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+def _schema(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Note]:
     first, second = before.get("inputs", {}), after.get("inputs", {})
-    for verb, names in (
-        ("was removed from the schema", [name for name in first if name not in second]),
-        ("was added to the schema", [name for name in second if name not in first]),
-        ("is described otherwise", [n for n in first if n in second and first[n] != second[n]]),
+    for code, names in (
+        ("characteristic-removed", [name for name in first if name not in second]),
+        ("characteristic-added", [name for name in second if name not in first]),
+        ("characteristic-changed", [n for n in first if n in second and first[n] != second[n]]),
     ):
-        yield from (f"{name} {verb}" for name in names)
+        yield from (Note.of(code, name=name) for name in names)
     if before.get("constraints", {}) != after.get("constraints", {}):
-        yield "the constraints differ"
+        yield Note.of("constraints-differ")
 
 
-def _subject(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+def _subject(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Note]:
     if before.get("kind") != after.get("kind"):
-        yield f"the kind of subject differs: {before.get('kind')}, then {after.get('kind')}"
+        yield Note.of("kind-differs", before=str(before.get("kind")), after=str(after.get("kind")))
     elif before.get("fingerprint") != after.get("fingerprint"):
-        yield "the subject is another one: its fingerprint differs"
+        yield Note.of("fingerprint-differs")
 
 
-def _setting(name: str, before: Result, after: Result) -> Iterator[str]:
+def _setting(name: str, before: Result, after: Result) -> Iterator[Note]:
     """Whether a setting differs; a check chooses its error itself, round by round."""
     if name == "error" and (before.checks or after.checks):
         return
     first, second = (_values(name, result) for result in (before, after))
     if first and second and first != second:
-        yield f"the {name} differs: {_listed(first)}, then {_listed(second)}"
+        yield Note.of("setting-differs", name=name, before=first, after=second)
 
 
 def _values(name: str, result: Result) -> list[Any]:
@@ -215,22 +221,21 @@ def _values(name: str, result: Result) -> list[Any]:
     return sorted({getattr(each, name) for each in parts})
 
 
-def _searches(before: Result, after: Result) -> Iterator[str]:
+def _searches(before: Result, after: Result) -> Iterator[Note]:
     for earlier in before.searches:
         for later in after.searches:
             if earlier.measure != later.measure:
                 continue
-            what = f"the {later.measure} search"
-            if earlier.threshold != later.threshold:
-                yield f"{what} has another threshold: {earlier.threshold}, then {later.threshold}"
+            measure, limits = later.measure, (earlier.threshold, later.threshold)
+            if limits[0] != limits[1]:
+                yield Note.of(
+                    "threshold-differs", measure=measure, before=limits[0], after=limits[1]
+                )
             if set(earlier.among) != set(later.among):
-                yield f"{what} is among other characteristics"
-            if earlier.max_size != later.max_size:
-                yield f"{what} has another largest size: {earlier.max_size}, then {later.max_size}"
-
-
-def _listed(values: list[Any]) -> str:
-    return " and ".join(f"{value:g}" if isinstance(value, float) else value for value in values)
+                yield Note.of("among-differs", measure=measure)
+            sizes = (earlier.max_size, later.max_size)
+            if sizes[0] != sizes[1]:
+                yield Note.of("max-size-differs", measure=measure, before=sizes[0], after=sizes[1])
 
 
 ROUNDING = 1e-9  # a saved result has twelve digits
@@ -274,8 +279,8 @@ class Differences:
 
     scores: tuple[ScoreDifference, ...]
     sets: tuple[SetDifference, ...]
-    unlike: tuple[str, ...]  # what else differs: the subject, the schema, the seed, the settings
-    open: tuple[str, ...]  # why something may have changed unseen
+    unlike: tuple[Note, ...]  # what else differs: the subject, the schema, the seed, the settings
+    open: tuple[Note, ...]  # why something may have changed unseen
     confidence: float  # that every claimed change is one
     compared: bool = True  # whether anything was measured both before and after
     one_search: bool = False  # only one of the two results is of a search
@@ -295,8 +300,8 @@ class Differences:
             "command": "diff",
             "verdict": self.verdict,
             "confidence": round(self.confidence, 12),
-            "open": list(self.open),
-            "unlike": list(self.unlike),
+            "open": plain(self.open),
+            "unlike": plain(self.unlike),
             "scores": [_as_dict(each) for each in self.scores],
             "sets": [_as_dict(each) for each in self.sets],
         }
@@ -391,36 +396,32 @@ def _contained(quantity: Quantity, found: tuple[Quantity, ...]) -> tuple[str, ..
     return next((each.against for each in found if quantity.contains(each)), None)
 
 
-def _reasons_to_doubt(before: Result, after: Result) -> Iterator[str]:
+def _reasons_to_doubt(before: Result, after: Result) -> Iterator[Note]:
     for when, result in (("before", before), ("after", after)):
-        if result.stopped != "done":
-            yield f"{when}: {how_it_ended(result.stopped)}"
-        if any(score.stopped == "noise" for score in result.scores):
-            yield f"{when}: {how_it_ended('noise')}"
+        if result.stopped is not Ending.DONE:
+            yield Note.of("run-ended", ended=result.stopped, when=when)
+        if any(score.stopped is Ending.NOISE for score in result.scores):
+            yield Note.of("run-ended", ended=Ending.NOISE, when=when)
         for search in result.searches:
             if search.undecided:
-                number = len(search.undecided)
-                yield f"{when}: {number:,} of {search.sets_total:,} sets could not be decided"
-        rules = [each.stopping for each in result.scores]
-        if "paper" in [*rules, *(each.stopping for each in result.searches)]:
-            yield f"{when}: the paper's stopping rule gives intervals that need not hold"
+                yield undecided_note(search, when)
+        if Stopping.PAPER in result.rules:
+            yield Note.of("paper-rule-used", when=when)
     yield from _not_compared(before, after)
 
 
-def _not_compared(before: Result, after: Result) -> Iterator[str]:
-    for quantity in measured(before):
-        if known(after, quantity) is None:
-            yield f"{quantity.name} was measured before and not after"
-    for quantity in measured(after):
-        if known(before, quantity) is None:
-            yield f"{quantity.name} was measured after and not before"
+def _not_compared(before: Result, after: Result) -> Iterator[Note]:
+    for only, own, other in (("before", before, after), ("after", after, before)):
+        for quantity in measured(own):
+            if known(other, quantity) is None:
+                yield Note.of("measured-once", name=quantity.name, only=only)
     searched = [{each.measure for each in result.searches} for result in (before, after)]
     for measure in sorted(searched[0] ^ searched[1]):
-        when, other = ("before", "after") if measure in searched[0] else ("after", "before")
-        yield f"{measure} scores were searched {when} and not {other}"
+        only = "before" if measure in searched[0] else "after"
+        yield Note.of("searched-once", measure=measure, only=only)
     for when, result in (("before", before), ("after", after)):
         if not _says_anything(result):
-            yield f"{when}: nothing was measured"
+            yield Note.of("nothing-measured", when=when)
 
 
 def _says_anything(result: Result) -> bool:
@@ -437,33 +438,37 @@ def beside_baseline(result: Result, baseline: Result) -> Result:
     baseline says nothing about, everything is new.
     """
     checks = tuple(_beside(each, result, baseline) for each in result.checks)
-    notes = tuple(f"not as in the baseline: {each}" for each in rule_contrasts(baseline, result))
+    unlike = rule_contrasts(baseline, result)
+    notes = [Note.of(each.code, **each.values, when="baseline") for each in unlike]
     return replace(result, checks=checks, notes=(*result.notes, *notes))
 
 
 def _beside(check: CheckResult, result: Result, baseline: Result) -> CheckResult:
     if check.verdict in ("holds", "accepted"):
         return check
+    found = list(_findings(check, result))
     marks = [
-        (quantity, *_state(known(baseline, quantity), known(result, quantity)))
-        for quantity in _findings(check, result)
+        _state(known(baseline, each), known(result, each), each if len(found) > 1 else None)
+        for each in found
     ]
     if not marks or (check.verdict != "violated" and not _is_settled(check, result)):
         return check
-    several = len(marks) > 1
-    reasons = [f"{','.join(each.against) + ': ' if several else ''}{why}" for each, _, why in marks]
-    state: State = "new" if any(each == "new" for _, each, _ in marks) else "known"
-    return replace(check, baseline=state, reason="; ".join(filter(None, [check.reason, *reasons])))
+    state: State = "new" if any(each == "new" for each, _ in marks) else "known"
+    return replace(check, baseline=state, reasons=(*check.reasons, *(why for _, why in marks)))
 
 
-def _state(before: Bounds | None, after: Bounds | None) -> tuple[State, str]:
+def _state(
+    before: Bounds | None, after: Bounds | None, quantity: Quantity | None
+) -> tuple[State, Note]:
+    """Whether a finding is new, and why; a quantity is named where there are several."""
+    about = None if quantity is None else ",".join(quantity.against)
     if before is None or after is None or not before.certified:
-        return "new", "the baseline says nothing about it"
+        return "new", Note.of("not-in-baseline", about=about)
     if has_risen(before, after):
-        return "new", f"more than in the baseline, where it was at most {before.high:.3g}"
+        return "new", Note.of("above-baseline", high=before.high, about=about)
     if not before.conclusive:
-        return "new", "the baseline did not measure it to the end"
-    return "known", f"not surely more than in the baseline ({before.low:.3g} to {before.high:.3g})"
+        return "new", Note.of("baseline-unfinished", about=about)
+    return "known", Note.of("not-above-baseline", low=before.low, high=before.high, about=about)
 
 
 def _findings(check: CheckResult, result: Result) -> Iterator[Quantity]:
@@ -491,7 +496,7 @@ def _quantity(check: CheckResult, names: tuple[str, ...], result: Result) -> Qua
 
 def _is_settled(check: CheckResult, result: Result) -> bool:
     """Whether all that could be learned for a check was: no budget ended, no set is open."""
-    if result.stopped != "done":
+    if result.stopped is not Ending.DONE:
         return False
     own = (check.measure, check.output)
     searches = [each for each in result.searches if (each.measure, each.output) == own]

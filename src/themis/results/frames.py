@@ -1,4 +1,4 @@
-"""How does a result become a data frame? Rows of plain values, for pandas or polars."""
+"""Results as data frames: rows of plain values, for pandas or polars."""
 
 from __future__ import annotations
 
@@ -52,6 +52,7 @@ def _score_rows(scores: Iterable[Score]) -> list[Row]:
 def _score_row(score: Score) -> Row:
     row: dict[str, Any] = {"measure": score.measure, "against": ",".join(score.against)}
     row |= {name: getattr(score, name) for name in SCORE_FIELDS}
+    row["stopped"] = score.stopped.value
     if score.output is not None:
         row["output"] = score.output
     if isinstance(score, GroupScore):

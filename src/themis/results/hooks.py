@@ -14,7 +14,9 @@ from typing import Any, Literal
 
 HOOKS = {
     "html": "themis.show.notebook:html_of",
-    "plot": "themis.show.plots:plot",
+    "plot": "themis.show.notebook:plot",
+    "note": "themis.show.words.notes:sentence",
+    "why": "themis.show.words.searches:why",
     "limit": "themis.show.terminal.checks:limit_text",
     "frame": "themis.results.frames:to_frame",
     "assert_below": "themis.results.verdicts:assert_below",

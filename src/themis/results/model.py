@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
+from enum import StrEnum
 from typing import Any, Literal
 
 from themis._version import __version__
 from themis.inputs.characteristics import Value
 from themis.results.hooks import Plotted, Shown, hook
+from themis.results.notes import Ending, Note
+from themis.settings import Stopping
 
+FORMAT = 2  # of the JSON result
 FOUR_FIFTHS = 0.8  # the line below which an impact ratio is taken as evidence of adverse impact
 
 Measure = Literal["causal", "group"]
@@ -33,7 +37,7 @@ class Witness(Shown):
     """Two inputs that differ only in the set, the favoured one first, and their outputs."""
 
     inputs: tuple[dict[str, Value], dict[str, Value]]
-    outputs: tuple[Value, Value]
+    outputs: tuple[Any, Any]  # as the subject gave them
     reproduce: tuple[str, ...] = ()  # lines for a shell that show it, where there are some
 
     @property
@@ -118,13 +122,13 @@ class Score(Plotted):
     error: float
     method: Literal["exact", "sampled"]
     samples: int
-    stopped: str
-    stopping: str
+    stopped: Ending
+    stopping: Stopping
     executions: int
     cache_hits: int
     lower_bound: bool = False
     unknown: int = 0  # rows that could have gone either way: failures, or too many variants
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     output: str | None = None  # the output's name, where a subject has several
     distance: str = "exact"  # what counts as another output
     scale: tuple[float, float] | None = None  # what 0 and 1 stand for, of numbers that are averaged
@@ -134,7 +138,7 @@ class Score(Plotted):
     @property
     def conclusive(self) -> bool:
         """Whether the run came to its end, and was not cut off by its budget or by hand."""
-        return self.stopped not in ("budget", "interrupted", "noise")
+        return self.stopped.is_conclusive
 
     def __str__(self) -> str:
         bound = "at least " if self.lower_bound else ""
@@ -159,7 +163,7 @@ class Score(Plotted):
 
     def to_dict(self) -> dict[str, Any]:
         """The score as it stands in the JSON result."""
-        data: dict[str, Any] = _plain(asdict(self))
+        data: dict[str, Any] = plain(self)
         data["groups"] = data.get("groups", [])
         data["witnesses"] = data.get("witnesses", [])
         for witness in data["witnesses"]:
@@ -230,9 +234,14 @@ class TestedSet:
 
     against: tuple[str, ...]
     decision: Literal["above", "below", "undecided"]
-    reason: str
+    reasons: tuple[Note, ...]
     samples: int = 0  # 0: it followed from another set and was not run
     estimate: float | None = None  # a by-product of deciding, without an interval
+
+    @property
+    def reason(self) -> str:
+        """The reasons as text."""
+        return "; ".join(map(str, self.reasons))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,11 +267,11 @@ class SearchResult(Plotted):
     among: tuple[str, ...]
     max_size: int
     method: Literal["exact", "sampled"]
-    stopped: str
-    stopping: str
+    stopped: Ending
+    stopping: Stopping
     executions: int
     cache_hits: int
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     output: str | None = None  # as of the scores of its sets
     distance: str = "exact"
     statistic: Literal["rate", "mean"] = "rate"
@@ -270,18 +279,11 @@ class SearchResult(Plotted):
     @property
     def conclusive(self) -> bool:
         """Whether every set was decided."""
-        return self.stopped == "done" and not self.undecided
+        return self.stopped is Ending.DONE and not self.undecided
 
     def why(self, *against: str) -> str:
         """Why a set is in or out of the answer."""
-        names = {name for part in against for name in part.split(",")}
-        for each in self.tested:
-            if set(each.against) == names:
-                return f"{each.decision}: {each.reason}"
-        for found in self.found:
-            if names > set(found):
-                return f"pruned: it contains {','.join(found)}, which is above"
-        return "not searched" if not names <= set(self.among) else "open: the budget ended before"
+        return str(hook("why")(self, *against))
 
     def assert_nothing_found(self) -> None:
         """Pass if certainly no set is above the threshold (+ error, when inputs were sampled).
@@ -307,11 +309,11 @@ class SearchResult(Plotted):
             "sets_pruned": self.sets_pruned,
             "sets_open": self.sets_open,
             "method": self.method,
-            "stopped": self.stopped,
-            "stopping": self.stopping,
+            "stopped": self.stopped.value,
+            "stopping": self.stopping.value,
             "executions": self.executions,
-            "sets": [_plain(asdict(each)) for each in self.tested],
-            "notes": list(self.notes),
+            "sets": plain(self.tested),
+            "notes": plain(self.notes),
             **{
                 name: getattr(self, name)
                 for name in ("output", "distance", "statistic")
@@ -345,10 +347,15 @@ class CheckResult:
     low: float | None = None
     high: float | None = None
     sets: tuple[tuple[str, ...], ...] = ()  # what a search found
-    reason: str = ""
+    reasons: tuple[Note, ...] = ()
     output: str | None = None  # the output's name, where a subject has several
     accepted: tuple[Accepted, ...] = ()  # what was let pass
     baseline: Literal["new", "known"] | None = None  # beside an earlier result, if there is one
+
+    @property
+    def reason(self) -> str:
+        """The reasons as text; empty where there are none."""
+        return "; ".join(map(str, self.reasons))
 
     @property
     def fails(self) -> bool:
@@ -372,9 +379,9 @@ class Result(Plotted):
     scores: tuple[Score, ...]
     executions: int
     cache_hits: int
-    stopped: str
+    stopped: Ending
     failures: Mapping[str, Any]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     timing: Mapping[str, Any] = field(default_factory=dict)
     searches: tuple[SearchResult, ...] = ()
     checks: tuple[CheckResult, ...] = ()
@@ -382,25 +389,30 @@ class Result(Plotted):
     data: Mapping[str, Any] | None = None  # what was given and used, where rows were given
     source: Mapping[str, Any] | None = None  # the file, its lines by characteristic, the command
 
+    @property
+    def rules(self) -> set[Stopping]:
+        """The stopping rules that were used."""
+        return {each.stopping for part in (self.scores, self.searches) for each in part}
+
     def to_dict(self) -> dict[str, Any]:
-        """The JSON result, format 1."""
+        """The JSON result."""
         found = [each.to_dict() for each in self.searches]
         searched = {"search": found[0] if len(found) == 1 else found} if found else {}
-        checked = {"checks": [_plain(asdict(each)) for each in self.checks]} if self.checks else {}
+        checked = {"checks": plain(self.checks)} if self.checks else {}
         return {
             "themis": __version__,
-            "format": 1,
+            "format": FORMAT,
             "command": self.command,
             "seed": self.seed,
             "subject": dict(self.subject),
             "schema": dict(self.schema),
             "executions": self.executions,
             "cache_hits": self.cache_hits,
-            "stopped": self.stopped,
+            "stopped": self.stopped.value,
             "failures": dict(self.failures),
-            "notes": list(self.notes),
-            "timing": dict(self.timing),
-            **({} if self.noise is None else {"noise": _plain(asdict(self.noise))}),
+            "notes": plain(self.notes),
+            "timing": plain(self.timing),
+            **({} if self.noise is None else {"noise": plain(self.noise)}),
             **({} if self.data is None else {"data": dict(self.data)}),
             **({} if self.source is None else {"source": dict(self.source)}),
             "scores": [score.to_dict() for score in self.scores],
@@ -409,10 +421,14 @@ class Result(Plotted):
         }
 
 
-def _plain(value: Any) -> Any:
-    """Tuples as lists and floats without noise, as JSON has them."""
-    if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
+def plain(value: Any) -> Any:
+    """Objects, tuples and endings as JSON has them, and floats without noise."""
+    if is_dataclass(value):
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {name: plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [plain(each) for each in value]
+    if isinstance(value, StrEnum):
+        return value.value
     return round(value, 12) if isinstance(value, float) else value

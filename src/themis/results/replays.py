@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 from themis._version import __version__
 from themis.inputs.characteristics import Value
+from themis.results.model import FORMAT, plain
+from themis.results.notes import Ending, Note
 
 State = Literal["still", "new", "fixed", "same", "failed", "unknown", "not run"]
 
@@ -53,10 +55,10 @@ class Replay:
     changed: int  # of them, that got another output than before
     executions: int
     cache_hits: int
-    stopped: str
+    stopped: Ending
     failures: Mapping[str, Any]
-    unknown_rows: Mapping[str, int] = field(default_factory=dict)  # why, and how many
-    notes: tuple[str, ...] = ()
+    unknown_rows: Mapping[Note, int] = field(default_factory=dict)  # why, and how many
+    notes: tuple[Note, ...] = ()
     timing: Mapping[str, Any] = field(default_factory=dict)
 
     def count(self, *states: State) -> int:
@@ -71,27 +73,29 @@ class Replay:
     @property
     def conclusive(self) -> bool:
         """Whether it is known of every test whether it discriminates."""
-        return self.stopped == "done" and not self.count("failed", "unknown", "not run")
+        return self.stopped is Ending.DONE and not self.count("failed", "unknown", "not run")
 
     def to_dict(self) -> dict[str, Any]:
         """The replay as JSON has it."""
         return {
             "themis": __version__,
-            "format": 1,
+            "format": FORMAT,
             "command": "replay",
             "source": {"file": self.source, "kind": self.kind},
             "subject": dict(self.subject),
             "executions": self.executions,
             "cache_hits": self.cache_hits,
-            "stopped": self.stopped,
+            "stopped": self.stopped.value,
             "failures": dict(self.failures),
-            "notes": list(self.notes),
+            "notes": plain(self.notes),
             "timing": dict(self.timing),
             "tests": self.tests,
             **{state.replace(" ", "_"): self.count(state) for state in STATES},
             "inputs": self.inputs,
             "changed": self.changed,
-            "unknown_rows": dict(self.unknown_rows),
+            "unknown_rows": [
+                {**plain(why), "rows": rows} for why, rows in self.unknown_rows.items()
+            ],
             "sets": [
                 {"against": list(each.against), "tests": each.tests, **each.states}
                 for each in self.sets

@@ -1,45 +1,168 @@
-"""What is wrong with a saved result? The places whose values no result can have, and why.
+"""Saved results: JSON read back as the `Result` that was written, and its JSON Schema.
 
-Files are edited, merged and cut off. The classes that write a result say what may stand where;
-keys that they do not know are left out, and keys that have a default may be missing.
+Files are edited, merged and cut off. The classes that write a result say what may stand where, and
+pydantic finds what does not; keys that they do not know are left out, and keys that have a default
+may be missing. Format 1 had sentences where there are notes now: they are kept as they are.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields
-from types import NoneType, UnionType
-from typing import Any, Literal, TypeGuard, Union, get_args, get_origin, get_type_hints
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, TypeGuard
 
-from themis.errors import SchemaError
-from themis.inputs.characteristics import Value
+from pydantic import ConfigDict, Discriminator, Tag, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails, SchemaValidator
+
+from themis.errors import Mistake, RequestError, SchemaError
 from themis.inputs.schema import Schema, characteristic_from
 from themis.results.model import (
+    FORMAT,
+    UNLESS_USED,
     CausalScore,
-    CheckResult,
     GroupScore,
     Result,
+    Score,
     SearchResult,
-    TestedSet,
 )
+from themis.results.notes import OLD_SENTENCE, Note
 
-_OUTPUT = ".outputs["  # of a subject: anything
-UNBOUNDED = ("lift",)  # a share of nothing: so many times as often may be infinite
-
-
-@dataclass(frozen=True)
-class Fault:
-    """One value that can't be: where it is (`scores[0].low`), and what is wrong with it."""
-
-    place: str
-    problem: str
+OLD_FORMAT = 1
+MOST_FAULTS = 20  # that are told of one file
+DEEPEST = 100  # objects and lists within each other
+REMEDY = "measure again, or restore it"
 
 
+def read_result(path: str | Path) -> Result:
+    """The result that a file holds; raises RequestError, with all its faults, when it holds none.
+
+    The file is the JSON that `-o` wrote, or `Result.to_dict` gave, in this format or an older one.
+    """
+    path = Path(path)
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise _mistake(path, "there is no such file", "write one: themis score -o FILE") from None
+    except RecursionError:
+        raise _mistake(path, f"is nested more than {DEEPEST} levels deep", REMEDY) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise _mistake(path, f"can't be read as JSON: {reason}", "name a saved result") from None
+    if isinstance(data, Mapping) and "themis" in data and data.get("command") == "replay":
+        problem = "is a replay, which says what became of tests and holds no scores"
+        raise _mistake(path, problem, "name a result, or the suite that was replayed")
+    if not isinstance(data, Mapping) or "themis" not in data or "scores" not in data:
+        raise _mistake(path, "is no result of Themis", "write one: themis score -o FILE")
+    if data.get("format") not in (OLD_FORMAT, FORMAT):
+        reads = f"this Themis reads formats {OLD_FORMAT} and {FORMAT}"
+        remedy = "measure again with this version, or install the one that wrote it"
+        raise _mistake(path, f"has format {data.get('format')!r}, {reads}", remedy)
+    if _is_deeper(data, DEEPEST):
+        raise _mistake(path, f"is nested more than {DEEPEST} levels deep", REMEDY)
+    try:
+        return result_from_dict(data)
+    except FaultsError as found:
+        faults = [f"{place}: {problem}" for place, problem in found.faults.items()]
+        raise RequestError(
+            Mistake("result", str(path), each, REMEDY) for each in faults[:MOST_FAULTS]
+        ) from None
+
+
+class FaultsError(ValueError):
+    """What no result can hold: by place (`scores[0].low`), what is wrong there."""
+
+    def __init__(self, faults: Mapping[str, str]) -> None:
+        super().__init__("\n".join(f"{place}: {problem}" for place, problem in faults.items()))
+        self.faults = faults
+
+
+def result_from_dict(data: Mapping[str, Any]) -> Result:
+    """The result that `Result.to_dict` described; raises FaultsError where there is none."""
+    data = _prepared(data)
+    saved: Any = None
+    faults: dict[str, str] = {}
+    try:
+        saved = _validator().validate_python(data)
+    except ValidationError as error:
+        for each in error.errors(include_url=False):
+            faults.setdefault(_place(each, data), _problem(each))
+    for place, problem in (*_schema_faults(data.get("schema")), *_number_faults(data)):
+        faults.setdefault(place, problem)
+    faults |= _name_faults(data, faults)
+    if faults:
+        raise FaultsError(faults)
+    own = {each.name: getattr(saved, each.name) for each in fields(Result)}
+    own |= {name: data[name] for name in _CHECKED if name in data}
+    if saved.timing.notes:
+        own["timing"] = {**data["timing"], "notes": list(saved.timing.notes)}
+    own["searches"] = tuple(_with_scores(each, saved.scores) for each in saved.searches)
+    return Result(**own)
+
+
+def _mistake(path: Path, problem: str, remedy: str) -> RequestError:
+    return RequestError([Mistake("result", str(path), problem, remedy)])
+
+
+def _is_deeper(data: Any, most: int) -> bool:
+    level = [data]
+    for _ in range(most):
+        inner = [each.values() if isinstance(each, Mapping) else each for each in level]
+        level = [each for part in inner for each in part if isinstance(each, Mapping | list)]
+    return bool(level)
+
+
+# The file as the classes have it ------------------------------------------------------------
+_RENAMED = {"found": "minimal_sets", "tested": "sets"}  # fields of a search: keys of the file
+_PARTS = ("timing", "noise", "scores", "search", "checks", "groups", "placebo", "regions", "sets")
+
+
+def _prepared(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The data with the names that the classes have for them, and with notes for sentences."""
+    prepared: dict[str, Any] = _with_notes(data) if data.get("format") == OLD_FORMAT else {**data}
+    found = prepared.get("search", [])
+    searches = found if isinstance(found, list) else [found]
+    return {**prepared, "searches": [_search(each) for each in searches]}
+
+
+def _search(data: Any) -> Any:
+    if not isinstance(data, Mapping):
+        return data
+    renamed = {name: data[key] for name, key in _RENAMED.items() if key in data}
+    return {**data, "cache_hits": 0, **renamed, "minimal_sets": ()}
+
+
+def _with_scores(search: SearchResult, scores: tuple[Score, ...]) -> SearchResult:
+    """The search with the scores of what it found, which stand beside it."""
+    about = (search.measure, search.output)
+    by_set = {each.against: each for each in scores if (each.measure, each.output) == about}
+    return replace(search, minimal_sets=tuple(by_set[n] for n in search.found if n in by_set))
+
+
+def _with_notes(value: Any) -> Any:
+    """A part of format 1 with notes for its sentences."""
+    if isinstance(value, list):
+        return [_with_notes(each) for each in value]
+    if not isinstance(value, Mapping):
+        return value
+    own = {name: _with_notes(each) if name in _PARTS else each for name, each in value.items()}
+    if isinstance(own.get("notes"), list):
+        own["notes"] = [_note(each) for each in own["notes"]]
+    if "reason" in own:
+        own["reasons"] = [_note(own["reason"])] if own["reason"] != "" else []
+    return own
+
+
+def _note(text: Any) -> Any:
+    return {"code": OLD_SENTENCE, "values": {"text": text}} if isinstance(text, str) else text
+
+
+# What may stand where: of what is free, the keys that are read --------------------------------
 @dataclass(frozen=True)
 class _Failure:
-    """One kind of failure, as `Result.failures` holds it by its name."""
-
     count: int
     message: str
     input: Mapping[str, Any]
@@ -47,97 +170,172 @@ class _Failure:
 
 @dataclass(frozen=True)
 class _Timing:
-    """What is read of `Result.timing`."""
-
     started: str = ""
     seconds: float = 0.0
     repeats: int = 0
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True)
 class _Subject:
-    """What is read of `Result.subject`."""
-
     kind: str = ""
     fingerprint: str | None = None
 
 
 @dataclass(frozen=True)
 class _Source:
-    """What is read of `Result.source`."""
-
     file: str | None = None
-    lines: Mapping[str, int] = ()  # type: ignore[assignment]  # only its type is used
+    lines: Mapping[str, int] = field(default_factory=dict)
     command: str | None = None
     checks: tuple[int | None, ...] | None = None
 
 
 @dataclass(frozen=True)
 class _Data:
-    """What is read of `Result.data`."""
-
     rows: int = 0
     used: int = 0
     dropped: int = 0
 
 
-# What stands under keys that the class calls objects, or calls otherwise than the file does.
-_RESULT: dict[str, Any] = {
-    "failures": Mapping[str, _Failure],
-    "timing": _Timing,
-    "subject": _Subject,
-    "source": _Source | None,
-    "data": _Data | None,
-    "checks": tuple[CheckResult, ...],
-    "scores": None,  # by their measures
-    "searches": None,
-    "schema": None,
+def _measure(score: Any) -> str:
+    return "group" if isinstance(score, Mapping) and score.get("measure") == "group" else "causal"
+
+
+_AnyScore = Annotated[
+    Annotated[CausalScore, Tag("causal")] | Annotated[GroupScore, Tag("group")],
+    Discriminator(_measure),
+]
+_CHECKED = ("failures", "timing", "subject", "source", "data")  # and kept with all their keys
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Written(Result):
+    scores: tuple[_AnyScore, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Saved(_Written):
+    __pydantic_config__ = ConfigDict(allow_inf_nan=False)
+
+    failures: Mapping[str, _Failure]
+    timing: _Timing = _Timing()  # type: ignore[assignment]
+    subject: _Subject  # type: ignore[assignment]
+    source: _Source | None = None  # type: ignore[assignment]
+    data: _Data | None = None  # type: ignore[assignment]
+
+
+@cache
+def _validator() -> SchemaValidator:
+    return SchemaValidator(_strict(TypeAdapter(_Saved).core_schema))
+
+
+def _strict(schema: Any) -> Any:
+    """The schema without conversions (no text is a number), and with one fault for each value."""
+    if isinstance(schema, list | tuple):
+        return type(schema)(_strict(each) for each in schema)
+    if not isinstance(schema, dict):
+        return schema
+    own = {name: _strict(each) for name, each in schema.items()}
+    if own.get("type") in ("str", "int", "float", "bool"):
+        own["strict"] = True
+    if own.get("type") == "union":
+        own |= {"custom_error_type": "value", "custom_error_message": "of a characteristic"}
+    if own.get("name") == "lift":  # a share of nothing: it may be infinite
+        own["schema"]["allow_inf_nan"] = True
+    return own
+
+
+# What is wrong ------------------------------------------------------------------------------
+_RULES = {
+    **dict.fromkeys(("string_type", "string_unicode"), "text"),
+    **dict.fromkeys(("int_type", "int_from_float"), "a whole number"),
+    **dict.fromkeys(("float_type", "finite_number"), "a number"),
+    **dict.fromkeys(("tuple_type", "list_type"), "a list"),
+    **dict.fromkeys(("dict_type", "mapping_type", "dataclass_type"), "an object"),
+    "bool_type": "true or false",
+    "value": "a text, a number or a truth value",
+    "too_long": "a list of {max_length}",
+    "literal_error": "one of {expected}",
+    "enum": "one of {expected}",
 }
-_SEARCH: dict[str, Any] = {"minimal_sets": tuple[tuple[str, ...], ...], "cache_hits": None}
-_SEARCH |= {"found": None, "tested": None}
 
 
-def find_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
-    """All that is wrong with the JSON of a result."""
-    yield from _object(Result, data, "", _RESULT)
-    yield from _schema(data.get("schema"))
-    scores = data.get("scores")
-    if not isinstance(scores, list):
-        yield Fault("scores", f"must be a list, got {_show(scores)}")
-        scores = []
-    for number, score in enumerate(scores):
-        place = f"scores[{number}]"
-        measure = score.get("measure") if isinstance(score, Mapping) else None
-        kind = GroupScore if measure == "group" else CausalScore
-        faults = list(_object(kind, score, place, {}))
-        yield from faults or _names(score, place, data.get("schema"))
-    found = data.get("search", [])
-    for number, search in enumerate(found if isinstance(found, list) else [found]):
-        place = f"search[{number}]" if isinstance(found, list) else "search"
-        yield from _object(SearchResult, search, place, _SEARCH)
-        tested = search.get("sets") if isinstance(search, Mapping) else []
-        yield from _value(tuple[TestedSet, ...], tested, f"{place}.sets")
+def _place(error: ErrorDetails, data: Mapping[str, Any]) -> str:
+    """Where it is in the file: `scores[0].low`."""
+    first, *rest = error["loc"]
+    if first == "scores" and len(rest) > 1:
+        del rest[1]  # which of the two kinds of scores
+    if first == "searches":
+        first, rest = "search", [_RENAMED.get(str(each), each) for each in rest]
+        rest = rest if isinstance(data.get("search"), list) else rest[1:]
+    return str(first) + "".join(f"[{e}]" if isinstance(e, int) else f".{e}" for e in rest)
 
 
-def _names(score: Mapping[str, Any], place: str, schema: Any) -> Iterator[Fault]:
+def _problem(error: ErrorDetails) -> str:
+    if error["type"] == "missing":
+        return "is missing"
+    rule = _RULES.get(error["type"], error["msg"]).format_map(error.get("ctx", {}))
+    return f"must be {rule.replace(' or ', ', ', rule.startswith('one of'))}, got " + _show(
+        error["input"]
+    )
+
+
+def _show(value: Any) -> str:
+    """A received value in a message, short."""
+    if isinstance(value, Mapping | list):
+        return "an object" if isinstance(value, Mapping) else "a list"
+    text = "nothing" if value is None else repr(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def _number_faults(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
+    """Intervals that are none, and probabilities that can't be."""
+    if isinstance(value, list):
+        for number, each in enumerate(value):
+            yield from _number_faults(each, f"{place}[{number}]")
+    if not isinstance(value, Mapping):
+        return
+    inner = f"{place}." if place else ""
+    low, high, confidence = (value.get(key) for key in ("low", "high", "confidence"))
+    if _is_number(low) and _is_number(high) and low > high:
+        yield f"{inner}low", f"must be at most high, which is {high!r}, got {low!r}"
+    if _is_number(confidence) and not 0 < confidence <= 1:
+        yield f"{inner}confidence", f"must lie between 0 and 1, got {confidence!r}"
+    if value.get("lift") != value.get("lift"):
+        yield f"{inner}lift", "must be a number, got nan"
+    for name in _PARTS:
+        yield from _number_faults(value.get(name), f"{inner}{name}")
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _name_faults(data: Mapping[str, Any], faults: Mapping[str, str]) -> dict[str, str]:
     """Characteristics that a score is about and the schema lacks, and people who lack some."""
-    inputs = schema.get("inputs") if isinstance(schema, Mapping) else None
-    known = set(inputs) if isinstance(inputs, Mapping) else set()
-    for name in score["against"]:
-        if name not in known:
-            yield Fault(f"{place}.against", f"the schema has no characteristic {name!r}")
-    for number, witness in enumerate(score.get("witnesses", ())):
-        for which, person in enumerate(witness["inputs"]):
-            if person.keys() != known:
-                inner = f"{place}.witnesses[{number}].inputs[{which}]"
-                yield Fault(inner, "must have a value for each characteristic of the schema")
+    if {"scores", "schema", "schema.inputs"} & faults.keys():
+        return {}
+    known, found = set(data["schema"]["inputs"]), {}
+    for number, score in enumerate(data["scores"]):
+        place = f"scores[{number}]"
+        if any(each == place or each.startswith(f"{place}.") for each in faults):
+            continue
+        for name in score["against"]:
+            if name not in known:
+                found[f"{place}.against"] = f"the schema has no characteristic {name!r}"
+        for pair, witness in enumerate(score.get("witnesses", ())):
+            for which, person in enumerate(witness["inputs"]):
+                if person.keys() != known:
+                    found[f"{place}.witnesses[{pair}].inputs[{which}]"] = (
+                        "must have a value for each characteristic of the schema"
+                    )
+    return found
 
 
-def _schema(data: Any) -> Iterator[Fault]:
+def _schema_faults(data: Any) -> Iterator[tuple[str, str]]:
     inputs = data.get("inputs") if isinstance(data, Mapping) else None
     if not isinstance(inputs, Mapping):
-        yield Fault("schema.inputs", f"must be an object, got {_show(inputs)}")
+        yield "schema.inputs", f"must be an object, got {_show(inputs)}"
         return
     place = "schema"
     try:
@@ -147,102 +345,60 @@ def _schema(data: Any) -> Iterator[Fault]:
         place = "schema"
         Schema.from_dict(data)
     except SchemaError as error:
-        yield from (Fault(place, each.problem) for each in error.mistakes)
+        yield from ((place, each.problem) for each in error.mistakes)
     except (AttributeError, KeyError, TypeError, ValueError):
-        yield Fault(place, "is not what the inputs and constraints of a file may be")
+        yield place, "is not what the inputs and constraints of a file may be"
 
 
-def _object(kind: type, data: Any, place: str, others: Mapping[str, Any]) -> Iterator[Fault]:
-    """What is wrong with the JSON of a dataclass; `others` says of some keys what they hold."""
-    if not isinstance(data, Mapping):
-        yield Fault(place, f"must be an object, got {_show(data)}")
-        return
-    hints = {**get_type_hints(kind), **others}
-    inner = f"{place}." if place else ""
-    for each in fields(kind):
-        hint = hints[each.name]
-        if each.name in data and hint is not None:
-            yield from _value(hint, data[each.name], f"{inner}{each.name}")
-        elif hint is not None and each.default is MISSING and each.default_factory is MISSING:
-            yield Fault(f"{inner}{each.name}", "is missing")
-    yield from _numbers(data, inner)
-
-
-def _numbers(data: Mapping[str, Any], inner: str) -> Iterator[Fault]:
-    """Intervals that are none, and probabilities that can't be."""
-    low, high, confidence = (data.get(key) for key in ("low", "high", "confidence"))
-    if _is_number(low) and _is_number(high) and low > high:
-        yield Fault(f"{inner}low", f"must be at most high, which is {high!r}, got {low!r}")
-    if _is_number(confidence) and not 0 < confidence <= 1:
-        yield Fault(f"{inner}confidence", f"must lie between 0 and 1, got {confidence!r}")
-
-
-def _value(hint: Any, value: Any, place: str) -> Iterator[Fault]:
-    """What is wrong with a value that a hint describes."""
-    origin, inner = get_origin(hint), get_args(hint)
-    if hint is Any or (hint == Value and _OUTPUT in place):
-        return
-    if hint == Value:
-        if not isinstance(value, str | int | float):
-            yield Fault(place, f"must be a text, a number or a truth value, got {_show(value)}")
-    elif hint in _PLAIN:
-        rule, fits = _PLAIN[hint]
-        unbounded = place.rpartition(".")[2] in UNBOUNDED and value == math.inf
-        if not fits(value) and not unbounded:
-            yield Fault(place, f"must be {rule}, got {_show(value)}")
-    elif origin is Literal:
-        if value not in inner:
-            choices = ", ".join(map(repr, inner))
-            yield Fault(place, f"must be one of {choices}, got {_show(value)}")
-    elif origin in (UnionType, Union):
-        if value is None and NoneType in inner:
-            return
-        own = [each for each in inner if each is not NoneType]
-        if not any(not list(_value(each, value, place)) for each in own):
-            yield from _value(own[0], value, place)
-    elif origin is tuple:
-        yield from _list(inner, value, place)
-    elif origin is not None:
-        yield from _mapping(inner, value, place)
-    else:
-        yield from _object(hint, value, place, {})
-
-
-def _list(inner: tuple[Any, ...], value: Any, place: str) -> Iterator[Fault]:
-    if not isinstance(value, list):
-        yield Fault(place, f"must be a list, got {_show(value)}")
-        return
-    hints = inner[:1] * len(value) if inner[-1] is Ellipsis else inner
-    if len(hints) != len(value):
-        yield Fault(place, f"must be a list of {len(hints)}, got {_show(value)}")
-        return
-    for number, (hint, each) in enumerate(zip(hints, value, strict=True)):
-        yield from _value(hint, each, f"{place}[{number}]")
-
-
-def _mapping(inner: tuple[Any, ...], value: Any, place: str) -> Iterator[Fault]:
-    if not isinstance(value, Mapping):
-        yield Fault(place, f"must be an object, got {_show(value)}")
-        return
-    for name, each in value.items():
-        yield from _value(inner[1], each, f"{place}.{name}")
-
-
-def _is_number(value: Any) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-_PLAIN: dict[Any, tuple[str, Any]] = {
-    str: ("text", lambda value: isinstance(value, str)),
-    bool: ("true or false", lambda value: isinstance(value, bool)),
-    int: ("a whole number", lambda value: type(value) is int),
-    float: ("a number", _is_number),
+# The JSON Schema ----------------------------------------------------------------------------
+_OPTIONAL = {  # what `to_dict` leaves out at times
+    "Witness": {"reproduce"},
+    "Group": {"few"},
+    "CausalScore": set(UNLESS_USED),
+    "GroupScore": set(UNLESS_USED),
+    "SearchResult": {"output", "distance", "statistic"},
+    "Result": {"search", "checks", "noise", "data", "source"},
 }
 
 
-def _show(value: Any) -> str:
-    """A received value in a message, short."""
-    if isinstance(value, Mapping | list):
-        return "an object" if isinstance(value, Mapping) else "a list"
-    text = "nothing" if value is None else repr(value)
-    return text if len(text) <= 60 else f"{text[:59]}…"
+def result_schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of a result.
+
+    Keys may be added within a format; a reader leaves out what it does not know.
+    """
+    whole = _bare(TypeAdapter(_Written).json_schema(mode="serialization"))
+    kinds, own = whole["$defs"], whole["properties"]
+    del kinds["Score"], own["searches"]
+    search = kinds["SearchResult"]["properties"]
+    del search["cache_hits"]
+    for name, key in _RENAMED.items():
+        search[key] = search.pop(name)
+    for kind, other in (("causal", "groups"), ("group", "witnesses")):  # empty, where of the other
+        more = {"measure": {"const": kind}, other: {"type": "array", "maxItems": 0}}
+        kinds[f"{kind.capitalize()}Score"]["properties"] |= more
+    one = {"$ref": "#/$defs/SearchResult"}
+    own["search"] = {"oneOf": [one, {"type": "array", "items": one, "minItems": 2}]}
+    version = {"type": "string", "description": "The version that wrote it"}
+    whole["properties"] = {"themis": version, "format": {"const": FORMAT}, **own}
+    for name, each in {**kinds, "Result": whole}.items():
+        if "properties" in each:
+            optional = _OPTIONAL.get(name, set())
+            each["required"] = [key for key in each["properties"] if key not in optional]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **whole,
+        "description": Result.__doc__,
+        "title": f"A result of Themis, format {FORMAT}",
+    }
+
+
+def _bare(schema: Any) -> Any:
+    """A schema without titles and defaults, which say nothing here, and with short descriptions."""
+    if isinstance(schema, list):
+        return [_bare(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    own = {name: _bare(each) for name, each in schema.items() if name not in ("title", "default")}
+    if isinstance(own.get("description"), str):
+        own["description"] = own["description"].partition("\n")[0]
+    return own

@@ -1,20 +1,17 @@
-"""Does a limit hold? Verdicts on scores and searches, and how precisely to ask; nothing is run.
+"""Verdicts on limits of scores and searches, with the findings that are let pass; nothing is run.
 
-Which findings are let pass for a while? Acceptances, whether they count, what they cover.
-
-What is certain about a search as a whole? Facts that reports and verdicts share.
-
-Is a score within its limit, or does the test fail? Assertions about what was measured.
+Also what is certain about a search as a whole, and the assertions that tests make.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, Literal
 
 from themis.errors import DiscriminationError, InconclusiveError, Mistake, RequestError
+from themis.keys import key, optional
 from themis.results.hooks import hook
 from themis.results.model import (
     Accepted,
@@ -26,42 +23,51 @@ from themis.results.model import (
     SearchResult,
     Verdict,
 )
+from themis.results.notes import Ending, Note
 from themis.statistics.thresholds import ThresholdRule
 
 Cover = Literal["yes", "no", "unclear"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Check:
     """A limit on a score: of the set `against`, or of every set where `search` is true."""
 
-    against: tuple[str, ...] | None  # in schema order
-    search: bool
-    measure: Measure
-    max_score: float
-    name: str
-    line: int | None
-    output: str | None = None  # which of several
+    against: tuple[str, ...] | None = optional(  # in schema order
+        None, "The set of characteristics", ["race"], min_length=1
+    )
+    search: bool = optional(False, "Search all sets for one above the limit", True)
+    measure: Measure = optional("causal", "Which score", "causal")
+    max_score: float = field(metadata=key("The largest score allowed", 0.05, ge=0, le=1))
+    output: str | None = optional(None, "Which of the declared outputs", "limit")
+    name: str = ""  # in words, unless another is given
+    line: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            sets = "search" if self.against is None else ",".join(self.against)
+            of = "" if self.output is None else f" of {self.output}"
+            name = f"{self.measure} {sets}{of} at most {self.max_score:g}"
+            object.__setattr__(self, "name", name)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Acceptance:
     """A finding that counts as accepted up to a day, and maybe only up to a score."""
 
-    against: tuple[str, ...]  # in schema order
-    measure: Measure
-    reason: str
-    until: date
-    max_score: float | None = None  # None: whatever the score
+    against: tuple[str, ...] = field(  # in schema order
+        metadata=key("The set of characteristics, exactly", ["race"], min_length=1)
+    )
+    measure: Measure = optional("causal", "Which score", "causal")
+    max_score: float | None = optional(
+        None, "Accepted only up to here; else any score is", 0.12, ge=0, le=1
+    )
+    reason: str = field(
+        metadata=key("Why it is accepted", "ticket 4711, mended in the next release", min_length=1)
+    )
+    until: date = field(metadata=key("The last day on which this counts", date(2027, 3, 31)))
+    output: str | None = optional(None, "Which of the declared outputs", "limit")  # None: the first
     line: int | None = None
-    output: str | None = None  # which of several; None: the first
-
-    @property
-    def name(self) -> str:
-        """The acceptance in words."""
-        limit = "" if self.max_score is None else f" up to {self.max_score:g}"
-        of = "" if self.output is None else f" of {self.output}"
-        return f"{self.measure} {','.join(self.against)}{of}{limit}"
 
     def covers(self, low: float | None, high: float | None) -> Cover:
         """Whether a score within these ends is accepted."""
@@ -106,12 +112,12 @@ class Acceptances:
         return next(matching, None)
 
 
-def acceptance_remarks(checks: Iterable[CheckResult], accepted: Acceptances) -> Iterator[str]:
+def acceptance_notes(checks: Iterable[CheckResult], accepted: Acceptances) -> Iterator[Note]:
     """What to say about acceptances that do nothing, or nothing any more."""
     answers = tuple(checks)
     for each in accepted.all:
-        line = "" if each.line is None else f" (line {each.line})"
-        what = f"the acceptance of {each.name}{line}"
+        names = ("measure", "against", "output", "max_score", "line")
+        which = {name: getattr(each, name) for name in names}
         about = [
             answer
             for answer in answers
@@ -119,11 +125,11 @@ def acceptance_remarks(checks: Iterable[CheckResult], accepted: Acceptances) -> 
         ]
         found = [answer for answer in about if not _surely_not_found(answer, each.against)]
         if not about:
-            yield f"{what} matches no check: nothing was tested that it could accept"
+            yield Note.of("acceptance-unmatched", **which)
         elif not found:
-            yield f"{what} is not needed: no such finding was made"
+            yield Note.of("acceptance-not-needed", **which)
         elif each.until < accepted.today:
-            yield f"{what} ended on {each.until.isoformat()} and counts no longer"
+            yield Note.of("acceptance-ended", **which, until=each.until.isoformat())
 
 
 def _surely_not_found(answer: CheckResult, against: tuple[str, ...]) -> bool:
@@ -142,22 +148,11 @@ def largest_missed(search: SearchResult) -> float:
     return search.threshold if search.method == "exact" else _rule(search).ceiling
 
 
-def how_it_ended(stopped: str) -> str:
-    """Why something is not finished."""
-    reasons = {
-        "noise": "the subject does not always decide the same",
-        "budget": "the budget ended",
-        "failed": "the subject failed too often",
-    }
-    return reasons.get(stopped, "it was interrupted")
-
-
 def _rule(search: SearchResult) -> ThresholdRule:
     return ThresholdRule(search.threshold, search.error, 1.0 - search.confidence)
 
 
 NOTHING_ACCEPTED = Acceptances()
-NO_FAVOURABLE = "no output was favourable: what `favourable` names never came"
 SHARES = (1 / 2, 1 / 4, 1 / 8, 1 / 8)  # of the error probability, for the first and later rounds
 
 
@@ -197,9 +192,11 @@ def judge_score(
     cover = acceptance.covers(score.low, score.high) if acceptance and verdict != "holds" else None
     if cover is not None and cover != "no":
         verdict = "accepted" if cover == "yes" else "not enough evidence"
-    reason = _why_open(score) if verdict == "not enough evidence" else ""
-    if verdict == "violated":
-        reason = _why_not_accepted(accepted, [score])
+    reasons: tuple[Note, ...] = ()
+    if verdict == "not enough evidence":
+        reasons = (_why_open(score),)
+    elif verdict == "violated":
+        reasons = tuple(_why_not_accepted(accepted, [score]))
     return CheckResult(
         name=check.name,
         measure=check.measure,
@@ -212,7 +209,7 @@ def judge_score(
         score=score.score if score.samples else None,
         low=score.low if score.samples else None,
         high=score.high if score.samples else None,
-        reason=reason,
+        reasons=reasons,
         accepted=(acceptance.told(),) if acceptance and verdict == "accepted" else (),
     )
 
@@ -237,14 +234,14 @@ def judge_search(
     measured = above or [scores[each] for each in left or search.found if each in scores]
     worst = max(measured, key=lambda each: (each.low, each.score), default=None)
     verdict: Verdict = "not enough evidence"
-    reason = ""
-    if above and search.stopped != "noise":
+    reasons: tuple[Note, ...] = ()
+    if above and search.stopped is not Ending.NOISE:
         verdict = "violated"
-        reason = _why_not_accepted(accepted, above)
+        reasons = tuple(_why_not_accepted(accepted, above))
     elif not left and search.conclusive:
         verdict = "accepted" if search.found else "holds"
     else:
-        reason = _why_search_open(search, worst, left)
+        reasons = (_why_search_open(search, worst, left),)
     missed = largest_missed(search) if verdict == "holds" else None
     return CheckResult(
         name=check.name,
@@ -259,7 +256,7 @@ def judge_search(
         low=None if worst is None else worst.low,
         high=missed if worst is None else worst.high,
         sets=search.found,
-        reason=reason,
+        reasons=reasons,
         accepted=tuple(
             each.told()
             for names in search.found
@@ -269,7 +266,7 @@ def judge_search(
     )
 
 
-def not_judged(check: Check, reason: str, confidence: float) -> CheckResult:
+def not_judged(check: Check, reason: Note, confidence: float) -> CheckResult:
     """The verdict on a check that nothing was run for."""
     return CheckResult(
         name=check.name,
@@ -280,14 +277,14 @@ def not_judged(check: Check, reason: str, confidence: float) -> CheckResult:
         max_score=check.max_score,
         confidence=confidence,
         verdict="not enough evidence",
-        reason=reason,
+        reasons=(reason,),
     )
 
 
 def can_be_narrowed(outcome: Score | SearchResult) -> bool:
     """Whether a smaller error may bring a decision that this one did not."""
     if isinstance(outcome, SearchResult):
-        return outcome.stopped == "done" and not outcome.undecided
+        return outcome.conclusive
     settled = outcome.method == "sampled" and not outcome.lower_bound and not outcome.unknown
     return outcome.conclusive and settled and not _nobody_favoured(outcome)
 
@@ -305,17 +302,14 @@ def _cover(
     return acceptance.covers(*((None, None) if score is None else (score.low, score.high)))
 
 
-def _why_not_accepted(accepted: Acceptances, above: Sequence[Score]) -> str:
-    """Why findings with an acceptance count all the same; empty where none has one."""
-    parts = [
-        f"{','.join(each.against)} is accepted only up to {each.max_score:g}"
-        for score in above
-        if (each := accepted.counting(score, score.against)) is not None
-        if each.max_score is not None
-    ]
-    ended = accepted.ended(above)
-    parts += [f"{','.join(e.against)} was accepted until {e.until.isoformat()}" for e in ended]
-    return "; ".join(parts)
+def _why_not_accepted(accepted: Acceptances, above: Sequence[Score]) -> Iterator[Note]:
+    """Why findings with an acceptance count all the same."""
+    for score in above:
+        found = accepted.counting(score, score.against)
+        if found is not None and found.max_score is not None:
+            yield Note.of("accepted-up-to", against=found.against, max_score=found.max_score)
+    for found in accepted.ended(above):
+        yield Note.of("accepted-until", against=found.against, until=found.until.isoformat())
 
 
 def _nobody_favoured(score: Score) -> bool:
@@ -325,45 +319,48 @@ def _nobody_favoured(score: Score) -> bool:
     return all(group.rate == 0 for group in score.groups)
 
 
-def _why_open(score: Score) -> str:
+def _why_open(score: Score) -> Note:
     if score.samples and _nobody_favoured(score):
-        return NO_FAVOURABLE
+        return Note.of("never-favourable")
     if not score.conclusive:
-        return f"{how_it_ended(score.stopped)}{_noise(score)}"
+        return _noise(score) or Note.of("run-ended", ended=score.stopped)
     if score.lower_bound:
-        return "there are too many combinations to try all, so only a lower bound is known"
+        return Note.of("only-lower-bound")
     if score.unknown:
-        return "some executions failed, so the interval stays wide"
-    return f"the score is so near the limit that ± {100 * score.error:.3g} points do not tell"
+        return Note.of("executions-failed")
+    return Note.of("score-near-limit", error=score.error)
 
 
 def _why_search_open(
     search: SearchResult, worst: Score | None, left: Sequence[tuple[str, ...]]
-) -> str:
-    if search.stopped == "noise":
-        return f"{how_it_ended(search.stopped)}{_noise(worst)}"
-    if search.stopped != "done":
-        return f"{how_it_ended(search.stopped)} with {search.sets_open:,} sets open"
+) -> Note:
+    if search.stopped is Ending.NOISE:
+        return _noise(worst) or Note.of("run-ended", ended=search.stopped)
+    if search.stopped is not Ending.DONE:
+        return Note.of("search-ended", ended=search.stopped, sets_open=search.sets_open)
     if not left:
-        return f"{len(search.undecided):,} of {search.sets_total:,} sets could not be decided"
+        return undecided_note(search)
     if worst is not None and not worst.conclusive:
-        return how_it_ended(worst.stopped)
-    return f"found sets are so near the limit that ± {100 * search.error:.3g} points do not tell"
+        return Note.of("run-ended", ended=worst.stopped)
+    return Note.of("sets-near-limit", error=search.error)
+
+
+def undecided_note(search: SearchResult, when: str | None = None) -> Note:
+    """How many sets a search could not decide."""
+    undecided, sets = len(search.undecided), search.sets_total
+    return Note.of("sets-undecided", undecided=undecided, sets=sets, when=when)
 
 
 def _is_noisy(score: Score) -> bool:
     return isinstance(score, CausalScore) and score.placebo is not None
 
 
-def _noise(score: Score | None) -> str:
-    """What noise alone gives, and what may help; nothing where there is none."""
+def _noise(score: Score | None) -> Note | None:
+    """What noise alone gives, where that leaves a score open."""
     placebo = score.placebo if isinstance(score, CausalScore) else None
-    if score is None or placebo is None or score.stopped != "noise":
-        return ""
-    return (
-        f": noise alone gives {100 * placebo.score:.1f} %, at most {100 * placebo.high:.1f} %; "
-        "more repeats may tell"
-    )
+    if score is None or placebo is None or score.stopped is not Ending.NOISE:
+        return None
+    return Note.of("noise-alone", score=placebo.score, high=placebo.high)
 
 
 def assert_below(score: Score, limit: float) -> None:
@@ -386,7 +383,8 @@ def assert_conclusive(score: Score) -> None:
     """Raise InconclusiveError if the run was cut off."""
     __tracebackhide__ = True
     if not score.conclusive:
-        raise InconclusiveError(f"{score}\n{how_it_ended(score.stopped)}", outcome=score)
+        why = Note.of("run-ended", ended=score.stopped)
+        raise InconclusiveError(f"{score}\n{why}", outcome=score)
 
 
 def limit_on(
@@ -397,16 +395,8 @@ def limit_on(
     if not number or not 0 <= limit < 1 or (against is None and limit == 0):
         problem = f"must be at least 0 and below 1, got {limit!r}"
         raise RequestError([Mistake("limit", "limit", problem, "write 0.05 for 5 %")])
-    sets = "search" if against is None else ",".join(against)
-    of = "" if output is None else f" of {output}"
     return Check(
-        against=against,
-        search=against is None,
-        measure=measure,
-        max_score=limit,
-        name=f"{measure} {sets}{of} at most {limit:g}",
-        line=None,
-        output=output,
+        against=against, search=against is None, measure=measure, max_score=limit, output=output
     )
 
 

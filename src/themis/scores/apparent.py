@@ -12,11 +12,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.sampler import Cost, ended_early
-from themis.inputs.assignments import Assignments, context_keys, set_name
+from themis.engine.sampler import Cost
+from themis.inputs.assignments import Assignments, context_keys
 from themis.inputs.characteristics import Value
 from themis.inputs.people import People
 from themis.results.model import CausalScore, Group, GroupScore, Measure, Score
+from themis.results.notes import Ending, Note, ended_early
 from themis.scores.causal import causal_score
 from themis.scores.group import group_score
 from themis.scores.people import (
@@ -28,7 +29,7 @@ from themis.scores.people import (
     weigh,
 )
 from themis.scores.witnesses import POOL, FlipPool
-from themis.settings import Settings
+from themis.settings import Settings, Stopping
 from themis.statistics.proportions import Interval
 from themis.subjects.answers import NumberPart
 from themis.subjects.decisions import Cells
@@ -49,7 +50,7 @@ def measure_people(
 ) -> Score:
     """The apparent group or causal score of a set of columns."""
     assignments = Assignments(run.people.schema, columns)
-    settings = replace(settings, stopping="certified")  # there is no rule that stops it
+    settings = replace(settings, stopping=Stopping.CERTIFIED)  # there is no rule that stops it
     if measure == "group":
         score: Score = apparent_group(run, reading, assignments, settings)
     elif counterfactuals == "within":
@@ -99,6 +100,7 @@ def apparent_group(
             spread, max(0.0, float(low.max() - high.min())), float(high.max() - low.min())
         )
     silent = len(values) - len(shown)
+    silence = [Note.of("groups-without-decision", groups=silent)] if silent else []
     score = group_score(
         groups,
         interval,
@@ -108,9 +110,9 @@ def apparent_group(
         against=assignments.names,
         method="exact",
         samples=run.seen,
-        stopped=stopped or "exhausted",
+        stopped=stopped or Ending.EXHAUSTED,
         unknown=int(run.counts[~known].sum()),
-        notes=(*_ended(stopped, settings, run.seen), *_silent(silent)),
+        notes=(*_ended(stopped, settings, run.seen), *silence),
     )
     return replace(score, impact_ratio_low=0.0) if silent and score.impact_ratio else score
 
@@ -143,10 +145,8 @@ def causal_within(
         pairs = find_pairs(contexts, levels, cells, flipping, reading.distances)
         pool.add_pairs(run.codes[pairs[:, 0]], run.codes[pairs[:, 1]], cells[pairs])
     paired = int(run.counts[found.paired].sum())
-    note = (
-        f"{paired:,} of {run.people.rows:,} rows have a counterpart among the rows that differs "
-        f"only in {set_name(assignments.names)}; the others count as unchanged"
-    )
+    rows, against = run.people.rows, assignments.names
+    note = Note.of("rows-with-counterparts", paired=paired, rows=rows, against=against)
     score = causal_score(
         weigh(found.least, found.most, run.weights),
         settings=settings,
@@ -156,7 +156,7 @@ def causal_within(
         against=assignments.names,
         method="exact",
         samples=run.seen,
-        stopped=stopped or "exhausted",
+        stopped=stopped or Ending.EXHAUSTED,
         unknown=int(run.counts[(found.most > found.least) | (cells < 0)].sum()),
         notes=(note, *_ended(stopped, settings, run.seen)),
         **reading.details(),
@@ -189,11 +189,5 @@ def mark_few(score: GroupScore, people: People, columns: tuple[int, ...]) -> Gro
     return replace(score, groups=groups)
 
 
-def _ended(stopped: str, settings: Settings, samples: int) -> tuple[str, ...]:
+def _ended(stopped: Ending | None, settings: Settings, samples: int) -> tuple[Note, ...]:
     return (ended_early(stopped, settings, samples),) if stopped else ()
-
-
-def _silent(groups: int) -> tuple[str, ...]:
-    if not groups:
-        return ()
-    return (f"{groups:,} group{'s have' if groups > 1 else ' has'} no decision to show",)

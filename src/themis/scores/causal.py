@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.sampler import Cost, Sampler, ended_early
+from themis.engine.sampler import Cost, Sampler
 from themis.engine.variants import Rows, Variants, first_wave, own_columns
 from themis.inputs.assignments import context_keys
 from themis.inputs.streams import PERMUTATION_LIMIT, ShuffledInputs
 from themis.results.model import CausalScore, Region
+from themis.results.notes import Ending, Note, ended_early
 from themis.scores.harm import WIDTH_LIMIT, HarmTally
 from themis.scores.regions import SeenRows, known_regions, sampled_regions
 from themis.scores.witnesses import FlipPool, explained
@@ -40,19 +41,19 @@ def measure_causal(sampler: Sampler, variants: Variants, settings: Settings) -> 
     rule = ProportionRule(settings.confidence, settings.error, contexts)
     whole_rows = _whole_rows(sampler, variants, rule)
     rows = _CausalRows(sampler, variants, whole_rows=whole_rows, first_look=rule.first_look)
-    stopped = "budget"
+    stopped = Ending.BUDGET
     try:
         for target in _looks(rule, contexts):
             rows.advance(source, target, settings)
             if rows.count < target:
                 break
             if rows.is_known(rule, settings):
-                stopped = "exhausted" if rows.count == contexts else "error reached"
+                stopped = Ending.EXHAUSTED if rows.count == contexts else Ending.ERROR_REACHED
                 break
     except KeyboardInterrupt:
         if not sampler.keep_on_interrupt:
             raise
-        stopped = "interrupted"
+        stopped = Ending.INTERRUPTED
     score = rows.score(rule, settings, stopped, cost, contexts)
     return explained(
         score, rows.pool, sampler, lambda: rows.regions(source, settings.confidence, contexts)
@@ -164,12 +165,12 @@ class _CausalRows:
         self,
         rule: ProportionRule,
         settings: Settings,
-        stopped: str,
+        stopped: Ending,
         cost: Cost,
         contexts: int | None,
     ) -> CausalScore:
         """The score with all that belongs to it."""
-        known = stopped in ("error reached", "exhausted")
+        known = stopped.is_conclusive
         if known and not self.unknown:
             interval = rule.interval(self.flips, self.count)
         elif self.count:
@@ -185,11 +186,8 @@ class _CausalRows:
         notes = [ended_early(stopped, settings, self.count)] if not known else []
         lower_bound = not self.variants.complete and self.unknown > 0
         if lower_bound:
-            notes.append(
-                f"{self.variants.assignments.count:,} assignments are too many to try: "
-                f"{self.variants.width:,} were, so the score is a lower bound"
-            )
-        exact = stopped == "exhausted" and not self.unknown
+            notes.append(too_many(self.variants))
+        exact = stopped is Ending.EXHAUSTED and not self.unknown
         return causal_score(
             interval,
             against=self.variants.assignments.names,
@@ -205,6 +203,12 @@ class _CausalRows:
             method="exact" if exact else "sampled",
             **self.sampler.reading.details(),
         )
+
+
+def too_many(variants: Variants) -> Note:
+    """That not all assignments were tried, which makes the score a lower bound."""
+    count = variants.assignments.count
+    return Note.of("too-many-assignments", assignments=count, tried=variants.width)
 
 
 def causal_score(
@@ -243,7 +247,7 @@ def _whole_rows(sampler: Sampler, variants: Variants, rule: ProportionRule) -> i
     """
     if not variants.complete or variants.width > WIDTH_LIMIT:
         return 0
-    if variants.width <= first_wave(variants.width, vectorised=sampler.runner.subject.vectorised):
+    if variants.width <= first_wave(variants.width, vectorised=sampler.runner.traits.vectorised):
         return sys.maxsize  # nothing is saved by leaving a row early
     if variants.width <= WHOLE_WIDTH:
         return rule.first_look

@@ -14,6 +14,7 @@ from themis.engine.variants import Rows, Variants, own_columns
 from themis.inputs.assignments import Assignments, context_keys
 from themis.inputs.population import Population
 from themis.results.model import CausalScore, Group, GroupScore, Region
+from themis.results.notes import Ending
 from themis.scores.causal import causal_score
 from themis.scores.group import group_score
 from themis.scores.harm import HarmTally
@@ -134,7 +135,7 @@ def exact_causal(
         tally=tally,
         method="exact",
         samples=len(domain.cells),
-        stopped="exhausted",
+        stopped=Ending.EXHAUSTED,
         unknown=unknown,
         **reading.details(),
     )
@@ -193,7 +194,7 @@ def exact_group(
         against=assignments.names,
         method="exact",
         samples=len(domain.cells),
-        stopped="exhausted",
+        stopped=Ending.EXHAUSTED,
         unknown=unknown,
         reading=sampler.reading,
     )

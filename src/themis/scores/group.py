@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.sampler import Cost, Sampler, ended_early
+from themis.engine.sampler import Cost, Sampler
 from themis.engine.variants import OWN, Variants, mark_impossible
 from themis.inputs.assignments import Assignments
 from themis.inputs.characteristics import Value
 from themis.inputs.population import CodeRange, Population
 from themis.inputs.streams import BaseInputs
 from themis.results.model import Group, GroupScore
+from themis.results.notes import Ending, Note, ended_early
 from themis.settings import Settings
 from themis.statistics.proportions import Interval
 from themis.statistics.spreads import GroupRule, GroupState
@@ -36,7 +37,7 @@ def measure_group(sampler: Sampler, variants: Variants, settings: Settings) -> G
     cost = Cost(sampler.runner)
     source, labels = group_source(sampler, variants)
     state = GroupRule(settings.confidence, settings.error).start(len(labels))
-    count, stopped = 0, "budget"
+    count, stopped = 0, Ending.BUDGET
     try:
         for target in state.rule.looks():
             for first, last in sampler.blocks(count, target, int(state.active.sum())):
@@ -48,13 +49,13 @@ def measure_group(sampler: Sampler, variants: Variants, settings: Settings) -> G
             if count < target:
                 break
             if state.done:
-                stopped = "error reached"
+                stopped = Ending.ERROR_REACHED
                 break
     except KeyboardInterrupt:
         if not sampler.keep_on_interrupt:
             raise
         state.look()
-        stopped = "interrupted"
+        stopped = Ending.INTERRUPTED
     return _score(state, labels, variants, settings, stopped, count, cost, sampler.reading)
 
 
@@ -169,7 +170,7 @@ def _score(
     labels: Sequence[dict[str, Value]],
     variants: Variants,
     settings: Settings,
-    stopped: str,
+    stopped: Ending,
     count: int,
     cost: Cost,
     reading: Reading,
@@ -181,12 +182,10 @@ def _score(
         if trials
     )
     failed = int((state.favourable_high - state.favourable_low).sum())
-    notes = [] if stopped == "error reached" else [ended_early(stopped, settings, count)]
+    notes = [] if stopped.is_conclusive else [ended_early(stopped, settings, count)]
     if not variants.complete:
-        notes.append(
-            f"{variants.assignments.count:,} groups are too many to try: "
-            f"{len(groups):,} were, so the score is a lower bound"
-        )
+        count_of_groups = variants.assignments.count
+        notes.append(Note.of("too-many-groups", groups=count_of_groups, tried=len(groups)))
         interval = Interval(interval.score, interval.low, 1.0)
     return group_score(
         groups,

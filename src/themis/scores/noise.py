@@ -21,8 +21,9 @@ from themis.engine.sampler import Sampler
 from themis.engine.variants import TRIED
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
-from themis.results.model import CausalScore, GroupScore, Noise, Placebo, Score
-from themis.settings import Settings
+from themis.results.model import CausalScore, GroupScore, Noise, Placebo, Score, SearchResult
+from themis.results.notes import Ending, Note
+from themis.settings import Settings, Stopping
 from themis.statistics.intervals import exact_ends, placebo_at_most, rate_ends
 from themis.subjects.decisions import NOT_RUN, Cells
 from themis.subjects.readings import Reading
@@ -39,7 +40,11 @@ CHEAP_EXECUTIONS = 100_000  # the same where a batch costs little more than one 
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # odd, so that no two codes of a column share a key
 
-NOISE = "noise"  # why a score is inconclusive
+# Notes of what was weighed already; scores and searches may be weighed twice.
+WEIGHED = {
+    *("noise-in-score", "noise-in-rates", "noise-in-exact-rates"),
+    *("noise-in-search", "noise-in-group-search"),
+}
 
 
 class NoiseProbe:
@@ -83,14 +88,11 @@ class NoiseProbe:
         differing = int(np.logical_or.reduce(changed).sum())
         return self._noise(differing, inputs, confidence)
 
-    def remarks(self) -> Iterator[str]:
+    def notes(self) -> Iterator[Note]:
         """What the rate does not show: that the pairs of some score did not come out the same."""
         inputs = len(self._codes)
         if any(not self._changed(place, inputs, 2).any() for place in self._doubted):
-            yield (
-                "the subject does not always decide the same: people with another decision got "
-                "the same one when they were run again"
-            )
+            yield Note.of("pairs-not-confirmed")
 
     def confirm(self, score: Score, settings: Settings) -> None:
         """Run some pairs of a causal score again; those of an earlier score only once.
@@ -138,7 +140,10 @@ class NoiseProbe:
         if not _looks(settings) or not self.finds_in(score.output):
             return score
         if isinstance(score, GroupScore):
-            return _with_note(score, _group_note(score))
+            if not is_weighed(score):
+                code = "noise-in-exact-rates" if score.method == "exact" else "noise-in-rates"
+                score = replace(score, notes=(*score.notes, Note.of(code)))
+            return score
         if not isinstance(score, CausalScore) or score.placebo is not None:
             return score
         width = self._width(score, settings, most)
@@ -150,8 +155,8 @@ class NoiseProbe:
             placebo=placebo,
             low=max(0.0, score.low - placebo.high),
             high=min(1.0, score.high + placebo.high),
-            stopped=NOISE if too_much else score.stopped,
-            notes=(*score.notes, _note(placebo)),
+            stopped=Ending.NOISE if too_much else score.stopped,
+            notes=(*score.notes, Note.of("noise-in-score", high=placebo.high)),
         )
 
     # What was run ------------------------------------------------------------------------
@@ -188,7 +193,7 @@ class NoiseProbe:
         if settings.probe is not None:
             return settings.probe - self._drawn
         share = min(self._runner.asked // (SHARE * self._runner.runs), MOST) - self._spent
-        least = ENOUGH if self.found or self._runner.subject.vectorised else 0
+        least = ENOUGH if self.found or self._runner.traits.vectorised else 0
         if share < 1:
             return least - self._drawn
         first = self._sampler.tables.known_outputs(self._next(share), self._drawn)
@@ -260,7 +265,7 @@ class NoiseProbe:
 
     def _affordable_rows(self, score: CausalScore, width: int) -> int:
         """How many rows of a placebo may be run: it costs no more than the score did."""
-        cheap = self._runner.subject.vectorised
+        cheap = self._runner.traits.vectorised
         least = CHEAP_EXECUTIONS if cheap else PLACEBO_EXECUTIONS
         limit = max(least, score.executions + score.cache_hits)
         return min(len(self._codes), ENOUGH, limit // max(width, 1))
@@ -299,7 +304,7 @@ class NoiseProbe:
 
 def _looks(settings: Settings) -> bool:
     """Whether noise is looked for: the paper's procedures are left as printed."""
-    return settings.probe != 0 and settings.stopping != "paper"
+    return settings.probe != 0 and settings.stopping is not Stopping.PAPER
 
 
 def _keys(codes: NDArray[Any]) -> NDArray[np.uint64]:
@@ -316,27 +321,9 @@ def _distinct(before: NDArray[np.uint64], keys: NDArray[np.uint64]) -> NDArray[n
     return np.sort(first[first >= len(before)]) - len(before)
 
 
-def _with_note(score: Score, note: str) -> Score:
-    return score if note in score.notes else replace(score, notes=(*score.notes, note))
-
-
-def _note(placebo: Placebo) -> str:
-    return (
-        "the subject does not always decide the same: noise alone may explain "
-        f"{100 * placebo.high:.1f} points of this score"
-    )
-
-
-def _group_note(score: GroupScore) -> str:
-    if score.method == "exact":
-        return (
-            "the subject does not always decide the same: these are the rates of one run on every "
-            "input, and another run would give slightly different ones"
-        )
-    return (
-        "the subject does not always decide the same; rates are averages over its noise, so that "
-        "this interval holds"
-    )
+def is_weighed(part: Score | SearchResult) -> bool:
+    """Whether noise was taken into account already."""
+    return any(note.code in WEIGHED for note in part.notes)
 
 
 def _encode(schema: Schema, rows: Sequence[dict[str, Value]]) -> NDArray[Any]:

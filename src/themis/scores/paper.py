@@ -7,11 +7,12 @@ from functools import partial
 
 import numpy as np
 
-from themis.engine.sampler import CELLS, Cost, Sampler, ended_early
+from themis.engine.sampler import CELLS, Cost, Sampler
 from themis.engine.variants import Rows, Variants, all_variants, mark_impossible, own_columns
 from themis.errors import Mistake, RequestError
 from themis.inputs.assignments import Assignments, set_name
 from themis.results.model import CausalScore, Group, GroupScore
+from themis.results.notes import Ending, Note, ended_early
 from themis.scores.group import (
     favourable_ends,
     group_population,
@@ -27,10 +28,7 @@ from themis.subjects.readings import FLIP
 
 PAPER_ASSIGNMENTS = 2**20  # all of them are tried, so they must fit in memory
 
-NOT_CERTIFIED = (
-    "the paper's stopping rule: this interval is what it claims, not what it holds; "
-    "it fails most often for scores near 0"
-)
+NOT_CERTIFIED = Note.of("paper-rule")
 
 
 def paper_causal(sampler: Sampler, variants: Variants, settings: Settings) -> CausalScore:
@@ -39,7 +37,7 @@ def paper_causal(sampler: Sampler, variants: Variants, settings: Settings) -> Ca
     rule = PaperRule(settings.confidence, settings.error)
     pool = FlipPool(sampler.runner.schema, sampler.reading)
     samples = flips = 0
-    stopped = "budget"
+    stopped = Ending.BUDGET
     while True:
         target = samples + rule.safe_steps(flips, samples)
         for first, last in sampler.blocks(samples, target, variants.width):
@@ -57,10 +55,10 @@ def paper_causal(sampler: Sampler, variants: Variants, settings: Settings) -> Ca
         if samples < target:
             break
         if rule.stops(flips, samples):
-            stopped = "error reached"
+            stopped = Ending.ERROR_REACHED
             break
     interval = rule.interval(flips, samples) if samples else Interval(0.0, 0.0, 1.0)
-    early = [] if stopped == "error reached" else [ended_early("budget", settings, samples)]
+    early = [] if stopped.is_conclusive else [ended_early(stopped, settings, samples)]
     return CausalScore(
         measure="causal",
         against=variants.assignments.names,
@@ -120,14 +118,14 @@ def paper_group(sampler: Sampler, variants: Variants, settings: Settings) -> Gro
     rule = PaperRule(settings.confidence, settings.error)
     groups: list[Group] = []
     least, most = math.inf, -math.inf
-    stopped = "error reached"
+    stopped = Ending.ERROR_REACHED
     for place in range(variants.width):
         group, finished = _paper_rate(sampler, variants, place, rule)
         if group is not None:
             groups.append(group)
             least, most = min(least, group.rate), max(most, group.rate)
         if not finished:
-            stopped = "budget"
+            stopped = Ending.BUDGET
             break
         spread = max(0.0, most - least)
         ends = (max(0.0, spread - rule.error), min(1.0, spread + rule.error))
@@ -136,10 +134,10 @@ def paper_group(sampler: Sampler, variants: Variants, settings: Settings) -> Gro
         )
     spread = max(0.0, most - least)
     interval = Interval(spread, max(0.0, spread - rule.error), min(1.0, spread + rule.error))
-    if stopped == "budget":
+    if not stopped.is_conclusive:
         interval = Interval(spread, 0.0, 1.0)
     samples = sum(each.samples for each in groups)
-    early = [ended_early("budget", settings, samples)] if stopped == "budget" else []
+    early = [] if stopped.is_conclusive else [ended_early(stopped, settings, samples)]
     return group_score(
         tuple(groups),
         interval,

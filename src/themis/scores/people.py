@@ -1,11 +1,8 @@
-"""A run on given people: each distinct one is executed once, in an order of its own.
+"""Scores of given people: each distinct one is run once, and compared with counterfactuals.
 
-The apparent causal score with generated counterfactuals: given people, all their assignments.
-
-Counterfactuals among the given rows (Def. 3.8 to the letter): who has another output?
-
-Two rows are counterfactuals of each other when they have the same context and another assignment
-of the set. Nothing is run for it beyond the rows themselves.
+These are made up, all assignments of the set, or looked for among the rows (Def. 3.8 to the
+letter): two rows are counterfactuals of each other when they have the same context and another
+assignment of the set. Nothing is run for those beyond the rows themselves.
 """
 
 from __future__ import annotations
@@ -17,14 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.sampler import CELLS, LEAST_ROWS, Cost, Sampler, ended_early
+from themis.engine.sampler import CELLS, LEAST_ROWS, Cost, Sampler
 from themis.engine.tables import KEPT, Keys, KnownOutputs
 from themis.engine.variants import Rows, Variants, first_wave, mark_impossible
 from themis.inputs.assignments import Assignments, context_keys
 from themis.inputs.people import People
 from themis.inputs.streams import ORDER, BaseInputs
 from themis.results.model import CausalScore, Measure
-from themis.scores.causal import causal_score
+from themis.results.notes import Ending, Note, ended_early
+from themis.scores.causal import causal_score, too_many
 from themis.scores.harm import HarmTally
 from themis.scores.witnesses import FlipPool
 from themis.settings import Settings
@@ -72,8 +70,8 @@ class PeopleRun:
         """How many rows were run, copies included."""
         return int(self.counts[self.answers != NOT_RUN].sum())
 
-    def run(self, assignments: Assignments, measure: Measure) -> str:
-        """Run the people as they are; gives why that ended early, or an empty text."""
+    def run(self, assignments: Assignments, measure: Measure) -> Ending | None:
+        """Run the people as they are; gives why that ended early, if it did."""
         runner = self.sampler.runner
         missing = np.flatnonzero(self.answers == NOT_RUN)
         runner.cache_hits += len(self.answers) - len(missing)
@@ -82,7 +80,7 @@ class PeopleRun:
             while done < len(missing):
                 size = int(min(self.block_rows(1), runner.executions_left))
                 if size < 1 or runner.out_of_time:
-                    return "budget"
+                    return Ending.BUDGET
                 chosen = missing[done : done + size]
                 self.answers[chosen] = runner.run(self.codes[chosen])
                 done += len(chosen)
@@ -90,18 +88,18 @@ class PeopleRun:
         except KeyboardInterrupt:
             if not self.sampler.keep_on_interrupt:
                 raise
-            return "interrupted"
+            return Ending.INTERRUPTED
         finally:
             run = missing[:done]
             self.known.add(self.known.keys(self.codes[run]), self.answers[run])
-        return ""
+        return None
 
     def block_rows(self, width: int) -> int:
         """How many rows of a table to run together, so that budgets and Ctrl-C are met soon."""
         runner = self.sampler.runner
-        if runner.is_external:
+        if runner.traits.external:
             return max(runner.batch_size // width, LEAST_ROWS)
-        cells = CELLS if runner.subject.vectorised else runner.batch_size
+        cells = CELLS if runner.traits.vectorised else runner.batch_size
         return max(cells // width, 1)
 
     def tell(self, assignments: Assignments, measure: Measure, share: float) -> None:
@@ -111,8 +109,6 @@ class PeopleRun:
 
 
 HARM_CELLS = 4_000  # executions in rows that are run whole, for the direction of harm
-
-BY_MEMBERS = "a random member stands for each bin; the interval allows for the choice of members"
 
 
 def causal_generated(
@@ -135,14 +131,11 @@ def causal_generated(
     notes = [ended_early(stopped, settings, samples)] if stopped else []
     lower_bound = not variants.complete and bool(unknown.any())
     if lower_bound:
-        notes.append(
-            f"{assignments.count:,} assignments are too many to try: {variants.width:,} were, "
-            "so the score is a lower bound"
-        )
+        notes.append(too_many(variants))
     shares = weigh(table.least, table.most, run.weights, reached)
     if assignments.binned:
         shares = _over_members(shares, table, settings)
-        notes.append(BY_MEMBERS)
+        notes.append(Note.of("random-members"))
     return causal_score(
         shares,
         settings=settings,
@@ -152,7 +145,7 @@ def causal_generated(
         against=assignments.names,
         method="sampled" if assignments.binned or lower_bound else "exact",
         samples=samples,
-        stopped=stopped or "exhausted",
+        stopped=stopped or Ending.EXHAUSTED,
         unknown=int(run.counts[unknown].sum()),
         lower_bound=lower_bound,
         notes=tuple(notes),
@@ -233,8 +226,8 @@ class _GeneratedTable:
         self._order = np.argsort(self.place, kind="stable")  # people by their rows
         self._weights = np.bincount(self.place, self.people.weights).astype(float)
 
-    def fill(self) -> str:
-        """Run what is missing; gives why that ended early, or an empty text."""
+    def fill(self) -> Ending | None:
+        """Run what is missing; gives why that ended early, if it did."""
         sampler = self.people.sampler
         fresh: list[tuple[Keys, Cells]] = []
         whole = self._whole_rows()
@@ -244,11 +237,11 @@ class _GeneratedTable:
                     fresh.append((keys.ravel(), answers.ravel()))
                 self._take(block, self.reading.cells(answers), tallied=block.stop <= whole)
             complete = self.reached == len(self.rows) and not sampler.runner.out_of_time
-            return "" if complete else "budget"
+            return None if complete else Ending.BUDGET
         except KeyboardInterrupt:
             if not sampler.keep_on_interrupt:
                 raise
-            return "interrupted"
+            return Ending.INTERRUPTED
         finally:
             if fresh:
                 keys, answers = (np.concatenate(each) for each in zip(*fresh, strict=True))
@@ -296,7 +289,7 @@ class _GeneratedTable:
             return len(self.rows)  # the largest distance needs them all
         if self.tally is None:
             return 0
-        vectorised = self.people.sampler.runner.subject.vectorised
+        vectorised = self.people.sampler.runner.traits.vectorised
         if width <= first_wave(width, vectorised=vectorised):
             return len(self.rows)
         return max(HARM_CELLS // width, 10)

@@ -20,7 +20,7 @@ from themis.scores.exact import Domain, can_be_exact, exact_causal, exact_group,
 from themis.scores.group import measure_group
 from themis.scores.paper import paper_causal, paper_group, paper_variants
 from themis.scores.people import PeopleRun
-from themis.settings import Settings
+from themis.settings import Settings, Stopping
 from themis.statistics.proportions import ProportionRule
 from themis.subjects.decisions import FAILED
 from themis.subjects.readings import Reading
@@ -65,7 +65,7 @@ class Scorer:
         if self._run is not None:
             return self._of_profile(self._run, columns, measure, settings)
         assignments = self.sampler.assignments(columns)
-        if settings.stopping == "paper":
+        if settings.stopping is Stopping.PAPER:
             procedure = paper_causal if measure == "causal" else paper_group
             return procedure(self.sampler, paper_variants(assignments), settings)
         variants = Variants.of(assignments, limit=settings.max_assignments, base=self.sampler.base)
@@ -95,9 +95,11 @@ class Scorer:
         people = len(run.people)
         cost = people * width if measure == "causal" else people
         limit = most * width if fits or measure == "group" else 0
-        if settings.stopping == "certified" and cost <= min(limit, self._executions_left(cost)):
+        if settings.stopping is Stopping.CERTIFIED and cost <= min(
+            limit, self._executions_left(cost)
+        ):
             score = measure_people(run, self.sampler.reading, columns, measure, settings)
-        elif settings.stopping == "paper":
+        elif settings.stopping is Stopping.PAPER:
             procedure = paper_causal if measure == "causal" else paper_group
             score = procedure(self.sampler, paper_variants(assignments), settings)
         else:
@@ -134,7 +136,7 @@ class Scorer:
             size = self.sampler.population.size
             most = ProportionRule(settings.confidence, settings.error).max_samples
             width = assignments.count
-            if not self.sampler.runner.subject.vectorised:
+            if not self.sampler.runner.traits.vectorised:
                 width = min(width, DEAR_WIDTH)
             limit = min(most * width, EXACT_LIMIT)
             if size is None or size > min(limit, self.sampler.runner.executions_left):

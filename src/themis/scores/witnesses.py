@@ -24,6 +24,7 @@ from themis.errors import SubjectError
 from themis.inputs.schema import Schema
 from themis.inputs.streams import reference_person
 from themis.results.model import CausalScore, Region, Witness
+from themis.results.notes import Ending
 from themis.subjects.decisions import FAILED, Cells
 from themis.subjects.readings import FLIP, Reading
 
@@ -203,7 +204,7 @@ class _Shrinker:
     @classmethod
     def of(cls, sampler: Sampler, columns: Sequence[int], *, known: bool) -> _Shrinker:
         left = sampler.trials.allowance
-        steps = DEAR_STEPS if sampler.runner.is_external else STEPS
+        steps = DEAR_STEPS if sampler.runner.traits.external else STEPS
         pairs = min(PAIRS, max(left // (2 * steps), 1))
         if known:
             steps, pairs = KNOWN_STEPS, PAIRS
@@ -245,7 +246,7 @@ class _Shrinker:
         """The outputs of pairs; too few executions, or a failure of a dear subject, end it all."""
         cells, spent = self.sampler.trials.run(pairs.reshape(2 * len(pairs), -1), self.left)
         self.left -= spent
-        dear = self.sampler.runner.is_external
+        dear = self.sampler.runner.traits.external
         self.ended = bool((cells < FAILED).any() or (dear and (cells == FAILED).any()))
         return self.sampler.reading.cells(cells).reshape(-1, 2)
 
@@ -434,7 +435,7 @@ def explained(
     What was interrupted is not explained, nor where explaining it makes the subject fail. `known`
     says that every output is remembered.
     """
-    if score.stopped == "interrupted" or not score.witnesses:
+    if score.stopped is Ending.INTERRUPTED or not score.witnesses:
         return score
     columns = pool.schema.columns_of(score.against)
     try:
@@ -445,5 +446,5 @@ def explained(
     except KeyboardInterrupt:
         if not sampler.keep_on_interrupt:
             raise
-        return replace(score, stopped="interrupted")
+        return replace(score, stopped=Ending.INTERRUPTED)
     return replace(score, witnesses=people, regions=where)

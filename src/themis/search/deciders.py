@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from themis.engine.sampler import Sampler
 from themis.results.model import TestedSet
+from themis.results.notes import Note
 from themis.scores.exact import Domain, rounded
 from themis.search.flips import FIRST_TRIES, FlipBook
 from themis.search.lattice import Lattice, members
@@ -50,13 +51,15 @@ class CausalDecider:
     def decide(self, mask: int, delta: float) -> TestedSet:
         way = self._way(mask, delta)
         counts, decision = way.run()
-        reason = f"{counts.hits} of {counts.total} inputs flip"
-        if counts.untried:
-            reason = f"at least {reason}"
-        if counts.unknown:
-            reason += f", {counts.unknown} could not be settled"
+        reason = Note.of(
+            "inputs-flip",
+            flips=counts.hits,
+            inputs=counts.total,
+            untried=counts.untried or None,
+            unsettled=counts.unknown or None,
+        )
         names = self.book.names(way.inputs.mask)
-        return TestedSet(names, decision, reason, counts.total, counts.hits / counts.total)
+        return TestedSet(names, decision, (reason,), counts.total, counts.hits / counts.total)
 
     def takes_proofs(self, mask: int, delta: float) -> bool:
         return self._way(mask, delta).takes_proofs()
@@ -277,11 +280,11 @@ class ExactDecider:
         decision: Decision = "undecided"
         if low > threshold or high <= threshold:
             decision = "above" if low > threshold else "below"
-        reason = f"its score is {low:.4g}, exactly"
+        reason = Note.of("exact-score", score=low)
         if high > low:
-            reason = f"its score is between {low:.4g} and {high:.4g}: executions failed"
+            reason = Note.of("score-between", low=low, high=high)
         names = tuple(self.names[column] for column in columns)
-        return TestedSet(names, decision, reason, self.cells.size, low)
+        return TestedSet(names, decision, (reason,), self.cells.size, low)
 
     def causal(self, columns: tuple[int, ...]) -> tuple[float, float]:
         """The causal score, at least and at most (they differ where executions failed)."""

@@ -19,6 +19,7 @@ from themis.engine.sampler import Cost, Sampler
 from themis.engine.variants import Variants
 from themis.inputs.assignments import Assignments
 from themis.results.model import CausalScore
+from themis.results.notes import Ending
 from themis.scores.causal import causal_score
 from themis.scores.harm import WIDTH_LIMIT, HarmTally
 from themis.scores.regions import SeenRows, sampled_regions
@@ -172,18 +173,18 @@ def estimate_found(
     columns = tuple(book.columns[place] for place in members(mask))
     assignments = Assignments(sampler.population.schema, columns)
     found, tally = _Found(), None
-    stopped = "budget"
+    stopped = Ending.BUDGET
     dear = book.is_exhaustive(mask) and book.proof_cost(mask) >= SPOT_COST
     try:
         (_by_spot_proofs if dear else _by_all_proofs)(found, sampler, book, mask, settings)
-        stopped = "error reached"  # or as precisely as rows that can't be settled allow
+        stopped = Ending.ERROR_REACHED  # or as precisely as rows that can't be settled allow
         tally = _tally(sampler, assignments, found.count)
     except BudgetEndedError:
         pass
     except KeyboardInterrupt:
         if not sampler.keep_on_interrupt:
             raise
-        stopped = "interrupted"
+        stopped = Ending.INTERRUPTED
     count, unknown = found.count, found.unknown
     if not count:
         return None

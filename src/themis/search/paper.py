@@ -7,10 +7,11 @@ from themis.engine.tables import Tables
 from themis.inputs.assignments import Assignments
 from themis.inputs.streams import BaseInputs
 from themis.results.model import Score, SearchResult, TestedSet
+from themis.results.notes import Ending, Note
 from themis.scores.paper import NOT_CERTIFIED, paper_causal, paper_group, paper_variants
 from themis.search.lattice import Border, Lattice, members, minimal
 from themis.search.walk import SearchRequest
-from themis.settings import Settings
+from themis.settings import Settings, Stopping
 
 PAPER_BRANCH = 2_000  # each set has random inputs of its own, as the paper's procedure draws them
 
@@ -24,7 +25,7 @@ def paper_search(
     levels = tuple(schema.characteristics[c].possible_count for c in request.columns)
     lattice = Lattice(levels, request.max_size, cap=1)
     border, tested, scores = Border(), [], {}
-    ended = "done"
+    ended = Ending.DONE
     try:
         for mask in lattice.by_size():
             if prune and border.pruned_by(mask) is not None:
@@ -32,14 +33,14 @@ def paper_search(
             columns = tuple(request.columns[place] for place in members(mask))
             score = _score(_fresh(sampler, columns), columns, request, settings)
             if not score.conclusive:
-                ended = "budget"
+                ended = Ending.BUDGET
                 break
             above = score.score > request.threshold
             tested.append(
                 TestedSet(
                     score.against,
                     "above" if above else "below",
-                    f"estimated at {score.score:.4g}",
+                    (Note.of("estimated", score=score.score),),
                     score.samples,
                     score.score,
                 )
@@ -51,9 +52,9 @@ def paper_search(
     except KeyboardInterrupt:
         if not sampler.keep_on_interrupt:
             raise
-        ended = "interrupted"
+        ended = Ending.INTERRUPTED
     found = minimal(scores)
-    pruned = lattice.total - len(tested) if ended == "done" else 0
+    pruned = lattice.total - len(tested) if ended is Ending.DONE else 0
     return SearchResult(
         measure=request.measure,
         threshold=request.threshold,
@@ -71,7 +72,7 @@ def paper_search(
         max_size=request.max_size,
         method="sampled",
         stopped=ended,
-        stopping="paper",
+        stopping=Stopping.PAPER,
         executions=cost.executions,
         cache_hits=cost.cache_hits,
         notes=(NOT_CERTIFIED,),

@@ -1,7 +1,4 @@
-"""Runs a whole search: the procedure, the order of measures, scores of what it finds.
-
-What is left of a search's answer when the subject does not always decide the same?
-"""
+"""Whole searches: the procedure, the order of measures, scores of what is found, less noise."""
 
 from __future__ import annotations
 
@@ -13,8 +10,9 @@ from themis.engine.sampler import Sampler
 from themis.errors import Mistake, RequestError
 from themis.events import SearchListener
 from themis.results.model import CausalScore, Measure, Score, SearchResult, TestedSet
+from themis.results.notes import Ending, Note
 from themis.results.verdicts import least_listed
-from themis.scores.noise import NOISE, NoiseProbe
+from themis.scores.noise import NoiseProbe, is_weighed
 from themis.scores.scorer import Scorer
 from themis.search.deciders import CausalDecider, ExactDecider, is_cheaper
 from themis.search.estimates import estimate_found
@@ -22,7 +20,7 @@ from themis.search.flips import FlipBook
 from themis.search.lattice import Border, Lattice
 from themis.search.paper import paper_search
 from themis.search.walk import SEARCH_ASSIGNMENTS, Decider, GroupDecider, Search, SearchRequest
-from themis.settings import Settings
+from themis.settings import Settings, Stopping
 
 ROWS_AT_LEAST = 8  # a set far from the threshold is decided with about this many rows
 LISTED = 100_000  # sets looked at for an estimate of the cost
@@ -69,7 +67,7 @@ class Searcher:
         for measure in measures:
             before = self._spent()
             request = SearchRequest(measure, threshold, columns, size, 1 / len(measures))
-            if settings.stopping == "paper":
+            if settings.stopping is Stopping.PAPER:
                 printed = paper_search(self.sampler, request, settings, prune=prune)
                 results.append(self._of_whom(printed))
                 continue
@@ -77,7 +75,7 @@ class Searcher:
             result = self._estimated(search, search.run(), settings)
             found = replace(result, executions=self._spent() - before)
             results.append(self._of_whom(found))
-            if result.stopped == "interrupted":
+            if result.stopped is Ending.INTERRUPTED:
                 break
             if measure == "causal":
                 causal_border = search.border
@@ -85,7 +83,7 @@ class Searcher:
         named = {name: details[name] for name in ("output", "distance") if name in details}
         statistic = self.sampler.reading.statistic
         answer = tuple(replace(each, **named, statistic=statistic) for each in results)
-        if all(each.stopped == "done" for each in answer):
+        if all(each.stopped is Ending.DONE for each in answer):
             self._answers[key] = answer
         return answer
 
@@ -137,7 +135,7 @@ class Searcher:
         known = causal_border if independent else None
         if sampler.reading.needs_tolerances:  # Theorem 4.3 is about outputs that differ or do not
             known = None
-        ended = "done"
+        ended = Ending.DONE
         if is_cheaper(self.scorer.whole, lattice, request.columns):
             domain = None
             try:
@@ -145,7 +143,7 @@ class Searcher:
             except KeyboardInterrupt:
                 if not sampler.keep_on_interrupt:
                     raise
-                ended = "interrupted"
+                ended = Ending.INTERRUPTED
             if domain is not None:
                 if sampler.tables.suite is not None:
                     sampler.tables.suite.add_domain((), domain.codes, domain.cells)
@@ -161,7 +159,7 @@ class Searcher:
     def _estimated(self, search: Search, result: SearchResult, settings: Settings) -> SearchResult:
         """The result with scores of the found sets; those that the budget does not reach lack."""
         scores: list[Score] = []
-        for names in result.found if result.stopped == "done" else ():
+        for names in result.found if result.stopped is Ending.DONE else ():
             columns = self.sampler.population.schema.columns_of(names)
             score: Score | None
             if isinstance(search.decider, CausalDecider):
@@ -172,8 +170,8 @@ class Searcher:
             if score is None:
                 break
             scores.append(score)
-            if score.stopped == "interrupted":
-                return replace(result, minimal_sets=tuple(scores), stopped="interrupted")
+            if score.stopped is Ending.INTERRUPTED:
+                return replace(result, minimal_sets=tuple(scores), stopped=Ending.INTERRUPTED)
         return replace(result, minimal_sets=tuple(scores))
 
 
@@ -208,10 +206,6 @@ def _asked_again(result: SearchResult) -> SearchResult:
     )
 
 
-NOISY = "the subject does not always decide the same"
-AVERAGES = f"{NOISY}; rates are averages over its noise, so that the groups' differences hold"
-
-
 def weigh_search(
     search: SearchResult, probe: NoiseProbe, settings: Settings, *, may_run: bool = True
 ) -> SearchResult:
@@ -222,25 +216,25 @@ def weigh_search(
     """
     measured = search.minimal_sets
     found = probe.finds_in(measured[0].output) if measured else probe.found
-    if not found or search.stopping == "paper" or settings.probe == 0:
+    if not found or search.stopping is Stopping.PAPER or settings.probe == 0:
         return search
-    if any(note.startswith(NOISY) for note in search.notes):
-        return search  # it was weighed before
+    if is_weighed(search):
+        return search
     if search.measure == "group":
-        return replace(search, notes=(*search.notes, AVERAGES))
+        return replace(search, notes=(*search.notes, Note.of("noise-in-group-search")))
     scores = [
         probe.weigh(each, settings, most=SEARCH_ASSIGNMENTS, may_run=may_run) for each in measured
     ]
     sure = {each.against for each in scores if each.low > least_listed(search)}
     doubtful = [names for names in search.found if names not in sure]
-    reasons = {each.against: _reason(each) for each in scores}
+    reasons = {each.against: _doubt(each) for each in scores}
     return replace(
         search,
         minimal_sets=tuple(each for each in scores if each.against in sure),
         found=tuple(names for names in search.found if names in sure),
         undecided=(*search.undecided, *doubtful),
         tested=tuple(
-            _doubted(each, reasons.get(each.against, "noise alone may explain it"))
+            _doubted(each, reasons.get(each.against, Note.of("noise-may-explain")))
             if each.against in doubtful
             else each
             for each in search.tested
@@ -252,27 +246,23 @@ def weigh_search(
 
 def _stopped(
     search: SearchResult, scores: list[Score], probe: NoiseProbe, settings: Settings
-) -> str:
+) -> Ending:
     noise = probe.noise(settings.confidence)
     too_much = noise is None or noise.high > settings.noise_limit
-    too_much = too_much or any(each.stopped == NOISE for each in scores)
-    return NOISE if too_much and search.stopped == "done" else search.stopped
+    too_much = too_much or any(each.stopped is Ending.NOISE for each in scores)
+    return Ending.NOISE if too_much and search.stopped is Ending.DONE else search.stopped
 
 
-def _doubted(tested: TestedSet, reason: str) -> TestedSet:
-    return replace(tested, decision="undecided", reason=f"{tested.reason}; {reason}")
+def _doubted(tested: TestedSet, reason: Note) -> TestedSet:
+    return replace(tested, decision="undecided", reasons=(*tested.reasons, reason))
 
 
-def _reason(score: Score) -> str:
-    if not isinstance(score, CausalScore) or score.placebo is None:
-        return "noise alone may explain it"
-    return f"noise alone may explain {100 * score.placebo.high:.1f} points of it"
+def _doubt(score: Score) -> Note:
+    placebo = score.placebo if isinstance(score, CausalScore) else None
+    return Note.of("noise-may-explain", high=None if placebo is None else placebo.high)
 
 
-def _note(probe: NoiseProbe, settings: Settings, doubtful: int) -> str:
+def _note(probe: NoiseProbe, settings: Settings, doubtful: int) -> Note:
     noise = probe.noise(settings.confidence)
-    who = "people of the found sets"
-    if noise is not None and noise.differing:
-        who = f"{noise.differing:,} of {noise.inputs:,} inputs"
-    sets = f"; noise alone may explain {doubtful:,} of the sets found" if doubtful else ""
-    return f"{NOISY}: {who} got another decision when they were run again{sets}"
+    counts = {"differing": noise.differing, "inputs": noise.inputs} if noise is not None else {}
+    return Note.of("noise-in-search", doubtful=doubtful, **counts)

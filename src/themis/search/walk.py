@@ -14,6 +14,7 @@ from themis.engine.variants import Variants
 from themis.events import SearchListener, SearchProgress
 from themis.inputs.assignments import Assignments
 from themis.results.model import Measure, SearchResult, TestedSet
+from themis.results.notes import Ending, Note
 from themis.scores.group import favourable_ends, group_source
 from themis.search.base_inputs import BudgetEndedError
 from themis.search.lattice import Border, Lattice, members
@@ -61,23 +62,23 @@ class Search:
     listen: SearchListener | None = None
     border: Border = field(default_factory=Border)
     tested: dict[int, TestedSet] = field(default_factory=dict)
-    ended: str = "done"  # or why not all sets were visited
+    ended: Ending = Ending.DONE  # or why not all sets were visited
 
     def run(self) -> SearchResult:
         """Decide every set that is not implied by others, cheap ones first."""
         cost = Cost(self.sampler.runner)
-        if self.ended != "done":  # before it could begin
+        if self.ended is not Ending.DONE:  # before it could begin
             return self._result(cost)
         try:
             for mask in self.lattice.by_cost(lambda each: self.border.pruned_by(each) is not None):
                 self._visit(mask)
                 self._tell(mask)
         except BudgetEndedError:
-            self.ended = "budget"
+            self.ended = Ending.BUDGET
         except KeyboardInterrupt:
             if not self.sampler.keep_on_interrupt:
                 raise
-            self.ended = "interrupted"
+            self.ended = Ending.INTERRUPTED
         return self._result(cost)
 
     def _visit_larger(self, mask: int) -> None:
@@ -120,27 +121,19 @@ class Search:
     def _implied_below(self, mask: int) -> TestedSet | None:
         superset = self.border.implied_by(mask)
         if superset is not None:
-            return TestedSet(
-                self.names(mask), "below", f"within {self.label(superset)}, which is below"
-            )
+            reason = Note.of("within-set-below", against=self.names(superset))
+            return TestedSet(self.names(mask), "below", (reason,))
         if self.known_below is not None:
             causal = self.known_below.implied_by(mask)
             if causal is not None:
-                return TestedSet(
-                    self.names(mask),
-                    "below",
-                    f"the causal score of {self.label(causal)} is below, and bounds it",
-                )
+                reason = Note.of("causal-score-below", against=self.names(causal))
+                return TestedSet(self.names(mask), "below", (reason,))
         return None
 
     def names(self, mask: int) -> tuple[str, ...]:
         """The names of a set's characteristics."""
         schema = self.sampler.population.schema
         return tuple(schema.names[self.request.columns[place]] for place in members(mask))
-
-    def label(self, mask: int) -> str:
-        """A set as it is written."""
-        return ",".join(self.names(mask))
 
     def _tell(self, mask: int) -> None:
         if self.listen is not None:
@@ -162,7 +155,7 @@ class Search:
         undecided = [self.tested[m].against for m in self.tested
                      if self.tested[m].decision == "undecided"]  # fmt: skip
         implied = len(self.tested) - len(run)
-        pruned = self.lattice.total - len(self.tested) if self.ended == "done" else -1
+        pruned = self.lattice.total - len(self.tested) if self.ended is Ending.DONE else -1
         if pruned < 0:
             pruned = max(self.lattice.count_supersets(above), 0)
         return SearchResult(
@@ -228,8 +221,8 @@ class GroupDecider:
             ):
                 break
         spread = state.interval()
-        reason = f"groups are {spread.low:.3f} to {spread.high:.3f} apart on {count} contexts"
-        return TestedSet(names, decision, reason, count, spread.score)
+        reason = Note.of("groups-apart", low=spread.low, high=spread.high, contexts=count)
+        return TestedSet(names, decision, (reason,), count, spread.score)
 
 
 def _group_decision(low: float, high: float, limits: ThresholdRule, *, complete: bool) -> Decision:

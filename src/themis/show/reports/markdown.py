@@ -1,4 +1,4 @@
-"""How does a result look as a comment on a pull request? GitHub's Markdown, short enough for it."""
+"""A result as a comment on a pull request: GitHub's Markdown, short enough for it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ import re
 from collections.abc import Iterable, Iterator
 
 from themis.results.model import CausalScore, CheckResult, GroupScore, Result, Score, Witness
-from themis.results.verdicts import how_it_ended
+from themis.results.notes import Ending
+from themis.show.html import cut
+from themis.show.intervals import ends_text
+from themis.show.words.notes import how_it_ended
 from themis.show.words.scores import (
     cost_text,
     cut_off,
     failure_text,
+    headline,
+    impact,
     inconclusive,
 )
 from themis.show.words.searches import (
@@ -24,7 +29,7 @@ from themis.show.words.searches import (
     set_text,
     verdict_words,
 )
-from themis.show.words.values import headline, impact, percent, visible
+from themis.show.words.values import percent, visible
 
 LIMIT = 65_000  # characters; GitHub takes 65,536
 ROWS = 40  # of a table
@@ -76,7 +81,7 @@ def _verdict(result: Result) -> Iterator[str]:
     elif result.searches:
         yield from (f"**{escape(_capital(search_headline(each)))}.**" for each in result.searches)
     elif not result.scores:
-        why = "" if result.stopped == "done" else f": {how_it_ended(result.stopped)}"
+        why = "" if result.stopped is Ending.DONE else f": {how_it_ended(result.stopped)}"
         yield f"**Nothing was measured{escape(why)}.**"
     elif len(result.scores) <= 3:
         yield from (f"**{escape(_capital(headline(each)))}.**" for each in result.scores)
@@ -107,8 +112,7 @@ def _check_row(check: CheckResult) -> tuple[str, ...]:
 
 
 def _score_row(score: Score) -> tuple[str, ...]:
-    ends = f"{percent(score.low)} – {percent(score.high)}"
-    interval = "exact" if score.low == score.high else ends
+    interval = ends_text(score.low, score.high)
     how = score.method if score.conclusive else how_it_ended(score.stopped)
     bound = "at least " if score.lower_bound else ""
     shown = f"{bound}{percent(score.low if score.lower_bound else score.score)}"
@@ -135,8 +139,11 @@ def _cautions(result: Result) -> Iterator[str]:
     texts = [f"failed: {failure_text(kind, each)}" for kind, each in result.failures.items()]
     ending = cut_off(result)
     texts += [] if ending is None else [ending]
-    texts += [*result.notes, *(f"inconclusive: {each}" for each in inconclusive(result.scores))]
-    texts += [note for score in result.scores if score.samples for note in score.notes]
+    texts += [
+        *map(str, result.notes),
+        *(f"inconclusive: {each}" for each in inconclusive(result.scores)),
+    ]
+    texts += [str(note) for score in result.scores if score.samples for note in score.notes]
     if texts:
         yield "\n".join(f"> ⚠️ {escape(each)}  " for each in dict.fromkeys(texts[:ROWS]))
 
@@ -178,8 +185,7 @@ def _pair(witness: Witness) -> str:
 
 
 def _bold(value: object, changed: bool) -> str:
-    text = visible(value)
-    shown = escape(text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…")
+    shown = escape(cut(visible(value), LONGEST))
     return f"**{shown}**" if changed else shown
 
 

@@ -1,4 +1,4 @@
-"""How does a result look to code scanning? SARIF 2.1.0, with findings at lines of the file."""
+"""A result for code scanning: SARIF 2.1.0, with findings at lines of the file."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from themis._version import __version__
 from themis.results.model import Measure, Result
+from themis.results.notes import Ending
 from themis.show.reports.ci import Finding, findings, place
 from themis.show.words.values import set_phrase
 
@@ -37,7 +38,7 @@ def render_sarif(result: Result) -> str:
     found = list(findings(result))
     command = {} if result.source is None else {"commandLine": result.source.get("command", "")}
     invocation = {
-        "executionSuccessful": result.stopped == "done" and not result.failures,
+        "executionSuccessful": result.stopped is Ending.DONE and not result.failures,
         **{name: value for name, value in command.items() if value},
         "toolExecutionNotifications": [
             _notification(each, result) for each in found if each.kind not in LEVELS
@@ -57,7 +58,7 @@ def render_sarif(result: Result) -> str:
                     "seed": result.seed,
                     "executions": result.executions,
                     "fingerprint": result.subject.get("fingerprint", ""),
-                    "notes": list(result.notes),
+                    "notes": list(map(str, result.notes)),
                 },
             }
         ],

@@ -1,7 +1,4 @@
-"""What is running now? A live line on the terminal that listens to the engine's events.
-
-How far is a search? The live line, which also listens to what a search decided.
-"""
+"""The live line on a terminal: what is running, and how far a search is."""
 
 from __future__ import annotations
 

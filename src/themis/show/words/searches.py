@@ -1,7 +1,4 @@
-"""How is a search said in plain words? Headlines, counts, guarantees, as text without style.
-
-How are verdicts said in plain words? The headline, the interval and what is certain.
-"""
+"""Searches and verdicts in plain words: headlines, counts, guarantees, as text without style."""
 
 from __future__ import annotations
 
@@ -18,7 +15,10 @@ from themis.results.model import (
     SearchResult,
     Witness,
 )
-from themis.results.verdicts import how_it_ended, largest_missed, least_listed
+from themis.results.notes import Ending
+from themis.results.verdicts import largest_missed, least_listed
+from themis.settings import Stopping
+from themis.show.words.notes import how_it_ended
 from themis.show.words.values import count, label, percent, set_phrase, visible
 
 COMMON = 8  # characteristics named in which two people agree
@@ -70,13 +70,25 @@ def _figure(search: SearchResult) -> str:
 
 
 def _so_far(search: SearchResult) -> str:
-    if search.stopped == "noise":
+    if search.stopped is Ending.NOISE:
         return f"; {how_it_ended(search.stopped)}"
-    if search.stopped != "done":
+    if search.stopped is not Ending.DONE:
         return f", so far: {how_it_ended(search.stopped)}"
     if search.undecided:
         return f"; {count(len(search.undecided), 'set')} could not be decided"
     return ""
+
+
+def why(search: SearchResult, *against: str) -> str:
+    """Why a set is in or out of the answer."""
+    names = {name for part in against for name in part.split(",")}
+    for each in search.tested:
+        if set(each.against) == names:
+            return f"{each.decision}: {each.reason}"
+    for found in search.found:
+        if names > set(found):
+            return f"pruned: it contains {','.join(found)}, which is above"
+    return "not searched" if not names <= set(search.among) else "open: the budget ended before"
 
 
 def set_counts(search: SearchResult) -> str:
@@ -94,19 +106,19 @@ def set_counts(search: SearchResult) -> str:
 
 def guarantee(search: SearchResult) -> str:
     """What is certain about the list as a whole."""
-    if search.stopping == "paper":
+    if search.stopping is Stopping.PAPER:
         return "The paper's stopping rule was used: that this list is right is not certified."
     above = amount(least_listed(search), search.measure)
     missed = amount(largest_missed(search), search.measure)
     sure = f"With {100 * search.confidence:.10g} % confidence"
     if search.method == "exact":
         sure = "Every input was run:"
-    if search.stopped == "noise":
+    if search.stopped is Ending.NOISE:
         return (
             f"{sure} every set listed is above {above}, all that noise may explain left out. "
             "Nothing is certain about the other sets."
         )
-    if search.stopped != "done":
+    if search.stopped is not Ending.DONE:
         return (
             f"{sure} every set listed is above {above}. Nothing is known about "
             f"the {count(search.sets_open, 'open set')}: "
@@ -249,8 +261,7 @@ def check_interval(check: CheckResult) -> str:
 
 def checks_guarantee(result: Result) -> str:
     """What is certain about the verdicts."""
-    rules = [*(each.stopping for each in result.scores), *(s.stopping for s in result.searches)]
-    if "paper" in rules:
+    if Stopping.PAPER in result.rules:
         return "The paper's stopping rule was used: that the verdicts are right is not certified."
     open_checks = [each for each in result.checks if each.verdict == "not enough evidence"]
     if len(open_checks) == len(result.checks):

@@ -1,0 +1,164 @@
+"""Endings and notes: how a run ended, and what is to be said about it, as codes with values.
+
+Nothing here is a sentence: `show` has the words for every code. CODES is the list of them. Later
+versions may add codes, so a reader takes a code that it does not know as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from themis.results.hooks import hook
+from themis.settings import Settings
+
+
+class Ending(StrEnum):
+    """Why a measurement, a search or a whole run ended."""
+
+    DONE = "done"
+    ERROR_REACHED = "error reached"  # the interval is as narrow as asked
+    EXHAUSTED = "exhausted"  # nothing is left to run
+    BUDGET = "budget"
+    INTERRUPTED = "interrupted"
+    NOISE = "noise"  # the subject does not always decide the same
+    FAILED = "failed"  # the subject failed too often
+
+    @property
+    def is_conclusive(self) -> bool:
+        """Whether it came to its end, and nothing stood in its way."""
+        return self in (Ending.DONE, Ending.ERROR_REACHED, Ending.EXHAUSTED)
+
+    @property
+    def is_early(self) -> bool:
+        """Whether it was cut off by its budget or by hand."""
+        return self in (Ending.BUDGET, Ending.INTERRUPTED)
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something to know about a result: a stable code with its values; `str` is the sentence."""
+
+    code: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, code: str, **values: Any) -> Note:
+        """A note of a known code; values that are None are left out."""
+        known = {name: _plain(each) for name, each in values.items() if each is not None}
+        assert known.keys() <= {*CODES[code], *PREFIXES}, f"{code}: {', '.join(known)}"
+        return cls(code, known)
+
+    def __hash__(self) -> int:
+        return hash(self.code)
+
+    def __str__(self) -> str:
+        return str(hook("note")(self))
+
+
+PREFIXES = ("about", "when")  # any note may say of which set or output it is, or of which result
+OLD_SENTENCE = "format-1"  # of a result that held sentences
+
+CODES: dict[str, tuple[str, ...]] = {
+    # code: names of its values
+    OLD_SENTENCE: ("text",),
+    # of scores
+    "ended-early": ("ended", "samples", "max_executions", "max_seconds"),
+    "too-many-assignments": ("assignments", "tried"),
+    "too-many-groups": ("groups", "tried"),
+    "random-members": (),
+    "rows-with-counterparts": ("paired", "rows", "against"),
+    "groups-without-decision": ("groups",),
+    "paper-rule": (),
+    "noise-in-score": ("high",),
+    "noise-in-rates": (),
+    "noise-in-exact-rates": (),
+    # of searches
+    "noise-in-group-search": (),
+    "noise-in-search": ("differing", "inputs", "doubtful"),
+    # of sets that a search looked at
+    "inputs-flip": ("flips", "inputs", "untried", "unsettled"),
+    "exact-score": ("score",),
+    "score-between": ("low", "high"),
+    "groups-apart": ("low", "high", "contexts"),
+    "within-set-below": ("against",),
+    "causal-score-below": ("against",),
+    "estimated": ("score",),
+    "noise-may-explain": ("high",),
+    # of checks
+    "run-ended": ("ended",),
+    "search-ended": ("ended", "sets_open"),
+    "subject-failed": (),
+    "never-favourable": (),
+    "noise-alone": ("score", "high"),
+    "only-lower-bound": (),
+    "executions-failed": (),
+    "score-near-limit": ("error",),
+    "sets-near-limit": ("error",),
+    "sets-undecided": ("undecided", "sets"),
+    "accepted-up-to": ("against", "max_score"),
+    "accepted-until": ("against", "until"),
+    "not-in-baseline": (),
+    "above-baseline": ("high",),
+    "baseline-unfinished": (),
+    "not-above-baseline": ("low", "high"),
+    # of results
+    "acceptance-unmatched": ("measure", "against", "output", "max_score", "line"),
+    "acceptance-not-needed": ("measure", "against", "output", "max_score", "line"),
+    "acceptance-ended": ("measure", "against", "output", "max_score", "line", "until"),
+    "few-combinations": ("names", "share"),
+    "rows-left-out": ("file", "rows", "dropped", "reasons"),
+    "range-widened": ("name", "min", "max"),
+    "values-added": ("name", "values"),
+    "no-favourable-output": ("outputs", "favourable"),
+    "same-output": ("output", "executions"),
+    "pairs-not-confirmed": (),
+    "slow-start": ("share",),
+    "cache-not-used": (),
+    "cache-in-use": ("path", "process", "own"),
+    # of plans
+    "no-favourable-trial": ("outputs",),
+    "nothing-protected": (),
+    # of replays
+    "column-not-used": ("name",),
+    "same-subject": (),
+    "no-such-value": ("name", "value"),
+    "forbidden-by-constraint": (),
+    "no-such-characteristic": ("name",),
+    # of two results
+    "characteristic-removed": ("name",),
+    "characteristic-added": ("name",),
+    "characteristic-changed": ("name",),
+    "constraints-differ": (),
+    "rows-differ": (),
+    "setting-differs": ("name", "before", "after"),
+    "kind-differs": ("before", "after"),
+    "fingerprint-differs": (),
+    "seed-differs": ("before", "after"),
+    "threshold-differs": ("measure", "before", "after"),
+    "among-differs": ("measure",),
+    "max-size-differs": ("measure", "before", "after"),
+    "paper-rule-used": (),
+    "measured-once": ("name", "only"),
+    "searched-once": ("measure", "only"),
+    "nothing-measured": (),
+}
+
+
+def ended_early(ended: Ending, settings: Settings, samples: int) -> Note:
+    """The note for a score whose run ended before it was done, after so many samples."""
+    limits = {}
+    if ended is Ending.BUDGET:
+        limits = {name: getattr(settings, name) for name in ("max_executions", "max_seconds")}
+    return Note.of("ended-early", ended=ended, samples=samples, **limits)
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it, so that a note that was saved equals the one that is read."""
+    if isinstance(value, StrEnum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value

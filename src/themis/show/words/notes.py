@@ -1,0 +1,292 @@
+"""Notes and endings in plain words: the sentence of every code.
+
+A code that is not known, of a later version, is shown as it is with its values; so is one whose
+values are not those that its sentence needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from themis.results.notes import OLD_SENTENCE, Ending, Note
+from themis.show.words.values import one_line
+
+Values = Mapping[str, Any]
+
+ENDED = {
+    Ending.NOISE: "the subject does not always decide the same",
+    Ending.BUDGET: "the budget ended",
+    Ending.FAILED: "the subject failed too often",
+    Ending.INTERRUPTED: "it was interrupted",
+}
+WHEN = {"baseline": "not as in the baseline", "before": "before", "after": "after"}
+
+
+def sentence(note: Note) -> str:
+    """The note in words."""
+    words = WORDS.get(note.code)
+    try:
+        if words is not None:
+            text = words(note.values) if callable(words) else words.format_map(_joined(note.values))
+            return f"{_prefix(note.values)}{text}"
+    except (LookupError, TypeError, ValueError, AttributeError):
+        pass  # it was edited
+    values = ", ".join(f"{name} {each}" for name, each in note.values.items())
+    return one_line(f"{note.code} ({values})" if values else note.code)
+
+
+def how_it_ended(stopped: Ending) -> str:
+    """Why something is not finished."""
+    return ENDED.get(stopped, "it was interrupted")
+
+
+def _prefix(values: Values) -> str:
+    """Of which set or output a note is, or of which of two results."""
+    about = f"{values['about']}: " if "about" in values else ""
+    return f"{WHEN[values['when']]}: {about}" if "when" in values else about
+
+
+def _joined(values: Values) -> Values:
+    """The values with sets and names as they are written."""
+    against = values.get("against")
+    return {**values, "against": ",".join(against)} if against else values
+
+
+def _ended_early(values: Values) -> str:
+    limits = []
+    if "max_executions" in values:
+        limits.append(f"max_executions = {values['max_executions']:,}")
+    if "max_seconds" in values:
+        limits.append(f"max_seconds = {values['max_seconds']:g}")
+    budget = Ending(values["ended"]) is Ending.BUDGET
+    reason = f"the budget ended ({', '.join(limits)})" if budget else "interrupted"
+    if not values["samples"]:
+        return f"{reason} before it was measured"
+    return f"{reason} before the interval was as narrow as asked; it holds all the same"
+
+
+def _groups_without_decision(values: Values) -> str:
+    number = values["groups"]
+    return f"{number:,} group{'s have' if number > 1 else ' has'} no decision to show"
+
+
+def _noise_in_search(values: Values) -> str:
+    who, doubtful = "people of the found sets", values["doubtful"]
+    if values.get("differing"):
+        who = f"{values['differing']:,} of {values['inputs']:,} inputs"
+    sets = f"; noise alone may explain {doubtful:,} of the sets found" if doubtful else ""
+    return f"{ENDED[Ending.NOISE]}: {who} got another decision when they were run again{sets}"
+
+
+def _inputs_flip(values: Values) -> str:
+    text = f"{values['flips']} of {values['inputs']} inputs flip"
+    text = f"at least {text}" if values.get("untried") else text
+    unsettled = values.get("unsettled")
+    return f"{text}, {unsettled} could not be settled" if unsettled else text
+
+
+def _noise_may_explain(values: Values) -> str:
+    what = f"{100 * values['high']:.1f} points of it" if "high" in values else "it"
+    return f"noise alone may explain {what}"
+
+
+def _noise_alone(values: Values) -> str:
+    score, high = 100 * values["score"], 100 * values["high"]
+    gives = f"noise alone gives {score:.1f} %, at most {high:.1f} %; more repeats may tell"
+    return f"{ENDED[Ending.NOISE]}: {gives}"
+
+
+def _ended(values: Values) -> str:
+    return how_it_ended(Ending(values["ended"]))
+
+
+def _acceptance(does: str) -> Callable[[Values], str]:
+    def words(values: Values) -> str:
+        of = f" of {values['output']}" if "output" in values else ""
+        limit = f" up to {values['max_score']:g}" if "max_score" in values else ""
+        line = f" (line {values['line']})" if "line" in values else ""
+        name = f"{values['measure']} {','.join(values['against'])}{of}{limit}"
+        return f"the acceptance of {name}{line} {does.format_map(values)}"
+
+    return words
+
+
+def _rows_left_out(values: Values) -> str:
+    parts = []
+    for each in values["reasons"]:
+        examples = ", ".join(map(_example, each["examples"]))
+        parts.append(f"{each['where']}: {each['reason']} ({each['rows']:,}, e.g. {examples})")
+    return (
+        f"{values['dropped']:,} of {values['rows']:,} rows of {values['file']} do not fit the "
+        f"schema and were left out: {'; '.join(parts)}"
+    )
+
+
+def _example(example: Mapping[str, Any]) -> str:
+    place = f"line {example['line']:,}" if "line" in example else f"row {example['row']:,}"
+    value = example["value"]
+    if value is None:
+        return place
+    if isinstance(value, Mapping):
+        value = ", ".join(f"{name} {each}" for name, each in value.items())
+        return f"{value} in {place}"
+    return f"{value!r} in {place}"
+
+
+def _same_output(values: Values) -> str:
+    which = "in every execution that did not fail"
+    if "executions" in values:
+        which = f"in all {values['executions']:,} executions"
+    return f"the subject gave the same output, {values['output']!r}, {which}"
+
+
+def _slow_start(values: Values) -> str:
+    share = values["share"]
+    times = f"{1 / (1 - share):.0f} times as fast" if share < 0.99 else "at once"
+    return (
+        f"starting the program took at least {share:.0%} of the time: as a worker, which "
+        f'is started once (kind = "worker"), the subject would answer {times}'
+    )
+
+
+def _cache_in_use(values: Values) -> str:
+    who = f"process {values['process']}" if "process" in values else "another process"
+    who = "this process itself" if values.get("own") else who
+    return (
+        f"the cache {values['path']} is in use by {who}: this run reads it, but "
+        "stores nothing until that one has ended"
+    )
+
+
+def _setting_differs(values: Values) -> str:
+    first, second = (_listed(values[name]) for name in ("before", "after"))
+    return f"the {values['name']} differs: {first}, then {second}"
+
+
+def _listed(values: list[Any]) -> str:
+    return " and ".join(f"{value:g}" if isinstance(value, float) else value for value in values)
+
+
+def _once(values: Values, did: str) -> str:
+    only, other = ("before", "after") if values["only"] == "before" else ("after", "before")
+    return f"{did} {only} and not {other}"
+
+
+def _texts(values: list[Any]) -> str:
+    return ", ".join(map(repr, values))
+
+
+def _points(template: str) -> Callable[[Values], str]:
+    return lambda values: template.format(100 * values["error"])
+
+
+NEAR = "so near the limit that ± {:.3g} points do not tell"
+
+WORDS: dict[str, str | Callable[[Values], str]] = {
+    OLD_SENTENCE: "{text}",
+    "ended-early": _ended_early,
+    "too-many-assignments": "{assignments:,} assignments are too many to try: {tried:,} were, so "
+    "the score is a lower bound",
+    "too-many-groups": "{groups:,} groups are too many to try: {tried:,} were, so the score is a "
+    "lower bound",
+    "random-members": "a random member stands for each bin; the interval allows for the choice of "
+    "members",
+    "rows-with-counterparts": "{paired:,} of {rows:,} rows have a counterpart among the rows that "
+    "differs only in {against}; the others count as unchanged",
+    "groups-without-decision": _groups_without_decision,
+    "paper-rule": "the paper's stopping rule: this interval is what it claims, not what it holds; "
+    "it fails most often for scores near 0",
+    "noise-in-score": lambda values: (
+        f"{ENDED[Ending.NOISE]}: noise alone may explain {100 * values['high']:.1f} points of "
+        "this score"
+    ),
+    "noise-in-rates": f"{ENDED[Ending.NOISE]}; rates are averages over its noise, so that this "
+    "interval holds",
+    "noise-in-exact-rates": f"{ENDED[Ending.NOISE]}: these are the rates of one run on every "
+    "input, and another run would give slightly different ones",
+    "noise-in-group-search": f"{ENDED[Ending.NOISE]}; rates are averages over its noise, so that "
+    "the groups' differences hold",
+    "noise-in-search": _noise_in_search,
+    "inputs-flip": _inputs_flip,
+    "exact-score": "its score is {score:.4g}, exactly",
+    "score-between": "its score is between {low:.4g} and {high:.4g}: executions failed",
+    "groups-apart": "groups are {low:.3f} to {high:.3f} apart on {contexts} contexts",
+    "within-set-below": "within {against}, which is below",
+    "causal-score-below": "the causal score of {against} is below, and bounds it",
+    "estimated": "estimated at {score:.4g}",
+    "noise-may-explain": _noise_may_explain,
+    "run-ended": _ended,
+    "search-ended": lambda values: f"{_ended(values)} with {values['sets_open']:,} sets open",
+    "subject-failed": "the subject failed",
+    "never-favourable": "no output was favourable: what `favourable` names never came",
+    "noise-alone": _noise_alone,
+    "only-lower-bound": "there are too many combinations to try all, so only a lower bound is "
+    "known",
+    "executions-failed": "some executions failed, so the interval stays wide",
+    "score-near-limit": _points(f"the score is {NEAR}"),
+    "sets-near-limit": _points(f"found sets are {NEAR}"),
+    "sets-undecided": "{undecided:,} of {sets:,} sets could not be decided",
+    "accepted-up-to": "{against} is accepted only up to {max_score:g}",
+    "accepted-until": "{against} was accepted until {until}",
+    "not-in-baseline": "the baseline says nothing about it",
+    "above-baseline": "more than in the baseline, where it was at most {high:.3g}",
+    "baseline-unfinished": "the baseline did not measure it to the end",
+    "not-above-baseline": "not surely more than in the baseline ({low:.3g} to {high:.3g})",
+    "acceptance-unmatched": _acceptance(
+        "matches no check: nothing was tested that it could accept"
+    ),
+    "acceptance-not-needed": _acceptance("is not needed: no such finding was made"),
+    "acceptance-ended": _acceptance("ended on {until} and counts no longer"),
+    "few-combinations": lambda values: (
+        f"the constraints leave only {values['share']:.2g} of all combinations of "
+        f"{', '.join(values['names'])}: scores describe that small part of the inputs"
+    ),
+    "rows-left-out": _rows_left_out,
+    "range-widened": "{name} was widened to {min} to {max} to fit the rows",
+    "values-added": lambda values: (
+        f"{values['name']} got further values to fit the rows: {_texts(values['values'])}"
+    ),
+    "no-favourable-output": lambda values: (
+        f"no output was favourable: the subject gave {_texts(values['outputs'])}; favourable is "
+        f"{_texts(values['favourable'])}. Group scores mean nothing until `favourable` names an "
+        "output"
+    ),
+    "same-output": _same_output,
+    "pairs-not-confirmed": f"{ENDED[Ending.NOISE]}: people with another decision got the same one "
+    "when they were run again",
+    "slow-start": _slow_start,
+    "cache-not-used": "the cache is not used: code within this process can change unseen, so its "
+    "decisions are remembered for one run only",
+    "cache-in-use": _cache_in_use,
+    "no-favourable-trial": lambda values: (
+        f"no trial got a favourable decision: the outputs were {_texts(values['outputs'])}. That "
+        "is chance, or `favourable` in [subject] names the wrong outputs"
+    ),
+    "nothing-protected": "no characteristic is marked protected = true: `themis score` needs "
+    "--against to know what to measure",
+    "column-not-used": "the column {name!r} is no characteristic: it is not used",
+    "same-subject": "as far as can be seen, the subject is the one that the result is of",
+    "no-such-value": lambda values: (
+        f"{values['name']} has no value like "
+        f"{repr(values['value']) if 'value' in values else 'nothing'}"
+    ),
+    "forbidden-by-constraint": "a constraint forbids the input",
+    "no-such-characteristic": "there is no characteristic {name!r} to test against",
+    "characteristic-removed": "{name} was removed from the schema",
+    "characteristic-added": "{name} was added to the schema",
+    "characteristic-changed": "{name} is described otherwise",
+    "constraints-differ": "the constraints differ",
+    "rows-differ": "the given rows differ",
+    "setting-differs": _setting_differs,
+    "kind-differs": "the kind of subject differs: {before}, then {after}",
+    "fingerprint-differs": "the subject is another one: its fingerprint differs",
+    "seed-differs": "the seed differs: {before}, then {after}",
+    "threshold-differs": "the {measure} search has another threshold: {before}, then {after}",
+    "among-differs": "the {measure} search is among other characteristics",
+    "max-size-differs": "the {measure} search has another largest size: {before}, then {after}",
+    "paper-rule-used": "the paper's stopping rule gives intervals that need not hold",
+    "measured-once": lambda values: _once(values, f"{values['name']} was measured"),
+    "searched-once": lambda values: _once(values, f"{values['measure']} scores were searched"),
+    "nothing-measured": "nothing was measured",
+}
