@@ -50,7 +50,7 @@ def check_targets(
 
 def output_mistake(problem: str, remedy: str) -> RequestError:
     """Why nothing can be written where `--output` says."""
-    return RequestError([Mistake("output", "--output", problem, remedy)])
+    return RequestError.one("output", "--output", problem, remedy)
 
 
 def is_same(path: Path, other: Path) -> bool:

@@ -16,7 +16,7 @@ from themis.cli.endings import Exit, ends_properly
 from themis.cli.files import check_targets, output_mistake
 from themis.cli.options import Options, with_options
 from themis.cli.printing import print_line, write
-from themis.errors import Mistake, RequestError, ThemisError
+from themis.errors import RequestError, ThemisError
 from themis.show.words.values import one_line
 
 if TYPE_CHECKING:
@@ -146,9 +146,7 @@ def diff(
     after: Annotated[Path, typer.Argument(metavar="AFTER", help="A later saved result.")],
     tolerance: Annotated[
         float,
-        typer.Option(
-            "--tolerance", metavar="0.01", min=0, max=1, help="Rises of at most this do not count."
-        ),
+        typer.Option(metavar="0.01", min=0, max=1, help="Rises of at most this do not count."),
     ] = 0.0,
 ) -> int:
     """Say what changed significantly between two saved results."""
@@ -210,7 +208,7 @@ def clear(
     if not yes:
         if not sys.stdin.isatty():
             problem = f"{path} would be deleted"
-            raise RequestError([Mistake("confirm", "cache clear", problem, "--yes does it")])
+            raise RequestError.one("confirm", "cache clear", problem, "--yes does it")
         typer.confirm(f"Delete {one_line(str(path))}?", abort=True)
     cache_contents.clear(path)
     print_line(f"deleted {one_line(str(path))}")
