@@ -91,6 +91,7 @@ PUBLIC = [
     "__version__",
     "batch",
     "keywords",
+    "read_result",
     "to_frame",
 ]
 

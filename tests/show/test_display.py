@@ -21,7 +21,8 @@ from themis.settings import Stopping
 from themis.show.terminal.parts import axis_end
 from themis.show.terminal.progress import ProgressLine
 from themis.show.terminal.results import make_console, render_headlines, render_result
-from themis.show.words import values as words
+from themis.show.words import scores as words
+from themis.show.words import values
 
 COMMON: dict[str, Any] = {
     "confidence": 0.99,
@@ -149,7 +150,7 @@ def test_group_headline_gives_the_difference_in_points() -> None:
     [(0, "0 %"), (0.0004, "< 0.1 %"), (0.113, "11.3 %"), (0.9996, "> 99.9 %"), (1.0, "100 %")],
 )
 def test_percentages_are_readable(share: float, shown: str) -> None:
-    assert words.percent(share) == shown
+    assert values.percent(share) == shown
 
 
 @pytest.mark.parametrize(
@@ -164,7 +165,7 @@ def test_percentages_are_readable(share: float, shown: str) -> None:
     ],
 )
 def test_sizes_are_exact_below_a_quadrillion(number: int, shown: str) -> None:
-    assert words.size(number) == shown
+    assert values.size(number) == shown
 
 
 @pytest.mark.parametrize(
@@ -172,7 +173,7 @@ def test_sizes_are_exact_below_a_quadrillion(number: int, shown: str) -> None:
     [(0.0, "< 0.1 s"), (0.8, "0.8 s"), (42, "42 s"), (90, "1.5 min"), (9_000, "2.5 h")],
 )
 def test_durations_are_readable(seconds: float, shown: str) -> None:
-    assert words.duration(seconds) == shown
+    assert values.duration(seconds) == shown
 
 
 @pytest.mark.parametrize(
@@ -190,7 +191,7 @@ def test_durations_are_readable(seconds: float, shown: str) -> None:
     ],
 )
 def test_control_characters_are_made_visible(value: Any, shown: str) -> None:
-    assert words.visible(value) == shown
+    assert values.visible(value) == shown
 
 
 def test_direction_of_harm_names_the_change() -> None:

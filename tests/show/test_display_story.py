@@ -25,7 +25,7 @@ from themis.show.terminal.parts import IntervalBar, Sentence, in_encoding
 from themis.show.terminal.results import make_console, render, render_result
 from themis.show.terminal.scores import show_difference
 from themis.show.terminal.searches import render_search
-from themis.show.words import values as words
+from themis.show.words import scores as words
 
 CHECK = CheckResult(
     name="causal race at most 0.05", measure="causal", against=("race",), search=False,

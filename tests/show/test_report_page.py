@@ -33,7 +33,8 @@ from themis.show.reports.sets import choose_sets, totals
 from themis.show.reports.style import DARK, LIGHT, STYLE
 from themis.show.reports.svg import Axis, four_fifths_line, ratios
 from themis.show.reports.verdict import cautions
-from themis.show.words import values as display_words
+from themis.show.words import scores as display_words
+from themis.show.words import values
 
 VOID = {"meta", "link", "line", "circle", "rect", "polygon"}
 TAGS = {
@@ -434,8 +435,8 @@ def test_the_annex_counts_every_category_of_characteristics_and_intersections() 
                  if s.measure == "group" and s.against == ("race", "sex"))  # fmt: skip
     for group in score.groups:
         number = round(group.rate * group.samples)
-        rate = display_words.percent(group.rate)
-        row = f"{display_words.label(group.values)} {group.samples} {number} {rate}"
+        rate = values.percent(group.rate)
+        row = f"{values.label(group.values)} {group.samples} {number} {rate}"
         assert row in annex
     assert annex.index("Single characteristics") < annex.index("Intersections")
 
