@@ -1,41 +1,63 @@
 PYTHON ?= python3
-VENV := .venv
+VENV ?= .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+CORE := $(VENV)/.core
+DEV := $(VENV)/.dev
+SOURCES := pyproject.toml src/themis/_version.py
 
-.PHONY: demo test check lint bench paper paper-quick docs clean
+.PHONY: demo test test-slow test-all test-pythons lint check bench paper paper-quick docs clean
 
-demo: $(STAMP)
+demo: $(CORE)
 	$(BIN)/themis demo
 
-test: $(STAMP)
-	$(BIN)/python -m pytest -n auto
+test: $(DEV)
+	$(BIN)/python -m pytest -n auto -m "not slow" --durations 10 --durations-min 3
 
-lint: $(STAMP)
+test-slow: $(DEV)
+	$(BIN)/python -m pytest -n auto -m slow
+
+test-all: test test-slow
+
+test-pythons:
+	.ci/pythons
+
+lint: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
 check: lint test
 
-bench: $(STAMP)
+bench: $(DEV)
 	set -e; for name in coverage speed subjects http_service "load --quick" "search --quick"; do \
 		set -- $$name; $(BIN)/python benchmarks/$$1.py $$2; done
 
-paper: $(STAMP)
+paper: $(DEV)
 	$(BIN)/python -m studies.fse2017
 
-paper-quick: $(STAMP)
+paper-quick: $(DEV)
 	$(BIN)/python -m studies.fse2017 --quick
 
-docs: $(STAMP)
+docs: $(DEV)
 	$(BIN)/mkdocs build --strict --site-dir site
 
-$(STAMP): pyproject.toml src/themis/_version.py
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable ".[dev]"
-	touch $(STAMP)
+# Two stamps in one environment: the demo needs a fifth of what the tests do.
+ifneq ($(shell command -v uv),)
+INSTALL := uv pip install --quiet --python $(BIN)/python
+else
+INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check
+endif
+
+$(CORE): $(SOURCES)
+	test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
+	$(INSTALL) --editable .
+	touch $@
+
+$(DEV): $(SOURCES)
+	test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
+	$(INSTALL) "pip>=25.1" # the first that knows dependency groups
+	$(INSTALL) --editable ".[all]" --group dev
+	touch $(CORE) $@
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venvs .pytest_cache .mypy_cache .ruff_cache .hypothesis

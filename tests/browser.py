@@ -117,10 +117,8 @@ class Browser:
         page.call("Emulation.setDeviceMetricsOverride", size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         page.call("Emulation.setEmulatedMedia", {"media": media, "features": [scheme]})
-        started = time.monotonic()
         page.call("Page.navigate", {"url": url})
         self.listen(lambda: page.loaded)
-        page.load_seconds = time.monotonic() - started
         page.settle()
         return page
 
@@ -175,7 +173,6 @@ class Page:
         self.messages: list[str] = []  # console, exceptions, violations of the policy, dialogs
         self.requests: list[str] = []
         self.loaded = False
-        self.load_seconds = 0.0
 
     def hear(self, method: str, told: Any) -> None:
         """Note an event of the protocol."""

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from themis.engine.cache import CachedSubject, default_path, read_contents
 
@@ -20,6 +27,7 @@ DECIDE = (
     'if [ "$3" -ge 30 ] && [ "$1$4" != "purple$4" -o "$3" -ge 60 ]; then echo 1; else echo 0; fi'
 )
 RACE = ("--against", "race")
+PATIENCE = 120.0  # seconds after which something hangs, however busy the machine is
 
 
 def write_command(
@@ -91,17 +99,64 @@ def start(*arguments: str, **options: Any) -> subprocess.Popen[str]:
 
 def finish(process: subprocess.Popen[str], *, expect: int = 0) -> tuple[str, str]:
     """What the command printed, once it has ended as expected."""
-    stdout, stderr = process.communicate(timeout=60)
+    stdout, stderr = process.communicate(timeout=PATIENCE)
     assert process.returncode == expect, stderr
     assert "Traceback" not in stderr
     return stdout, stderr
 
 
-def wait_until(condition: Any, seconds: float = 20.0) -> None:
+def wait_until(condition: Callable[[], Any], seconds: float = PATIENCE) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.005)
+
+
+@contextmanager
+def interrupting(condition: Callable[[], Any]) -> Iterator[None]:
+    """Ctrl-C, as soon as the condition holds, for what is done within."""
+
+    def interrupt() -> None:
+        wait_until(condition)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        yield
+    thread.join()
+
+
+# A gate at which the subject waits once it was executed so often, so that what is done to a run
+# in the middle is done in the middle of it, however fast or slow the machine is.
+GATE = """\
+while [ -e "$0.log" ] && gate=$(cat "${0%/*}/gate" 2>/dev/null) &&
+    [ "$(wc -l < "$0.log")" -ge "$gate" ]; do sleep 0.01; done"""
+PYTHON_GATE = """
+    from pathlib import Path
+    gate, log = Path(sys.argv[0]).with_name("gate"), Path(sys.argv[0] + ".log")
+    while gate.exists() and log.exists() and log.read_bytes().count(10) >= int(gate.read_text()):
+        time.sleep(0.01)"""
+
+
+def close_gate(folder: Path, executions: int) -> None:
+    """Let the subject wait after so many executions; each job may make one more."""
+    (folder / "gate.new").write_text(str(executions))
+    (folder / "gate.new").replace(folder / "gate")
+
+
+def open_gate(folder: Path) -> None:
+    (folder / "gate").unlink()
+
+
+def processes_in(folder: Path) -> list[int]:
+    """The processes that were started with a path in this folder; only known on Linux."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if os.fsencode(folder) in each.read_bytes():
+                found.append(int(each.parent.name))
+    return found
 
 
 def lasting(result: Any) -> Any:

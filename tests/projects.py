@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from tests.external import PATIENCE
 from themis.cli import app
 
 FAIR = "return 1"
@@ -65,6 +66,6 @@ def process(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
         [sys.executable, "-m", "themis", *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         env={**os.environ, **environment},
     )

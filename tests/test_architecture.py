@@ -13,16 +13,22 @@ import inspect
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 import themis
+from themis.subjects.functions import RowFunction
+from themis.subjects.http.subject import HttpSubject
+from themis.subjects.models import Model
+from themis.subjects.processes.command import CommandSubject
+from themis.subjects.processes.worker import WorkerSubject
 
 SOURCE = Path(themis.__file__).parent
 
-FREE = {"_version", "errors", "settings", "events"}  # they import nothing but each other
+FREE = {"_version", "errors", "keys", "settings", "events"}  # they import nothing but each other
 
 ROOMS: dict[str, tuple[str, str]] = {
     # package: (what it is for, packages that it may import)
@@ -96,6 +102,7 @@ PUBLIC = [
 ]
 
 
+@cache
 def modules() -> dict[str, Path]:
     """Every module of the package by its name without `themis.`; the package itself is `themis`."""
     found = {}
@@ -189,6 +196,62 @@ def test_nothing_below_the_audit_prints_or_knows_the_terminal(room: str) -> None
             for alias in node.names
         }
         assert not roots & {"rich", "typer", "click"}, module
+
+
+KINDS = {each.kind for each in (RowFunction, Model, CommandSubject, WorkerSubject, HttpSubject)}
+SUBJECT_NAMES = {"subject", "own"}  # as variables and attributes that hold one are called
+
+
+@pytest.mark.parametrize("module", [each for each in modules() if _room(each) in ROOMS])
+def test_nobody_guesses_what_a_subject_can_do(module: str) -> None:
+    """Outside of subjects/ its traits and methods say so, not its kind, nor whether it has a name.
+
+    The file format, in config/, describes kinds; it knows no subject.
+    """
+    room = _room(module)
+    for node in ast.walk(ast.parse(modules()[module].read_text(encoding="utf-8"))):
+        where = f"{module}:{getattr(node, 'lineno', 0)}"
+        if room != "subjects" and isinstance(node, ast.Call):
+            guess = ast.unparse(node.func) in ("getattr", "hasattr") and bool(node.args)
+            of = ast.unparse(node.args[0]).rpartition(".")[2] if guess else ""
+            assert of not in SUBJECT_NAMES, f"{where}: give Subject a trait or a method for it"
+        if room not in ("subjects", "config"):
+            assert not _decides_by_kind(node), f"{where}: give Subject a trait or a method for it"
+
+
+def _decides_by_kind(node: ast.AST) -> bool:
+    """Whether this compares something with the name of a kind, or lists such names."""
+    compared: list[ast.expr] = []
+    if isinstance(node, ast.Compare):
+        compared = [node.left, *node.comparators]
+    elif isinstance(node, ast.MatchValue):
+        compared = [node.value]
+    of_subject = any(
+        isinstance(each, ast.Attribute)
+        and each.attr == "kind"
+        and ast.unparse(each.value).rpartition(".")[2] in SUBJECT_NAMES
+        for each in compared
+    )
+    listed = [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.Constant)]
+    is_list = isinstance(node, ast.Dict | ast.Tuple | ast.List | ast.Set)
+    several = is_list and len({each.value for each in listed} & KINDS) > 1
+    single = {each.value for each in compared if isinstance(each, ast.Constant)} & KINDS
+    return of_subject or several or bool(single)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'subject.kind == "command"',
+        "runner.subject.kind in BATCHES",
+        'BATCHES = {"command": 32, "http": 256}',
+        'BY_INPUT = ("command", "http")',
+        'kind != "worker"',
+        'match kind:\n case "worker":\n  pass',
+    ],
+)
+def test_decisions_by_kind_are_noticed(line: str) -> None:
+    assert any(map(_decides_by_kind, ast.walk(ast.parse(line))))
 
 
 def test_public_names_are_these() -> None:

@@ -353,11 +353,11 @@ def file_reference() -> str:
     parts += [
         _table("`[inputs]`: a list of values", file_format.ValuesInput),
         _table("`[inputs]`: a range of numbers", file_format.RangeInput),
-        _table("`[outputs.NAME]`", file_format.MeasuredOutput),
-        _table("`[run]`", file_format.Run),
+        _table("`[outputs.NAME]`", file_format.OutputTable),
+        _table("`[run]`", file_format.RunTable),
         _table("`[profile]`", file_format.Profile),
-        _table("`[[checks]]`", file_format.Check),
-        _table("`[[accepted]]`", file_format.Accepted),
+        _table("`[[checks]]`", file_format.CheckTable),
+        _table("`[[accepted]]`", file_format.AcceptedTable),
     ]
     return "\n".join(parts)
 
@@ -382,7 +382,8 @@ def _default(model: Any, name: str) -> Any:
     if own and name in (parameters := inspect.signature(own[0]).parameters):
         default = parameters[name].default
         return default if default or default is False else None
-    return model.model_fields[name].default
+    info = model.model_fields[name]
+    return None if info.default_factory or info.default == "" else info.default
 
 
 def _code(value: Any) -> str:
@@ -473,8 +474,8 @@ def page(name: str) -> str:
 
 def test_every_key_of_the_file_format_is_in_the_reference() -> None:
     text = page("the-file.md")
-    models = [file_format.File, file_format.Run, file_format.Profile, file_format.Check]
-    models += [file_format.Accepted, *file_format.INPUTS.values()]
+    models = [file_format.File, file_format.RunTable, file_format.Profile, file_format.CheckTable]
+    models += [file_format.AcceptedTable, *file_format.INPUTS.values()]
     models += [file_format.SUBJECTS[kind] for kind in runnable_kinds()]
     names = {name for model in models for name in model.model_fields}
     assert not {name for name in names if f"`{name}`" not in text and f"`{name} " not in text}
@@ -544,8 +545,8 @@ def real_fields() -> set[str]:
     schema = themis.Schema(race=["green", "purple"], savings=range(100)).where("savings != 3")
     small = themis.Schema(race=["green", "purple"], savings=range(5, 9))
     shell = 'test "$2" = 7 && exit 3; test "$1" = green && echo 1 || echo 0'
-    limit = Check(("race",), False, "causal", 0.05, "race", None)
-    passes = Acceptance(("race",), "causal", "ticket 12", date.max)
+    limit = Check(against=("race",), max_score=0.05, name="race")
+    passes = Acceptance(against=("race",), reason="ticket 12", until=date.max)
     command = CommandSubject(small, ["sh", "-c", shell, "decide"])
     rows = {"race": ["green", "purple", "green"], "savings": [6, 6, 9], "count": [1, 0, 1]}
     results = [
@@ -568,6 +569,7 @@ def test_every_field_of_the_json_result_is_documented_and_no_other() -> None:
     assert documented_fields() - OPTIONAL == real_fields() - OPTIONAL
 
 
+@pytest.mark.slow
 def test_the_tables_of_coverage_are_what_the_benchmark_computes() -> None:
     spec = importlib.util.spec_from_file_location("coverage_bench", ROOT / "benchmarks/coverage.py")
     assert spec is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,6 @@ class Mistake:
 class ThemisError(Exception):
     """Base of everything that Themis raises on purpose."""
 
-    exit_code = 2
-
 
 class MistakesError(ThemisError):
     """What the user wrote can't be used; `mistakes` lists every reason, not only the first."""
@@ -41,6 +39,11 @@ class MistakesError(ThemisError):
     def __init__(self, mistakes: Iterable[Mistake]) -> None:
         self.mistakes: tuple[Mistake, ...] = tuple(mistakes)
         super().__init__("\n".join(str(mistake) for mistake in self.mistakes))
+
+    @classmethod
+    def one(cls, code: str, where: str, problem: str, remedy: str = "") -> Self:
+        """The error of a single mistake."""
+        return cls([Mistake(code, where, problem, remedy)])
 
 
 class SchemaError(MistakesError):
@@ -61,8 +64,6 @@ class SubjectError(ThemisError):
     `result` holds what was learned before it failed, if anything was.
     """
 
-    exit_code = 3
-
     def __init__(self, message: str, *, result: Any = None) -> None:
         super().__init__(message)
         self.result = result
@@ -79,14 +80,12 @@ class LimitError(ThemisError, AssertionError):
 class DiscriminationError(LimitError):
     """A score is certainly above its limit."""
 
-    exit_code = 1
     __module__ = "themis"  # where users find it, and short in the output of their tests
 
 
 class InconclusiveError(LimitError):
     """Whether a score is above its limit could not be told."""
 
-    exit_code = 4
     __module__ = "themis"
 
 

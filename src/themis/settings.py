@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Any
 
 from themis.errors import Mistake, RequestError, suggest
+from themis.keys import FRACTION, POSITIVE, SHARE, Rule, at_least, broken_rules, optional
 
 NOISE_LIMIT = 0.01
+_NONE = "leave it out for no limit"
 
 
 class Stopping(StrEnum):
@@ -28,15 +28,47 @@ class Settings:
     tests is chosen while looking) or "paper" (the rule of the 2017 paper, for comparison).
     """
 
-    confidence: float = 0.99
-    error: float = 0.05
-    seed: int = 0
-    stopping: Stopping = Stopping.CERTIFIED
-    max_executions: int | None = None
-    max_seconds: float | None = None
-    max_assignments: int = 1_000  # assignments tried per context before it counts as unknown
-    probe: int | None = None  # inputs run again to look for noise; None: as befits the run
-    max_noise: float | None = None  # of a score that noise may explain; None: NOISE_LIMIT, or error
+    confidence: float = optional(
+        0.99, "The chance that the intervals hold", rule=FRACTION, remedy="write 0.99 for 99 %"
+    )
+    error: float = optional(
+        0.05, "The half width of the intervals", rule=FRACTION, remedy="write 0.05 for ± 0.05"
+    )
+    seed: int = optional(
+        0, "The same seed gives the same result", rule=at_least(0), remedy="write for example 42"
+    )
+    stopping: Stopping = optional(
+        Stopping.CERTIFIED,
+        "When to stop; paper is the rule of the 2017 paper",
+        rule=Rule("there is no rule {}", {"enum": [each.value for each in Stopping]}),
+        remedy='write "certified" or "paper"',
+    )
+    max_executions: int | None = optional(
+        None, "Stop after so many executions", 1_000_000, rule=at_least(1), remedy=_NONE
+    )
+    max_seconds: float | None = optional(
+        None, "Stop after so many seconds", 600, rule=POSITIVE, remedy=_NONE
+    )
+    max_assignments: int = optional(
+        1_000,
+        "Sets with more assignments are only sampled, and give a lower bound",
+        rule=at_least(2),
+        remedy="leave it out for 1,000",
+    )
+    probe: int | None = optional(  # None: as befits the run
+        None,
+        "Run so many inputs again to look for noise; 0 for none",
+        300,
+        rule=at_least(0),
+        remedy="write 300 to run 300 inputs again, 0 for none",
+    )
+    max_noise: float | None = optional(  # None: NOISE_LIMIT, or error
+        None,
+        "A score that noise alone may explain by more is inconclusive",
+        0.02,
+        rule=SHARE,
+        remedy="write 0.02 for 2 points of a score",
+    )
 
     @property
     def noise_limit(self) -> float:
@@ -64,82 +96,14 @@ class Settings:
         return replace(self, **changes)
 
     def __post_init__(self) -> None:
-        mistakes = list(self._mistakes())
+        mistakes = [Mistake("setting", *broken) for broken in broken_rules(self)]
         if mistakes:
             raise RequestError(mistakes)
         object.__setattr__(self, "stopping", Stopping(self.stopping))  # it may be given as text
 
-    def _mistakes(self) -> Iterator[Mistake]:
-        for name in ("confidence", "error"):
-            value = getattr(self, name)
-            if not _is_number(value) or not 0 < value < 1:
-                yield _mistake(
-                    name,
-                    f"must lie between 0 and 1, got {value!r}",
-                    "write 0.99 for 99 %" if name == "confidence" else "write 0.05 for ± 0.05",
-                )
-        if not _is_whole(self.seed) or self.seed < 0:
-            yield _mistake(
-                "seed",
-                f"must be a whole number of at least 0, got {self.seed!r}",
-                "write for example 42",
-            )
-        if self.stopping not in tuple(Stopping):
-            yield _mistake(
-                "stopping", f"there is no rule {self.stopping!r}", 'write "certified" or "paper"'
-            )
-        if self.max_executions is not None and (
-            not _is_whole(self.max_executions) or self.max_executions < 1
-        ):
-            yield _mistake(
-                "max_executions",
-                f"must be a whole number of at least 1, got {self.max_executions!r}",
-                "leave it out for no limit",
-            )
-        if self.max_seconds is not None and (
-            not _is_number(self.max_seconds) or self.max_seconds <= 0
-        ):
-            yield _mistake(
-                "max_seconds",
-                f"must be a positive number, got {self.max_seconds!r}",
-                "leave it out for no limit",
-            )
-        if not _is_whole(self.max_assignments) or self.max_assignments < 2:
-            yield _mistake(
-                "max_assignments",
-                f"must be a whole number of at least 2, got {self.max_assignments!r}",
-                "leave it out for 1,000",
-            )
-        if self.probe is not None and (not _is_whole(self.probe) or self.probe < 0):
-            yield _mistake(
-                "probe",
-                f"must be a whole number of at least 0, got {self.probe!r}",
-                "write 300 to run 300 inputs again, 0 for none",
-            )
-        if self.max_noise is not None and (
-            not _is_number(self.max_noise) or not 0 <= self.max_noise <= 1
-        ):
-            yield _mistake(
-                "max_noise",
-                f"must lie between 0 and 1, got {self.max_noise!r}",
-                "write 0.02 for 2 points of a score",
-            )
-
 
 def check_repeats(repeats: Any) -> None:
     """Raise RequestError unless it is a number of runs."""
-    if not _is_whole(repeats) or repeats < 1:
-        problem = f"must be a whole number of at least 1, got {repeats!r}"
-        raise RequestError([_mistake("repeats", problem, "write 5 for the majority of five runs")])
-
-
-def _mistake(name: str, problem: str, remedy: str) -> Mistake:
-    return Mistake("setting", name, problem, remedy)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    if problem := at_least(1).problem(repeats):
+        remedy = "write 5 for the majority of five runs"
+        raise RequestError([Mistake("setting", "repeats", problem, remedy)])

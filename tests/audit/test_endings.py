@@ -290,7 +290,7 @@ def test_a_failed_run_says_so_in_the_result_and_in_reports(project: Project) -> 
     assert junit_counts(result) == ("1", "1")
     assert "**Nothing was measured: the subject failed too often.**" in render_markdown(result)
     assert statement(result).sentence == "nothing was measured: the subject failed too often"
-    assert dict(facts(result, ""))["Ended"] == "the subject failed too often"
+    assert dict(facts(result))["Ended"] == "the subject failed too often"
     assert "before: the subject failed too often" in map(str, compare(result, result).open)
 
 

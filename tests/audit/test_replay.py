@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import themis
 from tests.engine.test_suites import read
-from tests.external import DECIDE, finish, ran, start, wait_until, write_command
+from tests.external import DECIDE, GATE, close_gate, finish, ran, start, wait_until, write_command
 from tests.projects import INPUTS, enter, process, run, write_project
 from tests.worlds import Case, cases, hash_of
 from themis.audit.replay import unique_rows
@@ -299,7 +299,7 @@ def test_equal_rows_are_found_however_large_the_domain(rows: list[tuple[int, ...
     assert (codes[first][inverse] == codes).all()
 
 
-def test_many_thousand_rows_are_replayed_in_seconds(tmp_path: Path) -> None:
+def test_replaying_many_thousand_rows_does_not_take_minutes(tmp_path: Path) -> None:
     path = tmp_path / "suite.csv"
 
     def loans(table: Any) -> Any:
@@ -313,7 +313,7 @@ def test_many_thousand_rows_are_replayed_in_seconds(tmp_path: Path) -> None:
     replay = themis.Audit(themis.batch(loans), SCHEMA).replay(path)
     assert replay.count("still") > 5_000
     assert replay.count("new", "fixed") == 0
-    assert time.process_time() - started < 5
+    assert time.process_time() - started < 60  # about 0.5 s
 
 
 # --- the schema has changed -----------------------------------------------------------------
@@ -456,8 +456,9 @@ def test_ctrl_c_shows_what_was_replayed(tmp_path: Path, monkeypatch: pytest.Monk
     enter(tmp_path, monkeypatch)
     write_command(tmp_path)
     assert run("score", "--against", "race", "--suite", "suite.csv").exit_code == 0
-    write_command(tmp_path, before="sleep 0.02")
+    write_command(tmp_path, before=GATE)
     executed = len(ran(tmp_path))
+    close_gate(tmp_path, executed + 110)
     replay = start("replay", "suite.csv", "--jobs", "2", cwd=tmp_path)
     wait_until(lambda: len(ran(tmp_path)) > executed + 100)
     replay.send_signal(signal.SIGINT)

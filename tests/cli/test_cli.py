@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from tests.external import PATIENCE, wait_until
 from themis import __version__
 from themis.cli import app
-from themis.cli import session as cli_session
+from themis.cli.session import Session
 from themis.config.reader import read_config
 
 FAIR = "return 1 if person['income'] >= 50 else 0"
@@ -67,17 +67,18 @@ def process(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]
         [sys.executable, "-m", "themis", *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         **options,
     )
 
 
 # Start-up ---------------------------------------------------------------------------------
+MODULES = 400  # about 250 today, in 0.15 s
 HEAVY = ("numpy", "scipy", "pydantic", "rich", "themis.audit.audit")
 
 
 @pytest.mark.parametrize("option", ["--help", "--version"])
-def test_help_and_version_import_nothing_heavy(option: str) -> None:
+def test_help_and_version_import_little_and_nothing_heavy(option: str) -> None:
     code = textwrap.dedent(f"""
         import sys
         sys.argv = ["themis", {option!r}]
@@ -87,18 +88,12 @@ def test_help_and_version_import_nothing_heavy(option: str) -> None:
         finally:
             heavy = [name for name in {HEAVY!r} if name in sys.modules]
             print("HEAVY", heavy)
+            print("MODULES", len(sys.modules))
     """)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert "HEAVY []" in done.stdout, done.stdout + done.stderr
-
-
-def test_help_starts_quickly() -> None:
-    times = []
-    for _ in range(3):
-        started = time.perf_counter()
-        assert process("--help").returncode == 0
-        times.append(time.perf_counter() - started)
-    assert min(times) < 1.0  # 0.15 s on an idle machine
+    assert int(done.stdout.rpartition("MODULES ")[2]) < MODULES
 
 
 def test_version_is_said() -> None:
@@ -322,7 +317,7 @@ def test_closed_pipe_leaves_no_traceback(project: Project, option: str) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     command = [sys.executable, "-m", "themis", "score", "--against", "race", option]
-    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, timeout=60)
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, timeout=PATIENCE)
     os.close(writer)
     assert (done.returncode, done.stderr) == (141, b"")
 
@@ -362,7 +357,7 @@ def test_full_disk_behind_stdout_is_told_in_one_line(
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
-            timeout=60,
+            timeout=PATIENCE,
         )
     assert (done.returncode, done.stderr) == (
         2,
@@ -442,7 +437,7 @@ STUBBORN = "try:\n    time.sleep(0.005)\nexcept BaseException:\n    pass\nreturn
 
 @pytest.mark.parametrize("body", [SLOW, STUBBORN])
 def test_interrupt_saves_what_was_learned_and_ends_soon(project: Project, body: str) -> None:
-    project(f"open('begun', 'w').close()\n{body}")
+    project(f"open('begun', 'a').write('x')\n{body}")
     options = ["--error", "0.01", "--against", "race", "-o", "result.json"]
     child = subprocess.Popen(
         [sys.executable, "-m", "themis", "score", *options],
@@ -450,12 +445,9 @@ def test_interrupt_saves_what_was_learned_and_ends_soon(project: Project, body: 
         stderr=subprocess.PIPE,
         text=True,
     )
-    _wait_for(Path("begun"))
-    time.sleep(0.5)
-    asked = time.monotonic()
+    wait_until(lambda: Path("begun").exists() and Path("begun").stat().st_size > 200)
     child.send_signal(signal.SIGINT)
-    stdout, stderr = child.communicate(timeout=20)
-    assert time.monotonic() - asked < 2
+    stdout, stderr = child.communicate(timeout=PATIENCE)
     assert child.returncode == 130, stderr
     assert "interrupted; the same command gives the full answer: themis score" in stderr
     assert "Traceback" not in stderr
@@ -492,7 +484,7 @@ def test_internal_error_shows_its_traceback_only_on_demand(
     def broken(*_: Any, **__: Any) -> int:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr(cli_session, "measured", broken)
+    monkeypatch.setattr(Session, "run", broken)
     done = run("score")
     assert done.exit_code not in range(5)
     assert "internal error: ZeroDivisionError: oops" in done.stderr
@@ -505,9 +497,9 @@ def test_internal_error_shows_its_traceback_only_on_demand(
 
 # init, validate, schema, demo -------------------------------------------------------------
 def test_init_validate_and_score_work_one_after_the_other(tmp_path: Path) -> None:
-    first = process("init", cwd=tmp_path)
+    first = process("init", cwd=tmp_path, env={**os.environ, "PATH": os.defpath})
     assert first.returncode == 0
-    assert "next: themis validate" in first.stdout
+    assert f"next: {sys.executable} -m themis validate\n" in first.stdout
     assert read_config(tmp_path / "themis.toml").schema.protected == ("sex", "race")
     second = process("validate", cwd=tmp_path)
     assert second.returncode == 0, second.stderr
@@ -583,7 +575,7 @@ def test_demo_explains_measures_and_says_what_is_next() -> None:
     assert shown.startswith("A loan program decides on more than 10^14 possible applicants")
     assert "race changes the decision for" in shown
     assert "the groups' rates hide this" in shown
-    assert "themis init" in shown.rpartition("what to do next")[2]
+    assert "themis init " in shown.rpartition("what to do next")[2]
     assert done.stderr == ""
 
 
@@ -592,13 +584,6 @@ def test_demo_takes_the_common_options() -> None:
     assert (data["command"], data["seed"]) == ("demo", 9)
     assert run("demo", "--max-executions", "100").exit_code == 4
     assert run("demo", "--confidence", "2").exit_code == 2
-
-
-def _wait_for(path: Path) -> None:
-    deadline = time.monotonic() + 20
-    while not path.exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_help_cuts_no_description(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,19 +20,20 @@ import pytest
 from rich.cells import cell_len
 
 import themis
+from tests.external import PATIENCE, wait_until
 from tests.projects import FAIR, INPUTS, SMALL, enter, process, run, write_project
 from themis.cli import measure as cli_search
 from themis.events import Progress, SearchProgress
 from themis.results.model import CausalScore, Result, SearchResult, TestedSet, Witness
 from themis.results.notes import Ending, Note
 from themis.settings import Stopping
-from themis.show.notebook import search_html
+from themis.show.notebook import html_of
 from themis.show.terminal.progress import SearchProgressLine
 from themis.show.terminal.searches import render_search, render_search_headlines
 
 Project = Callable[..., Path]
 SEARCH = ("search", "--threshold", "0.1")
-SLOW = "open('begun', 'w').close()\ntime.sleep(0.003)\nreturn int(person['income'] > 50)"
+SLOW = "open('begun', 'a').write('x')\ntime.sleep(0.003)\nreturn int(person['income'] > 50)"
 
 
 @pytest.fixture
@@ -235,13 +236,9 @@ def test_interrupt_shows_what_was_found(project: Project) -> None:
     project(SLOW)
     command = [sys.executable, "-m", "themis", *SEARCH, "--measure", "both", "-o", "result.json"]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 20
-    while not Path("begun").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    time.sleep(0.5)
+    wait_until(lambda: Path("begun").exists() and Path("begun").stat().st_size > 100)
     child.send_signal(signal.SIGINT)
-    _, stderr = child.communicate(timeout=20)
+    _, stderr = child.communicate(timeout=PATIENCE)
     assert child.returncode == 130, stderr
     assert "interrupted; the same command gives the full answer: themis search" in stderr
     assert "Traceback" not in stderr
@@ -284,7 +281,7 @@ def test_terminal_shows_the_plan_and_a_live_line(project: Project) -> None:
     child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=other)
     os.close(other)
     shown = _read_all(main)
-    assert child.wait(timeout=20) == 4
+    assert child.wait(timeout=PATIENCE) == 4
     assert "searching 31 sets: " in shown
     assert "max_executions = 3,000 is not enough: the search will give what it finds" in shown
     assert " of 31 sets · 0 found · " in shown
@@ -292,7 +289,7 @@ def test_terminal_shows_the_plan_and_a_live_line(project: Project) -> None:
 
 def _read_all(terminal: int) -> str:
     data = b""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         ready, _, _ = select.select([terminal], [], [], 0.5)
         try:
@@ -384,7 +381,7 @@ def test_undecided_sets_are_named_in_the_headline() -> None:
 
 
 def test_notebook_shows_the_sets_and_escapes_their_names() -> None:
-    shown = search_html(searched([("<b>race</b>",)]))
+    shown = html_of(searched([("<b>race</b>",)]))
     assert shown == searched([("<b>race</b>",)])._repr_html_()
     assert "&lt;b&gt;race&lt;/b&gt;" in shown
     assert "<b>race" not in shown

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import tomllib
+from collections.abc import Mapping
+from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import jsonschema
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from pydantic_core.core_schema import ErrorType
 
 from themis.audit.audit import Audit
-from themis.config.complaints import find_complaints
-from themis.config.format import SUBJECTS, Accepted, Check, File, RangeInput, Run, ValuesInput
-from themis.config.reader import Config, find_config, format_schema, read_config
+from themis.config.complaints import _Fault, find_complaints
+from themis.config.format import INPUTS, SUBJECTS, TABLES, File
+from themis.config.reader import (
+    Config,
+    _Findings,
+    _Reader,
+    find_config,
+    format_schema,
+    read_config,
+)
 from themis.config.toml import KeyPath, key_lines, parse_toml
 from themis.errors import ConfigError, RequestError
 from themis.inputs.schema import Integers, Reals, Schema, Values
@@ -630,29 +641,15 @@ fractions = st.floats(-3, 3).filter(lambda number: not number.is_integer())  # 1
 scalars = st.one_of(
     st.text(max_size=5), st.integers(-3, 3), fractions, st.booleans(), st.dates(), st.times()
 )
-names = st.sampled_from(
-    sorted(
-        {"zzz"}.union(
-            *(
-                model.model_fields
-                for model in (
-                    File,
-                    Run,
-                    Check,
-                    Accepted,
-                    ValuesInput,
-                    RangeInput,
-                    *SUBJECTS.values(),
-                )
-            )
-        )
-    )
-)
+models = [File, *SUBJECTS.values(), *INPUTS.values()]
+models += [table for table in TABLES.values() if not isinstance(table, Mapping)]
+names = st.sampled_from(sorted({"zzz"}.union(*(model.model_fields for model in models))))
 anything = st.recursive(
     scalars | st.sampled_from(list(SUBJECTS)),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=5),
     max_leaves=12,
 )
+Change = tuple[KeyPath, str | None, Any]
 CROWDED = tomllib.loads(DESIGN)
 CROWDED["inputs"]["flat"] = [1]
 
@@ -666,6 +663,8 @@ def replaced(value: Any, path: KeyPath, new: Any) -> Any:
         return [
             replaced(each, tuple(rest), new) if n == key else each for n, each in enumerate(value)
         ]
+    if not isinstance(key, str):
+        raise TypeError("no key of TOML")
     return {**value, key: replaced(value.get(key), tuple(rest), new)}
 
 
@@ -673,31 +672,92 @@ tables_of_the_file: list[KeyPath] = [
     *((), ("subject",), ("run",), ("checks", 0), ("checks", 1), ("constraints",)),
     *(("inputs",), ("inputs", "race"), ("inputs", "age"), ("inputs", "city")),
 ]
-changes = st.tuples(
-    st.sampled_from([*paths_of(CROWDED), *tables_of_the_file]), names | st.none(), anything
-)
-WORDS_OF_PYDANTIC = ("Input should", "type=", "union", "Field required", "Extra inputs", "NoneType")
 
 
-@settings(max_examples=150, deadline=None)
-@given(st.lists(changes, min_size=1, max_size=3))
-def test_changed_file_is_never_described_in_the_words_of_pydantic(
-    changed: list[tuple[KeyPath, str | None, Any]],
-) -> None:
-    data = CROWDED
-    for path, key, new in changed:
-        place = (*path, key) if key and path in tables_of_the_file else path
+def changes(data: Any, tables: list[KeyPath]) -> st.SearchStrategy[list[Change]]:
+    """Up to three values that are set at paths of the data, or at new keys of its tables."""
+    paths = st.sampled_from([*sorted(paths_of(data), key=str), *tables])
+    return st.lists(st.tuples(paths, names | st.none(), anything), min_size=1, max_size=3)
+
+
+def changed(data: Any, tables: list[KeyPath], edits: list[Change]) -> Any:
+    for path, key, new in edits:
+        place = (*path, key) if key and path in tables else path
         try:
             data = replaced(data, place, new)
         except (AttributeError, TypeError):  # an earlier change took the table away
             continue
-    complaints = find_complaints(data) if isinstance(data, dict) else []
+    return data if isinstance(data, dict) else {}
+
+
+WORDS_OF_PYDANTIC = ("Input should", "type=", "union", "Field required", "Extra inputs", "NoneType")
+
+
+@settings(max_examples=150, deadline=None)
+@given(changes(CROWDED, tables_of_the_file))
+def test_changed_file_is_never_described_in_the_words_of_pydantic(edits: list[Change]) -> None:
+    data = changed(CROWDED, tables_of_the_file, edits)
+    complaints = find_complaints(data)
     for complaint in complaints:
         assert complaint.mistake.problem
         assert complaint.mistake.remedy
         assert not any(word in str(complaint.mistake) for word in WORDS_OF_PYDANTIC)
-    if complaints:
+    if any(each.mistake.code != "output" for each in complaints):  # those need several keys to see
         assert not VALIDATOR.is_valid(data)
+
+
+FULL = CROWDED | {
+    "outputs": {"limit": {"at": "/limit", "min": 0, "max": 9, "favourable": ["yes"]}},
+    "profile": {"data": "people.csv"},
+    "accepted": [{"against": ["race"], "reason": "why", "until": date(2027, 3, 31)}],
+}
+all_tables: list[KeyPath] = [
+    *(*tables_of_the_file, ("outputs",), ("outputs", "limit"), ("profile",), ("accepted", 0)),
+]
+
+
+@settings(max_examples=150, deadline=None)
+@given(changes(FULL, all_tables))
+@example([(("checks", 0), "output", 5)])
+def test_changed_file_is_read_or_refused_with_remedies(edits: list[Change]) -> None:
+    data = changed(FULL, all_tables, edits)
+    try:
+        _Reader(data, _Findings("themis.toml", {}, ())).read(Path("themis.toml"))
+    except ConfigError as error:
+        for mistake in error.mistakes:
+            assert mistake.remedy, mistake
+            assert not any(word in str(mistake) for word in WORDS_OF_PYDANTIC)
+
+
+@pytest.mark.parametrize("place", [("zzz",), ("run", "seed"), ("subject", "python", "call"), ()])
+def test_every_error_of_pydantic_has_plain_words(place: KeyPath) -> None:
+    context = {"expected": "'a' or 'b'", "gt": 0, "ge": 0, "le": 1}
+    for kind in get_args(ErrorType):
+        fault = _Fault.of({"type": kind, "loc": place, "msg": "type=x", "input": 5, "ctx": context})
+        said = fault.complaint().mistake
+        assert said.problem, kind
+        assert said.remedy, kind
+        assert not any(word in str(said) for word in WORDS_OF_PYDANTIC), kind
+
+
+@pytest.mark.parametrize("path", [(), *tables_of_the_file, ("outputs",), ("accepted", 0)])
+@pytest.mark.parametrize("key", [0, 1.5, True, None, date(2020, 1, 1), ("a", "b")])
+def test_key_that_is_no_text_is_a_mistake(path: KeyPath, key: Any) -> None:
+    crowded = {**CROWDED, "outputs": {}, "accepted": [{"reason": "why"}]}
+    table: Any = crowded
+    for part in path:
+        table = table[part]
+    for changed in ({**table, key: [1]}, {key: [1]}):
+        complaints = find_complaints(replaced(crowded, path, changed))
+        assert complaints
+        for each in complaints:
+            assert not any(word in str(each.mistake) for word in WORDS_OF_PYDANTIC)
+
+
+def test_every_table_of_the_file_is_known_to_the_complaints() -> None:
+    schema = format_schema()
+    tables = {name for name, key in schema["properties"].items() if "$defs" in json.dumps(key)}
+    assert tables == TABLES.keys()
 
 
 # The JSON Schema --------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import jsonschema
 import numpy as np
 
 from themis.config.drafts import SUBJECT_FILE_NAME, starter_subject_text, starter_text
-from themis.config.format import Check, PythonSubject, RangeInput, Run
+from themis.config.format import CheckTable, PythonSubject, RangeInput, RunTable
 from themis.config.reader import format_schema, read_config
 from themis.config.toml import parse_toml
 from themis.inputs.population import Population
@@ -53,7 +53,7 @@ def test_starter_file_matches_the_schema_for_editors() -> None:
 
 def test_starter_file_shows_every_key_of_its_tables() -> None:
     text = starter_text()
-    for model in (PythonSubject, RangeInput, Run, Check):
+    for model in (PythonSubject, RangeInput, RunTable, CheckTable):
         for key in model.model_fields:
             if key != "output":  # only where [outputs] declares some
                 assert f"{key} =" in text, key

@@ -23,7 +23,7 @@ from themis.engine.cache import Cache, read_contents
 from themis.engine.recall import BatchRecords, InputRecords, Recall
 from themis.engine.runner import Runner
 from themis.errors import RequestError
-from themis.subjects.base import Answers
+from themis.subjects.base import Answers, Subject, Traits
 from themis.subjects.decisions import CRASH, FAILED, Failure, Labels
 from themis.subjects.processes.command import CommandSubject
 
@@ -184,13 +184,12 @@ def test_reader_of_a_file_without_tables_finds_nothing(tmp_path: Path) -> None:
 SCHEMA = themis.Schema(race=["green", "purple"], age=themis.Integers(0, 50), rich=[True, False])
 
 
-class Numbers:
+class Numbers(Subject):
     """A subject that fails on some inputs and counts how often it is run."""
-
-    vectorised = False
 
     def __init__(self, kind: str, failing: set[int]) -> None:
         self.kind, self.failing, self.schema = kind, failing, SCHEMA
+        self.traits = Traits(external=True, record="input" if kind == "command" else "batch")
         self.executions = 0
 
     def fingerprint(self) -> str:

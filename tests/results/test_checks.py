@@ -48,7 +48,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 def check(limit: float, *against: str, measure: Any = "causal") -> Check:
     name = f"{measure} {','.join(against) or 'search'} at most {limit:g}"
-    return Check(against or None, not against, measure, limit, name, None)
+    return Check(
+        against=against or None, search=not against, measure=measure, max_score=limit, name=name
+    )
 
 
 def verdict(limit: float, **changes: Any) -> str:

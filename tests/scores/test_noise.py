@@ -45,7 +45,7 @@ Share = Callable[[themis.InputTable], Any]
 
 def limit(name: str | None, score: float) -> Check:
     against = None if name is None else (name,)
-    return Check(against, name is None, "causal", score, "check", None)
+    return Check(against=against, search=name is None, max_score=score, name="check")
 
 
 def table_subject(share: float | Share, *, gap: int = 0, seed: int = 0) -> Any:
@@ -67,7 +67,10 @@ def coins(table: themis.InputTable) -> Any:
 
 # A fair subject never seems to discriminate --------------------------------------------------
 @pytest.mark.parametrize("share", [0.01, coins], ids=["everywhere", "coins"])
-@pytest.mark.parametrize(("width", "error"), [(2, 0.01), (5, 0.01), (70, 0.1)])
+@pytest.mark.parametrize(
+    ("width", "error"),
+    [(2, 0.01), *(pytest.param(*each, marks=pytest.mark.slow) for each in ((5, 0.01), (70, 0.1)))],
+)
 def test_noise_of_a_fair_subject_is_never_taken_for_discrimination(
     width: int, error: float, share: Any
 ) -> None:
@@ -115,7 +118,9 @@ def test_noise_in_a_domain_that_is_run_whole_is_no_exact_score(seed: int) -> Non
 
 
 # The numbers hold ----------------------------------------------------------------------------
-@pytest.mark.parametrize("width", [2, 5, 70])
+@pytest.mark.parametrize(
+    "width", [2, *(pytest.param(each, marks=pytest.mark.slow) for each in (5, 70))]
+)
 @pytest.mark.parametrize("share", [0.02, coins], ids=["everywhere", "coins"])
 def test_true_placebo_and_true_rate_are_in_their_intervals(width: int, share: Any) -> None:
     odds = np.array([0.02]) if share == 0.02 else np.array([0.5] + [0.0] * 49)
@@ -299,6 +304,7 @@ def test_means_of_repeats_have_less_noise() -> None:
 
 
 # Searches ------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_search_confirms_no_set_of_a_fair_subject_with_noise() -> None:
     guilty = 0
     options: dict[str, Any] = {"among": ["race", "region"], "error": 0.05}

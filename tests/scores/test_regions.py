@@ -31,7 +31,7 @@ from themis.scores.regions import (
     sampled_regions,
     suggest_regions,
 )
-from themis.show.notebook import score_html
+from themis.show.notebook import html_of
 from themis.show.words import scores as words
 from themis.statistics.intervals import clopper_pearson
 from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
@@ -464,7 +464,7 @@ def test_a_region_is_one_sentence(region: Region, sentence: str) -> None:
 def test_terminal_and_notebook_show_regions_and_obey_nothing_in_them() -> None:
     hostile = replace(REGION, conditions=("a = \x1b[31m<b>red</b>",))
     score = causal(regions=(REGION, hostile))
-    lines, page = " ".join(text(result(score)).split()), score_html(score)
+    lines, page = " ".join(text(result(score)).split()), html_of(score)
     for each in (lines, page):
         assert "where hours ≥ 41 and education = HS: 84.2 % of the changes" in each
         assert "\x1b" not in each

@@ -112,7 +112,13 @@ def is_right(
     return sound and whole
 
 
-@pytest.mark.parametrize("constrained", [False, True], ids=["free", "constrained"])
+@pytest.mark.parametrize(
+    "constrained",
+    [
+        pytest.param(False, id="free", marks=pytest.mark.slow),
+        pytest.param(True, id="constrained"),
+    ],
+)
 @pytest.mark.parametrize("measure", ["causal", "group"])
 @pytest.mark.usefixtures("sampled")
 def test_sampled_searches_are_right_outside_the_zone(measure: Any, constrained: bool) -> None:
@@ -130,6 +136,7 @@ def test_sampled_searches_are_right_outside_the_zone(measure: Any, constrained: 
     assert len(wrong) <= 1, wrong  # each is wrong with probability 1 % at most
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spot_cost", [16, 1], ids=["all", "spot proofs"])
 @pytest.mark.usefixtures("sampled")
 def test_whole_answers_are_wrong_at_most_as_often_as_stated(
@@ -158,6 +165,7 @@ def test_whole_answers_are_wrong_at_most_as_often_as_stated(
     assert wrong / runs <= 1 - confidence
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("sampled")
 def test_a_search_with_hardly_any_evidence_would_be_noticed(
     monkeypatch: pytest.MonkeyPatch,

@@ -18,9 +18,10 @@ from themis.events import Progress
 from themis.results.model import CausalScore, Group, GroupScore, Harm, Result, Witness
 from themis.results.notes import Ending
 from themis.settings import Stopping
-from themis.show.terminal.parts import axis_end
+from themis.show.intervals import Axis
+from themis.show.terminal.parts import make_console
 from themis.show.terminal.progress import ProgressLine
-from themis.show.terminal.results import make_console, render_headlines, render_result
+from themis.show.terminal.results import render_headlines, render_result
 from themis.show.words import scores as words
 from themis.show.words import values
 
@@ -319,7 +320,7 @@ def test_no_color_is_respected_on_a_terminal(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize(("high", "end"), [(0.0, 0.05), (0.163, 0.25), (0.25, 0.25), (0.9, 1.0)])
 def test_axis_zooms_in_on_small_scores(high: float, end: float) -> None:
-    assert axis_end(high) == end
+    assert Axis.reaching(high).end == end
 
 
 def test_console_is_not_wider_than_is_readable(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -339,7 +340,7 @@ def test_progress_line_says_where_a_measurement_stands() -> None:
 
 
 def test_short_runs_show_no_progress(capfd: pytest.CaptureFixture[str]) -> None:
-    with ProgressLine(enabled=True, delay_seconds=5):
+    with ProgressLine(enabled=True, delay_seconds=600):
         pass
     with ProgressLine(enabled=False, delay_seconds=0):
         time.sleep(0.05)

@@ -18,11 +18,11 @@ from tests.projects import enter, process, run, write_project
 from tests.report_results import notes
 from tests.show.test_display import causal, group, result, text
 from themis.results.model import CheckResult, GroupScore, Score, Witness
-from themis.show.notebook import score_html
+from themis.show.notebook import html_of
 from themis.show.terminal import results as display_overview
 from themis.show.terminal.checks import render_checks
-from themis.show.terminal.parts import IntervalBar, Sentence, in_encoding
-from themis.show.terminal.results import make_console, render, render_result
+from themis.show.terminal.parts import IntervalBar, Sentence, in_encoding, make_console, render
+from themis.show.terminal.results import render_result
 from themis.show.terminal.scores import show_difference
 from themis.show.terminal.searches import render_search
 from themis.show.words import scores as words
@@ -235,7 +235,7 @@ def test_equal_rates_are_said_to_be_equal_whatever_the_score_is_moved_to() -> No
         "to within ± 5 points of both ends of the interval, to 0.037"
     )
     assert said in " ".join(text(result(EQUAL)).split())
-    assert "the rates seen are 0 points apart" in score_html(EQUAL)
+    assert "the rates seen are 0 points apart" in html_of(EQUAL)
     assert "≤ 8.7 %" in text(result(causal(), EQUAL, FAIR)), "not 3.7 %"
 
 

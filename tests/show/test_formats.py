@@ -89,7 +89,9 @@ def loan(person: dict[str, Any]) -> int:
 
 def check(limit: float, *against: str, measure: Any = "causal") -> Check:
     name = f"{measure} {','.join(against) or 'search'} at most {limit:g}"
-    return Check(against or None, not against, measure, limit, name, None)
+    return Check(
+        against=against or None, search=not against, measure=measure, max_score=limit, name=name
+    )
 
 
 def make_results() -> Iterator[tuple[str, Result]]:
@@ -126,8 +128,10 @@ def all_verdicts(audit: themis.Audit) -> Result:
     """Checks of which one holds, one is violated, one lacks evidence, the others are accepted."""
     accepted = Acceptances(
         (
-            Acceptance(("race",), "causal", "ticket | 12", date(2099, 1, 1)),
-            Acceptance(("savings",), "causal", "may count", date(2099, 1, 1), 1.0),
+            Acceptance(against=("race",), reason="ticket | 12", until=date(2099, 1, 1)),
+            Acceptance(
+                against=("savings",), reason="may count", until=date(2099, 1, 1), max_score=1.0
+            ),
         ),
         date(2026, 1, 1),
     )

@@ -22,7 +22,8 @@ from themis.results import frames
 from themis.results.model import Group, TestedSet, Witness
 from themis.results.notes import Ending
 from themis.settings import Stopping
-from themis.show.plots import LABELS, NUMBERS, WIDTH, Interval, Line, intervals_svg
+from themis.show.intervals import Interval, Mark
+from themis.show.svg import LABELS, NUMBERS, WIDTH, chart
 
 SVG = "{http://www.w3.org/2000/svg}"
 EVIL = "<script>alert(1)</script>"
@@ -102,6 +103,18 @@ def test_tables_are_escaped_and_balanced(thing: Any) -> None:
         assert html.count(f"<{tag}") == html.count(f"</{tag}>")
 
 
+def test_a_set_without_an_example_leaves_its_cell_empty() -> None:
+    searched = replace(SEARCHED, measure="group", minimal_sets=(group(),))
+    assert "&#x27;&#x27;" not in searched._repr_html_()
+
+
+def test_scores_of_different_outputs_are_not_compared() -> None:
+    both = (causal(low=0.3, score=0.35, high=0.4), group(score=0.0, low=0.0, high=0.1))
+    assert "rates hide this" in result(*both)._repr_html_()
+    other = replace(both[1], output="limit")
+    assert "rates hide this" not in result(both[0], other)._repr_html_()
+
+
 # --- pictures -----------------------------------------------------------------------------
 
 
@@ -163,7 +176,7 @@ def test_any_name_and_interval_is_a_well_formed_picture(
     name: str, ends: list[float], limit: float
 ) -> None:
     low, point, high = ends
-    root = drawn(intervals_svg([Interval(name, low, point, high)], name, [Line(limit, name)]))
+    root = drawn(chart([Interval(low, high, point, name)], name, [Mark(limit, name)]))
     assert all(-0.001 <= at <= 1.01 for bar in bars(root) for at in bar)
     assert max((len(each) for each in texts(root)[3:4]), default=0) <= 27
 

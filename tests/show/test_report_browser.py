@@ -17,9 +17,12 @@ from tests.browser import Browser, Page, find_chromium, opened
 from themis.show.reports.annex import render_annex
 from themis.show.reports.page import render_page
 
-pytestmark = pytest.mark.skipif(
-    find_chromium() is None, reason="no Chromium is installed: apt-get install chromium"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        find_chromium() is None, reason="no Chromium is installed: apt-get install chromium"
+    ),
+]
 
 FITS = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
 SHOWN = "(e => e !== null && e.checkVisibility() && e.getBoundingClientRect().height > 0)"
@@ -88,7 +91,6 @@ def test_on_a_phone_nothing_is_logged_fetched_run_or_too_wide(
         assert page.evaluate("window.pwned") is None
         assert page.evaluate("document.scripts.length + document.images.length") == 0
         assert page.evaluate(FITS), _too_wide(page)
-        assert page.load_seconds < 10
 
 
 def _too_wide(page: Page) -> Any:
@@ -203,10 +205,11 @@ def test_all_reasons_can_be_shown_at_once(browser: Browser, folder: Path) -> Non
         assert page.evaluate(f"{count}.length") > 50
 
 
-def test_a_search_with_thousands_of_sets_opens_fast(browser: Browser, folder: Path) -> None:
+def test_a_search_with_thousands_of_sets_makes_no_page_of_as_many_parts(
+    browser: Browser, folder: Path
+) -> None:
     with opened(browser, folder / "wide search page.html") as page:
-        spent = page.evaluate("performance.getEntriesByType('navigation')[0].domComplete")
-        assert spent < 3_000  # milliseconds; about 150 where nothing else runs
+        assert page.evaluate("document.querySelectorAll('*').length") < 20_000
 
 
 def test_everything_that_is_folded_is_open_on_paper(browser: Browser, folder: Path) -> None:

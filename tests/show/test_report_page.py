@@ -25,17 +25,21 @@ from tests.projects import enter, run, write_project
 from themis.results.model import Group, Noise, Result, Witness
 from themis.results.notes import Ending
 from themis.results.saved import read_result
+from themis.show.intervals import Axis
 from themis.show.reports.annex import favourable, impact_statement, render_annex
-from themis.show.reports.html import LIMIT_BYTES, ROOMS
+from themis.show.reports.document import LIMIT_BYTES, ROOMS, STYLE
 from themis.show.reports.method import RECIPE, command_again, digest
 from themis.show.reports.page import render_page
+from themis.show.reports.scores import four_fifths_line, ratios
 from themis.show.reports.sets import choose_sets, totals
-from themis.show.reports.style import DARK, LIGHT, STYLE
-from themis.show.reports.svg import Axis, four_fifths_line, ratios
 from themis.show.reports.verdict import cautions
 from themis.show.words import scores as display_words
 from themis.show.words import values
 
+LIGHT, DARK = (
+    dict(re.findall(r"--([\w-]+):(#[0-9a-f]{6});", part))
+    for part in STYLE.split("prefers-color-scheme:dark")
+)
 VOID = {"meta", "link", "line", "circle", "rect", "polygon"}
 TAGS = {
     *("html", "head", "meta", "title", "link", "style", "body", "header", "main", "nav", "footer"),
@@ -486,6 +490,18 @@ def test_colours_of_text_stand_out(palette: dict[str, str]) -> None:
         assert _contrast(palette[text], palette[behind]) >= 4.5, (text, behind)
     assert set(LIGHT) == set(DARK)
     assert all(f"var(--{name})" in STYLE for name in LIGHT)
+
+
+def test_every_class_has_a_style_and_every_style_a_class() -> None:
+    used = {
+        name
+        for make in samples.SAMPLES.values()
+        for render in RENDERERS.values()
+        for names in re.findall('class="([^"]*)"', render(make()))
+        for name in names.split()
+    }
+    plain = {"plain", "above", "unclear", "shade0"}  # they look like what is around them
+    assert used - plain == set(re.findall(r"\.([a-z]\w*)", STYLE))
 
 
 def _contrast(one: str, other: str) -> float:

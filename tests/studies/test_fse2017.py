@@ -38,6 +38,8 @@ from studies.fse2017.data import People
 from studies.fse2017.machines import Points, Stored, predict
 from studies.fse2017.paper_numbers import FIGURE_1, FIGURE_3, MEANS
 
+from tests.external import PATIENCE
+
 STUDY = Path(data.__file__).parent
 ROOT = STUDY.parents[1]
 
@@ -98,6 +100,7 @@ def test_samples_are_balanced_and_depend_on_the_seed_alone(name: str, everyone: 
 CASES = [("credit", "gender"), ("census", "gender"), ("census", "race")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "sensitive"), CASES)
 def test_system_a_keeps_the_covariance_within_its_bound(name: str, sensitive: str) -> None:
     people, others = some(name)
@@ -120,6 +123,7 @@ def test_system_a_without_a_limit_is_plain_logistic_regression() -> None:
     assert (predict(free, others.codes) == predict(plain, others.codes)).mean() > 0.99
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "sensitive"), CASES)
 def test_system_b_leaves_no_discrimination_in_the_training_data(name: str, sensitive: str) -> None:
     people, others = some(name)
@@ -289,6 +293,7 @@ def _anyone(source: data.Source, number: int) -> Any:
 # --- instances under test --------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["A-credit-gender", "B-credit-gender", "E-census", "F-census"])
 def test_certified_intervals_agree_with_a_plain_sample(name: str) -> None:
     instance = instances.INSTANCES[name]
@@ -304,6 +309,7 @@ def test_certified_intervals_agree_with_a_plain_sample(name: str) -> None:
     assert group.low <= causal.high  # Theorem 4.3
 
 
+@pytest.mark.slow
 def test_a_plain_sample_agrees_with_the_whole_domain() -> None:
     tables = tuple(np.random.default_rng(3).normal(size=size) for size in (3, 2, 4, 5))
     stored = Stored(Points(0.1, tables), ("a", "b", "c", "d"), (3, 2, 4, 5))
@@ -319,6 +325,7 @@ def test_a_plain_sample_agrees_with_the_whole_domain() -> None:
         assert abs(truth.group - group.score) <= truth.group_margin
 
 
+@pytest.mark.slow
 def test_an_instance_gives_the_same_score_as_function_worker_and_command(tmp_path: Path) -> None:
     instance, (people, _) = instances.INSTANCES["F-credit"], some("credit")
     folder = instance.write(tmp_path, people)
@@ -336,7 +343,7 @@ def test_an_instance_gives_the_same_score_as_function_worker_and_command(tmp_pat
         row = codes[np.flatnonzero(expected == value)[0]]
         arguments = ["-m", "studies.fse2017.serve", str(folder / "instance.npz"), *map(str, row)]
         found = subprocess.run(
-            [sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60
+            [sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE
         )
         assert found.stdout == f"{value}\n", found.stderr
 

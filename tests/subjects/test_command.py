@@ -7,27 +7,31 @@ import json
 import os
 import pickle
 import shutil
-import signal
 import stat
 import subprocess
 import sys
-import threading
-import time
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.clocks import Clock
+from tests.external import interrupting, wait_until
 from themis import Integers, Reals, RequestError, Schema, SubjectError
 from themis.engine.runner import Runner
 from themis.subjects.base import Answers
 from themis.subjects.decisions import CRASH, INVALID, TIMEOUT, Failure, Labels
 from themis.subjects.processes import children as processes
+from themis.subjects.processes import command
 from themis.subjects.processes.command import CommandSubject
+from themis.subjects.processes.programs import Program
 
 Write = Callable[[str], Path]
+
+LONG = 300  # seconds that a subject takes where it is left alone: longer than any test waits
 
 NASTY = [
     "--help", "$(touch f)", "`touch f`", "a b", "tab\t", "line\nbreak", "\r\n", "'", '"', "\\",
@@ -92,11 +96,8 @@ def is_alive(pid: int) -> bool:
         return sys.platform != "linux"
 
 
-def assert_dies(pid: int, *, within: float = 1.0) -> None:
-    deadline = time.monotonic() + within
-    while is_alive(pid):
-        assert time.monotonic() < deadline, f"{pid} is still alive"
-        time.sleep(0.01)
+def assert_dies(pid: int) -> None:
+    wait_until(lambda: not is_alive(pid), LONG / 2)
 
 
 # How values get there (case 6) ---------------------------------------------------------------
@@ -280,14 +281,11 @@ def test_with_exit_code_answers_every_code_is_an_output_and_a_signal_a_crash(she
 
 
 # Case 9 --------------------------------------------------------------------------------------
-def test_a_hang_ends_with_the_whole_group_within_a_second(shell: Write, tmp_path: Path) -> None:
+def test_a_hang_ends_with_the_whole_group(shell: Write, tmp_path: Path) -> None:
     pids = tmp_path / "pids"
-    source = f"sleep 60 & echo $! >> {pids}; echo $$ >> {pids}; echo stuck >&2; trap '' TERM; wait"
-    subject = CommandSubject(Schema(a=[0]), [str(shell(source))], timeout_seconds=0.3)
-    started = time.monotonic()
-    failure = failure_of(subject)
-    assert time.monotonic() - started < 1.3
-    assert failure == Failure(TIMEOUT, "no end within 0.3 seconds: stuck")
+    source = f"trap '' TERM; sleep {LONG} & echo $! $$ > {pids}; echo stuck >&2; wait"
+    subject = CommandSubject(Schema(a=[0]), [str(shell(source))], timeout_seconds=2)
+    assert failure_of(subject) == Failure(TIMEOUT, "no end within 2 seconds: stuck")
     for pid in pids.read_text().split():
         assert_dies(int(pid))
 
@@ -299,15 +297,14 @@ def test_descendants_that_are_left_behind_neither_delay_nor_survive(
     if not waits:  # as on systems where the end of a process can't be waited for
         monkeypatch.setattr(processes, "_open_exit", lambda pid: None)
     pids = tmp_path / "pids"
-    subject = CommandSubject(Schema(a=[0]), [str(shell(f"sleep 60 & echo $! > {pids}; echo 1"))])
-    started = time.monotonic()
-    assert run(subject).outputs == ["1"]
-    assert time.monotonic() - started < 2
+    path = shell(f"sleep {LONG} & echo $! > {pids}; echo 1")
+    subject = CommandSubject(Schema(a=[0]), [str(path)])
+    assert run(subject).outputs == ["1"]  # no timeout, so they were not waited for
     assert_dies(int(pids.read_text()))
 
 
 def test_a_command_that_reads_its_input_sees_it_end(shell: Write) -> None:
-    subject = CommandSubject(Schema(a=[0]), [str(shell("cat; echo done"))], timeout_seconds=2)
+    subject = CommandSubject(Schema(a=[0]), [str(shell("cat; echo done"))])
     assert run(subject).outputs == ["done"]
 
 
@@ -366,12 +363,13 @@ def test_endless_output_is_stopped_and_a_flood_of_errors_is_forgotten(shell: Wri
 
 
 # Many at once, and many in a row ---------------------------------------------------------------
-def test_four_jobs_run_at_once_and_keep_the_order(shell: Write) -> None:
-    source = 'sleep 0.$(( ($1 * 7) % 4 )); [ "$1" = 5 ] && exit 1; echo $1'
-    subject = CommandSubject(Schema(a=Integers(0, 15)), [str(shell(source))], jobs=4)
-    started = time.monotonic()
-    answers = run(subject)
-    assert time.monotonic() - started < 2.0  # one after the other: 2.4 s and more
+def test_four_jobs_run_at_once_and_keep_the_order(shell: Write, tmp_path: Path) -> None:
+    meet = 'touch here.$1; until [ "$(echo here.[0-3])" = "$(echo here.0 here.1 here.2 here.3)" ]'
+    source = f'{meet}; do sleep 0.01; done; [ "$1" = 5 ] && exit 1; echo $1'
+    subject = CommandSubject(
+        Schema(a=Integers(0, 15)), [str(shell(source))], jobs=4, cwd=tmp_path, timeout_seconds=60
+    )
+    answers = run(subject)  # fewer jobs would wait for the others until their time is over
     assert list(answers.failures) == [5]
     assert [int(each) for each in answers.outputs if each] == [n for n in range(16) if n != 5]
 
@@ -379,15 +377,18 @@ def test_four_jobs_run_at_once_and_keep_the_order(shell: Write) -> None:
 def test_an_interrupt_kills_the_children_at_once(shell: Write, tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     subject = CommandSubject(
-        Schema(a=Integers(0, 9)), [str(shell(f"echo $$ >> {pids}; sleep 60"))], jobs=3
+        Schema(a=Integers(0, 9)),
+        [str(shell(f"echo $$ >> {pids}; sleep {LONG}"))],
+        jobs=3,
+        timeout_seconds=LONG,
     )
-    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    started = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
+
+    def started() -> list[str]:
+        return pids.read_text().split() if pids.exists() else []
+
+    with interrupting(lambda: len(started()) == 3):
         run(subject)
-    assert time.monotonic() - started < 1.5
-    found = pids.read_text().split()
+    found = started()
     assert len(found) == 3
     for pid in found:
         assert_dies(int(pid))
@@ -464,21 +465,22 @@ def test_extra_variables_are_added_to_the_environment(shell: Write) -> None:
     assert run(subject).outputs == [f"strict {os.environ['HOME']}"]
 
 
-def test_the_share_of_starting_up_is_large_for_an_idle_script_and_small_for_a_busy_one(
-    script: Write,
+@pytest.mark.parametrize(("working", "share"), [(0.0, 1.0), (0.02, 0.5), (0.38, 0.05)])
+def test_the_share_of_starting_up_is_that_of_an_empty_program(
+    shell: Write, monkeypatch: pytest.MonkeyPatch, working: float, share: float
 ) -> None:
-    def share(source: str) -> float:
-        subject = CommandSubject(
-            Schema(a=Integers(0, 4)), [sys.executable, str(script(source))], jobs=1
-        )
-        assert subject.start_up_share() is None
-        run(subject)
-        share = subject.start_up_share()
-        assert share is not None
-        return share
+    clock = Clock.put_into(monkeypatch, command)
+    path = str(shell("echo 1"))
 
-    assert share("print(1)") > 0.4
-    assert share("import time; time.sleep(0.3); print(1)") < 0.3
+    def start(program: Program, arguments: Any, *rest: Any, **options: Any) -> processes.Child:
+        clock.now += 0.02 + working * (path in program.shell_line(arguments))
+        return processes.Child(program, arguments, *rest, **options)
+
+    monkeypatch.setattr(command, "Child", start)
+    subject = CommandSubject(Schema(a=Integers(0, 4)), ["sh", path], jobs=1)
+    assert subject.start_up_share() is None
+    run(subject)
+    assert subject.start_up_share() == pytest.approx(share)
 
 
 def test_a_subject_travels_to_another_process() -> None:

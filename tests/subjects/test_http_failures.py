@@ -105,7 +105,7 @@ class TestRetries:
         answers = run(service.subject(concurrency=1), many(5))
         assert answers.outputs == [1] * 5
         assert all(each.time >= until[0] - 0.01 for each in service.requests[1:])
-        assert service.requests[1].time < until[0] + 1.5
+        assert service.requests[1].time < until[0] + 30
 
     def test_retry_after_is_bounded_and_nonsense_ignored(self) -> None:
         assert retry_after_seconds("86400") == pacing.RETRY_AFTER_LIMIT_SECONDS
@@ -127,24 +127,22 @@ class TestRetries:
 
     def test_silence_is_a_timeout(self, service: Service) -> None:
         def answer(request: Request) -> Reply:
-            service.stopped.wait(3)
+            service.stopped.wait(60)
             return Reply()
 
         service.answer = answer
-        started = time.monotonic()
         failure = failure_of(service.subject(timeout_seconds=0.2, retries=1))
-        assert time.monotonic() - started < 1.5
         assert failure == Failure(TIMEOUT, "no answer within 0.2 seconds (2 attempts)")
 
     def test_one_hanging_input_does_not_cost_the_others(self, service: Service) -> None:
         def answer(request: Request) -> Reply:
             if request.json["age"] == 18:
-                service.stopped.wait(3)
+                service.stopped.wait(60)
             return Reply()
 
         service.answer = answer
         codes = [[0, age] for age in range(50)]
-        answers = run(service.subject(timeout_seconds=0.3, retries=0), codes)
+        answers = run(service.subject(timeout_seconds=3, retries=0), codes)
         assert list(answers.failures) == [0]
         assert answers.outputs[1:] == [1] * 49
 
@@ -178,15 +176,18 @@ class TestRetries:
         started = time.monotonic()
         run(subject, many(31))
         seconds = time.monotonic() - started
-        assert 30 / 50 - pacing.BURST_SECONDS <= seconds < 3
+        assert seconds >= 30 / 50 - pacing.BURST_SECONDS
 
     def test_no_more_requests_at_once_than_allowed(self, service: Service) -> None:
-        lock, now, most = threading.Lock(), [0], [0]
+        lock, now, most, met = threading.Lock(), [0], [0], threading.Event()
 
         def answer(request: Request) -> Reply:
             with lock:
                 now[0] += 1
                 most[0] = max(most[0], now[0])
+                if now[0] == 3:
+                    met.set()
+            met.wait(60)
             time.sleep(0.02)
             with lock:
                 now[0] -= 1
@@ -217,12 +218,12 @@ class TestUnreachable:
             subject = service.subject(concurrency=2)
             assert subject.load(many(3)).run().outputs == [1] * 3
             service.answer = lambda request: None  # kept connections outlive the server
-        codes, started = many(500), time.monotonic()
-        answers = run(subject, codes)
+        answers = run(subject, many(500))
         assert len(answers.failures) == 500
         assert {each.kind for each in answers.failures.values()} == {TRANSPORT}
         assert "all failed" in answers.failures[499].message
-        assert time.monotonic() - started < 5
+        sent = [each for each in answers.failures.values() if "not sent" not in each.message]
+        assert len(sent) < 25  # those before it was clear, and what was under way
 
     @pytest.fixture
     def secure(self, tmp_path: Path) -> Iterator[Service]:

@@ -93,8 +93,8 @@ class TestSecrets:
         answers = run(subject, many(2))
         row = SCHEMA.decode_row(np.array([0, 0]))
         said = [repr(answers), repr(subject), str(subject), subject.reproduce(row)]
-        said += [repr(vars(subject)["_requests"]), repr(subject._requests.credentials)]
-        said += [subject.fingerprint(), *subject._requests.described()]
+        said += [repr(vars(subject)["requests"]), repr(subject.requests.credentials)]
+        said += [subject.fingerprint(), *subject.requests.described()]
         self._assert_clean("\n".join(said), secret)
         assert answers.failures
 
@@ -124,7 +124,7 @@ class TestSecrets:
         url = f"http://bob-the-user:{self.PASSWORD}@127.0.0.1:{service.port}/"
         subject = HttpSubject(SCHEMA, url)
         line = subject.reproduce(SCHEMA.decode_row(np.array([0, 0])))
-        text = f"{run(subject)} {line} {subject._requests.described()}"
+        text = f"{run(subject)} {line} {subject.requests.described()}"
         assert '-u "$URL_USER":"$URL_PASSWORD"' in line
         assert self.PASSWORD not in text
         assert "bob-the-user" not in text

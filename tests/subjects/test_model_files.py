@@ -101,7 +101,7 @@ class TestOnnx:
         path = _save_onnx(model, tmp_path / "m.onnx", [("X", FloatTensorType([None, 3]))])
         subject = load_model(path, NUMBERS)
         assert subject.kind == "model"
-        assert subject.vectorised
+        assert subject.traits.vectorised
         assert _outputs(subject, _draw(NUMBERS, 400)) == model.predict(values).tolist()
 
     def test_scores_are_those_of_the_model_in_memory(

@@ -109,8 +109,10 @@ def graded(table: Any) -> Any:
     ("options", "race", "sex"),
     [
         ({"distance": "relational"}, 1 / 4, 0.5 / 4),
-        ({"distance": "threshold", "tolerance": 0.4}, 1.0, 0.6),
-        ({"distance": lambda a, b: abs(a - b) / 4}, 1 / 4, 0.5 / 4),
+        pytest.param({"distance": "threshold", "tolerance": 0.4}, 1.0, 0.6, marks=pytest.mark.slow),
+        pytest.param(
+            {"distance": lambda a, b: abs(a - b) / 4}, 1 / 4, 0.5 / 4, marks=pytest.mark.slow
+        ),
     ],
 )
 def test_sampled_intervals_of_distances_hold_the_truth(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import themis
 from themis.engine.runner import Runner
 from themis.inputs.population import Population
 from themis.inputs.streams import BaseInputs
-from themis.subjects.base import isolate_failures
+from themis.subjects.base import CulpritSearch, isolate_failures
 from themis.subjects.decisions import CRASH, FAILED, INVALID, LABEL_LIMIT, Labels, is_decision
 from themis.subjects.loading import load_attribute, subject_from
 
@@ -285,6 +286,38 @@ def test_isolation_gives_up_looking_after_some_culprits_and_guesses_nothing() ->
     answers = isolate_failures(call, 1_000)
     assert len(answers.failures) == 1_000
     assert len(calls) < 100
+
+
+def test_lists_as_outputs_survive_an_input_that_fails() -> None:
+    def call(start: int, stop: int) -> Any:
+        if start <= 5 < stop:
+            raise ValueError("five")
+        return [[place, place + 1] for place in range(start, stop)]
+
+    answers = isolate_failures(call, 8)
+    assert list(answers.failures) == [5]
+    assert answers.outputs == [None if n == 5 else [n, n + 1] for n in range(8)]
+
+
+@given(st.integers(1, 200), st.data())
+def test_search_finds_every_culprit_within_its_limit(count: int, data: st.DataObject) -> None:
+    culprits = data.draw(st.sets(st.integers(0, count - 1)))
+    limit = data.draw(st.integers(1, 20))
+    failed: set[int] = set()
+    tried: list[Sequence[int]] = []
+    search = CulpritSearch([range(count)[at : at + 50] for at in range(0, count, 50)], limit=limit)
+    for part in search:
+        tried.append(part)
+        if culprits.isdisjoint(part):
+            failed -= set(part)
+        else:
+            failed |= set(part)
+            search.halve(part)
+    assert failed >= culprits  # never guessed away
+    if len(culprits) < limit:
+        assert failed == culprits
+    assert len(tried) == len({tuple(part) for part in tried})  # nothing twice
+    assert len(tried) <= 4 + 2 * 6 * min(len(culprits), limit + 1)
 
 
 def test_small_domains_are_never_run_twice() -> None:

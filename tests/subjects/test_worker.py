@@ -7,10 +7,8 @@ import json
 import os
 import pickle
 import shutil
-import signal
 import subprocess
 import sys
-import threading
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -21,6 +19,7 @@ import numpy as np
 import pytest
 
 import themis.worker
+from tests.external import interrupting, wait_until
 from themis import Integers, Reals, RequestError, Schema, SubjectError
 from themis.engine.runner import Runner
 from themis.subjects.base import Answers
@@ -165,10 +164,16 @@ while chunk := os.read(0, 65536):
     assert_only(run(worker(source), range(2_000)), {}, 2_000)
 
 
-def test_jobs_share_a_batch_and_keep_its_order(serving: Make) -> None:
-    body = "import os, time\n"
-    body += "def decide(row):\n    time.sleep(0.001)\n    return f\"{row['n']} {os.getpid()}\"\n"
-    answers = run(serving(body + "serve(decide)", jobs=3), range(900))
+def test_jobs_share_a_batch_and_keep_its_order(serving: Make, tmp_path: Path) -> None:
+    body = f"""
+import glob, os, time
+here = {str(tmp_path / "here")!r}
+open(f"{{here}}.{{os.getpid()}}", "w").close()
+while len(glob.glob(here + ".*")) < 3:  # until all have come
+    time.sleep(0.01)
+serve(lambda row: f"{{row['n']}} {{os.getpid()}}")
+"""
+    answers = run(serving(body, jobs=3), range(900))
     assert [int(each.split()[0]) for each in answers.outputs] == list(range(900))
     assert len({each.split()[1] for each in answers.outputs}) == 3
 
@@ -255,17 +260,13 @@ def test_a_hang_is_ended_and_found_with_its_group(worker: Make, tmp_path: Path) 
     deed = f"""
     if n == 40:
         import subprocess
-        child = subprocess.Popen(["sleep", "60"])
+        child = subprocess.Popen(["sleep", "300"])
         open({str(pids)!r}, "a").write(f"{{os.getpid()}} {{child.pid}} ")
         child.wait()
 """
-    subject = worker(misdeed(deed), timeout_seconds=0.4)
-    started = time.monotonic()
-    answers = run(subject, range(100))
-    assert time.monotonic() - started < 4
-    assert_only(answers, {40: Failure(TIMEOUT, "no answer within 0.4 seconds")}, 100)
-    time.sleep(0.1)
-    assert [pid for pid in map(int, pids.read_text().split()) if is_alive(pid)] == []
+    answers = run(worker(misdeed(deed), timeout_seconds=2), range(100))
+    assert_only(answers, {40: Failure(TIMEOUT, "no answer within 2 seconds")}, 100)
+    wait_until(lambda: not any(is_alive(int(pid)) for pid in pids.read_text().split()))
 
 
 def test_a_slow_worker_is_given_fewer_inputs_at_once(serving: Make) -> None:
@@ -288,13 +289,13 @@ def test_a_slow_worker_is_given_fewer_inputs_at_once(serving: Make) -> None:
         ("if n == 70: answer(id + 0.5, 5); continue", "which was not asked"),
         ("if n == 70: continue", "it ended with exit code 0 and gave no answer"),
         ("if n == 70: sys.stdout.write('{\"id\": '); sys.stdout.flush(); sys.exit()", "no answer"),
-        ("if n == 70: os.close(1); time.sleep(60)", "it closed its output"),
+        ("if n == 70: os.close(1); time.sleep(300)", "it closed its output"),
     ],
 )  # fmt: skip
 def test_answers_out_of_turn_are_traced_to_their_input(
     worker: Make, deed: str, message: str
 ) -> None:
-    answers = run(worker(misdeed(deed), timeout_seconds=0.5), range(200))
+    answers = run(worker(misdeed(deed), timeout_seconds=2), range(200))
     assert list(answers.failures) == [70]
     assert message in answers.failures[70].message
     assert_only(answers, {70: answers.failures[70]}, 200)
@@ -335,23 +336,29 @@ for line in sys.stdin:
 
 
 # Buffers --------------------------------
+@pytest.fixture
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers that were held back may take long, as on a busy machine."""
+    monkeypatch.setattr("themis.subjects.processes.worker.GRACE_SECONDS", 60.0)
+
+
+@pytest.mark.usefixtures("_patient")
 def test_a_worker_that_flushes_nothing_until_its_input_ends_is_understood(worker: Make) -> None:
-    subject = worker(
-        misdeed("pass").replace("FLUSH = True", "FLUSH = False"),
-        start_seconds=0.5,
-        timeout_seconds=0.5,
-    )
+    source = misdeed("pass").replace("FLUSH = True", "FLUSH = False")
+    subject = worker(source, start_seconds=5, timeout_seconds=5)
     assert_only(run(subject, range(3_000)), {}, 3_000)
     started = time.monotonic()
     assert_only(run(subject, range(1_000)), {}, 1_000)
-    assert time.monotonic() - started < 0.5  # what was learned is not waited for again
+    assert time.monotonic() - started < 5  # what was learned is not waited for again: 0.05 s
 
 
+@pytest.mark.usefixtures("_patient")
 def test_a_worker_that_reads_all_before_it_answers_is_understood(worker: Make) -> None:
     source = misdeed("pass").replace("in sys.stdin", "in sys.stdin.readlines()")
     assert_only(run(worker(source, start_seconds=0.5), range(10_000)), {}, 10_000)
 
 
+@pytest.mark.usefixtures("_patient")
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler cc")
 def test_a_c_program_with_its_usual_buffers_is_a_worker(tmp_path: Path) -> None:
     (tmp_path / "filter.c").write_text(
@@ -385,7 +392,8 @@ def test_floods_are_bounded(worker: Make) -> None:
 # Case 13: slow start --------------------
 def test_starting_has_its_own_timeout(worker: Make) -> None:
     slow = "import time; time.sleep(1.0)\n" + misdeed("pass")
-    assert_only(run(worker(slow, timeout_seconds=0.3), range(10)), {}, 10)
+    assert_only(run(worker(slow, timeout_seconds=0.9), range(10)), {}, 10)
+    slow = slow.replace("1.0", "300")
     with pytest.raises(SubjectError, match=r"3 inputs in a row.*no answer within 0.2 seconds"):
         run(worker(slow, start_seconds=0.2), range(10))
 
@@ -399,14 +407,11 @@ def test_an_interrupt_kills_the_worker_and_the_subject_can_go_on(
     if not os.path.exists({str(flag)!r}):
         with open({str(flag)!r}, "w") as file:
             file.write(str(os.getpid()))
-        time.sleep(60)
+        time.sleep(300)
 """
-    subject = worker(misdeed(deed))
-    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
-    started = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
+    subject = worker(misdeed(deed), start_seconds=300)
+    with interrupting(lambda: flag.exists() and flag.read_text()):
         run(subject, range(100))
-    assert time.monotonic() - started < 1.5
     assert not is_alive(int(flag.read_text()))
     assert_only(run(subject, range(100)), {}, 100)
 

@@ -512,6 +512,7 @@ def test_a_run_with_strict_settings_writes_the_scores_into_the_junit_file(
 
 
 @pytest.mark.usefixtures("installed")
+@pytest.mark.slow
 def test_all_processes_of_xdist_are_in_the_summary(project: pytest.Pytester) -> None:
     tests = [BELOW.replace("_it", f"_{n}").format("sex", 0.05) for n in range(3)]
     project.makepyfile(test_it="".join(tests) + NEAR.replace("_it", "_near"))

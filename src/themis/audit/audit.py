@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from themis.audit.notes import sparse, with_commands
 from themis.audit.replay import replay_tests
@@ -17,7 +17,7 @@ from themis.audit.saved_tests import read_tests
 from themis.audit.views import View, Views
 from themis.engine.cache import Cache, default_path
 from themis.engine.recall import Recall
-from themis.engine.runner import FIXED_BATCHES, Runner
+from themis.engine.runner import Runner
 from themis.engine.sampler import Sampler
 from themis.engine.suites import Suite
 from themis.errors import Mistake, RequestError, SubjectError
@@ -47,6 +47,9 @@ from themis.subjects.base import Subject
 from themis.subjects.decisions import DEFAULT_FAVOURABLE, Labels
 from themis.subjects.loading import loaded_output, subject_from, subject_from_options
 from themis.subjects.outputs import Output, Statistic, as_outputs
+
+if TYPE_CHECKING:
+    from themis.config.reader import Config
 
 CachePlace = str | Path | Literal[False] | None
 
@@ -115,7 +118,7 @@ class Audit:
         declared = as_outputs(outputs)
         labels = AnswerLabels(declared) if declared else Labels(self._favourable)
         own = subject_from(subject, schema)
-        if declared and hasattr(own, "structured"):
+        if declared:
             own.structured = True
         self._cache_notes: list[Note] = []
         self.runner = Runner(
@@ -167,12 +170,27 @@ class Audit:
         services, are kept in `.themis/cache.sqlite` beside the file, or in `cache`; `cache=False`
         keeps them nowhere. Other keyword arguments override what the file says.
         """
-        from themis.config.reader import placing, read_config
+        from themis.config.reader import read_config
 
         config = read_config(Path(path))
+        return cls.from_config(
+            config, jobs=jobs, cache=cache, trust_pickle=trust_pickle, **overrides
+        )
+
+    @classmethod
+    def from_config(
+        cls,
+        config: Config,
+        *,
+        jobs: int | None = None,
+        cache: CachePlace = None,
+        trust_pickle: bool = False,
+        **overrides: Any,
+    ) -> Audit:
+        """The audit that a file describes which was read already; options as of `from_file`."""
+        from themis.config.reader import placing
+
         spec = config.subject
-        if cache is None and spec.kind in FIXED_BATCHES:
-            cache = default_path(config.folder)
         settings = config.settings
         with placing(config):
             outputs = [loaded_output(each, config.folder) for each in config.outputs]
@@ -195,8 +213,9 @@ class Audit:
                     trust_pickle=trust_pickle,
                     version=spec.version,
                 )
+            kept = default_path(config.folder) if subject.traits.external else None
             given = {"profile": profile, **options, **overrides}
-            audit = cls(subject, schema, **given, cache=cache)
+            audit = cls(subject, schema, **given, cache=kept if cache is None else cache)
             audit._remake = make
             return audit
 
@@ -264,7 +283,7 @@ class Audit:
     def _open_recall(self, subject: Subject, cache: CachePlace, layout: str) -> Recall | None:
         if cache is None or cache is False:
             return None
-        if subject.kind not in FIXED_BATCHES:
+        if not subject.traits.external:
             self._cache_notes.append(Note.of("cache-not-used"))
             return None
         opened = Cache(Path(cache))

@@ -12,7 +12,7 @@ import numpy
 import scipy
 
 from themis._version import __version__
-from themis.engine.runner import FIXED_BATCHES, Runner
+from themis.engine.runner import Runner
 from themis.inputs.characteristics import Value
 from themis.inputs.population import Population
 from themis.results.model import CausalScore, Score
@@ -52,10 +52,7 @@ def odd_outputs(
 
 def slow_start(runner: Runner) -> Iterator[Note]:
     """Whether most of the time went into starting processes; it differs from run to run."""
-    share_of = getattr(runner.subject, "start_up_share", None)
-    if share_of is None or runner.executions < START_RUNS:
-        return
-    share = share_of()
+    share = runner.subject.start_up_share() if runner.executions >= START_RUNS else None
     if share is not None and share >= START_SHARE:
         yield Note.of("slow-start", share=share)
 
@@ -100,10 +97,9 @@ def timing_of(
 
 def executor_of(subject: Subject) -> str:
     """What runs the subject, in words."""
-    jobs = getattr(subject, "jobs", None)
-    if jobs is not None:
-        return f"processes:{jobs}"
-    return "requests" if subject.kind in FIXED_BATCHES else "in process"
+    if subject.traits.jobs is not None:
+        return f"processes:{subject.traits.jobs}"
+    return "requests" if subject.traits.external else "in process"
 
 
 def versions() -> dict[str, str]:
@@ -117,10 +113,9 @@ def versions() -> dict[str, str]:
 
 
 def with_commands(score: Score, subject: Subject) -> Score:
-    """The score; of a command, the first two people have the lines that show it in a shell."""
-    if not isinstance(score, CausalScore) or not score.witnesses or subject.kind != "command":
+    """The score; the first two people have the lines that show it in a shell, if there are any."""
+    if not isinstance(score, CausalScore) or not score.witnesses:
         return score
-    reproduce = subject.reproduce  # type: ignore[attr-defined]  # every command has it
     first, *others = score.witnesses
-    lines = tuple(reproduce(row) for row in first.inputs)
+    lines = tuple(line for row in first.inputs if (line := subject.reproduce(row)) is not None)
     return replace(score, witnesses=(replace(first, reproduce=lines), *others))

@@ -72,7 +72,7 @@ def replay_tests(
         executions=runner.executions - before[0],
         cache_hits=runner.cache_hits - before[1],
         stopped=stopped,
-        failures=runner.failures.to_dict(getattr(runner.subject, "reproduce", None)),
+        failures=runner.failures.to_dict(runner.subject),
         unknown_rows=dict(saved.reasons),
         notes=(*saved.notes, *_unchanged_subject(saved, runner)),
         timing={

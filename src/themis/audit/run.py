@@ -105,7 +105,7 @@ class Work:
             executions=spent.executions,
             cache_hits=spent.cache_hits,
             stopped=stopped,
-            failures=runner.failures.to_dict(getattr(runner.subject, "reproduce", None)),
+            failures=runner.failures.to_dict(runner.subject),
             notes=(*fit_notes(data), *notes, *self._probe.notes()),
             timing=timing_of(spent, runner.subject, self._started, seconds, [*cache_notes, *slow]),
             noise=self._probe.noise(self._settings.confidence),

@@ -197,7 +197,7 @@ def _outputs(table: Table, own: OwnColumns, outputs: Sequence[Output]) -> Iterat
         yield SavedOutput(column.codes.astype(np.int64), column.values)
     for output, name in zip(outputs, own.outputs, strict=False):
         column, part = table.columns[name], part_of(output)
-        numbers = part.number_list([_parsed(value) for value in column.values])
+        numbers = part.number([_parsed(value) for value in column.values])
         known = np.append(numbers, -1).astype(np.int64)  # the last one is for MISSING
         yield SavedOutput(known[column.codes], list(part.labels), part)
 

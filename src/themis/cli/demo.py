@@ -1,10 +1,8 @@
-"""The built-in example: a loan program that treats groups alike, and people not.
-
-What does the demo say around its scores? What it does before, what to do next after.
-"""
+"""What `themis demo` measures and says: a loan program that treats groups alike, and people not."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
@@ -13,10 +11,22 @@ from rich.rule import Rule
 from rich.text import Text
 
 from themis.audit.audit import Audit
+from themis.cli.options import Options
+from themis.cli.printing import spell_program, write
+from themis.cli.session import Session, Watch, score_exit_code
 from themis.inputs.characteristics import Integers, Values
 from themis.inputs.schema import Schema
-from themis.show.terminal.parts import DIM, Sentence, grid, indented
-from themis.show.terminal.results import make_console, render
+from themis.results.model import Result
+from themis.show.terminal.parts import (
+    DIM,
+    Sentence,
+    ShellLine,
+    grid,
+    indented,
+    make_console,
+    render,
+)
+from themis.show.terminal.results import render_headlines, render_result
 
 SETS = (("race",), ("sex",))
 SETTINGS: dict[str, Any] = {"seed": 42, "error": 0.01}  # what the demo overrides
@@ -29,10 +39,26 @@ INTRODUCTION = (
 )
 
 NEXT_STEPS = (
-    ("themis init", "write a themis.toml for your own program, with an example to edit"),
-    ("themis validate", "check it, try it out, and see what a score will cost"),
-    ("themis score", "measure it: --against race,sex names a set"),
+    ("init", "write a themis.toml for your own program, with an example to edit"),
+    ("validate", "check it, try it out, and see what a score will cost"),
+    ("score", "measure it: --against race,sex names a set"),
 )
+LONGEST_NAME = 24  # characters of the program that fit beside what a command does
+
+
+def run_demo(options: Options) -> int:
+    """Measure the loan program, between an introduction and what to do next."""
+
+    def work(audit: Audit, _: Watch) -> Result:
+        return audit.score(SETS, command="demo")
+
+    if options.talks:
+        write(render_introduction(sys.stdout))
+    session = Session(options, demo_audit)
+    code = session.run(work, render_result, render_headlines, score_exit_code)
+    if options.talks and code == 0:
+        write(render_next_steps(sys.stdout))
+    return code
 
 
 def loan_schema() -> Schema:
@@ -77,18 +103,25 @@ def render_introduction(file: IO[str]) -> str:
     schema = loan_schema()
     power = len(str(schema.size)) - 1
     text = INTRODUCTION.format(size=f"more than 10^{power}", count=len(schema))
-    return render(iter([Sentence(text), ""]), make_console(file))
+    return render([Sentence(text), ""], make_console(file))
 
 
 def render_next_steps(file: IO[str]) -> str:
     """How to measure something of one's own."""
+    name = spell_program()
 
     def parts() -> Iterator[RenderableType]:
         yield ""
         yield Rule(Text("what to do next", "bold cyan"), align="left", style="cyan")
-        table = grid({}, {"no_wrap": False, "overflow": "fold"})
-        for command, effect in NEXT_STEPS:
-            table.add_row(Text(command, "bold"), Text(effect, DIM))
-        yield indented(table)
+        steps = [(f"{name} {command}", effect) for command, effect in NEXT_STEPS]
+        if len(name) <= LONGEST_NAME:
+            table = grid({}, {"no_wrap": False, "overflow": "fold"})
+            for command, effect in steps:
+                table.add_row(Text(command, "bold"), Text(effect, DIM))
+            yield indented(table)
+            return
+        for command, effect in steps:
+            yield ShellLine(command)
+            yield Sentence(effect, DIM, first="    ")
 
     return render(parts(), make_console(file))

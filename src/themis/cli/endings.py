@@ -1,4 +1,4 @@
-"""How does a command end when something is wrong? One line per mistake, and an exit code."""
+"""The end of a command: its exit code, and one line per mistake instead of a traceback."""
 
 from __future__ import annotations
 
@@ -6,22 +6,27 @@ import functools
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from enum import IntEnum
 from typing import Any
 
 import typer
 
-from themis.errors import MistakesError, ThemisError
-from themis.show.words.values import one_line
-
-INTERRUPTED = 130
-BROKEN_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
-INTERNAL = 70  # EX_SOFTWARE: a bug of ours, none of the documented codes
+from themis.cli.printing import UnprintableError, close_stdout, printing, say
+from themis.errors import MistakesError, SubjectError, ThemisError
 
 
-class UnprintableError(ThemisError):
-    """Standard output can't be written, for example because a disk is full."""
+class Exit(IntEnum):
+    """The exit codes of all commands."""
+
+    DONE = 0
+    DISCRIMINATES = 1  # a limit is violated, or a saved test or a newer result discriminates
+    MISTAKE = 2  # in the usage or the file
+    SUBJECT_FAILED = 3
+    INCONCLUSIVE = 4
+    BUG = 70  # EX_SOFTWARE: none of the documented codes
+    INTERRUPTED = 130
+    BROKEN_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
 
 
 def ends_properly(command: Callable[..., int]) -> Callable[..., None]:
@@ -39,12 +44,13 @@ def ends_properly(command: Callable[..., int]) -> Callable[..., None]:
             code = say_error(error)
         except KeyboardInterrupt:
             say("interrupted before anything was learned")
-            code = INTERRUPTED
+            code = Exit.INTERRUPTED
         except BrokenPipeError:
-            code = close_stdout()
+            close_stdout()
+            code = Exit.BROKEN_PIPE
         except Exception as error:
-            code = _say_unprintable(error) or _say_bug(options.get("verbose"))
-        raise typer.Exit(code)
+            code = _say_unprintable(error) or _say_bug(error, options.get("verbose"))
+        raise typer.Exit(int(code))
 
     return run
 
@@ -58,80 +64,49 @@ def run_printing(act: Callable[[], None]) -> None:
             finally:
                 sys.stdout.flush()
     except BrokenPipeError:
-        sys.exit(close_stdout())
+        close_stdout()
+        sys.exit(Exit.BROKEN_PIPE)
     except UnprintableError as error:
         sys.exit(say_error(error))
+    except KeyboardInterrupt:  # before a command began
+        sys.exit(Exit.INTERRUPTED)
 
 
-def say_error(error: ThemisError) -> int:
+def say_error(error: ThemisError) -> Exit:
     """Print every mistake on its own line, and give the exit code."""
-    if not isinstance(error, MistakesError):
-        say(f"error: {error}")
-        return error.exit_code
-    for mistake in error.mistakes:
+    mistakes = error.mistakes if isinstance(error, MistakesError) else (error,)
+    for mistake in mistakes:
         say(f"error: {mistake}")
-    if len(error.mistakes) > 1:
-        say(f"{len(error.mistakes)} mistakes")
-    return error.exit_code
+    if len(mistakes) > 1:
+        say(f"{len(mistakes)} mistakes")
+    return Exit.SUBJECT_FAILED if isinstance(error, SubjectError) else Exit.MISTAKE
 
 
-@contextmanager
-def printing() -> Iterator[None]:
-    """Within, a stdout that can't be written is told like a mistake; a closed pipe stays one."""
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        close_stdout()
-        raise UnprintableError(
-            f"standard output can't be written: {error.strerror}; use another place"
-        ) from None
-
-
-def print_line(text: str) -> None:
-    """One line on stdout."""
-    with printing():
-        print(text)
-
-
-def say(message: str) -> None:
-    """One line on stderr; control characters are shown, not obeyed."""
-    print(one_line(message), file=sys.stderr, flush=True)
-
-
-def _say_unprintable(error: Exception) -> int:
-    """Say that stdout is the reason, where that is so, and give the exit code; else 0.
+def _say_unprintable(error: Exception) -> Exit | None:
+    """Say that stdout is the reason, where that is so, and give the exit code.
 
     What renders text for a terminal touches stdout, too, past `printing`.
     """
+    if not isinstance(error, OSError):
+        return None
     try:
-        if isinstance(error, OSError):
-            with printing():
-                sys.stdout.write("")
-                sys.stdout.flush()
-    except (UnprintableError, BrokenPipeError) as found:
-        return say_error(found) if isinstance(found, UnprintableError) else close_stdout()
-    return 0
+        with printing():
+            sys.stdout.write("")
+            sys.stdout.flush()
+    except UnprintableError as found:
+        return say_error(found)
+    except BrokenPipeError:
+        close_stdout()
+        return Exit.BROKEN_PIPE
+    return None
 
 
-def _say_bug(verbose: bool | None) -> int:
+def _say_bug(error: Exception, verbose: bool | None) -> Exit:
     """Say that this is our mistake; `verbose` is None where a command has no such option."""
-    error = sys.exc_info()[1]
     say(f"internal error: {type(error).__name__}: {error}; this is a bug of Themis, please report")
     if verbose or os.environ.get("THEMIS_DEBUG"):
-        traceback.print_exc()
+        traceback.print_exception(error)
     else:
         remedy = "THEMIS_DEBUG=1 in the environment" if verbose is None else "-v"
         say(f"{remedy} shows where it happened")
-    return INTERNAL
-
-
-def close_stdout() -> int:
-    """Nobody reads any more: let the rest, also what is still buffered, go nowhere."""
-    try:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-    except (OSError, ValueError):  # stdout is no file: there is nothing to close
-        pass
-    return BROKEN_PIPE
+    return Exit.BUG

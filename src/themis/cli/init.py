@@ -1,4 +1,4 @@
-"""How does `themis init` write its file? From nothing, from data, or from other descriptions."""
+"""The file that `themis init` writes: from nothing, from data, or from other descriptions."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from themis.cli.endings import print_line
 from themis.cli.files import check_targets
+from themis.cli.printing import print_line
 from themis.config.drafts import SUBJECT_FILE_NAME, starter_subject_text, starter_text
 from themis.config.from_json_schema import draft_from_json_schema
 from themis.config.from_rows import draft_from_data

@@ -1,28 +1,24 @@
-"""The command `themis report`: a saved result in other formats. Nothing is run.
-
-The command `themis diff`: what changed significantly between two saved results?
-
-The commands `themis cache …`: what is kept of earlier runs, and away with it.
-"""
+"""The commands on what is kept: `themis report`, `diff` and `cache`; nothing is run."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from themis.cli.endings import ends_properly, print_line
-from themis.cli.options import AsJson, Verbose, check_talk, find
+from themis.cli.endings import Exit, ends_properly
+from themis.cli.options import Options, with_options
+from themis.cli.printing import print_line, write
+from themis.errors import Mistake, RequestError, ThemisError
 from themis.show.words.values import one_line
 
 if TYPE_CHECKING:
-    from themis.errors import RequestError
-    from themis.results.comparison import Verdict
     from themis.results.model import Result
     from themis.show.reports.formats import Format
 
@@ -31,7 +27,6 @@ HERE = "."
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"  # names the file that GitHub shows below a job
 
 
-@ends_properly
 def report(
     result: Annotated[Path, typer.Argument(metavar="RESULT", help="A saved result.")],
     formats: Annotated[
@@ -54,7 +49,6 @@ def report(
     ] = HERE,
 ) -> int:
     """Render a saved result in other formats; nothing is run."""
-    from themis.cli.session import write
     from themis.results.saved import read_result
     from themis.show.reports.formats import parse_formats
 
@@ -71,8 +65,8 @@ def report(
             write(rendered)
         else:
             _save(path, rendered)
-            write(f"wrote {path}\n")
-    return 0
+            print_line(f"wrote {path}")
+    return Exit.DONE
 
 
 def _places(chosen: list[Format], output: str, stem: str) -> dict[str, Path | None]:
@@ -100,15 +94,16 @@ def _places(chosen: list[Format], output: str, stem: str) -> dict[str, Path | No
 def _check_reads(places: Iterable[Path | None], result: Path, saved: Result) -> None:
     """Refuse to overwrite the result itself, or the configuration that it is of."""
     from themis.cli.files import check_targets
-    from themis.cli.options import find
-    from themis.errors import ConfigError
+    from themis.config.reader import find_config, read_config
 
-    config, named = None, (saved.source or {}).get("file")
-    with suppress(ConfigError, OSError):  # a report needs none
+    path, config, named = None, None, (saved.source or {}).get("file")
+    with suppress(ThemisError, OSError):  # a report needs none
         is_there = isinstance(named, str) and Path(named).is_file()
-        config = Path(str(named)) if is_there else find(None)
-    for path in places:
-        check_targets({"--output": path}, {"the result that is reported": result}, config=config)
+        path = Path(str(named)) if is_there else find_config(Path())
+        config = read_config(path)
+    reads = {"the result that is reported": result, "the configuration": path}
+    for place in places:
+        check_targets({"--output": place}, reads, config=config)
 
 
 def _save(path: Path, rendered: str | bytes) -> None:
@@ -144,16 +139,13 @@ def _summarise(result: Result) -> None:
 
 
 def _mistake(problem: str, remedy: str) -> RequestError:
-    from themis.errors import Mistake, RequestError
-
     return RequestError([Mistake("output", "--output", problem, remedy)])
 
 
-EXIT_CODES: dict[Verdict, int] = {"nothing new": 0, "new discrimination": 1, "inconclusive": 4}
-
-
-@ends_properly
+@with_options("as_json", "quiet", "verbose", helps={"quiet": "One sentence."})
 def diff(
+    options: Options,
+    *,
     before: Annotated[Path, typer.Argument(metavar="BEFORE", help="An earlier saved result.")],
     after: Annotated[Path, typer.Argument(metavar="AFTER", help="A later saved result.")],
     tolerance: Annotated[
@@ -162,30 +154,23 @@ def diff(
             "--tolerance", metavar="0.01", min=0, max=1, help="Rises of at most this do not count."
         ),
     ] = 0.0,
-    as_json: AsJson = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="One sentence.")] = False,
-    verbose: Verbose = False,
 ) -> int:
     """Say what changed significantly between two saved results."""
-    import json
-
-    from themis.cli.session import write
     from themis.results.comparison import compare
     from themis.results.saved import read_result
-    from themis.show.terminal.comparisons import (
-        differences_headline,
-        render_differences,
-    )
+    from themis.show.terminal.comparisons import differences_headline, render_differences
 
-    check_talk(quiet=quiet, verbose=verbose)
+    options.check()
     found = compare(read_result(before), read_result(after), tolerance=tolerance)
-    if as_json:
-        write(json.dumps(found.to_dict(), indent=2) + "\n")
-    elif quiet:
-        write(differences_headline(found) + "\n")
+    if options.as_json:
+        print_line(json.dumps(found.to_dict(), indent=2))
+    elif options.quiet:
+        print_line(differences_headline(found))
     else:
-        write(render_differences(found, file=sys.stdout, everything=verbose))
-    return EXIT_CODES[found.verdict]
+        write(render_differences(found, file=sys.stdout, everything=options.verbose))
+    if found.verdict == "inconclusive":
+        return Exit.INCONCLUSIVE
+    return Exit.DISCRIMINATES if found.verdict == "new discrimination" else Exit.DONE
 
 
 CONFIG_NAMES = (".toml",)
@@ -195,7 +180,7 @@ cache_app = typer.Typer(
 )
 
 Place = Annotated[
-    Optional[Path],  # noqa: UP045
+    Path | None,
     typer.Argument(
         metavar="CONFIG|FILE",
         help="A configuration file, whose cache is meant, or a cache itself.",
@@ -204,34 +189,28 @@ Place = Annotated[
 ]
 
 
-@cache_app.command()
-@ends_properly
 def info(place: Place = None) -> int:
     """Say where the cache is, how large, and what it holds."""
     from themis.cli.cache_page import show_contents
-    from themis.cli.session import write
     from themis.engine.cache import read_contents
-    from themis.show.terminal.results import make_console, render
+    from themis.show.terminal.parts import make_console, render
 
     console = make_console(sys.stdout)
     write(render(show_contents(read_contents(_cache_of(place))), console))
-    return 0
+    return Exit.DONE
 
 
-@cache_app.command()
-@ends_properly
 def clear(
     place: Place = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> int:
     """Delete the cache."""
     from themis.engine import cache as cache_contents
-    from themis.errors import Mistake, RequestError
 
     path = _cache_of(place)
     if not path.exists():
         print_line(f"there is no cache {one_line(str(path))}")
-        return 0
+        return Exit.DONE
     if not yes:
         if not sys.stdin.isatty():
             problem = f"{path} would be deleted"
@@ -239,13 +218,19 @@ def clear(
         typer.confirm(f"Delete {one_line(str(path))}?", abort=True)
     cache_contents.clear(path)
     print_line(f"deleted {one_line(str(path))}")
-    return 0
+    return Exit.DONE
 
 
 def _cache_of(place: Path | None) -> Path:
     """The cache that is meant: a file itself, or that of a configuration file."""
+    from themis.config.reader import find_config
     from themis.engine.cache import default_path
 
-    if place is not None and not place.is_dir() and place.suffix not in CONFIG_NAMES:
-        return place
-    return default_path(find(place).parent)
+    place = place or Path()
+    if place.is_dir():
+        place = find_config(place)
+    return default_path(place.parent) if place.suffix in CONFIG_NAMES else place
+
+
+for command in (info, clear):
+    cache_app.command()(ends_properly(command))

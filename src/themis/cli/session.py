@@ -1,7 +1,4 @@
-"""What do the commands have in common? What is asked, how it is told, signals, exit codes.
-
-How does a command hold a long run together? Signals, the live line, saving, exit codes.
-"""
+"""One run of a command: signals, the live line, the subject's prints, saving, and the exit code."""
 
 from __future__ import annotations
 
@@ -11,67 +8,188 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 from themis.audit.audit import Audit
-from themis.cli.endings import INTERRUPTED, printing, say
-from themis.cli.options import check_talk
+from themis.cli.endings import Exit
+from themis.cli.files import Files, check_targets, source_of
+from themis.cli.options import Options
+from themis.cli.printing import say, write
+from themis.config.reader import Config, load_config
 from themis.errors import Mistake, RequestError, SubjectError
-from themis.events import Listener, Progress, SearchListener, SearchProgress
-from themis.inputs.schema import Schema
+from themis.events import Progress, SearchProgress
 from themis.results.model import Result
 from themis.results.notes import Ending
-from themis.show.terminal.parts import in_encoding
+from themis.results.replays import Replay
 from themis.show.terminal.progress import SearchProgressLine
-from themis.show.terminal.results import render_headlines, render_result
 
-INCONCLUSIVE = 4
-
-Sets = Sequence[Sequence[str]]
+Learned = TypeVar("Learned", bound=Result | Replay)
 
 
 @dataclass(frozen=True)
-class Reporting:
-    """How the user wants to be told."""
+class Session:
+    """One run of a command: whom it audits, and how the user wants to be told."""
 
-    as_json: bool = False
-    output: Path | None = None
-    quiet: bool = False
-    verbose: bool = False
-    progress: bool = True
-    source: Mapping[str, Any] | None = None  # where the result comes from, to stand in it
+    options: Options
+    make_audit: Callable[..., Audit]  # from settings and a listener
+    config: Config | None = None  # of the demonstration there is none
 
-    def check(self) -> None:
-        """Find out before the run whether the result can be told and saved after it."""
-        check_talk(quiet=self.quiet, verbose=self.verbose)
-        if self.output is None:
-            return
-        folder = self.output.parent
-        if self.output.is_dir():
-            raise _output_mistake(f"{str(self.output)!r} is a folder", "name a file")
-        if not folder.is_dir():
-            raise _output_mistake(f"there is no folder {str(folder)!r}", "create it first")
-        target = self.output if self.output.exists() else folder
-        if not os.access(target, os.W_OK):
-            raise _output_mistake(f"{str(target)!r} can't be written", "choose another place")
+    @classmethod
+    def open(cls, options: Options, reads: Files | None = None) -> Session:
+        """The session that the command line and its file describe.
 
-    def save(self, result: Result) -> RequestError | None:
-        """Write the result where the user wants it, if anywhere; gives the reason if it can't."""
-        try:
-            if self.output is not None:
-                self.output.write_text(_json(result) + "\n", encoding="utf-8")
-        except OSError as error:  # what was learned is still to be shown
-            problem = f"{str(self.output)!r} can't be written: {error.strerror}"
-            return _output_mistake(problem, "the result stands above")
-        return None
+        Refuses to overwrite what the command reads: `reads` by what they are, in words.
+        """
+        config = open_config(options)
+        writes = {"--output": options.output, "--suite": options.suite}
+        check_targets(writes, {**(reads or {}), "the cache": options.cache}, config=config)
+        make_audit = partial(
+            Audit.from_config,
+            config,
+            jobs=options.jobs,
+            cache=options.cache_place,
+            trust_pickle=options.trust_pickle,
+        )
+        return cls(options, make_audit, config)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether somebody watches: a terminal, and neither JSON nor silence was asked for."""
+        wanted = self.options.talks and not self.options.no_progress
+        return wanted and sys.__stderr__ is not None and sys.__stderr__.isatty()
+
+    def run(
+        self,
+        work: Callable[[Audit, Watch], Learned],
+        page: Callable[..., str],
+        lines: Callable[..., str],
+        exit_code: Callable[[Learned], Exit],
+        source: Mapping[str, Any] | None = None,
+    ) -> int:
+        """Do the work, show what was learned as a page or in lines, and give the exit code.
+
+        `source` is added to what the result says about where it comes from.
+        """
+        self.options.check()
+        check_output(self.options.output)
+        problem, learned, audit, unstored = None, None, None, None
+        with Watch(live=self.is_live) as watch, hosting_subject():
+            try:
+                audit = self._start(watch)
+                with watch.line:
+                    learned = work(audit, watch)
+            except SubjectError as error:
+                problem, learned = str(error), error.result
+            finally:
+                unstored = _close(audit)
+        if isinstance(learned, Result):
+            own = source_of(self.config, self.options.command)
+            learned = replace(learned, source={**own, **(source or {})})
+        if learned is not None:
+            self._tell(learned, page, lines)
+        code = self._end(
+            learned,
+            problem,
+            exit_code,
+            stores=audit is not None and audit.runner.recall is not None,
+        )
+        if audit is not None and audit.suite is not None and self.options.talks:
+            suite = audit.suite
+            say(f"{suite.tests:,} tests, {suite.rows:,} rows in {suite.path}")
+        if unstored is not None:
+            raise unstored
+        return code
+
+    def _start(self, watch: Watch) -> Audit:
+        settings = self.options.settings
+        with naming({name: f"--{name.replace('_', '-')}" for name in settings}):
+            audit = self.make_audit(**settings, listen=watch.listen)
+        if audit.cache_notice is not None:
+            say(f"note: {audit.cache_notice}")
+        audit.sampler.keep_on_interrupt = True
+        watch.line.count_executions = lambda: audit.runner.executions
+        return audit
+
+    def _tell(self, learned: Learned, page: Callable[..., str], lines: Callable[..., str]) -> None:
+        """Save and show what was learned."""
+        options, text = self.options, json.dumps(learned.to_dict(), indent=2) + "\n"
+        unsaved = _save(text, options.output)
+        if options.as_json:
+            write(text)
+        elif isinstance(learned, Replay) or learned.searches or learned.checks or learned.scores:
+            if options.quiet:
+                write(lines(learned, file=sys.stdout))
+            else:
+                write(page(learned, file=sys.stdout, everything=options.verbose))
+        elif learned.stopped is Ending.INTERRUPTED:
+            write("nothing was measured: it was interrupted\n")
+        if unsaved is not None:
+            raise unsaved
+        if options.output is not None and options.talks:
+            write(f"saved in {options.output}\n")
+
+    def _end(
+        self,
+        learned: Learned | None,
+        problem: str | None,
+        exit_code: Callable[[Learned], Exit],
+        *,
+        stores: bool,
+    ) -> Exit:
+        """Say why a run ended early, where it did, and give the exit code."""
+        if problem is not None:
+            say(f"error: {problem}")
+            return Exit.SUBJECT_FAILED
+        assert learned is not None
+        if learned.stopped != "interrupted":
+            return exit_code(learned)
+        remedy = "the same command gives the full answer"
+        if stores:
+            remedy = "what was run is stored: run the same command again to go on"
+        say(f"interrupted; {remedy}: {shlex.join(['themis', *sys.argv[1:]])}")
+        return Exit.INTERRUPTED
 
 
-def close(audit: Audit | None) -> RequestError | None:
+def open_config(options: Options) -> Config:
+    """The file that is meant; the only place where a command that runs the subject reads it."""
+    return load_config(options.config or Path())
+
+
+def check_output(output: Path | None) -> None:
+    """Find out before the run whether the result can be saved after it."""
+    if output is None:
+        return
+    if output.is_dir():
+        raise _output_mistake(f"{str(output)!r} is a folder", "name a file")
+    if not output.parent.is_dir():
+        raise _output_mistake(f"there is no folder {str(output.parent)!r}", "create it first")
+    target = output if output.exists() else output.parent
+    if not os.access(target, os.W_OK):
+        raise _output_mistake(f"{str(target)!r} can't be written", "choose another place")
+
+
+def _save(text: str, output: Path | None) -> RequestError | None:
+    """Write the result where the user wants it, if anywhere; gives the reason if it can't."""
+    try:
+        if output is not None:
+            output.write_text(text, encoding="utf-8")
+    except OSError as error:  # what was learned is still to be shown
+        problem = f"{str(output)!r} can't be written: {error.strerror}"
+        return _output_mistake(problem, "the result stands above")
+    return None
+
+
+def _output_mistake(problem: str, remedy: str) -> RequestError:
+    return RequestError([Mistake("output", "--output", problem, remedy)])
+
+
+def _close(audit: Audit | None) -> RequestError | None:
     """End what the audit keeps open; what can't be stored must not hide what was learned."""
     try:
         if audit is not None:
@@ -81,57 +199,30 @@ def close(audit: Audit | None) -> RequestError | None:
     return None
 
 
-def tell_suite(audit: Audit | None, reporting: Reporting) -> None:
-    """Say where the tests are, if they were to be kept."""
-    suite = None if audit is None else audit.suite
-    if suite is not None and not reporting.as_json and not reporting.quiet:
-        say(f"{suite.tests:,} tests, {suite.rows:,} rows in {suite.path}")
+@contextmanager
+def naming(options: Mapping[str, str]) -> Iterator[None]:
+    """Within, mistakes in what was asked carry the names of the options."""
+    try:
+        yield
+    except RequestError as error:
+        raise RequestError(
+            replace(each, where=options.get(each.where, each.where)) for each in error.mistakes
+        ) from None
 
 
-def tell(
-    result: Result | None,
-    problem: str | None,
-    reporting: Reporting,
-    *,
-    show: Callable[[Result], None],
-    exit_code: Callable[[Result], int],
-    stores: bool,
-) -> int:
-    """Save and show what was learned, say how the run ended, and give the exit code."""
-    if result is not None:
-        result = result if reporting.source is None else replace(result, source=reporting.source)
-        unsaved = reporting.save(result)
-        show(result)
-        if unsaved is not None:
-            raise unsaved
-        if reporting.output is not None and not reporting.as_json and not reporting.quiet:
-            write(f"saved in {reporting.output}\n")
-    if problem is not None:
-        say(f"error: {problem}")
-        return SubjectError.exit_code
-    assert result is not None
-    if result.stopped is Ending.INTERRUPTED:
-        remedy = "the same command gives the full answer"
-        if stores:
-            remedy = "what was run is stored: run the same command again to go on"
-        say(f"interrupted; {remedy}: {shlex.join(['themis', *sys.argv[1:]])}")
-        return INTERRUPTED
-    return exit_code(result)
+class Watch:
+    """Listens to a run: shows it in the live line, and ends it when Ctrl-C was pressed.
 
+    Ctrl-C is a KeyboardInterrupt at once, and once more between two batches, because the subject
+    may swallow the first one.
+    """
 
-def score_exit_code(result: Result) -> int:
-    """Whether all scores are as precise as asked."""
-    return 0 if all(score.conclusive for score in result.scores) else INCONCLUSIVE
-
-
-class Interruption:
-    """Ctrl-C as KeyboardInterrupt, also when the subject swallows the first one."""
-
-    def __init__(self) -> None:
-        self.requested = False
+    def __init__(self, *, live: bool) -> None:
+        self.line = SearchProgressLine(enabled=live)
+        self._interrupted = False
         self._before: Any = None
 
-    def __enter__(self) -> Interruption:
+    def __enter__(self) -> Watch:
         if threading.current_thread() is threading.main_thread():  # only there signals arrive
             self._before = signal.signal(signal.SIGINT, self._interrupt)
         return self
@@ -141,13 +232,27 @@ class Interruption:
             signal.signal(signal.SIGINT, self._before)
 
     def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
-        self.requested = True
+        self._interrupted = True
         raise KeyboardInterrupt
 
-    def listen(self, _: Progress) -> None:
-        """Between two batches: stop if that was asked for."""
-        if self.requested:
+    def _heed(self) -> None:
+        if self._interrupted:
             raise KeyboardInterrupt
+
+    def listen(self, event: Progress) -> None:
+        """Take notice of where a measurement stands."""
+        self._heed()
+        self.line.listen(event)
+
+    def listen_to_search(self, event: SearchProgress) -> None:
+        """Take notice of the set that a search decided."""
+        self._heed()
+        self.line.listen_to_search(event)
+
+    def listen_to_inputs(self, done: int, total: int) -> None:
+        """Take notice of how many inputs of a replay were run."""
+        self._heed()
+        self.line.listen_to_inputs(done, total)
 
 
 @contextmanager
@@ -180,152 +285,6 @@ def _stdout_is_stderr() -> Iterator[None]:
         os.close(kept)
 
 
-def parse_sets(schema: Schema, against: Iterable[str]) -> Sets:
-    """The sets that `--against` names, or each protected characteristic on its own."""
-    given = [[name.strip() for name in text.split(",")] for text in against]
-    if not given and not schema.protected:
-        raise RequestError(
-            [
-                Mistake(
-                    "no-set",
-                    "--against",
-                    "nothing is said to be protected, so there is nothing to measure by default",
-                    f"name a set, e.g. --against {schema.names[0]}, or write protected = true in "
-                    "the file",
-                )
-            ]
-        )
-    mistakes: list[Mistake] = []
-    sets: dict[tuple[str, ...], None] = {}
-    for names in given or [[name] for name in schema.protected]:
-        try:
-            columns = schema.columns_of([name for name in names if name])
-            sets[tuple(schema.names[column] for column in columns)] = None
-        except RequestError as error:
-            mistakes += error.mistakes
-    if mistakes:
-        raise RequestError(dict.fromkeys(mistakes))
-    return list(sets)
-
-
-def audit_of(path: Path, overrides: dict[str, Any], **options: Any) -> Callable[[Listener], Audit]:
-    """What makes the audit that a file describes, with what the command line says otherwise."""
-
-    def make(listen: Listener) -> Audit:
-        with naming_options(overrides):
-            return Audit.from_file(path, **options, **overrides, listen=listen)
-
-    return make
-
-
-@contextmanager
-def naming_options(overrides: dict[str, Any]) -> Iterator[None]:
-    """Within, mistakes in settings that the command line gave carry its names."""
-    try:
-        yield
-    except RequestError as error:
-        raise RequestError(
-            replace(each, where=f"--{each.where.replace('_', '-')}")
-            if each.where in overrides
-            else each
-            for each in error.mistakes
-        ) from None
-
-
-def write(text: str) -> None:
-    """Print on stdout, whatever encoding it has; a closed pipe shows at once."""
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    with printing():
-        sys.stdout.write(in_encoding(text, encoding))
-        sys.stdout.flush()
-
-
-def _json(result: Result) -> str:
-    return json.dumps(result.to_dict(), indent=2)
-
-
-def _output_mistake(problem: str, remedy: str) -> RequestError:
-    return RequestError([Mistake("output", "--output", problem, remedy)])
-
-
-@dataclass(frozen=True)
-class Session:
-    """One run of a command: what it does, and how it tells about it."""
-
-    make_audit: Callable[[Listener], Audit]
-    work: Callable[[Audit, SearchListener], Result]
-    render: Callable[[Result], str]
-    exit_code: Callable[[Result], int]
-    reporting: Reporting
-
-    def run(self) -> int:
-        """Do the work, tell what was learned, and give the exit code."""
-        self.reporting.check()
-        problem, result, audit, unstored = None, None, None, None
-        line = SearchProgressLine(enabled=is_live(self.reporting))
-        with Interruption() as interruption, hosting_subject():
-
-            def listen(event: Progress) -> None:
-                interruption.listen(event)
-                line.listen(event)
-
-            def listen_to_search(event: SearchProgress) -> None:
-                if interruption.requested:
-                    raise KeyboardInterrupt
-                line.listen_to_search(event)
-
-            try:
-                audit = self.make_audit(listen)
-                if audit.cache_notice is not None:
-                    say(f"note: {audit.cache_notice}")
-                audit.sampler.keep_on_interrupt = True
-                runner = audit.runner
-                line.count_executions = lambda: runner.executions
-                with line:
-                    result = self.work(audit, listen_to_search)
-            except SubjectError as error:
-                problem, result = str(error), error.result
-            finally:
-                unstored = close(audit)
-        stores = audit is not None and audit.runner.recall is not None
-        code = tell(
-            result,
-            problem,
-            self.reporting,
-            show=self._show,
-            exit_code=self.exit_code,
-            stores=stores,
-        )
-        tell_suite(audit, self.reporting)
-        if unstored is not None:
-            raise unstored
-        return code
-
-    def _show(self, result: Result) -> None:
-        if self.reporting.as_json:
-            write(json.dumps(result.to_dict(), indent=2) + "\n")
-        elif result.searches or result.checks or result.scores:
-            write(self.render(result))
-        elif result.stopped is Ending.INTERRUPTED:
-            write("nothing was measured: it was interrupted\n")
-
-
-def measured(
-    make_audit: Callable[[Listener], Audit],
-    work: Callable[[Audit, SearchListener], Result],
-    reporting: Reporting,
-) -> int:
-    """Measure scores, tell what was learned, and give the exit code."""
-
-    def render(result: Result) -> str:
-        if reporting.quiet:
-            return render_headlines(result, file=sys.stdout)
-        return render_result(result, file=sys.stdout, everything=reporting.verbose)
-
-    return Session(make_audit, work, render, score_exit_code, reporting).run()
-
-
-def is_live(reporting: Reporting) -> bool:
-    """Whether somebody watches: a terminal, and neither JSON nor silence was asked for."""
-    wanted = reporting.progress and not reporting.as_json and not reporting.quiet
-    return wanted and sys.__stderr__ is not None and sys.__stderr__.isatty()
+def score_exit_code(result: Result) -> Exit:
+    """Whether all scores are as precise as asked."""
+    return Exit.DONE if all(score.conclusive for score in result.scores) else Exit.INCONCLUSIVE

@@ -1,7 +1,8 @@
-"""How does a checked file look in a terminal? Its domain, its trials, what a score will cost."""
+"""What `themis validate` does and shows: the domain of a file, trials, what a score will cost."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 from rich.console import RenderableType
@@ -9,10 +10,42 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from themis.audit.plan import Estimate, Plan, Trial
+from themis.audit.audit import Audit
+from themis.audit.plan import Estimate, Plan, Trial, make_plan
+from themis.cli.endings import Exit
+from themis.cli.options import Options
+from themis.cli.printing import say, write
+from themis.cli.session import hosting_subject, open_config
 from themis.inputs.characteristics import Characteristic, Integers, Reals, Values
-from themis.show.terminal.parts import DIM, WARNING, Sentence, grid, indented, short
+from themis.show.terminal.parts import (
+    DIM,
+    WARNING,
+    Sentence,
+    grid,
+    indented,
+    make_console,
+    render,
+    short,
+)
 from themis.show.words.values import count, duration, percent, size, sure, visible
+
+
+def try_out(options: Options) -> int:
+    """Run a few inputs of the file's subject, and show what was found."""
+    config = open_config(options)
+    make = Audit.from_config
+    with (
+        hosting_subject(),
+        make(config, jobs=options.jobs, trust_pickle=options.trust_pickle, cache=False) as audit,
+    ):
+        plan = make_plan(audit)
+    console = make_console(sys.stdout)
+    write(render(show_plan(plan, str(config.path), width=console.width), console))
+    if plan.failure is not None:
+        say(f"error: {plan.failure}")
+        if audit.runner.fails_too_often:
+            return Exit.SUBJECT_FAILED
+    return Exit.DONE
 
 
 def show_plan(plan: Plan, name: str, *, width: int) -> Iterator[RenderableType]:

@@ -1,32 +1,26 @@
-"""What is wrong with the keys of a file and their types, in plain words?"""
+"""What is wrong with the keys of a file and with their values, in plain words."""
 
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from themis.config.format import (
-    INPUTS,
     SUBJECTS,
-    Accepted,
+    TABLES,
     Characteristic,
-    Check,
     File,
-    MeasuredOutput,
-    Profile,
     RangeInput,
-    Run,
     Subject,
     Table,
     ValuesInput,
 )
-from themis.config.toml import KeyPath
+from themis.config.toml import KeyPath, spell_value
 from themis.errors import Mistake, suggest
 
 _SECRET = frozenset({"headers", "url", "env"})  # what stands there is never shown
@@ -70,24 +64,18 @@ class _Fault:
 
     @classmethod
     def of(cls, error: ErrorDetails) -> _Fault:
-        """Pydantic's locations also name the member of a union, which is not in the file."""
-        match error["loc"]:
-            case ("subject", str(kind), *inside) if inside:
-                return cls(error, SUBJECTS[kind], ("subject",), tuple(inside))
-            case ("inputs", name, str(shape), *inside) if inside:
-                return cls(error, INPUTS[shape], ("inputs", name), tuple(inside))
-            case ("outputs", str(name), *inside) if inside:
-                return cls(error, MeasuredOutput, ("outputs", name), tuple(inside))
-            case ("profile", *inside) if inside:
-                return cls(error, Profile, ("profile",), tuple(inside))
-            case ("run", *inside) if inside:
-                return cls(error, Run, ("run",), tuple(inside))
-            case ("checks", int(number), *inside) if inside:
-                return cls(error, Check, ("checks", number), tuple(inside))
-            case ("accepted", int(number), *inside) if inside:
-                return cls(error, Accepted, ("accepted", number), tuple(inside))
-            case loc:
-                return cls(error, File, (), loc)
+        """The place in the file; pydantic's also names the member of a union."""
+        place = tuple(part for part in error["loc"] if part != "[key]")
+        model = TABLES.get(str(place[0])) if place else None
+        if model is None:
+            return cls(error, File, (), place)
+        depth = 2 if get_origin(File.keys()[str(place[0])].annotation) in (dict, list) else 1
+        table, inside = place[:depth], place[depth:]
+        if isinstance(model, Mapping) and inside:
+            model, inside = model[str(inside[0])], inside[1:]
+        if isinstance(model, Mapping) or not inside:
+            return cls(error, File, (), table)
+        return cls(error, model, table, inside)
 
     @property
     def path(self) -> KeyPath:
@@ -99,13 +87,12 @@ class _Fault:
 
     @property
     def key(self) -> str:
-        return str(self.inside[0])
+        return str(self.inside[0]) if self.inside else ""
 
     @property
     def keys(self) -> list[str]:
         """All keys that the table may have, those that only it has first."""
-        own = [key for key in self.model.model_fields if key not in _COMMON]
-        return own + [key for key in self.model.model_fields if key in _COMMON]
+        return sorted(self.model.keys(), key=lambda key: key in _COMMON)
 
     def complaint(self) -> Complaint:
         code, problem, remedy = self._words()
@@ -115,17 +102,19 @@ class _Fault:
         kind, received = self.error["type"], self.error["input"]
         context = self.error.get("ctx", {})
         if kind == "broken_rule":
-            return "not-allowed", context["problem"], context["remedy"]
+            problem = context.get("problem") or context["rule"].format(_show(received))
+            remedy = context["remedy"] or self._example()
+            return context.get("code", "setting"), problem, remedy
         if kind == "extra_forbidden":
             beside = _BESIDE.get(self.model, "")
             return "unknown-key", f"there is no such key{beside}", suggest(self.key, self.keys)
-        code, rule, remedy = _WORDS[kind]
+        code, rule, remedy = _WORDS.get(kind, _OTHER_WORDS)
         problem = rule.format(**context)
         may_be_secret = not _SECRET.isdisjoint(self.path)
         if code in {"wrong-type", "not-allowed", "out-of-range"} and not may_be_secret:
             problem += f", got {_show(received)}"
         if kind == "literal_error" and isinstance(received, str):
-            remedy = suggest(received, get_args(self.model.model_fields[self.key].annotation))
+            remedy = suggest(received, get_args(self.model.keys()[self.key].annotation))
         return code, problem, remedy or self._example()
 
     def _example(self) -> str:
@@ -134,12 +123,14 @@ class _Fault:
             return f"write {_HEADERS[self.key]} and its keys below"
         if len(self.inside) > 1:
             return "write a table in { }"
-        examples = self.model.model_fields[self.key].examples or ()
-        written = f"{self.key} = {' or '.join(map(_toml, examples))}"
+        known = self.model.keys().get(self.key)
+        if known is None:
+            return suggest(self.key, self.keys)
+        written = f"{self.key} = {' or '.join(map(spell_value, known.examples or ()))}"
         return f"write {written}" if self.is_missing else f"write for example {written}"
 
 
-_COMMON = Subject.model_fields.keys() | Characteristic.model_fields.keys()
+_COMMON = {*Subject.keys(), *Characteristic.keys()}
 _BESIDE: dict[type[Table], str] = {
     ValuesInput: " beside values",
     RangeInput: " beside min and max",
@@ -158,11 +149,12 @@ _WORDS = {  # pydantic's type of error → code, rule, remedy unless an example 
     "int_type": ("wrong-type", "must be a whole number", ""),
     "float_type": ("wrong-type", "must be a number", ""),
     "finite_number": ("wrong-type", "must be a finite number", ""),
-    "list_type": ("wrong-type", "must be a list", ""),
+    **dict.fromkeys(("list_type", "tuple_type"), ("wrong-type", "must be a list", "")),
     "date_type": ("wrong-type", "must be a date", "write it as 2027-03-31, without quotes"),
     **dict.fromkeys(
         ("dict_type", "model_type", "model_attributes_type"), ("wrong-type", "must be a table", "")
     ),
+    "invalid_key": ("wrong-type", "the name of a key must be text", "write it in quotes"),
     "literal_error": ("not-allowed", "must be {expected}", ""),
     "string_pattern_mismatch": ("not-allowed", "is not written as it should be", ""),
     "string_too_short": ("empty", "is empty", ""),
@@ -176,6 +168,7 @@ _WORDS = {  # pydantic's type of error → code, rule, remedy unless an example 
         'write values = ["green", "purple"], or min = 18 and max = 120',
     ),
 }
+_OTHER_WORDS = ("not-allowed", "can't stand here", "`themis schema` shows what can")
 
 
 def _settle_kind(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Complaint]]:
@@ -185,7 +178,7 @@ def _settle_kind(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Compl
         return data, []
     kind = subject.get("kind")
     near = difflib.get_close_matches(kind, SUBJECTS, n=1) if isinstance(kind, str) else []
-    fitting = max(SUBJECTS, key=lambda each: len(SUBJECTS[each].model_fields.keys() & subject))
+    fitting = max(SUBJECTS, key=lambda each: len(SUBJECTS[each].keys().keys() & subject))
     problem = f"must be one of {', '.join(SUBJECTS)}, got {_show(kind)}"
     code = "not-allowed"
     if kind is None:
@@ -237,12 +230,3 @@ def _show(value: Any) -> str:
     if hasattr(value, "isoformat"):
         text = value.isoformat()
     return text if len(text) <= 60 else f"{text[:59]}…"
-
-
-def _toml(value: Any) -> str:
-    """A value as it is written in a file."""
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {_toml(each)}" for key, each in value.items()) + " }"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_toml, value))}]"
-    return value.isoformat() if hasattr(value, "isoformat") else json.dumps(value)

@@ -1,7 +1,4 @@
-"""What does `themis init` write from nothing? A commented file, and the example it describes.
-
-How does a first `themis.toml` look whose characteristics were guessed? With every guess said.
-"""
+"""First drafts of a `themis.toml`: the commented example, and files whose every guess is said."""
 
 from __future__ import annotations
 
@@ -220,3 +217,11 @@ def check_names(known: Sequence[str], protected: Sequence[str], target: str | No
         mistakes.append(Mistake("protected-target", "--protected", problem, "name another"))
     if mistakes:
         raise RequestError(mistakes)
+
+
+def check_some_used(drafts: Sequence[Draft], source: str, problem: str, remedy: str) -> None:
+    """Raise RequestError with the first reasons where everything is left out."""
+    if all(each.left_out for each in drafts):
+        reasons = "; ".join(f"{each.name}: {each.left_out}" for each in drafts[:5])
+        said = f"{problem} ({reasons or 'there is none'})"
+        raise RequestError([Mistake("source", source, said, remedy)])

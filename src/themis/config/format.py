@@ -1,16 +1,19 @@
-"""What may stand in a `themis.toml`? The models here are the only description of the format.
+"""The format of `themis.toml`: which keys there are, of which shape, and what they are for.
 
-They say which keys there are, of which shape, and what they are for; the JSON Schema for editors
-and the complaints about a wrong file both come from them. Rules that the rest of Themis enforces
-already (on characteristics and settings) are only shown to editors here, not checked again.
+The JSON Schema for editors and the complaints about a wrong file both come from these models. Where
+a table becomes a dataclass (settings, outputs, checks, acceptances), its keys are the fields of the
+dataclass that have a description. Rules of characteristics are only shown to editors here; `Schema`
+checks them.
 """
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from datetime import date
-from typing import Annotated, Any, Literal, TypeAlias, get_args
+from dataclasses import MISSING, dataclass, fields
+from functools import partial
+from types import NoneType
+from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 from pydantic import (
     AfterValidator,
@@ -18,15 +21,24 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
+    GetCoreSchemaHandler,
     Tag,
+    ValidationError,
     WithJsonSchema,
+    create_model,
 )
 from pydantic.config import JsonDict
-from pydantic_core import PydanticCustomError
+from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from themis.errors import SchemaError
-from themis.inputs.characteristics import Values
+from themis.errors import Mistake, RequestError, SchemaError
+from themis.inputs.characteristics import Value, Values
+from themis.inputs.people import Unknown
+from themis.keys import Rule
+from themis.results.verdicts import Acceptance, Check
+from themis.settings import Settings
 from themis.subjects.decisions import DEFAULT_FAVOURABLE
+from themis.subjects.outputs import Output
 
 VERSION = 1  # of the file format; the only one that this Themis reads
 
@@ -37,31 +49,39 @@ def format_schema() -> dict[str, Any]:
     return {"$schema": dialect, **File.model_json_schema()}
 
 
-def _broken_rule(problem: str, remedy: str) -> PydanticCustomError:
+def _broken(mistake: Mistake) -> PydanticCustomError:
     """The exception of a validator that knows in plain words what is wrong."""
-    return PydanticCustomError("broken_rule", "{problem}", {"problem": problem, "remedy": remedy})
+    said = {"code": mistake.code, "problem": mistake.problem, "remedy": mistake.remedy}
+    return PydanticCustomError("broken_rule", "{problem}", said)
+
+
+def _obey(rule: Rule, remedy: str, value: Any) -> Any:
+    if not rule.holds(value):
+        said = {"rule": rule.words, "remedy": remedy}
+        raise PydanticCustomError("broken_rule", "{rule}", said)
+    return value
 
 
 def _check_version(version: int) -> int:
     if version != VERSION:
-        raise _broken_rule(
-            f"this Themis reads version {VERSION} of the format, got {version}",
-            f"write version = {VERSION}, or install a Themis that reads version {version}",
-        )
+        problem = f"this Themis reads version {VERSION} of the format, got {version}"
+        remedy = f"write version = {VERSION}, or install a Themis that reads version {version}"
+        raise _broken(Mistake("not-allowed", "", problem, remedy))
     return version
 
 
-def _check_output(output: Any) -> Any:
+def _check_decision(output: Any) -> Any:
     try:
         Values([output])
     except SchemaError as error:
-        raise _broken_rule(error.mistakes[0].problem, error.mistakes[0].remedy) from None
+        raise _broken(error.mistakes[0]) from None
     return output
 
 
 def _check_body(body: Any) -> Any:
     if not isinstance(body, str | Mapping | list):
-        raise _broken_rule("must be a JSON template, as text or as a table", 'write "{input}"')
+        problem = "must be a JSON template, as text or as a table"
+        raise _broken(Mistake("not-allowed", "", problem, 'write "{input}"'))
     return body
 
 
@@ -75,26 +95,33 @@ Numbers: TypeAlias = Annotated[
 ]
 ValueList: TypeAlias = Annotated[Any, WithJsonSchema(_LIST)]
 
-Fraction: TypeAlias = Annotated[
-    Any, WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1})
-]
-
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
 Positive: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Reference: TypeAlias = Annotated[str, Field(pattern=r"^[^\s:]+:[^\s:]+$")]
 Command: TypeAlias = Annotated[list[str], Field(min_length=1)]
-Output: TypeAlias = Annotated[Any, AfterValidator(_check_output), WithJsonSchema(_VALUE)]
+Decision: TypeAlias = Annotated[Any, AfterValidator(_check_decision), WithJsonSchema(_VALUE)]
+Decisions: TypeAlias = Annotated[tuple[Decision, ...], Field(strict=False)]  # a list is one, too
 Body: TypeAlias = Annotated[
     Any, AfterValidator(_check_body), WithJsonSchema({"type": ["string", "object", "array"]})
 ]
 
 
 class Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    @classmethod
+    def keys(cls) -> dict[str, FieldInfo]:
+        """All keys that it may have, as they are written."""
+        return {each.alias or name: each for name, each in cls.model_fields.items()}
+
+    def given(self) -> dict[str, Any]:
+        """The keys that stand in the file."""
+        keys = type(self).model_fields
+        return {key: getattr(self, key) for key in keys if key in self.model_fields_set}
 
 
 def _drop_default(schema: dict[str, Any]) -> None:
-    del schema["default"]
+    schema.pop("default", None)
 
 
 def _required(description: str, *examples: Any, **rules: Any) -> Any:
@@ -103,19 +130,77 @@ def _required(description: str, *examples: Any, **rules: Any) -> Any:
 
 def _optional(description: str, *examples: Any, default: Any = None, **rules: Any) -> Any:
     """A key that may be left out; without a default it has none for editors to show."""
-    if default is None:
+    if default is None or default == "":
         rules["json_schema_extra"] = _drop_default
-    return Field(default=default, description=description, examples=list(examples), **rules)
+    if "default_factory" not in rules:
+        rules["default"] = default
+    return Field(description=description, examples=list(examples), **rules)
+
+
+# Tables that are read as dataclasses --------------------------------------------------------
+def _table_of(cls: type, name: str, meaning: str, **config: Any) -> type[Table]:
+    """The table whose keys are the described fields of a dataclass."""
+    hints = get_type_hints(cls)
+    keys: dict[str, Any] = {
+        each.name: _key(hints[each.name], each.default, **each.metadata)
+        for each in fields(cls)
+        if "description" in each.metadata
+    }
+    return create_model(name, __base__=Table, __doc__=meaning, __cls_kwargs__=config, **keys)
+
+
+def _key(
+    hint: Any, default: Any, *, rule: Rule | None = None, remedy: str = "", **rest: Any
+) -> tuple[Any, Any]:
+    """A field of a dataclass as one of a model: what may be None is left out in a file."""
+    hint = rest.pop("annotation", hint)
+    known = [kind for kind in get_args(hint) if kind is not NoneType]
+    if NoneType in get_args(hint) and len(known) == 1:
+        (hint,) = known
+    if rule is not None:
+        check = AfterValidator(partial(_obey, rule, remedy))
+        hint = Annotated[Any, check, WithJsonSchema(dict(rule.schema))]
+    elif get_origin(hint) is tuple:
+        hint = Decisions if hint == tuple[Value, ...] else Annotated[hint, Field(strict=False)]
+    if default is MISSING:
+        return hint, Field(**rest)
+    description, examples = rest.pop("description"), rest.pop("examples")
+    return hint, _optional(description, *examples, default=default, **rest)
+
+
+@dataclass(frozen=True)
+class _ReadFrom:
+    """Marks a dataclass that is made of what stands in a table."""
+
+    table: type[Table]
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        inner = handler.generate_schema(self.table)
+        return core_schema.no_info_after_validator_function(partial(_made, source), inner)
+
+
+def _made(cls: type, table: Table) -> Any:
+    try:
+        return cls(**table.given())
+    except RequestError as error:
+        raise ValidationError.from_exception_data(
+            cls.__name__,
+            [{"type": _broken(each), "loc": (), "input": None} for each in error.mistakes],
+        ) from None
 
 
 class Subject(Table):
-    favourable: list[Output] = _optional(
+    favourable: Decisions = _optional(
         "The outputs that count as the favourable decision",
         ["1"],
-        default=list(DEFAULT_FAVOURABLE),
+        default=DEFAULT_FAVOURABLE,
         min_length=1,
     )
-    version: str = _optional("Free text; results of another version are not reused", "2024-06")
+    version: str = _optional(
+        "Free text; results of another version are not reused", "2024-06", default=""
+    )
     max_failures: float = _optional(
         "The fraction of executions that may fail", 0.01, default=0, ge=0, le=1
     )
@@ -126,6 +211,12 @@ class Subject(Table):
         default=1,
         ge=1,
     )
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The keys of its kind, as they are given."""
+        common = Subject.model_fields.keys() | {"kind"}
+        return {key: value for key, value in self.given().items() if key not in common}
 
 
 class PythonSubject(Subject):
@@ -210,24 +301,6 @@ class HttpSubject(Subject):
     timeout_seconds: Positive = _optional("How long one request may take", 5)
 
 
-class MeasuredOutput(Table):
-    """One output that is measured; several are read off the same executions."""
-
-    at: Annotated[Any, WithJsonSchema({"type": ["string", "integer"]})] = _optional(
-        "Where it stands in the answer: a JSON pointer, or a column", "/limit"
-    )
-    favourable: list[Output] = _optional("The outputs that count as favourable", ["yes"])
-    min: Number = _optional("The smallest number it can be", 0)
-    max: Number = _optional("The largest number it can be", 5000)
-    cut: Number = _optional("Numbers above this are favourable", 1000)
-    distance: str = _optional(
-        "How different two outputs are: exact, threshold, relational, ranking, or module:function",
-        "relational",
-        default="exact",
-    )
-    tolerance: Number = _optional("Differences up to this do not count", 100)
-
-
 class Characteristic(Table):
     weights: Numbers = _optional("The operational profile: one number for each value", [0.9, 0.1])
     protected: bool = _optional("Whether the law or you protect it", True, default=False)
@@ -256,7 +329,7 @@ def _input_shape(spec: Any) -> str | None:
         return "values"
     if any(key in spec for key in ("min", "max", "step", "bins")):
         return "range"
-    return "values" if any(difflib.get_close_matches("values", spec)) else None
+    return "values" if difflib.get_close_matches("values", map(str, spec)) else None
 
 
 Input: TypeAlias = Annotated[
@@ -267,40 +340,12 @@ Input: TypeAlias = Annotated[
 ]
 
 
-class Run(Table):
-    """How sure, how precise, how expensive."""
-
-    confidence: Fraction = _optional("The chance that the intervals hold", default=0.99)
-    error: Fraction = _optional("The half width of the intervals", default=0.05)
-    seed: Annotated[Any, WithJsonSchema({"type": "integer", "minimum": 0})] = _optional(
-        "The same seed gives the same result", default=0
-    )
-    stopping: Annotated[Any, WithJsonSchema({"enum": ["certified", "paper"]})] = _optional(
-        "When to stop; paper is the rule of the 2017 paper", default="certified"
-    )
-    max_executions: Annotated[Any, WithJsonSchema({"type": "integer", "minimum": 1})] = _optional(
-        "Stop after so many executions", 1_000_000
-    )
-    max_seconds: Annotated[Any, WithJsonSchema({"type": "number", "exclusiveMinimum": 0})] = (
-        _optional("Stop after so many seconds", 600)
-    )
-    max_assignments: Annotated[Any, WithJsonSchema({"type": "integer", "minimum": 2})] = _optional(
-        "Sets with more assignments are only sampled, and give a lower bound", default=1_000
-    )
-    probe: Annotated[Any, WithJsonSchema({"type": "integer", "minimum": 0})] = _optional(
-        "Run so many inputs again to look for noise; 0 for none", 300
-    )
-    max_noise: Annotated[Any, WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1})] = (
-        _optional("A score that noise alone may explain by more is inconclusive", 0.02)
-    )
-
-
 class Profile(Table):
     """Whom inputs are drawn from: rows of people, instead of all that the inputs allow."""
 
     data: Text = _required("A CSV, JSON lines or Parquet file with a row for each", "people.csv")
     weights: Text = _optional("The column that says how often a row occurs", "count")
-    unknown: Literal["drop", "error", "extend"] = _optional(
+    unknown: Unknown = _optional(
         "Rows that do not fit: leave them out, stop, or widen the inputs", default="drop"
     )
 
@@ -316,31 +361,21 @@ _ALL_SETS: JsonDict = {
 }
 
 
-class Check(Table):
-    """A limit that `themis check` enforces: on one set of characteristics, or on all."""
-
-    model_config = ConfigDict(json_schema_extra={"oneOf": [_ONE_SET, _ALL_SETS]})
-    against: Annotated[list[str], Field(min_length=1)] = _optional(
-        "The set of characteristics", ["race"]
-    )
-    search: bool = _optional("Search all sets for one above the limit", True)
-    measure: Literal["causal", "group"] = _optional("Which score", "causal", default="causal")
-    max_score: float = _required("The largest score allowed", 0.05, ge=0, le=1)
-    output: str = _optional("Which of the declared outputs", "limit")
-
-
-class Accepted(Table):
-    """A finding that `themis check` lets pass for a while, visibly."""
-
-    against: Annotated[list[str], Field(min_length=1)] = _required(
-        "The set of characteristics, exactly", ["race"]
-    )
-    measure: Literal["causal", "group"] = _optional("Which score", "causal", default="causal")
-    max_score: float = _optional("Accepted only up to here; else any score is", 0.12, ge=0, le=1)
-    reason: Text = _required("Why it is accepted", "ticket 4711, mended in the next release")
-    until: date = _required("The last day on which this counts", date(2027, 3, 31))
-    output: str = _optional("Which of the declared outputs", "limit")
-
+OutputTable = _table_of(
+    Output,
+    "MeasuredOutput",
+    "One output that is measured; several are read off the same executions.",
+)
+RunTable = _table_of(Settings, "Run", "How sure, how precise, how expensive.")
+CheckTable = _table_of(
+    Check,
+    "Check",
+    "A limit that `themis check` enforces: on one set of characteristics, or on all.",
+    json_schema_extra={"oneOf": [_ONE_SET, _ALL_SETS]},
+)
+AcceptedTable = _table_of(
+    Acceptance, "Accepted", "A finding that `themis check` lets pass for a while, visibly."
+)
 
 AnySubject: TypeAlias = Annotated[
     PythonSubject | ModelSubject | CommandSubject | WorkerSubject | HttpSubject,
@@ -363,19 +398,25 @@ class File(Table):
     constraints: dict[str, str] = _optional(
         "Conditions that every input meets, by name", {"adult": "age >= 18"}
     )
-    outputs: dict[str, MeasuredOutput] = _optional(
+    outputs: dict[str, Annotated[Output, _ReadFrom(OutputTable)]] = _optional(
         "What is measured, by name, where it is not one plain decision",
         {"limit": {"at": "/limit", "min": 0, "max": 5000, "distance": "relational"}},
+        default_factory=dict,
     )
-    run: Run = _optional("How sure, how precise, how expensive", {"confidence": 0.99})
+    run: Annotated[Settings, _ReadFrom(RunTable)] = _optional(
+        "How sure, how precise, how expensive", {"confidence": 0.99}, default_factory=Settings
+    )
     profile: Profile = _optional(
         "Whom inputs are drawn from, if not from all", {"data": "people.csv"}
     )
-    checks: list[Check] = _optional(
-        "What `themis check` enforces", [{"against": ["race"], "max_score": 0.05}]
+    checks: list[Annotated[Check, _ReadFrom(CheckTable)]] = _optional(
+        "What `themis check` enforces",
+        [{"against": ["race"], "max_score": 0.05}],
+        default_factory=list,
     )
-    accepted: list[Accepted] = _optional(
-        "Findings that `themis check` lets pass, each with a reason and a last day"
+    accepted: list[Annotated[Acceptance, _ReadFrom(AcceptedTable)]] = _optional(
+        "Findings that `themis check` lets pass, each with a reason and a last day",
+        default_factory=list,
     )
 
 
@@ -384,3 +425,12 @@ SUBJECTS: dict[str, type[Subject]] = {
     for model in (PythonSubject, ModelSubject, CommandSubject, WorkerSubject, HttpSubject)
 }
 INPUTS: dict[str, type[Table]] = {"values": ValuesInput, "range": RangeInput}
+TABLES: dict[str, type[Table] | Mapping[str, type[Table]]] = {  # by name, some by their kind
+    "subject": SUBJECTS,
+    "inputs": INPUTS,
+    "outputs": OutputTable,
+    "run": RunTable,
+    "profile": Profile,
+    "checks": CheckTable,
+    "accepted": AcceptedTable,
+}

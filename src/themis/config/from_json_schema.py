@@ -1,4 +1,4 @@
-"""What schema does a JSON Schema or an OpenAPI description suggest? Its finite properties, as said.
+"""Drafts from a JSON Schema or an OpenAPI description: its finite properties, as they stand.
 
 Enumerations, truth values and bounded numbers are taken as they stand. What has no finite list of
 values is left out, with the reason.
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from themis.config.drafts import Draft, DraftFile, check_names
+from themis.config.drafts import Draft, DraftFile, check_names, check_some_used
 from themis.errors import Mistake, RequestError
 from themis.inputs.numbers import align, exact, is_number, round_step
 
@@ -42,10 +42,8 @@ def draft_from_json_schema(
         reader.draft(name, spec, required=name in required, protected=name in protected)
         for name, spec in properties.items()
     ]
-    if all(each.left_out for each in drafts):
-        reasons = "; ".join(f"{each.name}: {each.left_out}" for each in drafts[:5])
-        problem = f"no property has a finite list of values ({reasons or 'there is none'})"
-        raise RequestError([Mistake("source", source, problem, "add enum, or minimum and maximum")])
+    problem, remedy = "no property has a finite list of values", "add enum, or minimum and maximum"
+    check_some_used(drafts, source, problem, remedy)
     return DraftFile(f"{source}{pointer}: {len(drafts)} properties", drafts, protected)
 
 
@@ -80,23 +78,16 @@ class _Reader:
         """The bodies that requests have, by the place they are described at."""
         for path, operations in _items(self._document.get("paths")):
             for method in METHODS:
-                operation = operations.get(method) if isinstance(operations, Mapping) else None
-                place = ("paths", path, method, "requestBody", "content", "application/json")
-                body = operation if isinstance(operation, Mapping) else {}
-                for key in place[3:]:
-                    body = body.get(key, {}) if isinstance(body, Mapping) else {}
-                spec = body.get("schema") if isinstance(body, Mapping) else None
+                place = (method, "requestBody", "content", "application/json", "schema")
+                spec = _inside(operations, *place)
                 if isinstance(spec, Mapping):
-                    pointer = spec.get("$ref") or _pointer(*place, "schema")
+                    pointer = spec.get("$ref") or _pointer("paths", path, *place)
                     yield str(pointer), self._resolved(spec)
 
     def _named(self) -> Iterator[tuple[str, Any]]:
         holders: tuple[tuple[str, ...], ...] = (("components", "schemas"), ("definitions",))
         for holder in holders:
-            specs: Any = self._document
-            for key in holder:
-                specs = specs.get(key, {}) if isinstance(specs, Mapping) else {}
-            for name, spec in _items(specs):
+            for name, spec in _items(_inside(self._document, *holder)):
                 if isinstance(spec, Mapping) and ("properties" in spec or "allOf" in spec):
                     yield _pointer(*holder, name), spec
 
@@ -278,6 +269,13 @@ def _bound(spec: Mapping[str, Any], name: str, exclusive: str) -> tuple[Fraction
 
 def _items(thing: Any) -> list[tuple[str, Any]]:
     return [(str(key), value) for key, value in thing.items()] if isinstance(thing, Mapping) else []
+
+
+def _inside(thing: Any, *keys: str) -> Any:
+    """What these keys lead to; None where one of them is not there."""
+    for key in keys:
+        thing = thing.get(key) if isinstance(thing, Mapping) else None
+    return thing
 
 
 def _pointer(*parts: str) -> str:

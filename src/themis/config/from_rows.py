@@ -1,9 +1,7 @@
-"""What schema do rows of data suggest? Types, ranges, steps, bins and weights, all of it guessed.
+"""Drafts from rows of data: types, ranges, steps, bins and weights, all of it guessed.
 
 Nothing of it is exact: values that do not occur in the rows may occur elsewhere, and what is
 unlikely in the rows may be likely there. So every guess comes with a remark.
-
-What are the values of a column? Numbers, truth values, texts, and how often each occurs.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ import math
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -20,17 +18,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from themis.config.drafts import Draft, DraftFile, check_names
-from themis.errors import Mistake, RequestError
+from themis.config.drafts import Draft, DraftFile, check_names, check_some_used
 from themis.inputs.characteristics import Value
-from themis.inputs.numbers import NUMBER_LIMIT, align, round_step
+from themis.inputs.numbers import NUMBER_LIMIT, align, is_whole, round_step
 from themis.inputs.row_files import Column, Table
+from themis.inputs.rows import is_missing, number_of, truth_of
 
 Kind = Literal["boolean", "integer", "real", "text", "mixed", "nested"]
 
-MISSING_TEXTS = ("na", "n/a", "nan", "null", "?")  # in files that know no types
-_INTEGER = re.compile(r"[+-]?(0|[1-9]\d*)", re.ASCII)
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 _CODE = re.compile(r"[+-]?0\d+", re.ASCII)
 
 
@@ -62,10 +57,8 @@ def type_column(column: Column, *, is_text: bool) -> Typed:
     missing_texts: list[str] = []
     missing = column.missing
     for value, count in zip(column.values, column.counts().tolist(), strict=True):
-        if is_text and (not value.strip() or value.strip().lower() in MISSING_TEXTS):
-            missing += count
-            missing_texts.append(value)
-        elif isinstance(value, float) and not math.isfinite(value):
+        endless = isinstance(value, float) and not math.isfinite(value)
+        if endless or (is_text and is_missing(value)):
             missing += count
             missing_texts.append(str(value))
         elif isinstance(value, list | dict):
@@ -90,57 +83,30 @@ def type_column(column: Column, *, is_text: bool) -> Typed:
 
 
 def _typed(values: list[Any], *, is_text: bool) -> tuple[Kind, list[Any]]:
-    readers = _TEXT_READERS if is_text else _VALUE_READERS
-    for kind, read in readers.items():
-        found = [read(value) for value in values]
-        if None not in found:
-            return kind, found
+    read = [_read(value) for value in values] if is_text else values
+    if all(isinstance(value, bool) for value in read):
+        return "boolean", read
+    if all(is_whole(value) for value in read):
+        return "integer", read
+    if all(_is_real(value) for value in read):
+        return "real", [v if isinstance(v, Decimal) else Decimal(repr(v)) for v in read]
     return ("text" if all(isinstance(value, str) for value in values) else "mixed"), values
 
 
-def _boolean_text(text: str) -> bool | None:
-    return {"true": True, "false": False}.get(text.strip().lower())
-
-
-def _integer_text(text: str) -> int | None:
-    text = text.strip()  # of more than int() takes for blank
-    return _limited(int(text)) if _INTEGER.fullmatch(text) and len(text) < 30 else None
-
-
-def _real_text(text: str) -> Decimal | None:
+def _read(text: str) -> bool | int | Decimal | str:
+    """What a text says in a file without types; one with leading zeros is no number."""
     text = text.strip()
-    if not _NUMBER.fullmatch(text) or _CODE.fullmatch(text) or len(text) > 40:
-        return None
-    return Decimal(text) if math.isfinite(float(text)) else None
+    number = None if _CODE.fullmatch(text) else number_of(text)
+    if isinstance(number, float):
+        return Decimal(text)
+    truth = truth_of(text)
+    return truth if truth is not None else text if number is None else number
 
 
-def _boolean(value: Any) -> bool | None:
-    return value if isinstance(value, bool) else None
-
-
-def _integer(value: Any) -> int | None:
-    return _limited(value) if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _real(value: Any) -> Decimal | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return Decimal(repr(float(value))) if is_number and abs(value) < NUMBER_LIMIT**4 else None
-
-
-def _limited(number: int) -> int | None:
-    return number if abs(number) <= NUMBER_LIMIT else None
-
-
-_TEXT_READERS: dict[Kind, Callable[[Any], Any]] = {
-    "boolean": _boolean_text,
-    "integer": _integer_text,
-    "real": _real_text,
-}
-_VALUE_READERS: dict[Kind, Callable[[Any], Any]] = {
-    "boolean": _boolean,
-    "integer": _integer,
-    "real": _real,
-}
+def _is_real(value: Any) -> bool:
+    if isinstance(value, bool | str):
+        return False
+    return isinstance(value, Decimal) or abs(value) < NUMBER_LIMIT**4
 
 
 def _natural(value: Any) -> tuple[Any, ...]:
@@ -193,20 +159,10 @@ def draft_from_data(
         for name, each in typed.items()
         if name != target
     ]
-    if all(each.left_out for each in drafts):
-        reasons = "; ".join(f"{each.name}: {each.left_out}" for each in drafts[:5])
-        problem = f"no column can be a characteristic ({reasons})"
-        raise RequestError([Mistake("source", source, problem, "name other rows")])
-    favourable, remark = (None, "") if target is None else _favourable(target, typed[target])
-    file = DraftFile(
-        f"{source}: {_count(table.length, 'row')}, {_count(len(names), 'column')}",
-        drafts,
-        protected,
-        favourable,
-    )
-    if remark:
-        return DraftFile(file.origin, drafts, protected, favourable, remark)
-    return file
+    check_some_used(drafts, source, "no column can be a characteristic", "name other rows")
+    origin = f"{source}: {_count(table.length, 'row')}, {_count(len(names), 'column')}"
+    decided = () if target is None else _favourable(target, typed[target])
+    return DraftFile(origin, drafts, protected, *decided)
 
 
 def _count(number: int, noun: str) -> str:

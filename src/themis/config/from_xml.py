@@ -1,9 +1,8 @@
-"""What do the XML settings of Themis 1.0 and 2.0 amount to? A commented `themis.toml`.
+"""Conversion of the XML settings of Themis 1.0 and 2.0 to a commented `themis.toml`.
 
 Those programs ran a command with the values as arguments. Elements that are not known here are
-kept as comments; what can't be converted is reported, all of it at once.
-
-XML elements: a small tree with line numbers, from documents that can do no harm.
+kept as comments; what can't be converted is reported, all of it at once. A document type is refused
+as soon as it begins: without one there are no entities to expand and no files to fetch.
 """
 
 from __future__ import annotations
@@ -34,15 +33,15 @@ class Element:
     text: str = ""
     children: list[Element] = field(default_factory=list)
 
-    def child(self, name: str) -> Element | None:
-        """The first child of this name."""
-        return next((each for each in self.children if each.name == name), None)
-
-    def children_named(self, name: str) -> list[Element]:
+    def named(self, name: str) -> list[Element]:
         """All children of this name."""
         return [each for each in self.children if each.name == name]
 
-    def path_to(self, name: str) -> Element:
+    def child(self, name: str) -> Element | None:
+        """The first child of this name."""
+        return next(iter(self.named(name)), None)
+
+    def inner(self, name: str) -> Element:
         """The first child of this name, or an empty element."""
         return self.child(name) or Element(name)
 
@@ -53,37 +52,13 @@ class Element:
         return f"<{self.name}{attributes}>{inner}</{self.name}>"
 
 
-def parse_xml(data: bytes, *, source: str) -> Element:
-    """The outermost element; raises ConfigError for what is not XML, or not harmless.
-
-    A document type is refused as soon as it begins: without one there are no entities to expand
-    and no files to fetch.
-    """
-    try:
-        if len(data) > SIZE_LIMIT:
-            raise _Refused(1, f"has {len(data):,} bytes", f"at most {SIZE_LIMIT:,} are read")
-        return _Builder().build(data)
-    except _Refused as refused:
-        mistake = Mistake("xml", "", refused.problem, refused.remedy)
-        raise ConfigError([mistake.at(file=source, line=refused.line)]) from None
-    except expat.ExpatError as error:
-        problem = f"is not XML: {expat.ErrorString(error.code)}"
-        mistake = Mistake("xml", "", problem, "mend it at this place")
-        raise ConfigError([mistake.at(file=source, line=error.lineno)]) from None
-
-
-class _Refused(Exception):  # noqa: N818 - not an error of the program
-    def __init__(self, line: int, problem: str, remedy: str) -> None:
-        super().__init__(problem)
-        self.line, self.problem, self.remedy = line, problem, remedy
-
-
 class _Builder:
-    """Builds the tree while expat reads."""
+    """Builds the tree of a document while expat reads it; refuses what is not harmless."""
 
-    def __init__(self) -> None:
-        self._root: Element | None = None
-        self._open: list[Element] = []
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._top = Element("")  # around the outermost element
+        self._open = [self._top]
         self._parser = parser = expat.ParserCreate()
         parser.buffer_text = True
         parser.StartElementHandler = self._start
@@ -92,23 +67,28 @@ class _Builder:
         parser.StartDoctypeDeclHandler = self._refuse_doctype
 
     def build(self, data: bytes) -> Element:
+        """The outermost element; raises ConfigError for what is not XML, or not harmless."""
+        if len(data) > SIZE_LIMIT:
+            raise self._refusal(f"has {len(data):,} bytes", f"at most {SIZE_LIMIT:,} are read", 1)
         try:
             self._parser.Parse(data, True)
+        except expat.ExpatError as error:
+            problem = f"is not XML: {expat.ErrorString(error.code)}"
+            raise self._refusal(problem, "mend it at this place", error.lineno) from None
         except (LookupError, ValueError) as error:  # an encoding that Python does not know
-            raise _Refused(1, f"can't be decoded: {error}", "save it as UTF-8") from None
-        assert self._root is not None
-        return self._root
+            raise self._refusal(f"can't be decoded: {error}", "save it as UTF-8", 1) from None
+        return self._top.children[0]
+
+    def _refusal(self, problem: str, remedy: str, line: int | None = None) -> ConfigError:
+        line = line or self._parser.CurrentLineNumber
+        return ConfigError([Mistake("xml", "", problem, remedy, self._source, line)])
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
-        line = self._parser.CurrentLineNumber
-        if len(self._open) >= DEPTH_LIMIT:
-            raise _Refused(line, f"has more than {DEPTH_LIMIT} elements in one another", "")
-        path = f"{self._open[-1].path}.{name}" if self._open else name
-        element = Element(name, line, path, attributes)
-        if self._open:
-            self._open[-1].children.append(element)
-        else:
-            self._root = element
+        if len(self._open) > DEPTH_LIMIT:
+            raise self._refusal(f"has more than {DEPTH_LIMIT} elements in one another", "")
+        path = f"{self._open[-1].path}.{name}".removeprefix(".")
+        element = Element(name, self._parser.CurrentLineNumber, path, attributes)
+        self._open[-1].children.append(element)
         self._open.append(element)
 
     def _end(self, _: str) -> None:
@@ -119,9 +99,8 @@ class _Builder:
         self._open[-1].text += text
 
     def _refuse_doctype(self, *_: Any) -> None:
-        line = self._parser.CurrentLineNumber
         problem = "has a document type (<!DOCTYPE …>), which may define entities"
-        raise _Refused(line, problem, "remove it: settings need none")
+        raise self._refusal(problem, "remove it: settings need none")
 
 
 MEASURES = {"causalDiscrimination": "causal", "groupDiscrimination": "group"}
@@ -148,51 +127,54 @@ def convert_settings(data: bytes, *, source: str) -> str:
 
     Document types and entities are refused, not expanded.
     """
-    root = parse_xml(data, source=source)
-    found = _Findings(source)
-    if root.name != "settings":
-        found.add(root, f"the outermost element is <{root.name}>", "it must be <settings>")
-        raise ConfigError(found.mistakes)
-    parts = _Settings(root, found)
-    text = "\n".join([*parts.subject(), *parts.inputs(), *parts.run(), *parts.checks()]) + "\n"
-    if found.mistakes:
-        raise ConfigError(sorted(found.mistakes, key=lambda each: each.line or 0))
+    parts = _Settings(_Builder(source).build(data), source)
+    text = "\n".join(parts.lines()) + "\n"
+    if parts.mistakes:
+        raise ConfigError(sorted(parts.mistakes, key=lambda each: each.line or 0))
     return text
 
 
-@dataclass
-class _Findings:
-    """What is wrong so far."""
-
-    source: str
-    mistakes: list[Mistake] = field(default_factory=list)
-
-    def add(self, element: Element, problem: str, remedy: str) -> None:
-        mistake = Mistake("settings", element.path, problem, remedy)
-        self.mistakes.append(mistake.at(file=self.source, line=element.line))
-
-
 class _Settings:
-    """The parts of the file, one after the other."""
+    """The parts of the file, one after the other, and what is wrong so far."""
 
-    def __init__(self, root: Element, found: _Findings) -> None:
+    def __init__(self, root: Element, source: str) -> None:
         self._root = root
-        self._found = found
+        self._source = source
+        self._tests = root.inner("tests").named("test")
         self._names: list[str] = []
+        self.mistakes: list[Mistake] = []
 
-    def subject(self) -> Iterator[str]:
-        command = _words(self._text(self._root, "command", "name the program"), self._found)
-        yield _HEAD.format(source=json.dumps(self._found.source), command=spell_value(command))
+    def _add(self, element: Element, problem: str, remedy: str) -> None:
+        place = (self._source, element.line)
+        self.mistakes.append(Mistake("settings", element.path, problem, remedy, *place))
+
+    def lines(self) -> Iterator[str]:
+        if self._root.name != "settings":
+            problem = f"the outermost element is <{self._root.name}>"
+            self._add(self._root, problem, "it must be <settings>")
+            return
+        for part in (self._subject, self._inputs, self._run, self._checks):
+            yield from part()
+
+    def _subject(self) -> Iterator[str]:
+        text = self._text(self._root, "command", "name the program")
+        command: list[str] = []
+        try:
+            command = shlex.split(text)  # there is no shell any more
+        except ValueError as error:
+            problem = f"{text!r} can't be split into words: {error}"
+            self._add(self._root.inner("command"), problem, "mend it")
+        yield _HEAD.format(source=json.dumps(self._source), command=spell_value(command))
         yield from _comments(self._root, {"command", "seed", "inputs", "tests"})
 
-    def inputs(self) -> Iterator[str]:
+    def _inputs(self) -> Iterator[str]:
         yield "# The characteristics, in the order of the arguments. Mark those that the law or you"
         yield "# protect with { values = […], protected = true }."
         yield "[inputs]"
         listed = self._root.child("inputs")
-        elements = listed.children_named("input") if listed is not None else []
+        elements = listed.named("input") if listed is not None else []
         if not elements:
-            self._found.add(listed or self._root, "there is no <input>", "describe at least one")
+            self._add(listed or self._root, "there is no <input>", "describe at least one")
         for element in elements:
             yield from self._input(element)
         if listed is not None:
@@ -201,23 +183,23 @@ class _Settings:
     def _input(self, element: Element) -> Iterator[str]:
         name = self._text(element, "name", "give it a name")
         if name in self._names:
-            self._found.add(element, f"{name!r} stands there twice", "rename one")
+            self._add(element, f"{name!r} stands there twice", "rename one")
         self._names.append(name)
         kind = self._text(element, "type", f"write one of: {', '.join(TYPES)}")
         if kind == "categorical":
-            values = [each.text for each in element.path_to("values").children_named("value")]
+            values = [each.text for each in element.inner("values").named("value")]
             if not values:
-                self._found.add(element, f"{name!r} has no <value>", "list its values")
+                self._add(element, f"{name!r} has no <value>", "list its values")
             for value in sorted({each for each in values if values.count(each) > 1}):
-                self._found.add(element, f"{name!r} has {value!r} twice", "remove one")
+                self._add(element, f"{name!r} has {value!r} twice", "remove one")
             yield f"{spell_key(name)} = {spell_value(values)}"
         elif kind == "continuousInt":
             low, high = (self._bound(element, end) for end in ("lowerbound", "upperbound"))
             if low > high:
-                self._found.add(element, f"{name!r} goes from {low} to {high}", "swap the bounds")
+                self._add(element, f"{name!r} goes from {low} to {high}", "swap the bounds")
             yield f"{spell_key(name)} = {{ min = {low}, max = {high} }}"
         elif kind:
-            self._found.add(element, f"there is no type {kind!r}", suggest(kind, TYPES))
+            self._add(element, f"there is no type {kind!r}", suggest(kind, TYPES))
         yield from _comments(element, {"name", "type", "values", "bounds"})
 
     def _bound(self, element: Element, end: str) -> int:
@@ -227,59 +209,57 @@ class _Settings:
             return int(text)
         except ValueError:
             if text:
-                self._found.add(bounds, f"<{end}> is {text!r}", "write a whole number")
+                self._add(bounds, f"<{end}> is {text!r}", "write a whole number")
         return 0
 
-    def run(self) -> Iterator[str]:
+    def _run(self) -> Iterator[str]:
         """The settings of the whole run: the strictest that any test asks for."""
-        tests = self._tests()
         yield "\n[run]"
         seed = self._root.child("seed")
         if seed is not None:
             if not seed.text.isdecimal():
-                self._found.add(seed, f"{seed.text!r} is no seed", "write a whole number")
+                self._add(seed, f"{seed.text!r} is no seed", "write a whole number")
             yield f"seed = {seed.text.lstrip('0') or '0'}"
         for name, key, choose in (("conf", "confidence", max), ("margin", "error", min)):
-            given = [value for test in tests if (value := self._share(test, name)) is not None]
+            given = [
+                value for test in self._tests if (value := self._share(test, name)) is not None
+            ]
             if given:
                 several = "  # the strictest of several" if len(set(given)) > 1 else ""
                 yield f"{key} = {choose(given)!r}{several}"
 
-    def checks(self) -> Iterator[str]:
-        if self._tests():
+    def _checks(self) -> Iterator[str]:
+        if self._tests:
             yield "\n# What `themis check` enforces; `themis score --against …` only measures."
-        for test in self._tests():
+        for test in self._tests:
             yield from self._check(test)
 
     def _check(self, test: Element) -> Iterator[str]:
         function = self._text(test, "function", f"write one of: {', '.join((*MEASURES, SEARCH))}")
-        names = [each.text for each in test.children_named("input_name")]
+        names = [each.text for each in test.named("input_name")]
         for name in names:
             if name not in self._names:
                 remedy = suggest(name, self._names) if self._names else "describe it"
-                self._found.add(test, f"there is no input {name!r}", remedy)
+                self._add(test, f"there is no input {name!r}", remedy)
         limit = self._share(test, "threshold")
         if function in MEASURES:
             if not names:
-                self._found.add(test, f"{function} has no <input_name>", "name a set")
+                self._add(test, f"{function} has no <input_name>", "name a set")
             yield from _check_lines({"against": names, "measure": MEASURES[function]}, limit)
         elif function == SEARCH:
             for measure in _searched(test):
                 yield from _check_lines({"search": True, "measure": measure}, limit)
         elif function:
             remedy = suggest(function, (*MEASURES, SEARCH))
-            self._found.add(test, f"there is no function {function!r}", remedy)
+            self._add(test, f"there is no function {function!r}", remedy)
         known = {"function", "conf", "margin", "threshold", "input_name", "group", "causal"}
         yield from _comments(test, known)
-
-    def _tests(self) -> list[Element]:
-        return self._root.path_to("tests").children_named("test")
 
     def _text(self, element: Element, name: str, remedy: str) -> str:
         """The text of a child that must be there."""
         child = element.child(name)
         if child is None or not child.text:
-            self._found.add(child or element, f"there is no <{name}>", remedy)
+            self._add(child or element, f"there is no <{name}>", remedy)
             return ""
         return child.text
 
@@ -294,18 +274,8 @@ class _Settings:
             number = math.nan
         if 0 <= number <= 1 and (name == "threshold" or 0 < number < 1):
             return number
-        self._found.add(child, f"<{name}> is {child.text!r}", "write a number between 0 and 1")
+        self._add(child, f"<{name}> is {child.text!r}", "write a number between 0 and 1")
         return None
-
-
-def _words(command: str, found: _Findings) -> list[str]:
-    """A command line as a list; there is no shell any more."""
-    try:
-        return shlex.split(command)
-    except ValueError as error:
-        problem = f"{command!r} can't be split into words: {error}"
-        found.mistakes.append(Mistake("settings", "command", problem, "mend it", found.source))
-        return []
 
 
 def _searched(test: Element) -> list[str]:

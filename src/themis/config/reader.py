@@ -1,10 +1,8 @@
-"""What does a configuration file say? Reads `themis.toml` and reports all its mistakes at once.
+"""Reads `themis.toml`, reports all of its mistakes at once, and places later ones in its lines.
 
-Three passes over the file, none of which hides the mistakes of the next: its keys and their
-types (the models of `file_format`), the rules of the schema and the settings, and what refers
-to something else: constraints and checks.
-
-Where in its file is what can't be used? A mistake found after reading gets its line.
+Three passes over the file, none of which hides the mistakes of the next: its keys and their values
+(the models of `format`), the rules of the schema, and what refers to something else: constraints,
+checks and acceptances.
 """
 
 from __future__ import annotations
@@ -13,48 +11,25 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from themis.config import format as file_format
 from themis.config.complaints import find_complaints
-from themis.config.format import format_schema
+from themis.config.format import AnySubject, File, Profile, format_schema
 from themis.config.toml import KeyPath, key_lines, parse_toml, spell_path
 from themis.errors import ConfigError, Mistake, MistakesError, RequestError, SchemaError, suggest
-from themis.inputs.characteristics import Characteristic, Value
+from themis.inputs.characteristics import Characteristic
 from themis.inputs.constraints import parse_constraint
 from themis.inputs.population import Population
 from themis.inputs.schema import Schema, characteristic_from
 from themis.results.verdicts import Acceptance, Check
 from themis.settings import Settings
-from themis.subjects.decisions import DEFAULT_FAVOURABLE
 from themis.subjects.outputs import Output
 
-__all__ = ["Check", "Config", "SubjectSpec", "find_config", "format_schema", "read_config"]
+__all__ = ["Config", "find_config", "format_schema", "load_config", "placing", "read_config"]
 
 FILE_NAME = "themis.toml"
 PROJECT_FILE_NAME = "pyproject.toml"
 INIT_REMEDY = "run `themis init` to write one"
-
-
-@dataclass(frozen=True)
-class SubjectSpec:
-    """What `[subject]` says; `options` are the keys of its kind, as they are given."""
-
-    kind: str  # python, model, command, worker or http
-    options: Mapping[str, Any]
-    favourable: tuple[Value, ...]
-    version: str
-    max_failures: float
-    repeats: int = 1  # runs behind each output
-
-
-@dataclass(frozen=True)
-class ProfileSpec:
-    """What `[profile]` says: a file of people, as it is written."""
-
-    data: str
-    weights: str | None
-    unknown: Literal["drop", "error", "extend"]
 
 
 @dataclass(frozen=True)
@@ -63,12 +38,12 @@ class Config:
 
     path: Path
     folder: Path  # the file's own, absolute: what the subject's paths are relative to
-    subject: SubjectSpec
+    subject: AnySubject
     schema: Schema
     settings: Settings
     checks: tuple[Check, ...]
     outputs: tuple[Output, ...] = ()
-    profile: ProfileSpec | None = None
+    profile: Profile | None = None
     accepted: tuple[Acceptance, ...] = ()
     lines: Mapping[str, int] = field(default_factory=dict)  # of each key: "subject.command"
 
@@ -85,6 +60,11 @@ def find_config(start: Path) -> Path:
         return project
     problem = f"there is neither a {FILE_NAME} nor a {PROJECT_FILE_NAME} with [tool.themis]"
     raise ConfigError([Mistake("no-config", "", problem, INIT_REMEDY, file=str(start))])
+
+
+def load_config(place: Path) -> Config:
+    """The configuration of a file, or of the one that `find_config` finds in a folder."""
+    return read_config(find_config(place) if place.is_dir() else place)
 
 
 def read_config(path: Path) -> Config:
@@ -154,24 +134,33 @@ class _Reader:
         self._read_characteristics()
         self._read_constraints()
         schema = self._read_schema()
-        settings = self._read_settings()
-        outputs = tuple(self._outputs())
         for section in ("checks", "accepted"):
             self._check_sets(section)
             self._check_outputs(section)
         self._check_repeated_acceptances()
-        if self._found.mistakes or schema is None or settings is None:
+        if self._found.mistakes or schema is None:
             raise ConfigError(sorted(self._found.mistakes, key=lambda each: each.line or 0))
+        file, line = File.model_validate(self._data), self._found.line
+
+        def ordered(names: tuple[str, ...] | None) -> tuple[str, ...]:
+            return tuple(name for name in schema.names if name in (names or ()))
+
         return Config(
             path,
             path.resolve().parent,
-            self._subject(),
+            file.subject,
             schema,
-            settings,
-            tuple(self._checks(schema)),
-            outputs,
-            self._profile(),
-            tuple(self._accepted(schema)),
+            file.run,
+            tuple(
+                replace(e, against=ordered(e.against) or None, name="", line=line(("checks", n)))
+                for n, e in enumerate(file.checks)
+            ),
+            tuple(replace(each, name=name) for name, each in file.outputs.items()),
+            file.profile,
+            tuple(
+                replace(e, against=ordered(e.against), line=line(("accepted", n)))
+                for n, e in enumerate(file.accepted)
+            ),
             self._found.lines_by_name(),
         )
 
@@ -229,33 +218,13 @@ class _Reader:
             return None
         return schema
 
-    def _read_settings(self) -> Settings | None:
-        given = self._table("run")
-        try:
-            return Settings(**{key: given[key] for key in given if not self._found.has("run", key)})
-        except RequestError as error:
-            for mistake in error.mistakes:
-                self._found.add(("run", mistake.where), mistake)
-            return None
-
-    def _outputs(self) -> Iterator[Output]:
-        """The declared outputs without a mistake."""
-        for name, given in self._table("outputs").items():
-            if not isinstance(given, Mapping) or self._found.has("outputs", name):
-                continue
-            try:
-                chosen = {key: given[key] for key in given if key in Output.__dataclass_fields__}
-                yield Output(**{**chosen, "name": name})
-            except RequestError as error:
-                self._found.add_all(("outputs", name), error)
-
     def _check_outputs(self, section: str) -> None:
         """Whether the tables of a section name outputs that are declared."""
         known = list(self._table("outputs"))
         tables = self._data.get(section, [])
         for number, table in enumerate(tables if isinstance(tables, list) else ()):
             name = table.get("output") if isinstance(table, Mapping) else None
-            if name is not None and name not in known:
+            if isinstance(name, str) and name not in known:
                 remedy = suggest(name, known) if known else f"declare it as [outputs.{name}]"
                 mistake = Mistake("unknown-output", "", f"there is no output {name!r}", remedy)
                 self._found.add((section, number, "output"), mistake)
@@ -295,57 +264,6 @@ class _Reader:
                 mistake = Mistake("duplicate-acceptance", "", problem, "remove one of them")
                 self._found.add(("accepted", number), mistake)
             first.setdefault(key, line)
-
-    def _subject(self) -> SubjectSpec:
-        given = self._table("subject")
-        common = file_format.Subject.model_fields
-        return SubjectSpec(
-            kind=given["kind"],
-            options={key: given[key] for key in given if key != "kind" and key not in common},
-            favourable=tuple(given.get("favourable", DEFAULT_FAVOURABLE)),
-            version=given.get("version", ""),
-            max_failures=float(given.get("max_failures", 0)),
-            repeats=given.get("repeats", 1),
-        )
-
-    def _profile(self) -> ProfileSpec | None:
-        given = self._table("profile")
-        if not given:
-            return None
-        return ProfileSpec(given["data"], given.get("weights"), given.get("unknown", "drop"))
-
-    def _checks(self, schema: Schema) -> Iterator[Check]:
-        for number, given in enumerate(self._data.get("checks", [])):
-            against = tuple(name for name in schema.names if name in given.get("against", ()))
-            measure = given.get("measure", "causal")
-            limit = float(given["max_score"])
-            yield Check(
-                against=against or None,
-                search=not against,
-                measure=measure,
-                max_score=limit,
-                name=" ".join(
-                    [measure, ",".join(against) or "search", *_of(given), f"at most {limit:g}"]
-                ),
-                output=given.get("output"),
-                line=self._found.line(("checks", number)),
-            )
-
-    def _accepted(self, schema: Schema) -> Iterator[Acceptance]:
-        for number, given in enumerate(self._data.get("accepted", [])):
-            yield Acceptance(
-                against=tuple(name for name in schema.names if name in given["against"]),
-                measure=given.get("measure", "causal"),
-                reason=given["reason"],
-                until=given["until"],
-                max_score=given.get("max_score"),
-                output=given.get("output"),
-                line=self._found.line(("accepted", number)),
-            )
-
-
-def _of(check: Mapping[str, Any]) -> list[str]:
-    return ["of", check["output"]] if "output" in check else []
 
 
 def _repeated(names: list[str]) -> list[str]:

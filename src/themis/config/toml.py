@@ -1,9 +1,7 @@
-"""Where in a TOML text does each key stand, and where is the text no TOML at all?
+"""TOML: the lines of its keys, mistakes of syntax in plain words, and how values are written.
 
-`tomllib` reads the values but forgets the lines. The scanner here walks over the same text
-once more and only looks for keys; it never fails, whatever the text is.
-
-How is a value, a key or a remark written in TOML?
+`tomllib` reads the values but forgets the lines. The scanner here walks over the same text once
+more and only looks for keys; it never fails, whatever the text is.
 """
 
 from __future__ import annotations
@@ -15,6 +13,7 @@ import tomllib
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import Any, TypeAlias
 
 from themis.errors import ConfigError, Mistake
@@ -302,6 +301,8 @@ def spell_value(value: Any) -> str:
         return f"{{ {inner} }}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(spell_value, value))}]"
+    if isinstance(value, date):
+        return value.isoformat()
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

@@ -14,7 +14,7 @@ from themis.errors import SubjectError
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
 from themis.subjects.answers import AnswerLabels
-from themis.subjects.base import Answers
+from themis.subjects.base import Answers, Subject
 from themis.subjects.decisions import FAILED, INVALID, Cells, Failure, Labels
 
 KINDS_LIMIT = 100_000  # failed inputs whose kinds are kept
@@ -73,17 +73,15 @@ class FailureLog:
             )
         return f"the subject failed: {'; '.join(parts)}. max_failures allows a share of failures"
 
-    def to_dict(self, reproduce: Callable[[dict[str, Value]], str] | None) -> dict[str, Any]:
-        """The failures as they stand in the JSON result; `reproduce` gives a command line."""
-        return {
-            kind: {
-                "count": count,
-                "input": self.examples[kind][0],
-                "message": self.examples[kind][1],
-                **({} if reproduce is None else {"reproduce": reproduce(self.examples[kind][0])}),
-            }
-            for kind, count in sorted(self.counts.items())
-        }
+    def to_dict(self, subject: Subject) -> dict[str, Any]:
+        """The failures as they stand in the JSON result; the subject may have lines for a shell."""
+        found = {}
+        for kind, count in sorted(self.counts.items()):
+            row, message = self.examples[kind]
+            found[kind] = {"count": count, "input": row, "message": message}
+            if (line := subject.reproduce(row)) is not None:
+                found[kind]["reproduce"] = line
+        return found
 
 
 def _key(codes: NDArray[Any]) -> bytes:

@@ -28,7 +28,6 @@ from themis.subjects.base import Answers, Subject
 from themis.subjects.decisions import Cells, Labels
 from themis.subjects.processes.texts import Column
 
-BY_INPUT = ("command", "http")  # kinds whose executions are dear: each is stored by itself
 KEY_BYTES = 16
 UNKNOWN = -1  # no decision
 BYTES = 255  # label numbers below this are packed as bytes, where it stands for UNKNOWN
@@ -71,8 +70,8 @@ class Recall:
         self._fingerprint, self._kind = subject.fingerprint() + layout, subject.kind
         # What is left to run of a batch may be nothing but the inputs on which a subject fails:
         # tell it that it has answered before.
-        self._note_answered = getattr(subject, "note_answered", _do_nothing)
-        kind = InputRecords if subject.kind in BY_INPUT else BatchRecords
+        self._note_answered = subject.note_answered
+        kind = InputRecords if subject.traits.record == "input" else BatchRecords
         self._records: Records = kind(cache, subject.schema)
         self._subject = cache.number_of(self._fingerprint, self._kind)
         self._labels: list[Value] = []
@@ -260,10 +259,6 @@ def _key(label: Any) -> str:
 def _salt(time: int) -> bytes:
     """What makes the keys of each time different; those of the first have none."""
     return time.to_bytes(hashlib.blake2b.SALT_SIZE)
-
-
-def _do_nothing() -> None:
-    pass
 
 
 def _write(value: Value) -> bytes:

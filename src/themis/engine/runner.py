@@ -24,7 +24,7 @@ from themis.inputs.assignments import Places
 from themis.inputs.characteristics import Codes
 from themis.inputs.schema import Schema
 from themis.subjects.answers import AnswerLabels, NumberPart
-from themis.subjects.base import Answers, Batch, Subject
+from themis.subjects.base import Answers, Batch, Subject, Traits
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells, Labels
 
 # Runs the inputs at these places, or all, for the n-th time.
@@ -127,11 +127,7 @@ FIRST_BATCH = 16  # the same for a subject whose speed is not known yet
 BATCH_SECONDS = 0.5  # a batch takes about this long
 EARLY_FAILURES = 10  # this many failures above the limit end a run early
 
-# Subjects outside of this process: inputs run together. Fixed, so that a run that goes on from
-# what a cache holds meets the very same batches, whatever the speed. A batch of commands is small:
-# its results are stored at its end, and an interrupt loses them.
-FIXED_BATCHES = {"command": 32, "http": 256, "worker": 8_192}
-JOB_BATCH = 2  # but at least so many commands for each job
+JOB_BATCH = 2  # inputs for each job of an external subject that are run together, at the least
 
 
 @dataclass(frozen=True)
@@ -164,6 +160,7 @@ class Runner:
     ) -> None:
         self.recall = recall
         self.subject = subject
+        self.traits: Traits = subject.traits
         self.schema: Schema = subject.schema
         self.labels = labels
         self.max_failures = max_failures
@@ -178,8 +175,6 @@ class Runner:
         self.explains = False  # whether what is run now explains a score
         self.failures = FailureLog()
         self._seconds = 0.0
-        size = getattr(subject, "batch_size", FIXED_BATCHES.get(subject.kind, BATCH))
-        self._fixed_batch: int = max(size, JOB_BATCH * getattr(subject, "jobs", 1))
         self.start(budget or Budget())
         sizes = [each.size for each in self.schema]
         self.remembers = self.schema.size <= MEMORY_LIMIT // labels.dtype.itemsize
@@ -225,21 +220,16 @@ class Runner:
     @property
     def batch_size(self) -> int:
         """How many inputs to run together, so that budgets and Ctrl-C are met soon."""
-        if self.is_external:
-            return self._fixed_batch
+        if self.traits.external:
+            return max(self.traits.batch_size, JOB_BATCH * (self.traits.jobs or 1))
         pressed = not math.isinf(self.seconds_left)
         if self.seconds_per_execution is None:
             if pressed:
-                return FIRST_BATCH if self.subject.vectorised else 1
-            return BATCH if self.subject.vectorised else FIRST_BATCH
-        most = BATCH if self.subject.vectorised else ROW_BATCH
+                return FIRST_BATCH if self.traits.vectorised else 1
+            return BATCH if self.traits.vectorised else FIRST_BATCH
+        most = BATCH if self.traits.vectorised else ROW_BATCH
         seconds = min(BATCH_SECONDS, max(self.seconds_left, 0.0))
         return min(most, max(int(seconds / max(self.runs * self.seconds_per_execution, 1e-9)), 1))
-
-    @property
-    def is_external(self) -> bool:
-        """Whether the subject runs outside of this process."""
-        return self.subject.kind in FIXED_BATCHES
 
     @property
     def fails_too_often(self) -> bool:
@@ -264,7 +254,7 @@ class Runner:
         """A batch of inputs whose columns can be overwritten between runs."""
         if self.remembers:
             return _RememberedBatch(self, codes)
-        return (_WholeBatch if self.is_external else _PlainBatch)(self, codes)
+        return (_WholeBatch if self.traits.external else _PlainBatch)(self, codes)
 
     def run(self, codes: NDArray[Any]) -> Cells:
         """The label number of each input, FAILED where the subject gave no decision."""
@@ -305,7 +295,7 @@ class Runner:
 
         `again` is how often they were run before: each time has decisions of its own.
         """
-        if not self.is_external:
+        if not self.traits.external:
             return self.execute(self.subject.load(codes), codes.__getitem__)
         size, starts = self.batch_size, range(0, len(codes), self.batch_size)
         cells = [self._perform_part(codes[start : start + size], again) for start in starts]
@@ -371,10 +361,8 @@ class Runner:
 
     def close(self) -> None:
         """End what the subject keeps alive, and make durable what was stored; may be used again."""
-        close = getattr(self.subject, "close", None)
         try:
-            if close is not None:
-                close()
+            self.subject.close()
         finally:
             if self.recall is not None:
                 self.recall.cache.close()

@@ -43,9 +43,9 @@ class Trials:
     def allowance(self) -> int:
         """How many executions the next explanation may take; it depends on nothing measured."""
         runner = self._runner
-        if runner.subject.vectorised and not runner.is_external:
+        if runner.traits.vectorised and not runner.traits.external:
             own = MOST
-        elif runner.is_external:
+        elif runner.traits.external:
             own = max(DEAR_LEAST, runner.asked // DEAR_SHARE - self._spent)
         else:
             own = max(LEAST, runner.asked // SHARE - self._spent)
@@ -154,10 +154,10 @@ class Sampler:
     def _rows(self, start: int, width: int) -> int:
         if self.block_rows is not None:
             return self.block_rows
-        if self.runner.is_external:
+        if self.runner.traits.external:
             return self._fixed_rows(start, width)
         cells = self.runner.batch_size
-        if self.runner.subject.vectorised and math.isinf(self.runner.seconds_left):
+        if self.runner.traits.vectorised and math.isinf(self.runner.seconds_left):
             cells = CELLS
         return min(max(cells // width, 1), CHUNK - start % CHUNK)  # within one chunk: no copy
 

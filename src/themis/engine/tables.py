@@ -179,7 +179,7 @@ class Tables:
             if reading.graded:  # distances are from the base input's own output
                 own = own_columns(variants, rows)
                 self._run_own(variants, rows, cells, own)
-            for places in waves(variants.width, vectorised=self.runner.subject.vectorised):
+            for places in waves(variants.width, vectorised=self.runner.traits.vectorised):
                 seen = reading.cells(_rows_of(cells, opened.places))
                 here = None if own is None else own[opened.places]
                 states = reading.row_states(seen, here, opened.rows.tolerances)
@@ -205,7 +205,7 @@ class Tables:
         wanted = cells.T[places]  # by column, as the table is
         missing = ((wanted if every else wanted[:, opened.places]) == NOT_RUN).T
         runner = self.runner
-        by_row = not (runner.subject.vectorised or runner.is_external)
+        by_row = not (runner.traits.vectorised or runner.traits.external)
         if count >= COLUMN_ROWS or (count <= runner.batch_size and by_row):
             whole = missing.all(axis=0)
             self._run_columns(variants, cells, opened, places[whole])

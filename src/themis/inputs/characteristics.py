@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -243,24 +243,33 @@ class Values(Characteristic):
 class _Range(Characteristic):
     """Numbers from `min` to `max`, both ends included, in steps."""
 
-    @abstractmethod
-    def _range(self) -> NumberRange:
-        """The range as the user wrote it."""
+    min: Any
+    max: Any
+    step: Any = field(default=None, kw_only=True)
+    bins: Sequence[Any] | None = field(default=None, kw_only=True)
 
-    def _check(self) -> None:
-        found = list(self._range().mistakes())
-        _raise_any(iter(found or self._common_mistakes()))
+    _kind: ClassVar[type[int] | type[float]]
+
+    def __post_init__(self) -> None:
+        _raise_any(iter([*self._range.mistakes()] or self._common_mistakes()))
+        _freeze(self, "bins", "weights")
+        for name in ("min", "max", "step"):
+            object.__setattr__(self, name, self._kind(getattr(self, name)))
+
+    @property
+    def _range(self) -> NumberRange:
+        return NumberRange(self.min, self.max, self.step, self.bins, whole=self._kind is int)
 
     @cached_property
     def size(self) -> int:
-        return self._range().size
+        return self._range.size
 
     def encode(self, value: Any) -> int | None:
-        return self._range().encode(value)
+        return self._range.encode(value)
 
     @cached_property
     def bin_starts(self) -> NDArray[np.int64] | None:
-        limits = self._range()
+        limits = self._range
         return None if limits.bins is None else np.array(limits.bin_starts(), dtype=np.int64)
 
 
@@ -276,14 +285,7 @@ class Integers(_Range):
     step: int = field(default=1, kw_only=True)
     bins: Sequence[int] | None = field(default=None, kw_only=True)
 
-    def __post_init__(self) -> None:
-        self._check()
-        _freeze(self, "bins", "weights")
-        for name in ("min", "max", "step"):
-            object.__setattr__(self, name, int(getattr(self, name)))
-
-    def _range(self) -> NumberRange:
-        return NumberRange(self.min, self.max, self.step, self.bins, whole=True)
+    _kind = int
 
     def decode(self, codes: Codes) -> NDArray[Any]:
         values = np.array(codes, dtype=np.int64)  # quicker than a table
@@ -306,18 +308,11 @@ class Reals(_Range):
     step: float | None = field(default=None, kw_only=True)  # must be given: no default is sensible
     bins: Sequence[float] | None = field(default=None, kw_only=True)
 
-    def __post_init__(self) -> None:
-        self._check()
-        _freeze(self, "bins", "weights")
-        for name in ("min", "max", "step"):
-            object.__setattr__(self, name, float(getattr(self, name)))
-
-    def _range(self) -> NumberRange:
-        return NumberRange(self.min, self.max, self.step, self.bins, whole=False)
+    _kind = float
 
     @cached_property
     def _digits(self) -> int:
-        return self._range().digits
+        return self._range.digits
 
     def decode(self, codes: Codes) -> NDArray[Any]:
         if self.size > TABLE_LIMIT:

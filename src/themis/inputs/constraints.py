@@ -1,4 +1,4 @@
-"""Which inputs does a constraint allow?
+"""Constraints: conditions that decide which inputs are valid.
 
 A constraint is a condition over the characteristics of an input, for example
 `not (age < 30 and income > 150000)`, `race in ["green", "purple"]` or `18 <= age < 65`.
@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.errors import SchemaError
+from themis.inputs.characteristics import Characteristic
 from themis.inputs.expressions import (
     UNKNOWN,
     Apply,
@@ -33,7 +34,6 @@ from themis.inputs.expressions import (
     Node,
     Read,
     Reading,
-    Variable,
     all_hold,
     any_holds,
     compare_chain,
@@ -46,8 +46,6 @@ from themis.inputs.expressions import (
     tabulate,
     unless_zero,
 )
-
-__all__ = ["Constraint", "Variable", "parse_constraint"]
 
 MAX_LISTED_VALUES = 100_000  # with more, a literal is only compared to the first and last value
 
@@ -66,7 +64,7 @@ class Constraint:
         return np.asarray(evaluate(self._root, columns), dtype=np.bool_)
 
 
-def parse_constraint(text: str, variables: Sequence[Variable], *, name: str) -> Constraint:
+def parse_constraint(text: str, variables: Sequence[Characteristic], *, name: str) -> Constraint:
     """The constraint that the text describes; raises SchemaError with all of its mistakes.
 
     Nothing of the text is run. Each part that reads a single characteristic of at most
@@ -117,7 +115,9 @@ _UNSUPPORTED: Mapping[type[ast.AST], tuple[str, str]] = {
 class _Checker:
     """Turns the tree of an expression into nodes and reports whatever has no sensible meaning."""
 
-    def __init__(self, reading: Reading, known: Mapping[str, Variable], found: Findings) -> None:
+    def __init__(
+        self, reading: Reading, known: Mapping[str, Characteristic], found: Findings
+    ) -> None:
         self._reading = reading
         self._known = known
         self._found = found
@@ -282,7 +282,7 @@ class _Checker:
         self._mistake("not-a-value", problem, remedy)
         return False
 
-    def _list(self, variable: Variable) -> _Values:
+    def _list(self, variable: Characteristic) -> _Values:
         if variable.name not in self._values:
             self._values[variable.name] = _Values(variable)
         return self._values[variable.name]
@@ -308,7 +308,7 @@ class _Checker:
 class _Values:
     """The values of a characteristic; of a very large one only the first and the last."""
 
-    def __init__(self, variable: Variable) -> None:
+    def __init__(self, variable: Characteristic) -> None:
         self._complete = variable.size <= MAX_LISTED_VALUES
         codes = np.arange(variable.size) if self._complete else np.array([0, variable.size - 1])
         values = [_as_compared(value) for value in variable.decode(codes).tolist()]

@@ -1,13 +1,11 @@
-"""How is the text of a constraint read, without running any of it, and computed on columns?
+"""Expressions: the text of a constraint is read without running any of it, and computed on columns.
 
-First half, text to tree: the text is cut into tokens here, and Python's parser only sees a
-skeleton of it, in which a placeholder stands for each name and literal. So the parser never
-meets an escape, a huge number or a surrogate, and a characteristic may have any name.
+Text to tree: the text is cut into tokens here, and Python's parser only sees a skeleton of it, in
+which a placeholder stands for each name and literal. So the parser never meets an escape, a huge
+number or a surrogate, and a characteristic may have any name.
 
-Second half, nodes to columns: what the tree means (`constraints` decides that) is a node, which
-is computed with numpy for all inputs at once.
-
-Expressions on columns: the nodes of a constraint, and how they are computed.
+Nodes to columns: what the tree means (`constraints` decides that) is a node, which is computed with
+numpy for all inputs at once.
 """
 
 from __future__ import annotations
@@ -21,12 +19,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import reduce
 from itertools import accumulate
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from themis.errors import Mistake, suggest
+from themis.inputs.characteristics import Characteristic
 
 MAX_CHARACTERS = 10_000
 MAX_NESTING = 100  # far below the depth at which Python's parser or a recursive walk gives up
@@ -276,20 +275,6 @@ MAX_TABLE_SIZE = 65_536  # a characteristic with more values is decoded instead 
 Array = NDArray[Any]
 
 
-class Variable(Protocol):
-    """What a constraint needs of a characteristic; the codes of its values are 0 … size - 1."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def size(self) -> int: ...
-    @property
-    def numeric(self) -> bool: ...
-    @property
-    def boolean(self) -> bool: ...
-    def decode(self, codes: Array) -> Array: ...
-
-
 class Kind(Enum):
     """What a node is computed to; the value is how a message calls it."""
 
@@ -305,7 +290,7 @@ class Literal:
 
     kind: Kind
     value: Any
-    reads: Mapping[str, Variable] = field(default_factory=dict)
+    reads: Mapping[str, Characteristic] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,10 +298,10 @@ class Read:
     """The values of one characteristic."""
 
     kind: Kind
-    variable: Variable
+    variable: Characteristic
 
     @property
-    def reads(self) -> Mapping[str, Variable]:
+    def reads(self) -> Mapping[str, Characteristic]:
         return {self.variable.name: self.variable}
 
 
@@ -329,7 +314,7 @@ class Apply:
     parts: tuple[Node, ...]
 
     @property
-    def reads(self) -> Mapping[str, Variable]:
+    def reads(self) -> Mapping[str, Characteristic]:
         return {name: read for part in self.parts for name, read in part.reads.items()}
 
 
@@ -338,7 +323,7 @@ class Table:
     """Anything that a single characteristic decides: the result for each of its codes."""
 
     kind: Kind
-    reads: Mapping[str, Variable]
+    reads: Mapping[str, Characteristic]
     results: Array
 
 

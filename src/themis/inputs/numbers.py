@@ -1,7 +1,4 @@
-"""Ranges of numbers: their values by step, their bins, and what can be wrong with them.
-
-Which step suits a range of numbers, and which numbers on its grid are its ends?
-"""
+"""Ranges of numbers: values by step, bins, what can be wrong with them, and which step suits."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Populations: where inputs are drawn from, uniformly, by weight, or as people occur together.
 
-Whole numbers that are all equally likely, many at once.
-
-Blocks: characteristics that are drawn together, independently of all others.
+A population is made of blocks of characteristics; those of a block are drawn together,
+independently of all others.
 """
 
 from __future__ import annotations

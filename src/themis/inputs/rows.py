@@ -1,8 +1,6 @@
-"""Rows of people: what stands in a file, or in a table in memory.
+"""Rows of people by column, from a file or a table in memory; their values as codes of a schema.
 
-Everything is kept by column. Text of a CSV stays text: the schema knows what it means.
-
-Values of a table as values of a characteristic: their codes, why some have none, a wider one.
+Text of a CSV stays text: the schema knows what it means.
 """
 
 from __future__ import annotations
@@ -139,7 +137,7 @@ EXACT_FLOATS = 2**53  # below, whole numbers are floats without rounding
 NO_VALUE, UNKNOWN, NO_NUMBER = "missing value", "unknown value", "not a number"
 OUTSIDE, OFF_STEP, WEIGHTLESS = "out of range", "off step", "weight 0 in the schema"
 
-_MISSING_TEXTS = frozenset({"", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"})
+MISSING_TEXTS = frozenset({"", "na", "n/a", "nan", "null", "?"})
 
 
 def factorise(column: Column) -> tuple[list[Any], NDArray[np.int64]]:
@@ -173,10 +171,10 @@ def reason_of(characteristic: Characteristic, value: Any) -> str:
     if isinstance(characteristic, Values):
         if next(_matches(characteristic, value), None) is not None:
             return WEIGHTLESS
-        return NO_VALUE if _is_missing(value) else UNKNOWN
+        return NO_VALUE if is_missing(value) else UNKNOWN
     number = number_of(value)
     if number is None:
-        return NO_VALUE if _is_missing(value) else NO_NUMBER
+        return NO_VALUE if is_missing(value) else NO_NUMBER
     if characteristic.encode(number) is not None:
         return WEIGHTLESS
     assert isinstance(characteristic, Integers | Reals)
@@ -200,8 +198,8 @@ def _spellings(value: Any) -> Iterator[Any]:
     if isinstance(value, str):
         text = value.strip()
         yield text
-        if text.lower() in ("true", "false"):
-            yield text.lower() == "true"
+        if (truth := truth_of(text)) is not None:
+            yield truth
         elif (number := number_of(text)) is not None:
             yield number
     elif isinstance(value, bool):
@@ -243,23 +241,30 @@ def number_of(value: Any) -> int | float | None:
         return None
     for kind in (int, float):
         try:
-            number = kind(value.replace("_", " "))
+            number = kind(value.strip().replace("_", " "))
         except ValueError:
             continue
-        return number if is_number(number) else None
+        if is_number(number):
+            return number
     return None
 
 
-def _is_missing(value: Any) -> bool:
+def truth_of(text: str) -> bool | None:
+    """The truth value that a text spells, if it does."""
+    return {"true": True, "false": False}.get(text.strip().lower())
+
+
+def is_missing(value: Any) -> bool:
+    """Whether this stands for nothing."""
     if isinstance(value, str):
-        return value.strip() in _MISSING_TEXTS
+        return value.strip().lower() in MISSING_TEXTS
     return value is None or bool(value != value)
 
 
 def wider_by(characteristic: Characteristic, values: Sequence[Any]) -> Characteristic | None:
     """The characteristic with these values as well, as far as it can have them; None if not."""
     if isinstance(characteristic, Values):
-        more = [_as_value(characteristic, value) for value in values if not _is_missing(value)]
+        more = [_as_value(characteristic, value) for value in values if not is_missing(value)]
         fresh = tuple(dict.fromkeys(value for value in more if value is not None))
         if not fresh:
             return None

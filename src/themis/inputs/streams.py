@@ -1,6 +1,6 @@
 """Streams of base inputs: row i depends on the seed and i alone, never on how it is asked for.
 
-Who is the reference person? The most usual value of each characteristic of a population.
+Beside them the reference person: the most usual value of each characteristic of a population.
 """
 
 from __future__ import annotations

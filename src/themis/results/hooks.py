@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 HOOKS = {
     "html": "themis.show.notebook:html_of",
-    "plot": "themis.show.plots:plot",
+    "plot": "themis.show.notebook:plot",
     "note": "themis.show.words.notes:sentence",
     "why": "themis.show.words.searches:why",
     "limit": "themis.show.terminal.checks:limit_text",

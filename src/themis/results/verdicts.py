@@ -6,11 +6,12 @@ Also what is certain about a search as a whole, and the assertions that tests ma
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, Literal
 
 from themis.errors import DiscriminationError, InconclusiveError, Mistake, RequestError
+from themis.keys import key, optional
 from themis.results.hooks import hook
 from themis.results.model import (
     Accepted,
@@ -28,30 +29,45 @@ from themis.statistics.thresholds import ThresholdRule
 Cover = Literal["yes", "no", "unclear"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Check:
     """A limit on a score: of the set `against`, or of every set where `search` is true."""
 
-    against: tuple[str, ...] | None  # in schema order
-    search: bool
-    measure: Measure
-    max_score: float
-    name: str
-    line: int | None
-    output: str | None = None  # which of several
+    against: tuple[str, ...] | None = optional(  # in schema order
+        None, "The set of characteristics", ["race"], min_length=1
+    )
+    search: bool = optional(False, "Search all sets for one above the limit", True)
+    measure: Measure = optional("causal", "Which score", "causal")
+    max_score: float = field(metadata=key("The largest score allowed", 0.05, ge=0, le=1))
+    output: str | None = optional(None, "Which of the declared outputs", "limit")
+    name: str = ""  # in words, unless another is given
+    line: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            sets = "search" if self.against is None else ",".join(self.against)
+            of = "" if self.output is None else f" of {self.output}"
+            name = f"{self.measure} {sets}{of} at most {self.max_score:g}"
+            object.__setattr__(self, "name", name)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Acceptance:
     """A finding that counts as accepted up to a day, and maybe only up to a score."""
 
-    against: tuple[str, ...]  # in schema order
-    measure: Measure
-    reason: str
-    until: date
-    max_score: float | None = None  # None: whatever the score
+    against: tuple[str, ...] = field(  # in schema order
+        metadata=key("The set of characteristics, exactly", ["race"], min_length=1)
+    )
+    measure: Measure = optional("causal", "Which score", "causal")
+    max_score: float | None = optional(
+        None, "Accepted only up to here; else any score is", 0.12, ge=0, le=1
+    )
+    reason: str = field(
+        metadata=key("Why it is accepted", "ticket 4711, mended in the next release", min_length=1)
+    )
+    until: date = field(metadata=key("The last day on which this counts", date(2027, 3, 31)))
+    output: str | None = optional(None, "Which of the declared outputs", "limit")  # None: the first
     line: int | None = None
-    output: str | None = None  # which of several; None: the first
 
     def covers(self, low: float | None, high: float | None) -> Cover:
         """Whether a score within these ends is accepted."""
@@ -379,16 +395,8 @@ def limit_on(
     if not number or not 0 <= limit < 1 or (against is None and limit == 0):
         problem = f"must be at least 0 and below 1, got {limit!r}"
         raise RequestError([Mistake("limit", "limit", problem, "write 0.05 for 5 %")])
-    sets = "search" if against is None else ",".join(against)
-    of = "" if output is None else f" of {output}"
     return Check(
-        against=against,
-        search=against is None,
-        measure=measure,
-        max_score=limit,
-        name=f"{measure} {sets}{of} at most {limit:g}",
-        line=None,
-        output=output,
+        against=against, search=against is None, measure=measure, max_score=limit, output=output
     )
 
 

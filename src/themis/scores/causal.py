@@ -247,7 +247,7 @@ def _whole_rows(sampler: Sampler, variants: Variants, rule: ProportionRule) -> i
     """
     if not variants.complete or variants.width > WIDTH_LIMIT:
         return 0
-    if variants.width <= first_wave(variants.width, vectorised=sampler.runner.subject.vectorised):
+    if variants.width <= first_wave(variants.width, vectorised=sampler.runner.traits.vectorised):
         return sys.maxsize  # nothing is saved by leaving a row early
     if variants.width <= WHOLE_WIDTH:
         return rule.first_look

@@ -193,7 +193,7 @@ class NoiseProbe:
         if settings.probe is not None:
             return settings.probe - self._drawn
         share = min(self._runner.asked // (SHARE * self._runner.runs), MOST) - self._spent
-        least = ENOUGH if self.found or self._runner.subject.vectorised else 0
+        least = ENOUGH if self.found or self._runner.traits.vectorised else 0
         if share < 1:
             return least - self._drawn
         first = self._sampler.tables.known_outputs(self._next(share), self._drawn)
@@ -265,7 +265,7 @@ class NoiseProbe:
 
     def _affordable_rows(self, score: CausalScore, width: int) -> int:
         """How many rows of a placebo may be run: it costs no more than the score did."""
-        cheap = self._runner.subject.vectorised
+        cheap = self._runner.traits.vectorised
         least = CHEAP_EXECUTIONS if cheap else PLACEBO_EXECUTIONS
         limit = max(least, score.executions + score.cache_hits)
         return min(len(self._codes), ENOUGH, limit // max(width, 1))

@@ -97,9 +97,9 @@ class PeopleRun:
     def block_rows(self, width: int) -> int:
         """How many rows of a table to run together, so that budgets and Ctrl-C are met soon."""
         runner = self.sampler.runner
-        if runner.is_external:
+        if runner.traits.external:
             return max(runner.batch_size // width, LEAST_ROWS)
-        cells = CELLS if runner.subject.vectorised else runner.batch_size
+        cells = CELLS if runner.traits.vectorised else runner.batch_size
         return max(cells // width, 1)
 
     def tell(self, assignments: Assignments, measure: Measure, share: float) -> None:
@@ -289,7 +289,7 @@ class _GeneratedTable:
             return len(self.rows)  # the largest distance needs them all
         if self.tally is None:
             return 0
-        vectorised = self.people.sampler.runner.subject.vectorised
+        vectorised = self.people.sampler.runner.traits.vectorised
         if width <= first_wave(width, vectorised=vectorised):
             return len(self.rows)
         return max(HARM_CELLS // width, 10)

@@ -354,7 +354,7 @@ class SeenRows:
 
         They explain the score and are no part of it.
         """
-        if runner.is_external or not runner.subject.vectorised or not self.flips:
+        if runner.traits.external or not runner.traits.vectorised or not self.flips:
             return
         sampled = self.count
         cells = int(min(MORE_CELLS, runner.executions_left // LEFT_SHARE))

@@ -136,7 +136,7 @@ class Scorer:
             size = self.sampler.population.size
             most = ProportionRule(settings.confidence, settings.error).max_samples
             width = assignments.count
-            if not self.sampler.runner.subject.vectorised:
+            if not self.sampler.runner.traits.vectorised:
                 width = min(width, DEAR_WIDTH)
             limit = min(most * width, EXACT_LIMIT)
             if size is None or size > min(limit, self.sampler.runner.executions_left):

@@ -204,7 +204,7 @@ class _Shrinker:
     @classmethod
     def of(cls, sampler: Sampler, columns: Sequence[int], *, known: bool) -> _Shrinker:
         left = sampler.trials.allowance
-        steps = DEAR_STEPS if sampler.runner.is_external else STEPS
+        steps = DEAR_STEPS if sampler.runner.traits.external else STEPS
         pairs = min(PAIRS, max(left // (2 * steps), 1))
         if known:
             steps, pairs = KNOWN_STEPS, PAIRS
@@ -246,7 +246,7 @@ class _Shrinker:
         """The outputs of pairs; too few executions, or a failure of a dear subject, end it all."""
         cells, spent = self.sampler.trials.run(pairs.reshape(2 * len(pairs), -1), self.left)
         self.left -= spent
-        dear = self.sampler.runner.is_external
+        dear = self.sampler.runner.traits.external
         self.ended = bool((cells < FAILED).any() or (dear and (cells == FAILED).any()))
         return self.sampler.reading.cells(cells).reshape(-1, 2)
 

@@ -1,12 +1,14 @@
-"""How does a score look in a notebook? Static tables: inline styles, no scripts, all escaped."""
+"""What a notebook shows: static tables with inline styles, and pictures of intervals as SVG."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from html import escape
+from functools import partial, singledispatch
 from typing import Any
 
+from themis.results.hooks import Plot
 from themis.results.model import (
+    FOUR_FIFTHS,
     CausalScore,
     Group,
     GroupScore,
@@ -15,11 +17,15 @@ from themis.results.model import (
     SearchResult,
     Witness,
 )
+from themis.show.html import Html, tag
+from themis.show.intervals import WHOLE, Interval, Mark
+from themis.show.svg import chart
 from themis.show.words.scores import (
+    by_set,
     extremes,
     headline,
+    hidden_changes,
     impact,
-    masked,
     method,
     noise_warning,
     placebo_sentence,
@@ -32,89 +38,95 @@ from themis.show.words.values import label, percent, visible
 
 WITNESSES = 2
 CHANGES = 3
-ENDS = 5
+GROUPS = 5  # from either end of a table
 SETS = 40  # sets shown of a search
 BAR_PIXELS = 240
 
-_CELL = "padding:1px 10px 1px 0;text-align:left;border:none"
 _FAINT = "opacity:.6"
+_BOLD = "font-weight:bold"
 _MARK = "background:#fc04"  # seen on light and on dark pages
 _SHORT = 24  # characters of a cell that is not worth breaking
 
 
-def html_of(thing: Any) -> str:
+@singledispatch
+def html_of(thing: Any) -> Html:
     """What a notebook shows of a result, a search, a score, a group or a witness."""
-    if isinstance(thing, Result):
-        return result_html(thing)
-    if isinstance(thing, SearchResult):
-        return search_html(thing)
-    if isinstance(thing, Score):
-        return score_html(thing)
-    if isinstance(thing, Group):
-        ends = f"{percent(thing.low)} – {percent(thing.high)}"
-        bar = _Html(_bar(thing.low, thing.high))
-        return _box(_table([[label(thing.values), bar, percent(thing.rate), ends]]))
-    assert isinstance(thing, Witness)
-    return _box(_witness(thing, "decision"))
+    raise TypeError(f"there is no table of {type(thing).__name__}")
 
 
-def result_html(result: Result) -> str:
+@html_of.register
+def _(result: Result) -> Html:
     """All scores of a result below each other."""
-    parts = [search_html(search) for search in result.searches]
-    parts += [score_html(score) for score in result.scores]
     noise = [noise_warning(result.noise)] if result.noise and result.noise.differing else []
-    parts += [_line(f"warning: {note}") for note in (*_remarks(result), *noise, *result.notes)]
-    for kind, failure in result.failures.items():
-        parts.append(_line(f"failed: {kind}, {failure['count']:,} times; {failure['message']}"))
-    cost = f"{result.executions:,} executions · seed {result.seed}"
-    return _box("".join([*parts, _line(cost, _FAINT)]))
-
-
-def score_html(score: Score) -> str:
-    """One score: its headline, its interval and what belongs to its kind."""
-    parts = [f'<div style="font-weight:bold">{_text(headline(score))}</div>']
-    parts.append(
-        _table([[score.measure, f"{score.score:.3f}", _Html(_bar(score.low, score.high))]])
+    hidden = filter(None, map(hidden_changes, by_set(result.scores).values()))
+    failures = result.failures.items()
+    return _box(
+        *map(html_of, result.searches),
+        *map(html_of, result.scores),
+        *(_line(f"warning: {note}") for note in (*hidden, *noise, *result.notes)),
+        *(_line(f"failed: {kind}, {f['count']:,} times; {f['message']}") for kind, f in failures),
+        _line(f"{result.executions:,} executions · seed {result.seed}", _FAINT),
     )
-    parts.append(_line(method(score), _FAINT))
-    if isinstance(score, CausalScore):
-        parts += _causal_parts(score)
-    elif isinstance(score, GroupScore):
-        parts += _group_parts(score)
-    parts += [_line(f"note: {note}") for note in score.notes]
-    return _box("".join(parts))
 
 
-def search_html(search: SearchResult) -> str:
+@html_of.register
+def _(score: CausalScore) -> Html:
+    return _score(score, _causal_parts(score))
+
+
+@html_of.register
+def _(score: GroupScore) -> Html:
+    return _score(score, _group_parts(score))
+
+
+def _score(score: Score, parts: Iterable[Html]) -> Html:
+    """One score: its headline, its interval and what belongs to its kind."""
+    return _box(
+        _line(headline(score), _BOLD),
+        _table([[score.measure, f"{score.score:.3f}", _bar(score.low, score.high)]]),
+        _line(method(score), _FAINT),
+        *parts,
+        *(_line(f"note: {note}") for note in score.notes),
+    )
+
+
+@html_of.register
+def _(search: SearchResult) -> Html:
     """One search: its headline, the minimal sets with an example each, and what is certain."""
-    parts = [f'<div style="font-weight:bold">{_text(search_headline(search))}</div>']
+    parts = [_line(search_headline(search), _BOLD)]
     scores = {score.against: score for score in search.minimal_sets if score.samples}
     rows = [_search_row(names, scores.get(names)) for names in search.found[:SETS]]
     if rows:
         parts.append(_table(rows))
-    hidden = len(search.found) - len(rows)
-    if hidden:
-        parts.append(_line(f"… and {hidden:,} more"))
+    if len(search.found) > len(rows):
+        parts.append(_line(f"… and {len(search.found) - len(rows):,} more"))
     if search.undecided:
         names = "; ".join(set_text(each) for each in search.undecided[:SETS])
         parts.append(_line(f"could not be decided: {names}"))
     parts += [_line(set_counts(search), _FAINT), _line(guarantee(search), _FAINT)]
-    parts += [_line(f"note: {note}") for note in search.notes]
-    return _box("".join(parts))
+    return _box(*parts, *(_line(f"note: {note}") for note in search.notes))
+
+
+@html_of.register
+def _(group: Group) -> Html:
+    ends = f"{percent(group.low)} – {percent(group.high)}"
+    bar = _bar(group.low, group.high)
+    return _box(_table([[label(group.values), bar, percent(group.rate), ends]]))
+
+
+@html_of.register
+def _(witness: Witness) -> Html:
+    return _box(_witness(witness, "decision"))
 
 
 def _search_row(names: tuple[str, ...], score: Score | None) -> Sequence[Any]:
     if score is None:
         return [set_text(names), "not measured"]
-    bar = _Html(_bar(score.low, score.high))
+    bar = _bar(score.low, score.high)
     return [set_text(names), percent(score.score), bar, example(score) or ""]
 
 
-class _Html(str):
-    """Text that is HTML already."""
-
-
-def _causal_parts(score: CausalScore) -> Iterator[str]:
+def _causal_parts(score: CausalScore) -> Iterator[Html]:
     if score.placebo is not None:
         yield _line(placebo_sentence(score.placebo))
     for harm in score.direction[:CHANGES]:
@@ -122,84 +134,107 @@ def _causal_parts(score: CausalScore) -> Iterator[str]:
             f"{label(harm.change_from)} → {label(harm.change_to)}: {percent(harm.lost)} lose the "
             f"favourable decision, {percent(harm.gained)} gain it"
         )
-    for region in score.regions:
-        yield _line(region_sentence(region))
-    for witness in score.witnesses[:WITNESSES]:
-        yield _witness(witness, score.output or "decision")
+    yield from (_line(region_sentence(region)) for region in score.regions)
+    yield from (_witness(each, score.output or "decision") for each in score.witnesses[:WITNESSES])
 
 
-def _witness(witness: Witness, output: str) -> str:
+def _witness(witness: Witness, output: str) -> Html:
     first, second = witness.inputs
     rows: list[Sequence[Any]] = []
     for name in first:
-        cells = (name, first[name], second[name])
-        rows.append([_marked(each) for each in cells] if name in witness.differs_in else cells)
-    rows.append([_Html(f"<b>{_text(visible(each))}</b>") for each in (output, *witness.outputs)])
-    return _table(rows)
+        cells = [visible(each) for each in (name, first[name], second[name])]
+        changed = name in witness.differs_in
+        rows.append([tag("b", each, style=_MARK) for each in cells] if changed else cells)
+    return _table([*rows, [tag("b", visible(each)) for each in (output, *witness.outputs)]])
 
 
-def _marked(value: Any) -> _Html:
-    return _Html(f'<b style="{_MARK}">{_text(visible(value))}</b>')
-
-
-def _group_parts(score: GroupScore) -> Iterator[str]:
-    shown, hidden = extremes(score.groups, ENDS)
+def _group_parts(score: GroupScore) -> Iterator[Html]:
+    shown, hidden = extremes(score.groups, GROUPS)
     rows = [_group_row(score, group) for group in shown]
     if hidden:
-        rows.insert(ENDS, [f"… {hidden:,} more …"])
+        rows.insert(GROUPS, [f"… {hidden:,} more …"])
     yield _table(rows)
     yield from (_line(text) for text in (seen(score), impact(score)) if text is not None)
 
 
 def _group_row(score: GroupScore, group: Group) -> Sequence[Any]:
-    return [
-        label(group.values),
-        _Html(_bar(group.low, group.high)),
-        rate_text(score, group.rate),
-        f"{rate_text(score, group.low)} – {rate_text(score, group.high)}"
-        + "; too few people" * group.few,
-    ]
+    low, rate, high = (rate_text(score, each) for each in (group.low, group.rate, group.high))
+    few = "; too few people" * group.few
+    return [label(group.values), _bar(group.low, group.high), rate, f"{low} – {high}{few}"]
 
 
-def _remarks(result: Result) -> Iterator[str]:
-    groups = {each.against: each for each in result.scores if isinstance(each, GroupScore)}
-    for score in result.scores:
-        if isinstance(score, CausalScore) and score.against in groups:
-            text = masked(score, groups[score.against])
-            if text is not None:
-                yield text
-
-
-def _bar(low: float, high: float) -> str:
+def _bar(low: float, high: float) -> Html:
     """A bar from 0 to 1: dark up to `low`, light up to `high`."""
     solid, light = round(BAR_PIXELS * low), round(BAR_PIXELS * (high - low))
     piece = "display:inline-block;height:10px"
-    return (
-        f'<span style="{piece};width:{BAR_PIXELS}px;background:#8883">'
-        f'<span style="{piece};width:{solid}px;background:#27c;float:left"></span>'
-        f'<span style="{piece};width:{light}px;background:#27c8;float:left"></span></span>'
+    return tag(
+        "span",
+        tag("span", style=f"{piece};width:{solid}px;background:#27c;float:left"),
+        tag("span", style=f"{piece};width:{light}px;background:#27c8;float:left"),
+        style=f"{piece};width:{BAR_PIXELS}px;background:#8883",
     )
 
 
-def _table(rows: Iterable[Sequence[Any]]) -> str:
-    body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows)
-    style = "border-collapse:collapse;margin:4px 0;color:inherit"
-    return f'<table style="{style}">{body}</table>'
+def _table(rows: Iterable[Sequence[Any]]) -> Html:
+    body = (tag("tr", *map(_cell, row)) for row in rows)
+    return tag("table", *body, style="border-collapse:collapse;margin:4px 0;color:inherit")
 
 
-def _cell(value: Any) -> str:
-    text = value if isinstance(value, _Html) else _text(visible(value))
-    whole = ";white-space:nowrap" if len(visible(value)) <= _SHORT else ""
-    return f'<td style="{_CELL}{whole}">{text}</td>'
+def _cell(value: Any) -> Html:
+    whole = ";white-space:nowrap" if len(value) <= _SHORT else ""
+    return tag("td", value, style=f"padding:1px 10px 1px 0;text-align:left;border:none{whole}")
 
 
-def _line(text: str, style: str = "") -> str:
-    return f'<div style="{style}">{_text(visible(text))}</div>'
+def _line(text: str, style: str | None = None) -> Html:
+    return tag("div", visible(text), style=style)
 
 
-def _text(text: str) -> str:
-    return escape(text, quote=True)
+def _box(*content: Html) -> Html:
+    return tag("div", *content, style="margin:6px 0;line-height:1.4")
 
 
-def _box(content: str) -> str:
-    return f'<div style="margin:6px 0;line-height:1.4">{content}</div>'
+ENDS = 10  # groups of a picture, from either end
+ROWS = 40  # of a picture
+
+
+@singledispatch
+def plot(thing: Any) -> Plot:
+    """The picture of a score, a search or a result."""
+    raise TypeError(f"there is no picture of {type(thing).__name__}")
+
+
+@plot.register
+def _(score: Score) -> Plot:
+    return Plot(chart([_interval(score)], headline(score)))
+
+
+@plot.register
+def _(score: GroupScore) -> Plot:
+    """The groups' rates; the four-fifths line is four fifths of the highest."""
+    shown, hidden = extremes(score.groups, ENDS)
+    rows = [Interval(each.low, each.high, each.rate, label(each.values)) for each in shown]
+    best = score.most_favoured
+    marks = []
+    if best is not None and score.impact_ratio is not None:
+        marks = [Mark(FOUR_FIFTHS * best.rate, "four fifths of the highest")]
+    title = headline(score) + (f"; {hidden:,} groups are left out" if hidden else "")
+    units = partial(rate_text, score)  # of a number, those of the number
+    return Plot(chart(rows, title, marks, axis=WHOLE, units=units))
+
+
+@plot.register
+def _(search: SearchResult) -> Plot:
+    measured = [score for score in search.minimal_sets if score.samples][:ROWS]
+    limit = Mark(search.threshold, f"threshold {percent(search.threshold)}")
+    return Plot(chart(list(map(_interval, measured)), search_headline(search), [limit]))
+
+
+@plot.register
+def _(result: Result) -> Plot:
+    rows = [_interval(each, f"{each.measure} ") for each in result.scores[:ROWS]]
+    names = "; ".join(headline(score) for score in result.scores[:ROWS])
+    return Plot(chart(rows, names or "no scores"))
+
+
+def _interval(score: Score, before: str = "") -> Interval:
+    return Interval(score.low, score.high, score.score, f"{before}{set_text(score.against)}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -89,7 +89,7 @@ class AnswerLabels:
     def number(self, outputs: Any) -> Numbers:
         """The number of each answer, FAILED where an output is missing or is none."""
         if isinstance(outputs, OutputColumns):
-            return self._combine([self._column(outputs, each) for each in self.outputs])
+            return self.join([self._column(outputs, each) for each in self.outputs])
         if isinstance(outputs, np.ndarray) and outputs.dtype != object:
             if len(self.outputs) == 1 and self.outputs[0].at is None:
                 return self.parts[0].number_array(outputs)
@@ -99,10 +99,10 @@ class AnswerLabels:
     def number_stored(self, labels: Sequence[Any]) -> Numbers:
         """The numbers of answers as `labels` gives them."""
         if len(self.parts) == 1:
-            return self.parts[0].number_list(labels)
+            return self.parts[0].number(labels)
         columns = [[label[k] for label in labels] for k in range(len(self.parts))]
         pairs = zip(self.parts, columns, strict=True)
-        return self._combine([part.number_list(column) for part, column in pairs])
+        return self.join([part.number(column) for part, column in pairs])
 
     def as_answer(self, label: Any) -> Any:
         """An answer that holds outputs as `labels` gives them."""
@@ -110,7 +110,20 @@ class AnswerLabels:
 
     def join(self, numbers: list[Numbers]) -> Numbers:
         """The numbers of whole answers from those of their outputs, in order."""
-        return self._combine(numbers)
+        if len(numbers) == 1:
+            return numbers[0]
+        whole = np.logical_and.reduce([each >= 0 for each in numbers])
+        result = np.full(len(whole), FAILED, dtype=np.int32)
+        table = np.stack([each[whole] for each in numbers], axis=1)
+        keys = np.zeros(len(table), dtype=np.int64)
+        for column in range(table.shape[1]):  # answers that agree so far have the same key
+            _, own = np.unique(table[:, column], return_inverse=True)
+            _, keys = np.unique(keys * (int(own.max(initial=0)) + 1) + own, return_inverse=True)
+        _, first, places = np.unique(keys, return_index=True, return_inverse=True)
+        ids = [self._number(tuple(row)) for row in table[first].tolist()]
+        result[whole] = np.array(ids, dtype=np.int32)[places]
+        self._refresh()
+        return result
 
     def part_cells(self, place: int, cells: NDArray[Any]) -> NDArray[Any]:
         """What one output is in these cells."""
@@ -148,7 +161,7 @@ class AnswerLabels:
         if column is None:
             return np.full(len(outputs), FAILED, dtype=np.int32)
         if column.dtype == object:
-            return part.number_list(column.tolist())
+            return part.number(column.tolist())
         return part.number_array(column)
 
     def _number_answers(self, answers: list[Any]) -> Numbers:
@@ -158,7 +171,7 @@ class AnswerLabels:
             for column, value in zip(columns, self._values(answer), strict=True):
                 column.append(value)
         pairs = zip(self.parts, columns, strict=True)
-        return self._combine([part.number_list(column) for part, column in pairs])
+        return self.join([part.number(column) for part, column in pairs])
 
     def _values(self, answer: Any) -> Iterator[Any]:
         if isinstance(answer, Stored):
@@ -169,23 +182,6 @@ class AnswerLabels:
                 yield find_part(_parsed(answer, output.at), output.at)
             except (LookupError, ValueError):
                 yield None
-
-    def _combine(self, numbers: list[Numbers]) -> Numbers:
-        """The numbers of whole answers, from those of their parts."""
-        if len(numbers) == 1:
-            return numbers[0]
-        whole = np.logical_and.reduce([each >= 0 for each in numbers])
-        result = np.full(len(whole), FAILED, dtype=np.int32)
-        table = np.stack([each[whole] for each in numbers], axis=1)
-        keys = np.zeros(len(table), dtype=np.int64)
-        for column in range(table.shape[1]):  # answers that agree so far have the same key
-            _, own = np.unique(table[:, column], return_inverse=True)
-            _, keys = np.unique(keys * (int(own.max(initial=0)) + 1) + own, return_inverse=True)
-        _, first, places = np.unique(keys, return_index=True, return_inverse=True)
-        ids = [self._number(tuple(row)) for row in table[first].tolist()]
-        result[whole] = np.array(ids, dtype=np.int32)[places]
-        self._refresh()
-        return result
 
     def _number(self, key: tuple[int, ...]) -> int:
         number = self._numbers.setdefault(key, len(self._numbers))
@@ -233,15 +229,11 @@ class LabelPart:
     def number_array(self, column: NDArray[Any]) -> Numbers:
         """The numbers of a column's values; each distinct one is looked at once."""
         values, places = np.unique(column, return_inverse=True)
-        return self.number_list(values.tolist())[places]
-
-    def number_list(self, values: Iterable[Any]) -> Numbers:
-        """The numbers of these values, FAILED for what is no output."""
-        return np.array([self._number(value) for value in values], dtype=np.int32)
+        return self.number(values.tolist())[places]
 
     def number(self, values: Iterable[Any]) -> Numbers:
-        """The same, as labels offer it."""
-        return self.number_list(values)
+        """The numbers of these values, FAILED for what is no output."""
+        return np.array([self._number(value) for value in values], dtype=np.int32)
 
     def problem(self, value: Any) -> str | None:
         """Why a value is no output; None if it is one."""
@@ -255,10 +247,7 @@ class LabelPart:
         """How far values are apart, element by element; a distance is asked for once."""
         if self.output.distance == "exact":
             return np.asarray(first != second, dtype=np.float64)
-        pairs, places = np.unique(np.stack([first, second]), axis=1, return_inverse=True)
-        apart = np.array([self._distance(i, j) for i, j in pairs.T.tolist()])
-        distances: NDArray[np.float64] = apart[places.reshape(-1)]
-        return distances
+        return _each_pair(self._distance, first, second)
 
     def _distance(self, i: int, j: int) -> float:
         if i == j:
@@ -327,7 +316,7 @@ class NumberPart:
         if column.ndim != 1:
             return np.full(len(column), FAILED, dtype=np.int32)
         if column.dtype.kind not in "biuf":
-            return self.number_list(column.tolist())
+            return self.number(column.tolist())
         column = column.astype(np.float64)
         good = np.isfinite(column)
         if self.output.scale is not None:
@@ -338,13 +327,9 @@ class NumberPart:
         result[good] = self._numbers_of(values)[inverse]
         return result
 
-    def number_list(self, values: Iterable[Any]) -> Numbers:
+    def number(self, values: Iterable[Any]) -> Numbers:
         """The same for values of any kind; texts that are numbers count as such."""
         return self.number_array(np.array([_as_number(each) for each in values], dtype=float))
-
-    def number(self, values: Iterable[Any]) -> Numbers:
-        """The same, as labels offer it."""
-        return self.number_list(values)
 
     def problem(self, value: Any) -> str | None:
         """Why a value is no output; None if it is one."""
@@ -362,10 +347,7 @@ class NumberPart:
             return np.asarray(first != second, dtype=np.float64)
         one, other = self.values[first], self.values[second]
         if callable(self.output.distance):
-            pairs, places = np.unique(np.stack([one, other]), axis=1, return_inverse=True)
-            apart = np.array([self._distance(a, b) for a, b in pairs.T.tolist()])
-            distances: NDArray[np.float64] = apart[places.reshape(-1)]
-            return distances
+            return _each_pair(self._distance, one, other)
         return self.output.between_numbers(one, other)
 
     def _distance(self, first: float, second: float) -> float:
@@ -399,6 +381,16 @@ Part = LabelPart | NumberPart
 def part_of(output: Output) -> Part:
     """The values of an output: numbers, or labels and lists."""
     return NumberPart(output) if output.numeric else LabelPart(output)
+
+
+def _each_pair(
+    distance: Callable[[Any, Any], float], first: NDArray[Any], second: NDArray[Any]
+) -> NDArray[np.float64]:
+    """The distances of pairs, element by element; equal pairs are asked for once."""
+    pairs, places = np.unique(np.stack([first, second]), axis=1, return_inverse=True)
+    apart = np.array([distance(one, other) for one, other in pairs.T.tolist()])
+    distances: NDArray[np.float64] = apart[places.reshape(-1)]
+    return distances
 
 
 def _parsed(answer: Any, at: str | int | None) -> Any:

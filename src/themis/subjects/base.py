@@ -1,16 +1,17 @@
-"""What every subject offers: batches of inputs that are loaded once and run many times."""
+"""What every subject is: its traits, and batches of inputs, loaded once and run many times."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.inputs.characteristics import Codes
+from themis.inputs.characteristics import Codes, Value
 from themis.inputs.schema import Schema
 from themis.subjects.answers import OutputColumns
 from themis.subjects.decisions import CRASH, Failure
@@ -40,22 +41,111 @@ class Batch(Protocol):
         """Execute the subject on every input as it stands now."""
 
 
-class Subject(Protocol):
+class CodesBatch:
+    """A batch of codes that a subject turns into its own representation each time it is run."""
+
+    def __init__(self, run: Callable[[NDArray[Any]], Answers], codes: NDArray[Any]) -> None:
+        self._run, self._codes = run, codes.copy()
+
+    def overwrite(self, column: int, codes: Codes | int) -> None:
+        self._codes[:, column] = codes
+
+    def take(self, places: NDArray[np.int64]) -> Batch:
+        return CodesBatch(self._run, self._codes[places])
+
+    def run(self) -> Answers:
+        return self._run(self._codes)
+
+
+@dataclass(frozen=True)
+class Traits:
+    """How a subject is best run; plain values, which may travel to another process.
+
+    An external subject runs outside of this process. Its batches have a fixed size, so that a run
+    that goes on from what a cache holds meets the very same batches, whatever the speed; and its
+    decisions may be kept in a cache file, `record` says how: each input by itself, where executions
+    are expensive, or whole batches, where they are many.
+    """
+
+    vectorised: bool = False  # a batch costs little more than one call
+    external: bool = False
+    batch_size: int = 256  # inputs of an external subject that are run together
+    record: Literal["input", "batch"] = "input"
+    jobs: int | None = None  # processes that it uses at once, where it starts processes
+
+
+class Subject(ABC):
     """The software under test."""
 
-    kind: str
-    vectorised: bool  # a batch costs little more than one call
+    kind: str  # is recorded and shown, and decides nothing
+    traits: Traits = Traits()
     schema: Schema
+    structured = False  # whether an output may have parts; set where outputs are declared
 
+    @abstractmethod
     def load(self, codes: NDArray[Any]) -> Batch:
         """These inputs in the subject's own representation."""
 
+    @abstractmethod
     def fingerprint(self) -> str:
         """What the subject is, as far as it can be known: equal when results may be reused."""
+
+    def reproduce(self, row: Mapping[str, Value]) -> str | None:
+        """A line that a person can paste into a shell to run the subject on this input."""
+        return None
+
+    def note_answered(self) -> None:
+        """Take note that it has answered in earlier runs: inputs that fail now are exceptions."""
+        return
+
+    def start_up_share(self) -> float | None:
+        """Which part of the time so far went into starting processes, from 0 to 1, at the least."""
+        return None
+
+    def close(self) -> None:
+        """End what it keeps alive; a later batch starts it again."""
+        return
 
 
 class WrongLengthError(ValueError):
     """A batch of inputs got another number of outputs."""
+
+
+class CulpritSearch:
+    """The parts of a batch to try, one after the other; those that fail are halved.
+
+    `for part in search` gives the parts, also to several workers at once; whoever tries one that
+    fails notes the failure for all of it and calls `halve`. The halves come next, until culprits
+    are alone. After `limit` of them nothing is halved any more: parts that failed as a whole stay
+    failed, since which of their inputs is to blame is unknown, not guessed.
+    """
+
+    def __init__(
+        self, parts: Iterable[Sequence[int]] = (), *, limit: float = ISOLATED_FAILURES
+    ) -> None:
+        self._untried = list(parts)[::-1]
+        self._failed: list[Sequence[int]] = []
+        self._left = limit
+
+    def __iter__(self) -> Iterator[Sequence[int]]:
+        while self._untried or (self._failed and self._left > 0):
+            if not self._untried:
+                part = self._failed.pop()
+                middle = len(part) // 2
+                self._untried = [part[:middle], part[middle:]]
+            yield self._untried.pop()
+
+    def add(self, part: Sequence[int]) -> None:
+        """Try this part, too, before any others, if there is anything in it."""
+        if part:
+            self._untried.append(part)
+
+    def halve(self, part: Sequence[int]) -> None:
+        """Try the halves of a part that failed; an input that failed alone is a culprit."""
+        if len(part) > 1:
+            self._failed.append(part)
+        else:
+            self._left -= 1
 
 
 def crash_of(error: BaseException) -> Failure:
@@ -72,36 +162,36 @@ def crash_of(error: BaseException) -> Failure:
 def isolate_failures(call: Callable[[int, int], Any], count: int) -> Answers:
     """Run a whole-batch call; when it fails, halve the batch until the culprits are alone.
 
-    `call(start, stop)` returns that part's outputs or raises. After a few culprits the parts that
-    still fail count as failed as a whole: they are unknown, not guessed. How often inputs are run
-    again depends on how they were batched, so that is counted apart and by no budget.
+    `call(start, stop)` returns that part's outputs or raises. How often inputs are run again
+    depends on how they were batched, so that is counted apart and by no budget.
     """
     try:
         return Answers(_checked(call(0, count), count))
     except (Exception, SystemExit) as error:
-        pending = [(0, count, error)]
-    outputs = np.empty(count, dtype=object)
-    failures: dict[int, Failure] = {}
+        failures = dict.fromkeys(range(count), crash_of(error))
+    outputs: list[Any] = [None] * count
+    odd_pairs: list[Sequence[int]] = []  # they got another number of outputs than two
     again, several_work = 0, False
-    while pending:
-        start, stop, reason = pending.pop()
-        if stop - start == 1 or len(failures) >= ISOLATED_FAILURES:
-            failures |= dict.fromkeys(range(start, stop), crash_of(reason))
+    search = CulpritSearch()
+    search.halve(range(count))
+    for part in search:
+        start, stop = part[0], part[-1] + 1
+        again += len(part)
+        try:
+            given = _checked(call(start, stop), len(part))
+        except (Exception, SystemExit) as error:
+            failures |= dict.fromkeys(part, crash_of(error))
+            if len(part) == 2 and isinstance(error, WrongLengthError):
+                odd_pairs.append(part)
+            search.halve(part)
             continue
-        middle, worked = (start + stop) // 2, 0
-        for first, last in ((middle, stop), (start, middle)):
-            again += last - first
-            try:
-                part = _checked(call(first, last), last - first)
-                outputs[first:last] = part if isinstance(part, list) else part.tolist()
-                worked += last - first
-                several_work = several_work or last - first > 1
-            except (Exception, SystemExit) as error:
-                pending.append((first, last, error))
-        one_by_one = worked == stop - start == 2 and not several_work
-        if one_by_one and isinstance(reason, WrongLengthError):
+        outputs[start:stop] = given if isinstance(given, list) else given.tolist()
+        for place in part:
+            reason = failures.pop(place)
+        several_work = several_work or len(part) > 1
+        if not several_work and any(failures.keys().isdisjoint(pair) for pair in odd_pairs):
             # Two that fail only together: it does not answer a batch at all.
-            return Answers(outputs, dict.fromkeys(range(count), crash_of(reason)), again)
+            return Answers(outputs, dict.fromkeys(range(count), reason), again)
     return Answers(outputs, failures, again)
 
 

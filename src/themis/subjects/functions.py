@@ -13,15 +13,14 @@ from numpy.typing import NDArray
 
 from themis.inputs.characteristics import Codes
 from themis.inputs.schema import Schema
-from themis.subjects.base import Answers, Batch, crash_of, isolate_failures
+from themis.subjects.base import Answers, Batch, Subject, Traits, crash_of, isolate_failures
 from themis.subjects.decisions import Failure
 
 
-class RowFunction:
+class RowFunction(Subject):
     """A function that is called once per input, with a dictionary or with keyword arguments."""
 
     kind = "python"
-    vectorised = False
 
     def __init__(
         self, function: Callable[..., Any], schema: Schema, *, keywords: bool = False
@@ -156,11 +155,11 @@ class InputTable:
         return pd.DataFrame(self._columns)
 
 
-class BatchFunction:
+class BatchFunction(Subject):
     """A function of an `InputTable` that returns one output per input."""
 
     kind = "python"
-    vectorised = True
+    traits = Traits(vectorised=True)
 
     def __init__(self, function: Callable[[InputTable], Any], schema: Schema) -> None:
         self.function = function

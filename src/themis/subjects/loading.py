@@ -1,4 +1,4 @@
-"""From what the user gave, an object or `module:attribute`, to a subject that can be run."""
+"""Loading: subjects from what the user gave, an object or a table of options."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from themis.errors import Mistake, RequestError, suggest
+from themis.errors import RequestError, suggest
 from themis.inputs.schema import Schema
 from themis.subjects.base import Subject
 from themis.subjects.functions import BatchFunction, InputTable, RowFunction
@@ -39,6 +39,8 @@ class keywords:  # noqa: N801 - reads as a verb: themis.keywords(decide)
 
 def subject_from(thing: Any, schema: Schema) -> Subject:
     """The subject for an object: a marked function, anything with `predict`, or a function."""
+    if isinstance(thing, Subject):
+        return thing
     if isinstance(thing, batch):
         return BatchFunction(thing.function, schema)
     if isinstance(thing, keywords):
@@ -47,18 +49,8 @@ def subject_from(thing: Any, schema: Schema) -> Subject:
         return Model(thing, schema)
     if callable(thing):
         return RowFunction(thing, schema)
-    if hasattr(thing, "load") and hasattr(thing, "vectorised"):
-        return thing  # type: ignore[no-any-return]  # a subject already
-    raise RequestError(
-        [
-            Mistake(
-                "not-a-subject",
-                "subject",
-                f"{thing!r} can't decide anything",
-                "give a function, themis.batch(function), or an object with predict",
-            )
-        ]
-    )
+    remedy = "give a function, themis.batch(function), or an object with predict"
+    raise RequestError.one("not-a-subject", "subject", f"{thing!r} can't decide anything", remedy)
 
 
 def subject_from_options(
@@ -126,9 +118,8 @@ def load_attribute(path: str, folder: Path, *, where: str) -> Any:
     """The object that `module:attribute` names, with the folder on the import path."""
     module_name, _, attribute = path.partition(":")
     if not module_name or not attribute:
-        raise _unusable(
-            where, f"{path!r} is not of the form module:attribute", "write for example loan:decide"
-        )
+        problem = f"{path!r} is not of the form module:attribute"
+        raise _unusable(where, problem, "write for example loan:decide")
     module = _import(module_name, folder, where)
     thing: Any = module
     for part in attribute.split("."):
@@ -136,11 +127,8 @@ def load_attribute(path: str, folder: Path, *, where: str) -> Any:
             thing = getattr(thing, part)
         except AttributeError:
             names = [name for name in dir(thing) if not name.startswith("_")]
-            raise _unusable(
-                where,
-                f"{module_name!r} has no {part!r}",
-                suggest(part, names) if names else "define it",
-            ) from None
+            remedy = suggest(part, names) if names else "define it"
+            raise _unusable(where, f"{module_name!r} has no {part!r}", remedy) from None
     return thing
 
 
@@ -168,26 +156,17 @@ def _import(name: str, folder: Path, where: str) -> Any:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name and name.split(".")[0] != error.name.split(".")[0]:
-            raise _unusable(
-                where,
-                f"{name!r} needs the module {error.name!r}, which is not installed",
-                f"install {error.name}",
-            ) from error
+            problem = f"{name!r} needs the module {error.name!r}, which is not installed"
+            raise _unusable(where, problem, f"install {error.name}") from error
         found = sorted(path.stem for path in folder.glob("*.py"))
-        raise _unusable(
-            where,
-            f"there is no module {name!r} in {folder}",
-            suggest(name, found) if found else "give the folder with the module",
-        ) from None
+        remedy = suggest(name, found) if found else "give the folder with the module"
+        raise _unusable(where, f"there is no module {name!r} in {folder}", remedy) from None
     except (Exception, SystemExit) as error:
-        raise _unusable(
-            where,
-            f"importing {name!r} failed with {type(error).__name__}: {error}",
-            "mend the module",
-        ) from error
+        problem = f"importing {name!r} failed with {type(error).__name__}: {error}"
+        raise _unusable(where, problem, "mend the module") from error
     finally:
         sys.path.remove(place)
 
 
 def _unusable(where: str, problem: str, remedy: str) -> RequestError:
-    return RequestError([Mistake("subject", where, problem, remedy)])
+    return RequestError.one("subject", where, problem, remedy)

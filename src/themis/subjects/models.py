@@ -1,7 +1,4 @@
-"""Trained models as subjects: anything with a `predict` method, as scikit-learn defines it.
-
-Model files as subjects: ONNX and skops, which are safe to read, and pickles, which are not.
-"""
+"""Trained models as subjects: objects with a `predict` method, and the files that hold them."""
 
 from __future__ import annotations
 
@@ -21,12 +18,12 @@ from numpy.typing import NDArray
 from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.characteristics import Characteristic, Codes, Integers, Values
 from themis.inputs.schema import Schema
-from themis.subjects.base import Answers, Batch, Subject, isolate_failures
+from themis.subjects.base import Answers, Batch, Subject, Traits, isolate_failures
 from themis.subjects.functions import function_fingerprint
 from themis.subjects.onnx import OnnxModel
 
 
-class Model:
+class Model(Subject):
     """An object with `predict`, fed with a DataFrame when it knows column names, else an array.
 
     A model that was fitted on a DataFrame gets its columns in its own order; one that was fitted
@@ -34,7 +31,7 @@ class Model:
     """
 
     kind = "model"
-    vectorised = True
+    traits = Traits(vectorised=True)
 
     def __init__(self, model: Any, schema: Schema) -> None:
         self.model = model
@@ -54,43 +51,29 @@ class Model:
         """The schema's columns in the order in which the model wants them."""
         if names is None:
             return tuple(range(len(self.schema)))
-        missing = [name for name in names if name not in self.schema.names]
-        extra = [name for name in self.schema.names if name not in names]
-        mistakes = [
-            Mistake(
-                "model-columns",
-                "subject",
-                f"the model needs a column {name!r} that the schema lacks",
-                suggest(name, self.schema.names),
-            )
-            for name in missing
-        ] + [
-            Mistake(
-                "model-columns",
-                "subject",
-                f"the model was not trained on {name!r}",
-                "remove it from the schema; a value it never sees can't matter",
-            )
-            for name in extra
+        known = self.schema.names
+        problems = [
+            (f"the model needs a column {name!r} that the schema lacks", suggest(name, known))
+            for name in names
+            if name not in known
         ]
-        if mistakes:
-            raise RequestError(mistakes)
-        return tuple(self.schema.names.index(name) for name in names)
+        remedy = "remove it from the schema; a value it never sees can't matter"
+        problems += [
+            (f"the model was not trained on {name!r}", remedy)
+            for name in known
+            if name not in names
+        ]
+        if problems:
+            raise RequestError(Mistake("model-columns", "subject", *each) for each in problems)
+        return tuple(known.index(name) for name in names)
 
     def _check_count(self) -> None:
         expected = getattr(self.model, "n_features_in_", None)
         if expected is not None and expected != len(self.schema):
-            raise RequestError(
-                [
-                    Mistake(
-                        "model-columns",
-                        "subject",
-                        f"the model was trained on {expected} columns, "
-                        f"the schema has {len(self.schema)}",
-                        "describe exactly those, in order",
-                    )
-                ]
-            )
+            count = len(self.schema)
+            problem = f"the model was trained on {expected} columns, the schema has {count}"
+            remedy = "describe exactly those, in order"
+            raise RequestError.one("model-columns", "subject", problem, remedy)
 
     def load(self, codes: NDArray[Any]) -> Batch:
         return _FrameBatch(self, codes) if self.as_frame else _ArrayBatch(self, codes)
@@ -210,20 +193,15 @@ def _is_tree(model: Any) -> bool:
     return module.startswith("sklearn.tree.") and hasattr(model, "tree_")
 
 
+INSTALL = "run: pip install 'themis-fairness[models]'"
+
+
 def _require_pandas() -> None:
     try:
         import pandas  # noqa: F401 - only whether it is there
     except ImportError:
-        raise RequestError(
-            [
-                Mistake(
-                    "needs-pandas",
-                    "subject",
-                    "this model is fed with a DataFrame, and pandas is not installed",
-                    "run: pip install 'themis-fairness[models]'",
-                )
-            ]
-        ) from None
+        problem = "this model is fed with a DataFrame, and pandas is not installed"
+        raise RequestError.one("needs-pandas", "subject", problem, INSTALL) from None
 
 
 SAFE = (".onnx", ".skops")
@@ -296,8 +274,7 @@ def _check_exists(path: Path) -> None:
 def _read_skops(path: Path) -> Any:
     skops = _library("skops.io")
     if skops is None:
-        remedy = "run: pip install 'themis-fairness[models]'"
-        raise _unusable("skops files need skops, which is not installed", remedy)
+        raise _unusable("skops files need skops, which is not installed", INSTALL)
     try:
         unknown = skops.get_untrusted_types(file=path)
         if not unknown:
@@ -371,4 +348,4 @@ def _unreadable(path: Path, error: Exception) -> RequestError:
 
 
 def _unusable(problem: str, remedy: str, *, code: str = "model-file") -> RequestError:
-    return RequestError([Mistake(code, "subject.file", problem, remedy)])
+    return RequestError.one(code, "subject.file", problem, remedy)

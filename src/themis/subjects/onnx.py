@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.characteristics import Characteristic, Codes
 from themis.inputs.schema import Schema
-from themis.subjects.base import Answers, Batch, isolate_failures
+from themis.subjects.base import Answers, Batch, Subject, Traits, isolate_failures
 
 LABEL_NAMES = ("output_label", "label")  # as converters name the decision
 
@@ -33,7 +33,7 @@ _NUMBERS = {
 _TEXT = "tensor(string)"
 
 
-class OnnxModel:
+class OnnxModel(Subject):
     """A model in the ONNX format: one table for all characteristics, or one input for each.
 
     A table gets the characteristics in schema order; single inputs are known by their names. The
@@ -41,7 +41,7 @@ class OnnxModel:
     """
 
     kind = "model"
-    vectorised = True
+    traits = Traits(vectorised=True)
 
     def __init__(self, path: Path, schema: Schema, *, fingerprint: str) -> None:
         self.schema = schema
@@ -142,8 +142,7 @@ def _open(path: Path) -> Any:
     except ImportError:
         problem = "ONNX models need onnxruntime, which is not installed"
         remedy = "run: pip install 'themis-fairness[models]'"
-        mistake = Mistake("needs-onnxruntime", "subject.file", problem, remedy)
-        raise RequestError([mistake]) from None
+        raise RequestError.one("needs-onnxruntime", "subject.file", problem, remedy) from None
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = 4  # errors reach us as exceptions
@@ -151,16 +150,8 @@ def _open(path: Path) -> Any:
         return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # its exceptions have no common base
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
-    raise RequestError(
-        [
-            Mistake(
-                "model-file",
-                "subject.file",
-                f"{path} is not an ONNX model: {why}",
-                "export it again",
-            )
-        ]
-    )
+    problem = f"{path} is not an ONNX model: {why}"
+    raise RequestError.one("model-file", "subject.file", problem, "export it again")
 
 
 def _is_single(model_input: Any, schema: Schema) -> bool:

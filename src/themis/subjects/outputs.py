@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,9 +13,12 @@ from numpy.typing import NDArray
 
 from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.characteristics import Value
+from themis.keys import NUMBER, Rule, broken_rules, optional
 
 DISTANCES = ("exact", "threshold", "relational", "ranking")
 REFERENCE = re.compile(r"[^\s:]+:[^\s:]+")  # module:function, loaded before anything is measured
+
+PLACE = Rule("must be a JSON pointer or a column, got {}", {"type": ["string", "integer"]})
 
 Distance = Callable[[Any, Any], float]
 Statistic = Literal["rate", "mean"]
@@ -39,23 +41,35 @@ class Output:
     The last two count as 0 or 1 if a `tolerance` is given. Raises RequestError with all mistakes.
     """
 
-    name: str = "output"
-    at: str | int | None = None
-    favourable: tuple[Value, ...] | None = None
-    min: float | None = None
-    max: float | None = None
-    cut: float | None = None
-    distance: str | Distance = "exact"
-    tolerance: float | None = None
+    name: str = "output"  # in a file the name of its table
+    at: str | int | None = optional(
+        None, "Where it stands in the answer: a JSON pointer, or a column", "/limit", rule=PLACE
+    )
+    favourable: tuple[Value, ...] | None = optional(
+        None, "The outputs that count as favourable", ["yes"]
+    )
+    min: float | None = optional(None, "The smallest number it can be", 0, rule=NUMBER)
+    max: float | None = optional(None, "The largest number it can be", 5000, rule=NUMBER)
+    cut: float | None = optional(None, "Numbers above this are favourable", 1000, rule=NUMBER)
+    distance: str | Distance = optional(
+        "exact",
+        "How different two outputs are: exact, threshold, relational, ranking, or module:function",
+        "relational",
+        annotation=str,
+    )
+    tolerance: float | None = optional(
+        None, "Differences up to this do not count", 100, rule=NUMBER
+    )
 
     def __post_init__(self) -> None:
         if self.favourable is not None:
             given = self.favourable
             texts = (given,) if isinstance(given, str) else tuple(given)
             object.__setattr__(self, "favourable", texts)
-        mistakes = list(self._mistakes())
-        if mistakes:
-            raise RequestError(mistakes)
+        broken = [(f"{name} {problem}", remedy) for name, problem, remedy in broken_rules(self)]
+        broken = broken or [*self._distance_mistakes(), *self._number_mistakes()]
+        if broken:
+            raise RequestError(Mistake("output", f"outputs.{self.name}", *each) for each in broken)
 
     @property
     def numeric(self) -> bool:
@@ -95,40 +109,33 @@ class Output:
     def _plain(self) -> bool:
         return not self.numeric and self.distance == "exact"
 
-    def _mistakes(self) -> Iterator[Mistake]:
-        where = f"outputs.{self.name}"
-        named = isinstance(self.distance, str) and REFERENCE.fullmatch(self.distance) is None
-        if named and self.distance not in DISTANCES:
-            assert isinstance(self.distance, str)
-            remedy = suggest(self.distance, DISTANCES)
-            yield Mistake("output", where, f"there is no distance {self.distance!r}", remedy)
-        if self.distance == "threshold" and self.tolerance is None:
+    def _distance_mistakes(self) -> Iterator[tuple[str, str]]:
+        """What is wrong with the distance, each with its remedy."""
+        distance = self.distance if isinstance(self.distance, str) else "exact"
+        if distance not in DISTANCES and not REFERENCE.fullmatch(distance):
+            yield f"there is no distance {distance!r}", suggest(distance, DISTANCES)
+        if distance == "threshold" and self.tolerance is None:
             problem = 'the distance "threshold" needs a tolerance'
-            yield Mistake("output", where, problem, "write tolerance = 100: more than that counts")
+            yield problem, "write tolerance = 100: more than that counts"
         if self.distance in ("exact", "relational") and self.tolerance is not None:
-            problem = f"the distance {self.distance!r} has no tolerance"
-            yield Mistake("output", where, problem, 'write distance = "threshold", or remove it')
-        if self.distance == "relational" and self.scale is None:
+            problem = f"the distance {distance!r} has no tolerance"
+            yield problem, 'write distance = "threshold", or remove it'
+        if distance == "relational" and self.scale is None:
             problem = 'the distance "relational" needs min and max'
-            yield Mistake("output", where, problem, "write the smallest and largest output")
+            yield problem, "write the smallest and largest output"
+
+    def _number_mistakes(self) -> Iterator[tuple[str, str]]:
+        """What is wrong with its numbers taken together, each with its remedy."""
         if (self.min is None) != (self.max is None):
-            yield Mistake("output", where, "min and max belong together", "write both")
-        for name in ("min", "max", "cut", "tolerance"):
-            value = getattr(self, name)
-            if value is not None and not (_is_number(value) and math.isfinite(value)):
-                yield Mistake("output", where, f"{name} must be a number, got {value!r}", "")
-                return
+            yield "min and max belong together", "write both"
         if self.scale is not None and self.scale[0] >= self.scale[1]:
-            problem = f"min {self.min:g} is not below max {self.max:g}"
-            yield Mistake("output", where, problem, "swap them or widen the range")
+            yield f"min {self.min:g} is not below max {self.max:g}", "swap them or widen the range"
         if self.tolerance is not None and self.tolerance < 0:
-            yield Mistake("output", where, "the tolerance is negative", "write 0 or more")
+            yield "the tolerance is negative", "write 0 or more"
         if self.cut is not None and self.favourable is not None:
-            problem = "both favourable and cut say what is favourable"
-            yield Mistake("output", where, problem, "keep one")
+            yield "both favourable and cut say what is favourable", "keep one"
         if self.distance == "ranking" and self.numeric:
-            problem = "a ranking is a list, not a number"
-            yield Mistake("output", where, problem, "remove min, max and cut")
+            yield "a ranking is a list, not a number", "remove min, max and cut"
 
     def between_numbers(
         self, first: NDArray[np.float64], second: NDArray[np.float64]
@@ -157,19 +164,6 @@ class Output:
                 "and 1, and be 0 for equal outputs"
             )
         return apart if self.tolerance is None else float(apart > self.tolerance)
-
-
-def check_names(outputs: Sequence[Output]) -> None:
-    """Raise RequestError where two outputs can't be told apart."""
-    names = [each.name for each in outputs]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise RequestError(
-            [
-                Mistake("output", f"outputs.{name}", "two outputs have this name", "rename one")
-                for name in twice
-            ]
-        )
 
 
 def ranking_distance(first: Sequence[Any], second: Sequence[Any]) -> float:
@@ -221,18 +215,23 @@ def _step(answer: Any, step: str | int) -> Any:
     raise LookupError(step)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _name_of(function: Distance) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
 
 def as_outputs(outputs: Iterable[Output] | Output | None) -> tuple[Output, ...]:
-    """What the user gave as a tuple of outputs; empty where the answer is a plain decision."""
+    """What the user gave as a tuple of outputs; empty where the answer is a plain decision.
+
+    Raises RequestError where two of them can't be told apart.
+    """
     if outputs is None:
         return ()
     given = (outputs,) if isinstance(outputs, Output) else tuple(outputs)
-    check_names(given)
+    names = [each.name for each in given]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise RequestError(
+            Mistake("output", f"outputs.{name}", "two outputs have this name", "rename one")
+            for name in twice
+        )
     return given

@@ -1,9 +1,4 @@
-"""The audit annex: rates by category and the test log, to be signed and filed with the report.
-
-Which rates does an audit table want? Counts, selection rates and impact ratios by category.
-
-What does a test log have to hold? Procedure, data, metrics, impacts, log and signatures.
-"""
+"""The audit annex: rates by category and the test log, to be signed and filed with the report."""
 
 from __future__ import annotations
 
@@ -13,40 +8,48 @@ from itertools import chain, combinations
 
 from themis.results.model import Group, GroupScore, Result
 from themis.settings import Stopping
-from themis.show.reports.html import (
-    Html,
+from themis.show.html import Html, cut, shell, table, tag, value
+from themis.show.intervals import ends_text
+from themis.show.reports.document import (
     Room,
-    cut,
+    block,
     document,
     fitting,
     group_name,
+    left_out,
+    rest,
     score_name,
     score_sentence,
+    scores_of,
+    section,
     sentence,
     set_words,
-    shell,
-    table,
-    tag,
-    value,
 )
 from themis.show.reports.method import (
     RECIPE,
     command_again,
     digest,
-    facts,
     facts_list,
     inputs_table,
     started,
 )
-from themis.show.reports.page import LONGEST_VERDICT, footer
-from themis.show.reports.scores import MEANINGS, about, details, interval, point, ratio_cell
-from themis.show.reports.svg import Ratio, rate_interval, ratios
-from themis.show.reports.verdict import cautions, statement
+from themis.show.reports.page import LONGEST_VERDICT
+from themis.show.reports.scores import (
+    MEANINGS,
+    Ratio,
+    about,
+    details,
+    interval,
+    point,
+    rate_interval,
+    ratio_cell,
+    ratios,
+)
+from themis.show.reports.verdict import ALL_CLEAR, cautions, statement
 from themis.show.words.scores import impact, rate_text
 from themis.show.words.searches import (
     check_interval,
     guarantee,
-    protection,
     search_headline,
     set_counts,
     set_text,
@@ -74,23 +77,19 @@ SMALL = 1e-6
 
 def tables_section(result: Result, room: Room) -> Html:
     """Single characteristics, then intersections, then what was not measured."""
-    scores = [each for each in result.scores if isinstance(each, GroupScore) and each.groups]
-    scores.sort(key=lambda each: (len(each.against), protection(result, each.against)))
+    scores = [each for each in scores_of(result, GroupScore) if each.groups]
+    scores.sort(key=lambda each: len(each.against))
     shown = scores[: room.scores]
     single = [each for each in shown if len(each.against) == 1]
-    several = [each for each in shown if len(each.against) > 1]
-    hidden = len(scores) - len(shown)
-    return tag(
-        "section",
-        tag("h2", "A. Selection rates and impact ratios", id="rates-title"),
-        tag("p", tag("b", impact_statement(scores)), class_="impact_statement"),
+    return section(
+        "rates",
+        "A. Selection rates and impact ratios",
+        tag("p", tag("b", impact_statement(scores)), class_="statement"),
         tag("p", NYC),
         *_kind("Single characteristics", single, room),
-        *_kind("Intersections", several, room),
-        *([tag("p", f"{count(hidden, 'more table')} not shown here")] if hidden else []),
+        *_kind("Intersections", shown[len(single) :], room),
+        *left_out(len(scores) - len(shown), "table"),
         *_missing(result, scores),
-        id="rates",
-        aria_labelledby="rates-title",
     )
 
 
@@ -107,13 +106,14 @@ def _kind(title: str, scores: Sequence[GroupScore], room: Room) -> Iterator[Html
 
 
 def _one(score: GroupScore, room: Room) -> Html:
-    ranked = sorted(zip(score.groups, _ratios(score), strict=True), key=lambda each: -each[0].rate)
+    known: Sequence[Ratio | None] = ratios(score) or [None] * len(score.groups)
+    ranked = sorted(zip(score.groups, known, strict=True), key=lambda each: -each[0].rate)
     shown = ranked[: room.categories]
     hidden = len(ranked) - len(shown)
+    more = count(hidden, "more category", "more categories")
     remark = " · ".join(filter(None, [impact(score), *details(score)]))
-    return tag(
-        "div",
-        tag("h4", score_name(score)),
+    return block(
+        score_name(score),
         table(
             f"Categories of {set_words(score.against)}",
             (
@@ -127,23 +127,13 @@ def _one(score: GroupScore, room: Room) -> Html:
             ),
             (_row(score, group, ratio) for group, ratio in shown),
             kind="chart",
-            hidden_caption=True,
-            foot=_foot(hidden),
+            foot=f"{more}, with lower rates, not shown here; all stand in the JSON result"
+            if hidden
+            else "",
         ),
         tag("p", f"{remark}. {_unknown(score)}" if remark else _unknown(score), class_="faint"),
-        class_="block",
+        level="h4",
     )
-
-
-def _ratios(score: GroupScore) -> list[Ratio] | list[None]:
-    return ratios(score) or [None] * len(score.groups)
-
-
-def _foot(hidden: int) -> str | None:
-    if not hidden:
-        return None
-    rest = count(hidden, "more category", "more categories")
-    return f"{rest}, with lower rates, not shown here; all stand in the JSON result"
 
 
 def _unknown(score: GroupScore) -> str:
@@ -153,15 +143,14 @@ def _unknown(score: GroupScore) -> str:
 
 
 def _row(score: GroupScore, group: Group, ratio: Ratio | None) -> tuple[object, ...]:
-    ends = "–" if ratio is None or ratio.few else _ends(ratio)
     return (
         group_name(group.values),
-        (f"{group.samples:,}", "number"),
-        (favourable(score, group), "number"),
-        (rate_text(score, group.rate), "number"),
-        (rate_interval(score, group), "number"),
-        ("–" if ratio is None else ratio_cell(ratio), "number"),
-        (ends, "number"),
+        f"{group.samples:,}",
+        favourable(score, group),
+        rate_text(score, group.rate),
+        rate_interval(score, group),
+        "–" if ratio is None else ratio_cell(ratio),
+        ends_text(ratio.low, ratio.high, "{:.2f}".format) if ratio and not ratio.few else "–",
     )
 
 
@@ -171,12 +160,6 @@ def favourable(score: GroupScore, group: Group) -> str:
     if score.statistic == "mean" or abs(number - round(number)) > SMALL * max(number, 1.0):
         return "–"
     return f"{round(number):,}"
-
-
-def _ends(ratio: Ratio) -> str:
-    if ratio.low == ratio.high:
-        return "exact"
-    return f"{ratio.low:.2f} – {ratio.high:.2f}"
 
 
 def _missing(result: Result, scores: Sequence[GroupScore]) -> Iterator[Html]:
@@ -215,29 +198,29 @@ RULES = {
     "certified.",
 }
 EXACT = "Where it is called exact, every input of the domain was run."
+SIGNED = (
+    "Tested by (name, role)",
+    "Date and signature",
+    "Responsible person (name, role)",
+    "Date and signature",
+)
 IMPACT_RATIO = "The impact ratio is the lowest rate of favourable decisions divided by the highest."
 
 
-def log_section(result: Result, room: Room, hashed: str) -> Html:
+def log_section(result: Result, room: Room) -> Html:
     """The items of the test log, in the order in which the regulation names them."""
-    return tag(
-        "section",
-        tag("h2", "B. Test log", id="log-title"),
+    return section(
+        "log",
+        "B. Test log",
         tag("p", PURPOSE),
-        *_item("Testing procedure", *_procedure(result)),
-        *_item("Test data and their main characteristics", *_data(result, room)),
-        *_item("Metrics", *_metrics(result)),
-        *_item("Potentially discriminatory impacts", *_impacts(result, room)),
-        *_item("Failures and reservations", *_reservations(result, room)),
-        *_item("Log", *_log(result, hashed)),
-        *_item("Signatures", _signatures()),
-        id="log",
-        aria_labelledby="log-title",
+        block("Testing procedure", *_procedure(result)),
+        block("Test data and their main characteristics", *_data(result, room)),
+        block("Metrics", *_metrics(result)),
+        block("Potentially discriminatory impacts", *_impacts(result, room)),
+        block("Failures and reservations", *_reservations(result, room)),
+        block("Log", *_log(result)),
+        block("Signatures", tag("div", *(tag("div", each) for each in SIGNED), class_="sign")),
     )
-
-
-def _item(title: str, *content: Html) -> Iterator[Html]:
-    yield tag("div", tag("h3", title), *content, class_="block")
 
 
 def _procedure(result: Result) -> Iterator[Html]:
@@ -275,22 +258,20 @@ def _metrics(result: Result) -> Iterator[Html]:
 def _impacts(result: Result, room: Room) -> Iterator[Html]:
     scores = [each for each in result.scores if each.samples]
     if scores:
-        hidden = len(scores) - room.scores
         yield table(
             "All scores",
             ("Set", ("Score", "number"), ("Interval", "number"), ("Confidence", "number")),
             (
                 (
                     tag("div", tag("b", score_name(each)), about(each)),
-                    (point(each), "number"),
-                    (interval(each), "number"),
-                    (percent(each.confidence), "number"),
+                    point(each),
+                    interval(each),
+                    percent(each.confidence),
                 )
                 for each in scores[: room.scores]
             ),
             kind="chart",
-            hidden_caption=True,
-            foot=f"{hidden:,} more scores are not shown" if hidden > 0 else None,
+            foot=rest(len(scores) - room.scores, "more scores are not shown"),
         )
         yield tag("ul", *(tag("li", score_sentence(each), ".") for each in scores[:8]))
     for search in result.searches[: room.searches]:
@@ -301,19 +282,20 @@ def _impacts(result: Result, room: Room) -> Iterator[Html]:
     if result.checks:
         yield table(
             "Limits that were checked",
-            ("Check", ("Verdict", ""), ("Interval", "number")),
+            ("Check", "Verdict", ("Interval", "number")),
             (
-                (value(each.name, room.letters), each.verdict, (check_interval(each), "number"))
+                (value(each.name, room.letters), each.verdict, check_interval(each))
                 for each in result.checks[: room.checks]
             ),
             kind="chart",
+            hidden_caption=False,
         )
 
 
 def _reservations(result: Result, room: Room) -> Iterator[Html]:
     found = cautions(result)
     if not found:
-        yield tag("p", "No execution failed, nothing ended early, and there are no warnings.")
+        yield tag("p", ALL_CLEAR)
         return
     shown = found[: room.cautions]
     items = (
@@ -321,12 +303,11 @@ def _reservations(result: Result, room: Room) -> Iterator[Html]:
         for each in shown
     )
     yield tag("ul", *items)
-    if len(found) > len(shown):
-        yield tag("p", f"{count(len(found) - len(shown), 'more reservation')} not shown here")
+    yield from left_out(len(found) - len(shown), "reservation")
 
 
-def _log(result: Result, hashed: str) -> Iterator[Html]:
-    yield facts_list(facts(result, hashed))
+def _log(result: Result) -> Iterator[Html]:
+    yield facts_list(result)
     yield tag("p", "The command:", class_="faint")
     yield shell([cut(command_again(result).line, 8_000)])
     yield tag("p", "The hash is over the result’s JSON. Whoever has the file can compute it:",
@@ -334,45 +315,27 @@ def _log(result: Result, hashed: str) -> Iterator[Html]:
     yield shell([RECIPE])
 
 
-def _signatures() -> Html:
-    fields = ("Tested by (name, role)", "Date and signature",
-              "Responsible person (name, role)", "Date and signature")  # fmt: skip
-    return tag("div", *(tag("div", each) for each in fields), class_="sign")
-
-
 def render_annex(result: Result) -> str:
     """The annex of a result as one HTML file of its own, of less than 300 KB."""
-    hashed = digest(result)
-    return fitting(lambda room: _render(result, room, hashed))
+    return fitting(lambda room: _render(result, room))
 
 
-def _render(result: Result, room: Room, hashed: str) -> str:
+def _render(result: Result, room: Room) -> str:
+    hashed = digest(result)[:12]
     return document(
-        f"Themis audit annex {hashed[:12]}",
-        tag("a", "Skip to the annex", href="#main", class_="skip"),
+        f"Themis audit annex {hashed}",
+        "Audit annex",
         _header(result, hashed),
-        tag(
-            "main",
-            tables_section(result, room),
-            log_section(result, room, hashed),
-            id="main",
-        ),
-        footer(),
+        tables_section(result, room),
+        log_section(result, room),
     )
 
 
-def _header(result: Result, hashed: str) -> Html:
+def _header(result: Result, hashed: str) -> Iterator[Html]:
     verdict = cut(sentence(statement(result).sentence), LONGEST_VERDICT)
     subject = (result.subject.get(key, "") for key in ("kind", "fingerprint"))
-    about = [
-        f"Subject: {' '.join(map(visible, filter(None, subject)))}",
-        started(result),
-        f"result {hashed[:12]}",
-    ]
-    return tag(
-        "header",
-        tag("p", tag("b", "Themis"), " Audit annex", class_="brand"),
-        tag("h1", "Audit annex"),
-        tag("p", tag("bdi", verdict), ".", class_="behind"),
-        tag("p", " · ".join(filter(None, about)), class_="faint"),
-    )
+    subject_text = " ".join(map(visible, filter(None, subject)))
+    about = [f"Subject: {subject_text}", started(result), f"result {hashed}"]
+    yield tag("h1", "Audit annex")
+    yield tag("p", tag("bdi", verdict), ".", class_="behind")
+    yield tag("p", " · ".join(filter(None, about)), class_="faint")

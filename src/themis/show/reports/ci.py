@@ -1,15 +1,11 @@
-"""What in a result deserves somebody's attention, and where does it stand in the file?
-
-How does a result look to whatever reads JUnit? Every check is a test, in one suite.
-
-How does GitHub show a result? Annotations at the lines of the file, one command per line.
-"""
+"""What in a result deserves attention and where it stands, for JUnit, GitHub and code scanning."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 from xml.etree import ElementTree
 
@@ -110,34 +106,25 @@ def _check_line(result: Result, number: int) -> int | None:
 
 def _of_check(check: CheckResult, result: Result, line: int | None) -> Iterator[Finding]:
     scores = narrowest(result, check)
-    accepted = {each.against: each for each in check.accepted}
     name = visible(check.name)
+    about = partial(Finding, measure=check.measure, check=check, line=line)
+    reason = visible(check.reason) if check.reason else ""
     if check.verdict == "violated":
+        limit = f"The limit is {amount(check.max_score, check.measure)}."
         for names in _above(check, scores):
             score = scores.get(names)
-            limit = f"The limit is {amount(check.max_score, check.measure)}."
-            text = f"{_text(score, f'{name}: {check_interval(check)}')} {limit} {_why(check)}"
-            yield Finding(
-                "violation",
-                f"{name}: violated",
-                text.strip(),
-                check.measure,
-                names,
-                score,
-                check,
-                line,
-            )
-    for sentence, (names, one) in zip(acceptance_words(check), accepted.items(), strict=True):
-        score = scores.get(names)
-        text = f"{sentence} {_text(score, '')}".strip()
-        yield Finding(
-            "accepted", f"{name}: accepted", text, check.measure, names, score, check, line, one
-        )
+            text = f"{_text(score, f'{name}: {check_interval(check)}')} {limit}"
+            text += f" {reason}." if reason else ""
+            yield about("violation", f"{name}: violated", text, against=names, score=score)
+    for words, one in zip(acceptance_words(check), check.accepted, strict=True):
+        score = scores.get(one.against)
+        text = f"{words} {_text(score, '')}".strip()
+        yield about("accepted", f"{name}: accepted", text, against=one.against, score=score,
+                    accepted=one)  # fmt: skip
     if check.verdict == "not enough evidence":
         title = f"{name}: not enough evidence"
-        text = f"{title}: {visible(check.reason)}" if check.reason else title
-        against = check.against or ()
-        yield Finding("open", title, text, check.measure, against, None, check, line)
+        text = f"{title}: {reason}" if reason else title
+        yield about("open", title, text, against=check.against or ())
 
 
 def _above(check: CheckResult, scores: dict[tuple[str, ...], Score]) -> list[tuple[str, ...]]:
@@ -172,10 +159,6 @@ def _text(score: Score | None, otherwise: str) -> str:
     pair = example(score)
     parts += [] if pair is None else [f"e.g. {pair}"]
     return " ".join(f"{each}." for each in parts)
-
-
-def _why(check: CheckResult) -> str:
-    return f"{visible(check.reason)}." if check.reason else ""
 
 
 _NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -236,80 +219,75 @@ def _properties(result: Result) -> ElementTree.Element:
 def _cases(result: Result) -> Iterator[ElementTree.Element]:
     ending = cut_off(result)
     if ending is not None:  # what is not in the result must not look as if nobody had asked
-        case = _case("the run", f"themis.{_xml(result.command)}")
-        _outcome(case, "error", ending, result.stopped)
-        yield case
-    if result.checks:
-        found = list(findings(result))
-        for check in result.checks:
-            yield _check_case(check, [each.text for each in found if each.check is check])
-        return
-    for search in result.searches:
-        yield from _search_cases(search, list(findings(result)))
-    if not result.searches:
-        for score in result.scores:
-            yield _score_case(score)
+        group = f"themis.{_xml(result.command)}"
+        yield _case("the run", group, "error", ending, result.stopped)
+    found = list(findings(result))
+    for check in result.checks:
+        yield _check_case(check, [each.text for each in found if each.check is check])
+    if not result.checks:
+        for search in result.searches:
+            yield from _search_cases(search, found)
+    if not result.checks and not result.searches:
+        yield from map(_score_case, result.scores)
 
 
 def _check_case(check: CheckResult, details: list[str]) -> ElementTree.Element:
-    case = _case(visible(check.name), f"themis.{check.measure}")
     verdict, interval = verdict_words(check), check_interval(check)
     message = f"{verdict}: {interval}" if interval else verdict
+    reason = visible(check.reason) if check.reason else ""
+    case = partial(_case, visible(check.name), f"themis.{check.measure}")
     if check.verdict == "accepted" or check.baseline == "known":
-        reasons = [*acceptance_words(check), *([visible(check.reason)] if check.reason else [])]
-        _outcome(case, "skipped", "; ".join([verdict, *reasons]), verdict)
-    elif check.verdict == "violated":
-        _outcome(case, "failure", message, verdict, "\n".join(details))
-    elif check.verdict == "not enough evidence":
-        reason = visible(check.reason) if check.reason else message
-        _outcome(case, "error", reason, verdict, "\n".join(details))
-    else:
-        _say(case, message)
-    return case
+        reasons = [verdict, *acceptance_words(check), *filter(None, [reason])]
+        return case("skipped", "; ".join(reasons), verdict)
+    if check.verdict == "violated":
+        return case("failure", message, verdict, "\n".join(details))
+    if check.verdict == "not enough evidence":
+        return case("error", reason or message, verdict, "\n".join(details))
+    return case(said=message)
 
 
 def _search_cases(search: SearchResult, found: list[Finding]) -> Iterator[ElementTree.Element]:
     group = f"themis.search.{search.measure}"
-    own = [each for each in found if each.kind == "found" and each.measure == search.measure]
-    for each in own:
-        case = _case(set_text(each.against), group)
-        _outcome(case, "failure", each.title, "above the threshold", each.text)
-        yield case
+    for each in found:
+        if each.kind == "found" and each.measure == search.measure:
+            name = set_text(each.against)
+            yield _case(name, group, "failure", each.title, "above the threshold", each.text)
     for names in search.undecided:
-        case = _case(set_text(names), group)
-        _outcome(case, "error", "it could not be decided", "undecided")
-        yield case
-    whole = _case("every set is decided", group)
+        yield _case(set_text(names), group, "error", "it could not be decided", "undecided")
+    whole = partial(_case, "every set is decided", group)
     if search.stopped is not Ending.DONE:
         reason = f"{how_it_ended(search.stopped)} with {search.sets_open:,} sets open"
-        _outcome(whole, "error", reason, search.stopped)
+        yield whole("error", reason, search.stopped)
     else:
-        _say(whole, search_headline(search))
-    yield whole
+        yield whole(said=search_headline(search))
 
 
 def _score_case(score: Score) -> ElementTree.Element:
-    case = _case(set_text(score.against), f"themis.{score.measure}")
-    if not score.conclusive:
-        reason = how_it_ended(score.stopped) if score.samples else headline(score)
-        _outcome(case, "error", reason, score.stopped)
-    _say(case, headline(score))
+    case = partial(_case, set_text(score.against), f"themis.{score.measure}", said=headline(score))
+    if score.conclusive:
+        return case()
+    reason = how_it_ended(score.stopped) if score.samples else headline(score)
+    return case("error", reason, score.stopped)
+
+
+def _case(
+    name: str,
+    group: str,
+    outcome: str = "",
+    message: str = "",
+    kind: str = "",
+    details: str = "",
+    *,
+    said: str = "",
+) -> ElementTree.Element:
+    """A test with its outcome, if it has one besides passing, and what it says."""
+    case = ElementTree.Element("testcase", {"name": _xml(name), "classname": group})
+    if outcome:
+        words = {"message": _xml(message), "type": _xml(kind)}
+        ElementTree.SubElement(case, outcome, words).text = _xml(details) or None
+    if said:
+        ElementTree.SubElement(case, "system-out").text = _xml(said)
     return case
-
-
-def _case(name: str, group: str) -> ElementTree.Element:
-    return ElementTree.Element("testcase", {"name": _xml(name), "classname": group})
-
-
-def _outcome(
-    case: ElementTree.Element, tag: str, message: str, kind: str, details: str = ""
-) -> None:
-    outcome = ElementTree.SubElement(case, tag, {"message": _xml(message), "type": _xml(kind)})
-    outcome.text = _xml(details) or None
-
-
-def _say(case: ElementTree.Element, text: str) -> None:
-    ElementTree.SubElement(case, "system-out").text = _xml(text)
 
 
 def _xml(text: str) -> str:

@@ -1,7 +1,4 @@
-"""Which formats can a result be reported in? One table, from names to what writes them.
-
-Which table do the scores of a result make? As CSV, and as Parquet for data frames.
-"""
+"""The formats that a result can be reported in, and its scores as CSV and Parquet."""
 
 from __future__ import annotations
 

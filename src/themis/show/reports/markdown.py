@@ -1,4 +1,4 @@
-"""How does a result look as a comment on a pull request? GitHub's Markdown, short enough for it."""
+"""A result as a comment on a pull request: GitHub's Markdown, short enough for it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from themis.results.model import CausalScore, CheckResult, GroupScore, Result, Score, Witness
 from themis.results.notes import Ending
+from themis.show.html import cut
+from themis.show.intervals import ends_text
 from themis.show.words.notes import how_it_ended
 from themis.show.words.scores import (
     cost_text,
@@ -110,8 +112,7 @@ def _check_row(check: CheckResult) -> tuple[str, ...]:
 
 
 def _score_row(score: Score) -> tuple[str, ...]:
-    ends = f"{percent(score.low)} – {percent(score.high)}"
-    interval = "exact" if score.low == score.high else ends
+    interval = ends_text(score.low, score.high)
     how = score.method if score.conclusive else how_it_ended(score.stopped)
     bound = "at least " if score.lower_bound else ""
     shown = f"{bound}{percent(score.low if score.lower_bound else score.score)}"
@@ -184,8 +185,7 @@ def _pair(witness: Witness) -> str:
 
 
 def _bold(value: object, changed: bool) -> str:
-    text = visible(value)
-    shown = escape(text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…")
+    shown = escape(cut(visible(value), LONGEST))
     return f"**{shown}**" if changed else shown
 
 

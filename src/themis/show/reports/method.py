@@ -1,9 +1,4 @@
-"""How sure are we, and how was it measured? Confidence, method, seed, versions, the command.
-
-How is a result made again? The command that was given, else one that asks for the same.
-
-Which result is this? A hash of all that it says, whatever file it stands in.
-"""
+"""How a result was measured and how to make it again: method, versions, command, and its hash."""
 
 from __future__ import annotations
 
@@ -18,21 +13,10 @@ from typing import Any
 from themis.results.model import Result, Score, SearchResult
 from themis.results.notes import Ending
 from themis.settings import Stopping
-from themis.show.reports.html import (
-    Html,
-    Room,
-    cut,
-    folded,
-    join,
-    score_name,
-    shell,
-    table,
-    tag,
-    value,
-)
-from themis.show.reports.verdict import noise_text
+from themis.show.html import Html, cut, folded, join, shell, table, tag, value
+from themis.show.reports.document import Room, rest, score_name, section
 from themis.show.words.notes import how_it_ended
-from themis.show.words.scores import method
+from themis.show.words.scores import method, probe_sentence
 from themis.show.words.searches import checks_guarantee
 from themis.show.words.values import count, duration, percent, size, sure, visible
 
@@ -101,21 +85,19 @@ def _precision(asked: Score | SearchResult) -> Iterator[str]:
 Fact = tuple[str, Any]
 
 
-def method_section(result: Result, room: Room, hashed: str) -> Html:
+def method_section(result: Result, room: Room) -> Html:
     """What stands behind the numbers."""
-    return tag(
-        "section",
-        tag("h2", "How sure, and how it was measured", id="method-title"),
+    return section(
+        "method",
+        "How sure, and how it was measured",
         *_sureness(result),
-        facts_list(facts(result, hashed)),
+        facts_list(result),
         *_per_score(result, room),
         inputs_table(result, room),
-        id="method",
-        aria_labelledby="method-title",
     )
 
 
-def again_section(result: Result) -> Html:
+def again_section(result: Result, room: Room) -> Html:
     """The command that makes the result again."""
     command = command_again(result)
     note = "This is the command that was given."
@@ -126,13 +108,11 @@ def again_section(result: Result) -> Html:
         )
     if result.command == "demo":
         note = "The demo needs no file."
-    return tag(
-        "section",
-        tag("h2", "Run it again", id="again-title"),
+    return section(
+        "again",
+        "Run it again",
         shell([cut(command.line, 8_000)]),
         tag("p", f"{note} The same seed gives the same result as long as the subject is the same."),
-        id="again",
-        aria_labelledby="again-title",
     )
 
 
@@ -153,10 +133,10 @@ def _sureness(result: Result) -> Iterator[Html]:
     if result.checks:
         yield tag("p", checks_guarantee(result))
     if result.noise is not None and not result.noise.differing:
-        yield tag("p", noise_text(result.noise), ".")
+        yield tag("p", probe_sentence(result.noise), ".")
 
 
-def facts(result: Result, hashed: str) -> Iterator[Fact]:
+def facts(result: Result) -> Iterator[Fact]:
     """Where a result comes from: the subject, the run, the versions, the hash."""
     timing = result.timing
     yield "Subject", visible(result.subject.get("kind", "unknown"))
@@ -182,7 +162,7 @@ def facts(result: Result, hashed: str) -> Iterator[Fact]:
     file = (result.source or {}).get("file")
     if file:
         yield "File", tag("code", value(file))
-    yield "SHA-256 of the result", tag("code", hashed)
+    yield "SHA-256 of the result", tag("code", digest(result))
 
 
 def _data(result: Result) -> Iterator[Fact]:
@@ -201,29 +181,20 @@ def started(result: Result) -> str:
         return ""
 
 
-def facts_list(pairs: Iterator[Fact]) -> Html:
-    """Names and values, one below the other."""
-    items = (tag("div", tag("dt", name), tag("dd", each)) for name, each in pairs)
+def facts_list(result: Result) -> Html:
+    """The facts, one below the other."""
+    items = (tag("div", tag("dt", name), tag("dd", each)) for name, each in facts(result))
     return tag("dl", *items, class_="facts")
 
 
 def _per_score(result: Result, room: Room) -> Iterator[Html]:
     scores = [each for each in result.scores if each.samples][: room.scores]
+    title = "Every score: method and cost"
+    heads = ("Set", "Measure", "Method", ("Confidence", "number"), ("Error", "number"),
+             "Ended", ("Executions", "number"), ("From the cache", "number"))  # fmt: skip
     if scores:
-        yield folded(
-            "Every score: method and cost",
-            tag(
-                "div",
-                table(
-                    "Every score: method and cost",
-                    ("Set", "Measure", "Method", ("Confidence", "number"), ("Error", "number"),
-                     "Ended", ("Executions", "number"), ("From the cache", "number")),
-                    map(_method_row, scores),
-                    hidden_caption=True,
-                ),
-                class_="wide",
-            ),
-        )  # fmt: skip
+        shown = table(title, heads, map(_method_row, scores))
+        yield folded(title, tag("div", shown, class_="wide"))
 
 
 def _method_row(score: Score) -> tuple[Any, ...]:
@@ -231,11 +202,11 @@ def _method_row(score: Score) -> tuple[Any, ...]:
         score_name(score),
         score.measure,
         method(score),
-        (percent(score.confidence), "number"),
-        (f"± {percent(score.error)}", "number"),
+        percent(score.confidence),
+        f"± {percent(score.error)}",
         f"{score.stopped} ({score.stopping})",
-        (f"{score.executions:,}", "number"),
-        (f"{score.cache_hits:,}", "number"),
+        f"{score.executions:,}",
+        f"{score.cache_hits:,}",
     )
 
 
@@ -245,7 +216,6 @@ def inputs_table(result: Result, room: Room) -> Html:
     if not isinstance(inputs, Mapping) or not inputs:
         return Html()
     shown = list(inputs.items())[: room.inputs]
-    hidden = len(inputs) - len(shown)
     constraints = result.schema.get("constraints", {})
     return folded(
         f"The inputs: {count(len(inputs), 'characteristic')}",
@@ -256,8 +226,7 @@ def inputs_table(result: Result, room: Room) -> Html:
                 (value(name, room.letters), _values(spec, room), _protected(spec))
                 for name, spec in shown
             ),
-            hidden_caption=True,
-            foot=f"{hidden:,} more are not shown" if hidden else None,
+            foot=rest(len(inputs) - len(shown)),
         ),
         *(
             tag("p", tag("code", value(f"{name}: {each}", room.sentence)))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from themis._version import __version__
 from themis.results.model import Result
-from themis.show.reports.html import Html, Room, cut, document, fitting, sentence, tag
-from themis.show.reports.method import again_section, digest, method_section, started
+from themis.show.html import Html, cut, tag
+from themis.show.reports.document import Room, document, fitting, sentence
+from themis.show.reports.method import again_section, method_section, started
 from themis.show.reports.people import harm_section, pairs_section, regions_section
 from themis.show.reports.scores import groups_section, scores_section
 from themis.show.reports.sets import lattice_section
@@ -16,76 +16,54 @@ from themis.show.words.scores import cost_text
 from themis.show.words.values import visible
 
 LONGEST_VERDICT = 600
+# In the order of the page: the name that links use, their words, and the section, empty if there
+# is nothing to show.
+SECTIONS: tuple[tuple[str, str, Callable[[Result, Room], Html]], ...] = (
+    ("scores", "Scores", scores_section),
+    ("groups", "Groups", groups_section),
+    ("sets", "Sets", lattice_section),
+    ("people", "People", pairs_section),
+    ("harm", "Harm", harm_section),
+    ("regions", "Flips", regions_section),
+    ("method", "Method", method_section),
+    ("again", "Run it again", again_section),
+)
 
 
 def render_page(result: Result) -> str:
     """A result as one HTML file of less than 300 KB that needs nothing else."""
-    hashed = digest(result)
-    return fitting(lambda room: _render(result, room, hashed))
+    return fitting(lambda room: _render(result, room))
 
 
-def _render(result: Result, room: Room, hashed: str) -> str:
-    sections = {
-        "scores": ("Scores", scores_section(result, room)),
-        "groups": ("Groups", groups_section(result, room)),
-        "sets": ("Sets", lattice_section(result, room)),
-        "people": ("People", pairs_section(result, room)),
-        "harm": ("Harm", harm_section(result, room)),
-        "regions": ("Flips", regions_section(result, room)),
-        "method": ("Method", method_section(result, room, hashed)),
-        "again": ("Run it again", again_section(result)),
-    }
-    shown = {name: each for name, each in sections.items() if each[1]}
-    contents = [(name, title) for name, (title, _) in shown.items()]
+def _render(result: Result, room: Room) -> str:
+    made = ((name, title, show(result, room)) for name, title, show in SECTIONS)
+    shown = [each for each in made if each[2]]
     return document(
         f"Themis report: {cut(statement(result).sentence, 120)}",
-        tag("a", "Skip to the report", href="#main", class_="skip"),
-        header(result),
-        tag(
-            "main",
-            checks_table(result, room),
-            cautions_section(result, room),
-            contents_list(contents),
-            *(section for _, section in shown.values()),
-            id="main",
-        ),
-        footer(),
+        "Report",
+        _header(result),
+        checks_table(result, room),
+        cautions_section(result, room),
+        _contents((name, title) for name, title, _ in shown),
+        *(each for _, _, each in shown),
     )
 
 
-def header(result: Result) -> Html:
+def _header(result: Result) -> Iterator[Html]:
     """The verdict in one sentence, and of what it is."""
     verdict = statement(result)
+    chips = [chip(verdict.state, verdict.word)]
+    if cautions(result):  # a link to what weakens the verdict, beside it
+        chips.append(tag("a", chip("open", "with reservations"), href="#cautions"))
+    yield tag("p", *chips, class_="chips")
+    yield tag("h1", tag("bdi", cut(sentence(verdict.sentence), LONGEST_VERDICT)))
+    if verdict.behind:
+        yield tag("p", verdict.behind, class_="behind")
     about = [visible(result.subject.get("kind", "")), started(result), cost_text(result)]
-    return tag(
-        "header",
-        tag("p", tag("b", "Themis"), " Report", class_="brand"),
-        tag("p", chip(verdict.state, verdict.word), *_reservations(result), class_="chips"),
-        tag("h1", tag("bdi", cut(sentence(verdict.sentence), LONGEST_VERDICT))),
-        *([tag("p", verdict.behind, class_="behind")] if verdict.behind else []),
-        tag("p", " · ".join(filter(None, about)), class_="faint"),
-    )
+    yield tag("p", " · ".join(filter(None, about)), class_="faint")
 
 
-def _reservations(result: Result) -> Iterator[Html]:
-    """A link to what weakens the verdict, beside it."""
-    if cautions(result):
-        yield tag("a", chip("open", "with reservations"), href="#cautions")
-
-
-def contents_list(sections: Iterable[tuple[str, str]]) -> Html:
+def _contents(sections: Iterable[tuple[str, str]]) -> Html:
     """Links to the sections."""
     links = (tag("li", tag("a", title, href=f"#{name}")) for name, title in sections)
     return tag("nav", tag("ul", *links), aria_label="Sections")
-
-
-def footer() -> Html:
-    """What wrote this."""
-    return tag(
-        "footer",
-        tag(
-            "p",
-            f"Written by Themis {__version__} from a saved result. Nothing was run for it, and "
-            "the page fetches nothing.",
-        ),
-    )

@@ -1,4 +1,4 @@
-"""How does a result look to code scanning? SARIF 2.1.0, with findings at lines of the file."""
+"""A result for code scanning: SARIF 2.1.0, with findings at lines of the file."""
 
 from __future__ import annotations
 

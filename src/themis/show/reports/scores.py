@@ -1,39 +1,28 @@
-"""How do the scores compare? One picture of all intervals, the numbers beside it.
-
-How do the groups fare? Rates with intervals, and the line at four fifths of the highest.
-"""
+"""The sections on scores and on groups: intervals on one axis, the numbers beside them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
-from themis.results.model import CausalScore, Group, GroupScore, Result, Score
-from themis.show.reports.html import (
-    Html,
+from themis.results.model import FOUR_FIFTHS, CausalScore, Group, GroupScore, Result, Score
+from themis.show.html import Html, cut, folded, join, table, tag
+from themis.show.intervals import Axis, Interval, Mark, ends_text
+from themis.show.reports.document import (
     Room,
-    cut,
-    folded,
+    block,
+    blocks,
     group_name,
-    join,
+    rest,
     score_name,
     score_sentence,
+    scores_of,
+    section,
     set_name,
     set_words,
-    table,
-    tag,
 )
-from themis.show.reports.svg import (
-    PLACES,
-    Axis,
-    Interval,
-    Mark,
-    Ratio,
-    four_fifths_line,
-    picture,
-    rate_interval,
-    ratios,
-    scale,
-)
+from themis.show.svg import picture, scale
 from themis.show.words.scores import (
     apart_text,
     by_set,
@@ -43,7 +32,7 @@ from themis.show.words.scores import (
     method,
     rate_text,
 )
-from themis.show.words.searches import amount, protection
+from themis.show.words.searches import amount
 from themis.show.words.values import count, percent, visible
 
 MEANINGS = {
@@ -55,62 +44,55 @@ MEANINGS = {
 
 def scores_section(result: Result, room: Room) -> Html:
     """All scores that were measured; nothing if there are none."""
-    sets = by_set([each for each in result.scores if each.samples])
-    order = sorted(sets, key=lambda names: protection(result, names))
-    measured = [score for names in order for score in sets[names]]
+    sets = by_set([each for each in scores_of(result, Score) if each.samples])
+    measured = [score for scores in sets.values() for score in scores]
     if not measured:
         return Html()
     shown = measured[: room.scores]
-    axis = Axis.reaching(max(_reach(each) for each in shown))
-    hidden = len(measured) - len(shown)
-    rows = (_row(each, axis, _limits(result, each)) for each in shown)
-    return tag(
-        "section",
-        tag("h2", "Scores", id="scores-title"),
-        tag("p", *_meanings(shown)),
+    axis = Axis.reaching(max(map(_reach, shown)))
+    meanings = (
+        f"{meaning} "
+        for measure, meaning in MEANINGS.items()
+        if any(each.measure == measure for each in shown)
+    )
+    return section(
+        "scores",
+        "Scores",
+        tag("p", *meanings),
         table(
             "Scores with their intervals",
             ("Set", (scale(axis), "pic"), ("Score", "number"), ("Interval", "number")),
-            rows,
+            (_row(each, axis, _limits(result, each)) for each in shown),
             kind="chart",
-            hidden_caption=True,
-            foot=f"{hidden:,} more scores are not shown" if hidden else None,
+            foot=rest(len(measured) - len(shown), "more scores are not shown"),
         ),
         _legend(result, shown),
-        *_remarks(measured),
-        id="scores",
-        aria_labelledby="scores-title",
+        *_remarks(sets.values()),
     )
 
 
-def _meanings(scores: Sequence[Score]) -> Iterator[str]:
-    for measure, meaning in MEANINGS.items():
-        if any(each.measure == measure for each in scores):
-            yield f"{meaning} "
-
-
 def _reach(score: Score) -> float:
+    noise = _noise(score)
+    return max(score.score if score.lower_bound else score.high, noise[1] if noise else 0.0)
+
+
+def _noise(score: Score) -> tuple[float, float] | None:
+    """Between which ends noise alone would give a score."""
     placebo = score.placebo if isinstance(score, CausalScore) else None
-    ends = [score.high if not score.lower_bound else score.score, placebo.high if placebo else 0.0]
-    return max(ends)
+    return None if placebo is None else (placebo.low, placebo.high)
 
 
 def _row(score: Score, axis: Axis, limits: Sequence[Mark]) -> tuple[object, ...]:
-    placebo = score.placebo if isinstance(score, CausalScore) else None
     drawn = Interval(
         score.low,
         1.0 if score.lower_bound else score.high,
         None if score.lower_bound else score.score,
         f"{point(score)}, {interval(score)}",
         state(score),
-        None if placebo is None else (placebo.low, placebo.high),
+        _noise(score),
     )
-    return (
-        join([tag("b", score_name(score)), about(score)]),
-        (picture(drawn, axis, limits), "pic"),
-        (point(score), "number"),
-        (interval(score), "number"),
-    )
+    name = join([tag("b", score_name(score)), about(score)])
+    return name, picture(drawn, axis, limits), point(score), interval(score)
 
 
 def state(score: Score) -> str:
@@ -127,11 +109,9 @@ def point(score: Score) -> str:
 
 def interval(score: Score) -> str:
     """The ends of a score."""
-    if score.low == score.high:
-        return "exact"
-    if score.lower_bound:
+    if score.lower_bound and score.low < score.high:
         return f"at least {_amount(score, score.low)}"
-    return f"{_amount(score, score.low)} – {_amount(score, score.high)}"
+    return ends_text(score.low, score.high, lambda share: _amount(score, share))
 
 
 def _amount(score: Score, share: float) -> str:
@@ -179,92 +159,87 @@ def _limits(result: Result, score: Score) -> list[Mark]:
     return [Mark(each, amount(each, score.measure)) for each in sorted(limits)]
 
 
+KEYS = {
+    "grave": "certainly above 0",
+    "calm": "not certainly above 0",
+    "open": "less certain than asked",
+}
+
+
 def _legend(result: Result, scores: Sequence[Score]) -> Html:
-    items = [_key("grave", "certainly above 0")] if _any(scores, "grave") else []
-    if _any(scores, "calm"):
-        items.append(_key("calm", "not certainly above 0"))
-    if _any(scores, "open"):
-        items.append(_key("open", "less certain than asked"))
+    states = set(map(state, scores))
+    items = [_key(kind, words) for kind, words in KEYS.items() if kind in states]
     marks = sorted({m.name for each in scores for m in _limits(result, each)})
     if marks:
         items.append(_key("line", f"limit: {', '.join(marks[:4])}"))
-    if any(isinstance(each, CausalScore) and each.placebo for each in scores):
+    if any(map(_noise, scores)):
         items.append(_key("noise", "noise alone"))
     return tag("p", *items, class_="legend")
-
-
-def _any(scores: Sequence[Score], kind: str) -> bool:
-    return any(state(each) == kind for each in scores)
 
 
 def _key(kind: str, words: str) -> Html:
     return tag("span", tag("i", "", class_=f"key {kind}", aria_hidden="true"), words)
 
 
-def _remarks(scores: Sequence[Score]) -> Iterator[Html]:
-    for each in by_set(scores).values():
+def _remarks(sets: Iterable[Sequence[Score]]) -> Iterator[Html]:
+    for each in sets:
         remark = hidden_changes(each)
         if remark is not None:
             name = tag("b", set_name(each[0].against))
             yield tag("p", name, ": ", remark, ".", class_="remark")
 
 
+Place = Literal["below", "above", "unclear", "few"]
+PLACES: Mapping[Place, str] = {
+    "below": "below four fifths",
+    "above": "above four fifths",
+    "unclear": "unclear",
+    "few": "few rows: not judged",
+}
 KINDS = {"below": "grave", "above": "calm", "unclear": "open", "few": "few"}
 
 
 def groups_section(result: Result, room: Room) -> Html:
     """The groups of every group score; nothing if there are none."""
-    scores = [
-        each for each in result.scores if isinstance(each, GroupScore) and len(each.groups) > 1
-    ]
-    scores.sort(key=lambda each: protection(result, each.against))
-    if not scores:
-        return Html()
-    shown = scores[: room.scores // 4]
-    axis = Axis.reaching(max(group.high for score in shown for group in score.groups))
-    hidden = len(scores) - len(shown)
-    return tag(
-        "section",
-        tag("h2", "Groups", id="groups-title"),
-        tag(
-            "p",
-            "How often each group gets the favourable decision. All intervals of one picture hold "
-            "together. The dashed line is at four fifths of the highest rate.",
-        ),
-        *(_one(each, axis, room) for each in shown),
-        *([tag("p", f"{count(hidden, 'more group score')} not shown")] if hidden else []),
-        id="groups",
-        aria_labelledby="groups-title",
+    scores = [each for each in scores_of(result, GroupScore) if len(each.groups) > 1]
+    most = room.scores // 4
+    ends = (group.high for score in scores[:most] for group in score.groups)
+    axis = Axis.reaching(max(ends, default=1.0))
+    return blocks(
+        "groups",
+        "Groups",
+        "How often each group gets the favourable decision. All intervals of one picture hold "
+        "together. The dashed line is at four fifths of the highest rate.",
+        scores,
+        lambda each: _groups_of(each, axis, room),
+        most=most,
+        noun="group score",
     )
 
 
-def _one(score: GroupScore, axis: Axis, room: Room) -> Html:
-    return tag(
-        "div",
-        tag("h3", score_name(score)),
-        tag("p", _sentence(score), *_about(score)),
-        _chart(score, axis, room),
-        *_all_groups(score, room),
-        class_="block",
-    )
-
-
-def _sentence(score: GroupScore) -> str:
+def _groups_of(score: GroupScore, axis: Axis, room: Room) -> Html:
     ratio = impact(score)
-    return score_sentence(score) + ("." if ratio is None else f"; {ratio}.")
+    words = score_sentence(score) + ("." if ratio is None else f"; {ratio}.")
+    more = " · ".join(details(score))
+    drawn, hidden = extremes(score.groups, room.groups // 2)
+    return block(
+        score_name(score),
+        tag("p", words, *([tag("small", more)] if more else [])),
+        _chart(score, drawn, hidden, axis),
+        *(_other_groups(score, drawn, room) if hidden else ()),
+    )
 
 
-def _about(score: GroupScore) -> Iterator[Html]:
-    parts = list(details(score))
-    if parts:
-        yield tag("small", " · ".join(parts))
-
-
-def _chart(score: GroupScore, axis: Axis, room: Room) -> Html:
-    shown, hidden = extremes(score.groups, room.groups // 2)
+def _chart(score: GroupScore, drawn: Sequence[Group], hidden: int, axis: Axis) -> Html:
     line = four_fifths_line(score)
     marks = [] if line is None else [Mark(line, "four fifths")]
-    known = {} if line is None else _by_group(score)
+    known = (
+        {}
+        if line is None
+        else {
+            id(group): ratio for group, ratio in zip(score.groups, ratios(score) or (), strict=True)
+        }
+    )
     means = score.statistic == "mean"
     return table(
         f"Groups of {set_words(score.against)}",
@@ -273,18 +248,12 @@ def _chart(score: GroupScore, axis: Axis, room: Room) -> Html:
             (scale(axis) if not means else "", "pic"),
             ("Mean" if means else "Rate", "number"),
             ("Interval", "number"),
-            *([] if line is None else [("Impact ratio", "number")]),
+            *([("Impact ratio", "number")] if known else []),
         ),
-        (_group_row(score, group, known.get(id(group)), axis, marks) for group in shown),
+        (_group_row(score, group, known.get(id(group)), axis, marks) for group in drawn),
         kind="chart",
-        hidden_caption=True,
-        foot=f"{hidden:,} groups between these are not drawn" if hidden else None,
+        foot=rest(hidden, "groups between these are not drawn"),
     )
-
-
-def _by_group(score: GroupScore) -> dict[int, Ratio]:
-    known = ratios(score) or []
-    return {id(group): ratio for group, ratio in zip(score.groups, known, strict=False)}
 
 
 def _group_row(
@@ -293,15 +262,10 @@ def _group_row(
     rate, ends = rate_text(score, group.rate), rate_interval(score, group)
     kind = "few" if group.few else "calm" if ratio is None else KINDS[ratio.place]
     drawn = Interval(group.low, group.high, group.rate, f"{rate}, {ends}", kind)
-    row = [
-        join([group_name(group.values), tag("small", _people(group))]),
-        (picture(drawn, axis, marks), "pic"),
-        (rate, "number"),
-        (ends, "number"),
-    ]
-    if ratio is not None:
-        row.append((ratio_cell(ratio), "number"))
-    return tuple(row)
+    people = ("few rows: " if group.few else "") + count(group.samples, "person", "people")
+    name = join([group_name(group.values), tag("small", people)])
+    cells = (name, picture(drawn, axis, marks), rate, ends)
+    return cells if ratio is None else (*cells, ratio_cell(ratio))
 
 
 def ratio_cell(ratio: Ratio) -> Html:
@@ -312,36 +276,74 @@ def ratio_cell(ratio: Ratio) -> Html:
     return join([f"{ratio.ratio:.2f}", tag("small", place, class_=ratio.place)])
 
 
-def _people(group: Group) -> str:
-    people = count(group.samples, "person", "people")
-    return f"few rows: {people}" if group.few else people
-
-
-def _all_groups(score: GroupScore, room: Room) -> Iterator[Html]:
+def _other_groups(score: GroupScore, drawn: Sequence[Group], room: Room) -> Iterator[Html]:
     """The groups that were not drawn, as numbers."""
-    drawn, hidden = extremes(score.groups, room.groups // 2)
-    if not hidden:
-        return
     seen = {id(group) for group in drawn}
-    rest = sorted((g for g in score.groups if id(g) not in seen), key=lambda each: -each.rate)
-    listed = rest[: room.more_groups]
-    if not listed:
-        return
-    left = len(rest) - len(listed)
-    yield folded(
-        f"The {count(len(listed), 'group')} that were not drawn",
-        table(
-            f"Further groups of {set_words(score.against)}",
-            ("Group", ("Rate", "number"), ("Interval", "number")),
-            (
+    others = sorted((g for g in score.groups if id(g) not in seen), key=lambda each: -each.rate)
+    listed = others[: room.more_groups]
+    if listed:
+        yield folded(
+            f"The {count(len(listed), 'group')} that were not drawn",
+            table(
+                f"Further groups of {set_words(score.against)}",
+                ("Group", ("Rate", "number"), ("Interval", "number")),
                 (
-                    group_name(group.values),
-                    (rate_text(score, group.rate), "number"),
-                    (rate_interval(score, group), "number"),
-                )
-                for group in listed
+                    (group_name(g.values), rate_text(score, g.rate), rate_interval(score, g))
+                    for g in listed
+                ),
+                foot=rest(len(others) - len(listed)),
             ),
-            hidden_caption=True,
-            foot=f"{left:,} more are not shown" if left else None,
-        ),
-    )
+        )
+
+
+def rate_interval(score: GroupScore, group: Group) -> str:
+    """The ends of a group's rate or mean."""
+    return ends_text(group.low, group.high, lambda share: rate_text(score, share))
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A group's rate by the highest rate. The ends hold whichever group has the highest rate."""
+
+    ratio: float
+    low: float
+    high: float
+    few: bool
+
+    @property
+    def place(self) -> Place:
+        """Where it certainly lies; of a group with few rows nothing is said."""
+        if self.few:
+            return "few"
+        if self.high < FOUR_FIFTHS:
+            return "below"
+        return "above" if self.low >= FOUR_FIFTHS else "unclear"
+
+
+def ratios(score: GroupScore) -> list[Ratio] | None:
+    """The impact ratio of each group; None where a ratio means nothing.
+
+    The groups' intervals hold together, so these do as well. Where groups are unknown, any of
+    them may have a higher rate.
+    """
+    judged = [group for group in score.groups if not group.few] or list(score.groups)
+    best = max((group.rate for group in judged), default=0.0)
+    if score.impact_ratio is None or score.statistic == "mean" or not best:
+        return None
+    highest = 1.0 if score.lower_bound else max(group.high for group in judged)
+    surely = max(group.low for group in judged)
+    return [
+        Ratio(
+            min(group.rate / best, 1.0),
+            group.low / highest,
+            min(group.high / surely, 1.0) if surely > 0 else 1.0,
+            group.few,
+        )
+        for group in score.groups
+    ]
+
+
+def four_fifths_line(score: GroupScore) -> float | None:
+    """The rate that is four fifths of the highest."""
+    best = max((group.rate for group in score.groups if not group.few), default=0.0)
+    return FOUR_FIFTHS * best if ratios(score) is not None and best else None

@@ -1,32 +1,19 @@
-"""What became of the sets of a search? Levels of sets to click on, with the reason of each.
-
-Which sets of a search are shown? All of a small lattice, else the telling ones.
-
-How is a small lattice drawn? Sets as dots in rows by size, lines to their subsets.
-"""
+"""The section on sets: what became of those of a search, drawn, listed and counted by size."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal
 
 from themis.results.model import Result, SearchResult, TestedSet
-from themis.show.reports.html import (
-    LONGEST_NAME,
-    Html,
-    Room,
-    cut,
-    empty,
-    sentence,
-    set_name,
-    table,
-    tag,
-)
-from themis.show.reports.svg import stack
+from themis.show.html import Html, cut, empty, table, tag
+from themis.show.reports.document import LONGEST_NAME, Room, block, section, sentence, set_name
+from themis.show.reports.verdict import chip
+from themis.show.svg import stack
 from themis.show.words.searches import (
     amount,
     guarantee,
@@ -39,6 +26,7 @@ from themis.show.words.values import count, percent, size, visible
 
 Kind = Literal["found", "undecided", "below", "pruned", "open"]
 KINDS: tuple[Kind, ...] = ("found", "undecided", "below", "pruned", "open")
+WORDS: dict[Kind, str] = {kind: kind for kind in KINDS} | {"open": "pruned or open"}
 WHOLE = 31  # a lattice of up to so many sets is shown whole
 
 
@@ -58,6 +46,12 @@ class Levels:
     nodes: Mapping[int, list[Node]]
     hidden: Mapping[int, int]
     whole: bool
+
+    def numbered(self, prefix: str) -> Iterator[tuple[str, Node]]:
+        """All sets from small to large, each with the name that links to its reason use."""
+        for number, nodes in sorted(self.nodes.items()):
+            for place, node in enumerate(nodes):
+                yield f"{prefix}-{number}-{place}", node
 
 
 def choose_sets(search: SearchResult, room: Room) -> Levels:
@@ -138,27 +132,16 @@ def draw_lattice(levels: Levels, prefix: str) -> Html:
     """The drawing; every dot leads to the reason of its set."""
     places = _places(levels)
     height = TOP + ROW * (len(levels.nodes) - 1) + BOTTOM
-    dots = [
-        _dot(node, places[frozenset(node.names)], f"{prefix}-{number}-{place}")
-        for number, nodes in sorted(levels.nodes.items())
-        for place, node in enumerate(nodes)
-    ]
-    kinds = {frozenset(node.names): node.kind for row in levels.nodes.values() for node in row}
-    lines = [
-        empty(
-            "line",
-            x1=f"{places[small][0]:g}",
-            y1=f"{places[small][1]:g}",
-            x2=f"{places[large][0]:g}",
-            y2=f"{places[large][1]:g}",
-            class_="implies" if kinds[small] == "found" else "edge",
-        )
+    nodes = dict(levels.numbered(prefix))
+    found = {frozenset(node.names) for node in nodes.values() if node.kind == "found"}
+    lines = (
+        _edge(places[small], places[large], "implies" if small in found else "edge")
         for small, large in _edges(places)
-    ]
+    )
     return tag(
         "svg",
         *lines,
-        *dots,
+        *(_dot(node, places[frozenset(node.names)], target) for target, node in nodes.items()),
         class_="lattice",
         viewBox=f"0 0 {WIDTH} {height}",
         role="group",
@@ -176,11 +159,15 @@ def _places(levels: Levels) -> dict[frozenset[str], Point]:
     return places
 
 
+def _edge(start: Point, end: Point, kind: str) -> Html:
+    return empty("line", x1=start[0], y1=start[1], x2=end[0], y2=end[1], class_=kind)
+
+
 def _edges(
     places: dict[frozenset[str], Point],
 ) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
     for large in places:
-        for name in large:
+        for name in sorted(large):
             if large - {name} in places:
                 yield large - {name}, large
 
@@ -191,7 +178,7 @@ def _dot(node: Node, place: Point, target: str) -> Html:
     return tag(
         "a",
         tag("title", label),
-        empty("circle", cx=f"{x:g}", cy=f"{y:g}", r=16, class_="reach"),
+        empty("circle", cx=x, cy=y, r=16, class_="reach"),
         _shape(node.kind, x, y),
         *_name(node, x, y),
         href=f"#{target}",
@@ -200,16 +187,16 @@ def _dot(node: Node, place: Point, target: str) -> Html:
     )
 
 
-def _shape(kind: str, x: float, y: float) -> Html:
+def _shape(kind: Kind, x: float, y: float) -> Html:
     """A shape of its own for each kind, so that colour is not needed."""
     if kind == "found":
-        return empty("rect", x=f"{x - 9:g}", y=f"{y - 9:g}", width=18, height=18, rx=3)
+        return empty("rect", x=x - 9, y=y - 9, width=18, height=18, rx=3)
     if kind in ("undecided", "open"):
-        size = 11 if kind == "undecided" else 6
-        base = y + size * 0.7
-        points = f"{x:g},{y - size:g} {x + size:g},{base:g} {x - size:g},{base:g}"
+        half = 11 if kind == "undecided" else 6
+        base = y + half * 0.7
+        points = f"{x:g},{y - half:g} {x + half:g},{base:g} {x - half:g},{base:g}"
         return empty("polygon", points=points)
-    return empty("circle", cx=f"{x:g}", cy=f"{y:g}", r=8 if kind == "below" else 4)
+    return empty("circle", cx=x, cy=y, r=8 if kind == "below" else 4)
 
 
 def _name(node: Node, x: float, y: float) -> Iterator[Html]:
@@ -219,10 +206,7 @@ def _name(node: Node, x: float, y: float) -> Iterator[Html]:
     lines = [cut(visible(name), NAME) for name in node.names[:3]]
     if len(node.names) > 3:
         lines = [*lines[:2], f"+ {len(node.names) - 2} more"]
-    spans = (
-        tag("tspan", line, x=f"{x:g}", y=f"{y + 22 + LINE * place:g}")
-        for place, line in enumerate(lines)
-    )
+    spans = (tag("tspan", line, x=x, y=y + 22 + LINE * n) for n, line in enumerate(lines))
     yield tag("text", *spans, text_anchor="middle")
 
 
@@ -235,73 +219,63 @@ def lattice_section(result: Result, room: Room) -> Html:
     searches = list(map(protected_first(result), result.searches))[: room.searches]
     if not searches:
         return Html()
-    return tag(
-        "section",
-        tag("h2", "Sets", id="sets-title"),
-        *(_one(each, place, room) for place, each in enumerate(searches)),
-        id="sets",
-        aria_labelledby="sets-title",
-    )
+    shown = (_search(each, f"set-{place}", room) for place, each in enumerate(searches))
+    return section("sets", "Sets", *shown)
 
 
-def _one(search: SearchResult, place: int, room: Room) -> Html:
+def _search(search: SearchResult, prefix: str, room: Room) -> Html:
     levels = choose_sets(search, room)
-    prefix = f"set-{place}"
-    return tag(
-        "div",
-        tag("h3", f"{search.measure} search, threshold {amount(search.threshold, search.measure)}"),
+    return block(
+        f"{search.measure} search, threshold {amount(search.threshold, search.measure)}",
         tag("p", f"{sentence(search_headline(search))}. {set_counts(search)}."),
         *([draw_lattice(levels, prefix)] if levels.whole else []),
         _chips(levels, prefix),
         _reasons(levels, prefix, room),
         _sizes(search),
         tag("p", guarantee(search), class_="faint"),
-        class_="block" + (" whole" if levels.whole else ""),
+        kind="block whole" if levels.whole else "block",
     )
 
 
 def _chips(levels: Levels, prefix: str) -> Html:
     """The sets of each size as links to their reasons."""
+    links: dict[int, list[Html]] = {}
+    for target, node in levels.numbered(prefix):
+        kind = tag("span", f": {node.kind}", class_="unseen")
+        link = tag("a", set_name(node.names), kind, href=f"#{target}")
+        item = tag("li", link, class_=f"set {node.kind}")
+        links.setdefault(len(node.names), []).append(item)
     rows = []
-    for number in sorted({*levels.nodes, *levels.hidden})[:SIZES]:
-        nodes = levels.nodes.get(number, [])
-        if not nodes:
-            continue
-        links = [_link(node, f"{prefix}-{number}-{place}") for place, node in enumerate(nodes)]
+    for number, items in list(links.items())[:SIZES]:
         hidden = levels.hidden.get(number, 0)
         if hidden:
-            links.append(tag("li", f"+ {size(hidden)} not shown", class_="rest"))
-        head = tag("h4", f"of {count(number, 'characteristic')}")
-        rows.append(tag("li", head, tag("ul", *links)))
+            items.append(tag("li", f"+ {size(hidden)} not shown", class_="rest"))
+        rows.append(
+            tag("li", tag("h4", f"of {count(number, 'characteristic')}"), tag("ul", *items))
+        )
     return tag("ol", *rows, class_="levels")
-
-
-def _link(node: Node, target: str) -> Html:
-    name = tag("a", set_name(node.names), tag("span", f": {node.kind}",
-               class_="unseen"), href=f"#{target}")  # fmt: skip
-    return tag("li", name, class_=f"set {node.kind}")
 
 
 def _reasons(levels: Levels, prefix: str, room: Room) -> Html:
     """Why each set is in or out; on a screen, of the one that was clicked on."""
-    items = [
+    nodes = list(levels.numbered(prefix))
+    if not nodes:
+        return Html()
+    items = (
         tag(
             "li",
             tag("b", set_name(node.names)),
-            tag("span", node.kind, class_=f"chip {node.kind}"),
+            chip(node.kind, node.kind),
             tag("span", cut(node.why, room.sentence)),
-            id=f"{prefix}-{number}-{place}",
+            id=target,
             tabindex="-1",
         )
-        for number, nodes in sorted(levels.nodes.items())
-        for place, node in enumerate(nodes)
-    ]
-    if not items:
-        return Html()
-    shown = {node.kind for nodes in levels.nodes.values() for node in nodes}
+        for target, node in nodes
+    )
+    kinds = {node.kind for _, node in nodes}
     hint = tag(
         "p",
-        *(tag("span", kind, class_=f"chip {kind}") for kind in KINDS if kind in shown),
+        *(chip(kind, kind) for kind in KINDS if kind in kinds),
         "Click a set to see why it is in or out, or ",
         tag("a", "show all reasons", href=f"#{prefix}-all"),
         ".",
@@ -317,32 +291,31 @@ def _sizes(search: SearchResult) -> Html:
         kind = kind_of(search, each.against, each)
         by_size.setdefault(len(each.against), Counter())[kind] += 1
     of_size = totals(search)
-    rest: Kind = "open" if search.sets_open else "pruned"
+    others: Kind = "open" if search.sets_open else "pruned"
     last = max(by_size, default=1)
     shown = [number for number in of_size if number <= max(last, LEAST_SIZES)][:SIZES]
     for number in shown:
         counts = by_size.setdefault(number, Counter())
-        counts[rest] += of_size[number] - counts.total()
-    kinds: list[Kind] = [kind for kind in KINDS if any(by_size[number][kind] for number in shown)]
+        counts[others] += of_size[number] - counts.total()
+    kinds = [kind for kind in KINDS if any(by_size[number][kind] for number in shown)]
     left = sum(of_size[number] for number in of_size if number not in shown)
-    label: dict[Kind, str] = {kind: kind for kind in KINDS}
-    label["open"] = "pruned or open"
     return table(
         f"Sets by size, {search.measure} search",
-        ("Characteristics", ("", "pic"), *((label[kind], "number") for kind in kinds)),
+        ("Characteristics", ("", "pic"), *((WORDS[kind], "number") for kind in kinds)),
         (
             (
                 str(number),
-                (_bar(by_size[number], kinds, label), "pic"),
-                *((size(by_size[number][kind]), "number") for kind in kinds),
+                _bar(by_size[number], kinds),
+                *(size(by_size[number][kind]) for kind in kinds),
             )
             for number in shown
         ),
         kind="chart sizes",
-        foot=f"{size(left)} larger: {label[rest]}" if left else None,
+        hidden_caption=False,
+        foot=f"{size(left)} larger: {WORDS[others]}" if left else "",
     )
 
 
-def _bar(counts: Counter[Kind], kinds: list[Kind], label: Mapping[Kind, str]) -> Html:
-    words = ", ".join(f"{size(counts[kind])} {label[kind]}" for kind in kinds if counts[kind])
-    return stack([(kind, counts[kind]) for kind in kinds], words)
+def _bar(counts: Counter[Kind], kinds: Sequence[Kind]) -> Html:
+    words = (f"{size(counts[kind])} {WORDS[kind]}" for kind in kinds if counts[kind])
+    return stack([(kind, counts[kind]) for kind in kinds], ", ".join(words))

@@ -1,7 +1,4 @@
-"""What is the verdict, in one sentence? That of the checks, the searches, or the worst score.
-
-What voids a verdict? Failures, noise, budgets, constant outputs: all that a reader must know.
-"""
+"""The verdict of a result in one sentence, and all that weakens or voids it."""
 
 from __future__ import annotations
 
@@ -9,12 +6,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from themis.results.model import CausalScore, CheckResult, GroupScore, Noise, Result, Score
+from themis.results.model import CausalScore, CheckResult, GroupScore, Result, Score
 from themis.results.notes import Ending
 from themis.settings import Stopping
-from themis.show.reports.html import Html, Room, cut, join, set_words, shell, table, tag, value
+from themis.show.html import Html, cut, join, shell, table, tag, value
+from themis.show.reports.document import Room, rest, section, set_words
 from themis.show.words.notes import how_it_ended
-from themis.show.words.scores import cut_off, failure_text, headline, inconclusive
+from themis.show.words.scores import cut_off, failure_text, headline, inconclusive, noise_warning
 from themis.show.words.searches import (
     acceptance_words,
     check_interval,
@@ -25,12 +23,13 @@ from themis.show.words.searches import (
     set_text,
     verdict_words,
 )
-from themis.show.words.values import count, percent, sure, visible
+from themis.show.words.values import count, percent, visible
 
 State = Literal["grave", "calm", "open"]
 LONGEST = 600  # letters of what stands behind a verdict
 NAMED = 6  # found sets in the verdict
 STATES: dict[str, State] = {"violated": "grave", "holds": "calm"}  # others are open
+ALL_CLEAR = "No execution failed, nothing ended early, and there are no warnings."
 GRAVITY: tuple[State, ...] = ("calm", "open", "grave")
 
 
@@ -118,38 +117,26 @@ def checks_table(result: Result, room: Room) -> Html:
     if not result.checks:
         return Html()
     shown = result.checks[: room.checks]
-    hidden = len(result.checks) - len(shown)
     return tag(
         "div",
         table(
             "The checks",
-            ("Check", ("Verdict", ""), ("Score", "number"), ("Interval", "number")),
+            ("Check", "Verdict", ("Score", "number"), ("Interval", "number")),
             (_check_row(each, room) for each in shown),
-            foot=f"{hidden:,} more are not shown" if hidden else None,
+            foot=rest(len(result.checks) - len(shown)),
             kind="chart",
-            hidden_caption=True,
         ),
         class_="block",
     )
 
 
 def _check_row(check: CheckResult, room: Room) -> tuple[object, ...]:
-    name = join([value(check.name, room.letters), _reason(check, room)])
+    words = verdict_words(check)
+    reasons = [check.reason] * bool(check.reason) + list(acceptance_words(check))
+    notes = (tag("small", cut(each, LONGEST)) for each in reasons[: room.checks])
     score = "–" if check.score is None else percent(check.score)
-    return (
-        name,
-        chip(_state(verdict_words(check)), verdict_words(check)),
-        (score, "number"),
-        (
-            check_interval(check),
-            "number",
-        ),
-    )
-
-
-def _reason(check: CheckResult, room: Room) -> Html:
-    texts = [check.reason] * bool(check.reason) + list(acceptance_words(check))
-    return join(tag("small", cut(each, LONGEST)) for each in texts[: room.checks])
+    name = join([value(check.name, room.letters), *notes])
+    return name, chip(_state(words), words), score, check_interval(check)
 
 
 def chip(state: str, word: str) -> Html:
@@ -184,7 +171,7 @@ def _failed(result: Result) -> Iterator[Caution]:
 
 def _unstable(result: Result) -> Iterator[Caution]:
     if result.noise is not None and result.noise.differing:
-        yield Caution("noise", noise_text(result.noise))
+        yield Caution("noise", noise_warning(result.noise))
     for score in result.scores:
         placebo = score.placebo if isinstance(score, CausalScore) else None
         if placebo is not None and score.low == 0 < score.score:  # the placebo is off it already
@@ -194,15 +181,6 @@ def _unstable(result: Result) -> Iterator[Caution]:
                 f"{percent(placebo.score)} (between {percent(placebo.low)} and "
                 f"{percent(placebo.high)}), and this one is not certainly above that",
             )
-
-
-def noise_text(noise: Noise) -> str:
-    """How often the subject answers otherwise when it is asked again."""
-    return (
-        f"{noise.differing:,} of {count(noise.inputs, 'input')} got another decision when they "
-        f"were run again: two runs differ with a chance of {percent(noise.rate)} (between "
-        f"{percent(noise.low)} and {percent(noise.high)}, {sure(noise.confidence)})"
-    )
 
 
 def _cut_short(result: Result) -> Iterator[Caution]:
@@ -291,22 +269,14 @@ def cautions_section(result: Result, room: Room) -> Html:
         )
         for each in found[: room.cautions]
     ]
-    hidden = len(found) - len(items)
-    if hidden:
-        items.append(tag("li", f"… and {hidden:,} more"))
-    return tag(
-        "section",
-        tag("h2", "Before you rely on this", id="cautions-title"),
-        tag("ul", *items),
-        class_="cautions",
-        id="cautions",
-        aria_labelledby="cautions-title",
-    )
+    if len(found) > len(items):
+        items.append(tag("li", f"… and {len(found) - len(items):,} more"))
+    return section("cautions", "Before you rely on this", tag("ul", *items), kind="cautions")
 
 
 def _all_clear(result: Result) -> str:
     """Only what the result says: what was looked for, and not found."""
-    parts = ["No execution failed, nothing ended early, and there are no warnings."]
+    parts = [ALL_CLEAR]
     noise = result.noise
     if noise is not None:
         parts.append(f"Of {count(noise.inputs, 'input')} that were run again, none differed.")

@@ -1,13 +1,9 @@
-"""How do checks look in a terminal? One table of verdicts, then whom the violations hurt.
-
-What does a test say when a limit does not hold? The score, its interval, and two people.
-"""
+"""Checks in a terminal: a table of verdicts, whom the violations hurt; a limit in a test."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import IO
 
 from rich.console import RenderableType
@@ -15,20 +11,25 @@ from rich.table import Table
 from rich.text import Text
 
 from themis.results.model import CausalScore, CheckResult, GroupScore, Result, Score, SearchResult
+from themis.show.intervals import Axis
 from themis.show.terminal.parts import (
     DIM,
+    FOLDED,
     HEADLINE,
+    NUMBER,
     WARNING,
     IntervalBar,
+    Page,
     Sentence,
-    axis,
-    axis_end,
+    drawn,
+    grid,
     indented,
     make_console,
+    render,
     short,
 )
-from themis.show.terminal.results import render, render_headlines, show_cost, show_doubts
-from themis.show.terminal.scores import WITNESSES, pairs_table, rates_table, they_get
+from themis.show.terminal.results import brief_doubts, show_cost
+from themis.show.terminal.scores import WITNESSES, rates_table, show_pairs
 from themis.show.terminal.searches import NARROW, show_people
 from themis.show.words.scores import headline, impact, other_changes_first
 from themis.show.words.searches import (
@@ -45,7 +46,7 @@ from themis.show.words.searches import (
     set_text,
     verdict_words,
 )
-from themis.show.words.values import count, percent, set_phrase, visible
+from themis.show.words.values import count, percent, visible
 
 STYLES = {
     "violated": "bold red",
@@ -56,29 +57,16 @@ STYLES = {
 SETS = 10  # found sets that are named
 
 
-def render_checks(
-    result: Result,
-    *,
-    file: IO[str] | None = None,
-    width: int | None = None,
-    everything: bool = False,
-) -> str:
-    """The verdicts of a result as text for a terminal or a file."""
-    console = make_console(file, width=width)
-    return render(show_checks(result, width=console.width, everything=everything), console)
-
-
 def render_check_lines(result: Result, *, file: IO[str] | None = None) -> str:
     """One line per check, and the failures."""
-    lines = [Sentence(f"{visible(each.name)}: {verdict_words(each)}") for each in result.checks]
-    failures = render_headlines(replace(result, scores=()), file=file)
-    return render(iter(lines), make_console(file)) + failures
+    lines = (Sentence(f"{visible(each.name)}: {verdict_words(each)}") for each in result.checks)
+    return render([*lines, *brief_doubts(result)], make_console(file))
 
 
 def show_checks(result: Result, *, width: int, everything: bool) -> Iterator[RenderableType]:
     """The table of verdicts, then what is behind those that do not hold."""
     yield Sentence(checks_headline(result.checks), HEADLINE)
-    yield from show_doubts(replace(result, scores=()), everything=everything)
+    yield from brief_doubts(result, everything=everything)
     yield indented(_table(result.checks) if width >= NARROW else _narrow_table(result.checks))
     for each in result.checks:
         if each.verdict == "violated":
@@ -97,6 +85,9 @@ def show_checks(result: Result, *, width: int, everything: bool) -> Iterator[Ren
     yield from show_cost(result)
 
 
+render_checks = Page[Result](show_checks)
+
+
 def _accepted(checks: tuple[CheckResult, ...]) -> Iterator[RenderableType]:
     """What was let pass, and why: never out of sight."""
     for each in checks:
@@ -111,15 +102,14 @@ def _bar(check: CheckResult) -> Iterator[RenderableType]:
     """The interval on an axis, with the limit across it."""
     if check.low is None or check.high is None:
         return
-    end = axis_end(max(check.high, check.max_score))
+    axis = Axis.reaching(max(check.high, check.max_score))
     style = {"violated": "red", "holds": "green"}.get(check.verdict, "yellow")
-    yield axis("", IntervalBar(check.low, check.high, end, style, check.max_score))
+    yield drawn("", IntervalBar(check.low, check.high, axis, style, check.max_score))
 
 
 def _narrow_table(checks: tuple[CheckResult, ...]) -> Table:
     """Two lines for each check: its name, then the rest."""
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(overflow="fold")
+    table = grid(FOLDED)
     for each in checks:
         point = "" if each.score is None else f"{percent(each.score)} "
         ends = check_interval(each)
@@ -131,12 +121,8 @@ def _narrow_table(checks: tuple[CheckResult, ...]) -> Table:
 
 
 def _table(checks: tuple[CheckResult, ...]) -> Table:
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(overflow="fold", min_width=12)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True, justify="right")
-    table.add_column(no_wrap=True)
-    table.add_row(*(short(head, DIM) for head in ("check", "verdict", "score", "interval")))
+    heads = ("check", "verdict", "score", "interval")
+    table = grid({**FOLDED, "min_width": 12}, {}, NUMBER, {}, heads=heads)
     for each in checks:
         verdict = Text(verdict_words(each), STYLES[each.verdict])
         point = "–" if each.score is None else percent(each.score)
@@ -181,7 +167,6 @@ def _telling(check: CheckResult, result: Result) -> Score | None:
 
 
 WIDTH = 72  # pytest puts eight characters before each line
-NARROW_PAIRS = 70  # as in display_people: two pairs of people need this much
 SETS_OF_A_LIMIT = 3  # found sets that are shown
 
 
@@ -244,27 +229,15 @@ def _search_parts(search: SearchResult, width: int) -> Iterator[RenderableType]:
 
 def _score_parts(score: Score, limit: float, width: int) -> Iterator[RenderableType]:
     yield Sentence(headline(score), break_before=" (")
-    end = axis_end(max(score.high, limit))
-    yield indented(axis("", IntervalBar(score.low, score.high, end, limit=limit)))
+    axis = Axis.reaching(max(score.high, limit))
+    yield indented(drawn("", IntervalBar(score.low, score.high, axis, limit=limit)))
     yield indented(Sentence(f"┃ is the limit, {amount(limit, score.measure)}"))
     if isinstance(score, CausalScore):
         yield from (indented(Sentence(text)) for text in harms(score, most=2))
-        yield from _people(score, width)
+        pairs = other_changes_first(score.witnesses)[:WITNESSES]
+        yield from map(indented, show_pairs(score, pairs, width=width))
     elif isinstance(score, GroupScore):
         yield indented(rates_table(score))
         ratio = impact(score)
         yield from [] if ratio is None else [indented(Sentence(ratio))]
     yield from (indented(Sentence(visible(str(note)), first="note: ")) for note in score.notes)
-
-
-def _people(score: CausalScore, width: int) -> Iterator[RenderableType]:
-    shown = other_changes_first(score.witnesses)[:WITNESSES]
-    if not shown:
-        return
-    phrase = set_phrase(score.against).removesuffix(" together")
-    yield ""
-    yield indented(Sentence(f"People who differ only in {phrase}, and {they_get(score)}:"))
-    step = 1 if width < NARROW_PAIRS else WITNESSES
-    for first in range(0, len(shown), step):
-        pairs = shown[first : first + step]
-        yield indented(pairs_table(pairs, width, output=score.output))

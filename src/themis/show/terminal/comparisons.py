@@ -1,12 +1,9 @@
-"""How does a replay look in a terminal? What became of the tests, set by set, with examples.
-
-How do the differences of two results look in a terminal? What changed, and how sure that is.
-"""
+"""Replays and differences in a terminal: what became of the tests, what changed, how surely."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import IO, Any
+from collections.abc import Iterator, Sequence
+from typing import IO
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -16,16 +13,19 @@ from themis.results.comparison import Bounds, Differences, ScoreDifference, SetD
 from themis.results.replays import STATES, Replay, ReplayedTest
 from themis.show.terminal.parts import (
     DIM,
+    FOLDED,
     HEADLINE,
+    NUMBER,
     WARNING,
+    Page,
     Sentence,
-    ShellLine,
+    failures,
+    grid,
     indented,
     make_console,
+    render,
     short,
 )
-from themis.show.terminal.progress import ProgressLine
-from themis.show.terminal.results import render
 from themis.show.words.searches import set_text
 from themis.show.words.values import count, duration, percent, visible
 
@@ -34,21 +34,9 @@ SHOWN = 2  # examples of each state, unless all are asked for
 COMMON = 8  # characteristics shown in which the two people agree
 
 
-def render_replay(
-    replay: Replay,
-    *,
-    file: IO[str] | None = None,
-    width: int | None = None,
-    everything: bool = False,
-) -> str:
-    """The whole replay as text for a terminal or a file."""
-    console = make_console(file, width=width)
-    return render(_show(replay, everything=everything), console)
-
-
 def render_replay_headline(replay: Replay, *, file: IO[str] | None = None) -> str:
     """What became of the tests, in one sentence."""
-    return render(iter([Sentence(replay_headline(replay))]), make_console(file))
+    return render([Sentence(replay_headline(replay))], make_console(file))
 
 
 def replay_headline(replay: Replay) -> str:
@@ -77,7 +65,8 @@ def replay_headline(replay: Replay) -> str:
     return text
 
 
-def _show(replay: Replay, *, everything: bool) -> Iterator[RenderableType]:
+def show_replay(replay: Replay, *, width: int, everything: bool) -> Iterator[RenderableType]:
+    """What became of the tests, set by set, with examples."""
     yield Sentence(replay_headline(replay), HEADLINE)
     if replay.sets:
         yield ""
@@ -87,27 +76,20 @@ def _show(replay: Replay, *, everything: bool) -> Iterator[RenderableType]:
     for reason, rows in replay.unknown_rows.items():
         text = f"{count(rows, 'row')} of {visible(replay.source)}: {visible(str(reason))}"
         yield Sentence(text, WARNING, first="unknown: ")
-    for kind, failure in replay.failures.items():
-        person = ", ".join(f"{visible(n)} {visible(v)}" for n, v in failure["input"].items())
-        text = (
-            f"{visible(kind)} {count(failure['count'], 'time')}, e.g. "
-            f"{visible(failure['message'])} for the input: {person}"
-        )
-        yield Sentence(text, "red", first="failed: ")
-        if "reproduce" in failure:
-            yield ShellLine(visible(failure["reproduce"]))
+    yield from failures(replay.failures)
     for note in replay.notes:
         yield Sentence(visible(str(note)), DIM, first="note: ")
     yield Sentence(_cost(replay), DIM)
 
 
+render_replay = Page[Replay](show_replay)
+
+
 def _table(replay: Replay) -> Table:
     states = [state for state in STATES if replay.count(state)]
-    table = Table.grid(padding=(0, 3, 0, 0))
-    table.add_column(overflow="fold", min_width=10)
-    for _ in ("tests", *states):
-        table.add_column(no_wrap=True, justify="right")
-    table.add_row(*(short(head, DIM) for head in ("against", "tests", *states)))
+    heads = ("against", "tests", *states)
+    numbers = [NUMBER for _ in heads[1:]]
+    table = grid({**FOLDED, "min_width": 10}, *numbers, heads=heads, gap=3)
     for each in replay.sets:
         cells = [_number(each.states.get(state, 0), STYLES.get(state, "")) for state in states]
         name = visible(",".join(each.against)) if any(each.against) else "no set"
@@ -171,36 +153,8 @@ def _cost(replay: Replay) -> str:
     return " · ".join(parts)
 
 
-class ReplayLine(ProgressLine):
-    """A live line that says how many inputs were run."""
-
-    done, total = 0, 0
-
-    def listen_to_inputs(self, done: int, total: int) -> None:
-        """Take notice of where the replay stands."""
-        self.done, self.total = done, total
-
-    def line(self) -> Text:
-        """The line as it stands now."""
-        if not self.total:
-            return super().line()
-        text = f"replay · {self.done:,} of {count(self.total, 'input')}"
-        return Text(text, no_wrap=True, overflow="ellipsis")
-
-
 COLOURS = {"risen": "bold red", "new": "bold red", "fallen": "green", "gone": "green"}
 ROWS = 40  # of a table, unless everything is shown
-
-
-def render_differences(
-    found: Differences,
-    *,
-    file: IO[str] | None = None,
-    width: int | None = None,
-    everything: bool = False,
-) -> str:
-    """The differences as text for a terminal or a file."""
-    return render(show_differences(found, everything=everything), make_console(file, width=width))
 
 
 def differences_headline(found: Differences) -> str:
@@ -231,21 +185,23 @@ def guarantee(found: Differences) -> str:
     return " ".join(parts) or "Nothing is certain about all changes together."
 
 
-def show_differences(found: Differences, *, everything: bool = False) -> Iterator[RenderableType]:
+def show_differences(
+    found: Differences, *, width: int, everything: bool = False
+) -> Iterator[RenderableType]:
     """The verdict, the scores, the sets, what else differs, and how sure it is."""
     yield Sentence(differences_headline(found), HEADLINE)
     changed = [each for each in found.scores if each.change in COLOURS]
     rest = [each for each in found.scores if each.change not in COLOURS]
     shown = [*changed, *rest][: None if everything else ROWS]
     if shown:
-        yield indented(_score_table(shown))
+        yield indented(_table_of("score", shown))
     if len(shown) < len(found.scores):
         yield indented(Sentence(f"… {len(found.scores) - len(shown):,} more: -v shows them", DIM))
     if found.sets:
         yield ""
         only = "that only one of the two searches found"
         yield Sentence(f"minimal sets {'of the one search' if found.one_search else only}")
-        yield indented(_set_table(found.sets[: None if everything else ROWS]))
+        yield indented(_table_of("set", found.sets[: None if everything else ROWS]))
     yield ""
     for note in found.open:
         yield Sentence(visible(str(note)), WARNING, first="unseen: ")
@@ -254,38 +210,21 @@ def show_differences(found: Differences, *, everything: bool = False) -> Iterato
     yield Sentence(guarantee(found), DIM)
 
 
-def _score_table(differences: list[ScoreDifference]) -> Table:
-    table = _grid("score", "change", "before", "after")
+render_differences = Page[Differences](show_differences)
+
+
+def _table_of(noun: str, differences: Sequence[ScoreDifference | SetDifference]) -> Table:
+    heads = (noun, "change", "before", "after")
+    table = grid({**FOLDED, "min_width": 10}, FOLDED, {}, {}, heads=heads)
     for each in differences:
+        within = each.within if isinstance(each, SetDifference) else None
+        words = each.change if within is None else f"{each.change} by {set_text(within)}"
         table.add_row(
             f"{each.quantity.measure} {set_text(each.quantity.against)}",
-            Text(each.change, COLOURS.get(each.change, "")),
+            Text(words, COLOURS.get(each.change, "")),
             short(_ends(each.before)),
             short(_ends(each.after)),
         )
-    return table
-
-
-def _set_table(differences: tuple[SetDifference, ...]) -> Table:
-    table = _grid("set", "change", "before", "after")
-    for each in differences:
-        change = each.change
-        words = change if each.within is None else f"{change} by {set_text(each.within)}"
-        table.add_row(
-            f"{each.quantity.measure} {set_text(each.quantity.against)}",
-            Text(words, COLOURS.get(change, "")),
-            short(_ends(each.before)),
-            short(_ends(each.after)),
-        )
-    return table
-
-
-def _grid(*heads: str) -> Table:
-    table = Table.grid(padding=(0, 2, 0, 0))
-    options: list[dict[str, Any]] = [{"overflow": "fold", "min_width": 10}, {"overflow": "fold"}]
-    for option in (*options, {"no_wrap": True}, {"no_wrap": True}):
-        table.add_column(**option)
-    table.add_row(*(short(head, DIM) for head in heads))
     return table
 
 

@@ -1,21 +1,25 @@
-"""What is a terminal page made of? Bars, wrapped sentences and tables that never break."""
+"""The parts of a terminal page: bars, wrapped sentences, tables that never break; its text."""
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, Any, Generic, TypeVar
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.padding import Padding
+from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from themis.show.intervals import WHOLE, Axis
+from themis.show.words.scores import failure_text
+from themis.show.words.values import visible
+
 WIDEST = 100  # longer lines are hard to read
-AXES = (0.05, 0.1, 0.25, 0.5, 1.0)  # where the axis of a score may end
 SURE, POSSIBLE, REST, LIMIT = "█", "▒", "·", "┃"
 _GLUE = "\u00a0"  # textwrap does not break here
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=[%×]|(?:points|min|s|h|days)\b)| (?=sure\b)")
@@ -25,6 +29,39 @@ HEADLINE = "bold"
 MARK = "bold yellow"
 DIM = "dim"
 WARNING = "yellow"
+
+# Columns of a grid.
+NUMBER = {"justify": "right"}
+FOLDED = {"no_wrap": False, "overflow": "fold"}
+
+Thing = TypeVar("Thing")
+
+
+@dataclass(frozen=True)
+class Page(Generic[Thing]):
+    """Makes the text of something for a terminal or a file from the parts that `show` gives."""
+
+    show: Callable[..., Iterable[RenderableType]]  # (thing, *, width, everything)
+
+    def __call__(
+        self,
+        thing: Thing,
+        *,
+        file: IO[str] | None = None,
+        width: int | None = None,
+        everything: bool = False,
+    ) -> str:
+        console = make_console(file, width=width)
+        return render(self.show(thing, width=console.width, everything=everything), console)
+
+
+def render(parts: Iterable[RenderableType], console: Console) -> str:
+    """The text of these parts, with the escape codes that the console's terminal takes."""
+    with console.capture() as capture:
+        for part in parts:
+            console.print(part, soft_wrap=isinstance(part, ShellLine))
+    lines = (line.rstrip() if line.isprintable() else line for line in capture.get().split("\n"))
+    return "\n".join(lines)
 
 
 def make_console(file: IO[str] | None = None, *, width: int | None = None) -> Console:
@@ -51,21 +88,21 @@ def _fits(character: str, encoding: str) -> bool:
 
 @dataclass(frozen=True)
 class IntervalBar:
-    """A bar from 0 to `end`: solid up to `low`, shaded up to `high`; fills the width it gets.
+    """A bar on an axis: solid up to `low`, shaded up to `high`; fills the width it gets.
 
     A limit is a line across it.
     """
 
     low: float
     high: float
-    end: float = 1.0
+    axis: Axis = WHOLE
     style: str = ""
     limit: float | None = None
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width = options.max_width
-        solid = round(width * min(self.low / self.end, 1.0))
-        reach = max(round(width * min(self.high / self.end, 1.0)), solid)
+        solid = round(width * self.axis.part(self.low))
+        reach = max(round(width * self.axis.part(self.high)), solid)
         if reach == 0 and self.high > 0:
             reach = 1
         bar = Text.assemble(
@@ -75,7 +112,7 @@ class IntervalBar:
             no_wrap=True,
         )
         if self.limit is not None and width:
-            place = min(round(width * min(self.limit / self.end, 1.0)), width - 1)
+            place = min(round(width * self.axis.part(self.limit)), width - 1)
             bar = Text.assemble(bar[:place], (LIMIT, HEADLINE), bar[place + 1 :], no_wrap=True)
         yield bar
 
@@ -83,17 +120,10 @@ class IntervalBar:
         return Measurement(4, options.max_width)
 
 
-def axis_end(high: float) -> float:
-    """The nearest axis that has room for an interval."""
-    return next(end for end in AXES if high <= end or end == 1.0)
-
-
-def axis(name: str, bar: IntervalBar) -> Table:
+def drawn(name: str, bar: IntervalBar) -> Table:
     """A bar between the ends of its axis, behind what it is about."""
-    table = Table.grid(padding=(0, 1, 0, 0), expand=True)
-    for options in ({}, {}, {"ratio": 1}, {"justify": "right"}):
-        table.add_column(no_wrap=True, **options)
-    table.add_row(name, " 0 %", bar, f"{100 * bar.end:.0f} %")
+    table = grid({}, {}, {"ratio": 1}, NUMBER, expand=True, gap=1)
+    table.add_row(name, " 0 %", bar, f"{100 * bar.axis.end:.0f} %")
     return table
 
 
@@ -145,9 +175,27 @@ class ShellLine(Text):
         super().__init__(f"  $ {command}", DIM)
 
 
-def grid(*columns: dict[str, Any]) -> Table:
+def grid(
+    *columns: Mapping[str, Any], heads: Iterable[str] = (), expand: bool = False, gap: int = 2
+) -> Table:
     """A table without lines; each column is what `Table.add_column` takes."""
-    table = Table.grid(padding=(0, 2, 0, 0))
+    table = Table.grid(padding=(0, gap, 0, 0), expand=expand)
     for column in columns:
         table.add_column(**{"no_wrap": True, "overflow": "ellipsis", **column})
+    texts = [short(head, DIM) for head in heads]
+    if texts:
+        table.add_row(*texts)
     return table
+
+
+def rule(title: str) -> Rule:
+    """A line with a title, above what belongs together."""
+    return Rule(Text(title, "bold cyan"), align="left", style="cyan")
+
+
+def failures(found: Mapping[str, Any]) -> Iterator[RenderableType]:
+    """Which executions failed, how often, and how to see it."""
+    for kind, failure in found.items():
+        yield Sentence(failure_text(kind, failure), "red", first="failed: ")
+        if "reproduce" in failure:
+            yield ShellLine(visible(failure["reproduce"]))

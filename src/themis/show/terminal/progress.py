@@ -1,7 +1,4 @@
-"""What is running now? A live line on the terminal that listens to the engine's events.
-
-How far is a search? The live line, which also listens to what a search decided.
-"""
+"""The live line on a terminal: what is running, and how far a search is."""
 
 from __future__ import annotations
 
@@ -101,11 +98,12 @@ class ProgressLine:
 
 
 class SearchProgressLine(ProgressLine):
-    """A live line for searches and scores alike: it shows whichever was heard of last."""
+    """A live line for scores, searches and replays: it shows whichever was heard of last."""
 
     def __init__(self, *, enabled: bool, delay_seconds: float = DELAY_SECONDS) -> None:
         super().__init__(enabled=enabled, delay_seconds=delay_seconds)
         self._search: SearchProgress | None = None
+        self._inputs: tuple[int, int] | None = None  # of a replay: run so far, and all
         self.count_executions: Callable[[], int] | None = None  # where the number is known live
 
     def listen(self, event: Progress) -> None:
@@ -117,8 +115,16 @@ class SearchProgressLine(ProgressLine):
         """Take notice of the set that a search decided."""
         self._search = event
 
+    def listen_to_inputs(self, done: int, total: int) -> None:
+        """Take notice of how many inputs of a replay were run."""
+        self._inputs = done, total
+
     def line(self) -> Text:
         """The line as it stands now."""
+        if self._inputs is not None:
+            done, total = self._inputs
+            text = f"replay · {done:,} of {count(total, 'input')}"
+            return Text(text, no_wrap=True, overflow="ellipsis")
         event = self._search
         if event is None:
             return super().line()

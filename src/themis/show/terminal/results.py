@@ -1,9 +1,4 @@
-"""How does a result look in a terminal? The verdict, what may void it, then set by set.
-
-What do several scores say together? The verdict, and all intervals on one axis.
-
-How do apparent scores look in a terminal? The rows and all inputs side by side, then details.
-"""
+"""A whole result in a terminal: the verdict, what may void it, then set by set."""
 
 from __future__ import annotations
 
@@ -11,24 +6,27 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import IO, Any
 
-from rich.console import Console, RenderableType
-from rich.rule import Rule
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from themis.results.model import GroupScore, Result, Score
+from themis.show.intervals import Axis, ends_text
 from themis.show.terminal.parts import (
     DIM,
     HEADLINE,
     MARK,
+    NUMBER,
     WARNING,
     IntervalBar,
+    Page,
     Sentence,
-    ShellLine,
-    axis_end,
+    failures,
     grid,
     indented,
     make_console,
+    render,
+    rule,
     short,
 )
 from themis.show.terminal.scores import show_score
@@ -37,7 +35,6 @@ from themis.show.words.scores import (
     by_set,
     compared,
     cost_text,
-    failure_text,
     headline,
     hidden_changes,
     inconclusive,
@@ -132,24 +129,17 @@ def point(score: Score) -> str:
 
 def interval_text(score: Score) -> Text:
     """The interval of a score, or that there is none."""
-    if score.low == score.high:
-        return short("exact", DIM)
-    return short(f"{percent(score.low)} – {percent(score.high)}", DIM)
+    return short(ends_text(score.low, score.high), DIM)
 
 
 def _table(scores: Sequence[Score]) -> Table:
     known = [score for score in scores if score.samples]
-    end = axis_end(max((score.high for score in known), default=1.0))
-    table = Table.grid(padding=(0, 2, 0, 0), expand=True)
-    table.add_column(no_wrap=True, overflow="ellipsis", max_width=20)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True, justify="right")
-    table.add_column(no_wrap=True, ratio=1, min_width=8)
-    table.add_column(no_wrap=True, justify="right")
-    heads = ("set", "measure", "score", f"0 to {100 * end:.0f} %", "interval")
-    table.add_row(*(short(head, DIM) for head in heads))
+    axis = Axis.reaching(max((score.high for score in known), default=1.0))
+    heads = ("set", "measure", "score", f"0 to {100 * axis.end:.0f} %", "interval")
+    bars = {"ratio": 1, "min_width": 8}
+    table = grid({"max_width": 20}, {}, NUMBER, bars, NUMBER, heads=heads, expand=True)
     for score in known[:ROWS]:
-        bar = IntervalBar(score.low, score.high, end, "red" if score.low > 0 else "green")
+        bar = IntervalBar(score.low, score.high, axis, "red" if score.low > 0 else "green")
         name = set_phrase(score.against).removesuffix(" together")
         of = "" if score.output is None else f" → {output_name(score)}"
         table.add_row(short(f"{name}{of}"), score.measure, point(score), bar, interval_text(score))
@@ -158,44 +148,10 @@ def _table(scores: Sequence[Score]) -> Table:
     return table
 
 
-__all__ = [
-    "make_console",
-    "render",
-    "render_headlines",
-    "render_result",
-    "show_cost",
-    "show_doubts",
-    "show_result",
-]
-
-
-def render(parts: Iterator[RenderableType], console: Console) -> str:
-    """The text of these parts, with the escape codes that the console's terminal takes."""
-    with console.capture() as capture:
-        for part in parts:
-            console.print(part, soft_wrap=isinstance(part, ShellLine))
-    lines = (line.rstrip() if line.isprintable() else line for line in capture.get().split("\n"))
-    return "\n".join(lines)
-
-
-def render_result(
-    result: Result,
-    *,
-    file: IO[str] | None = None,
-    width: int | None = None,
-    everything: bool = False,
-) -> str:
-    """The whole result as text for a terminal or a file."""
-    console = make_console(file, width=width)
-    return render(show_result(result, width=console.width, everything=everything), console)
-
-
 def render_headlines(result: Result, *, file: IO[str] | None = None) -> str:
     """One sentence per score, and what may void it."""
-    console = make_console(file)
-    sentences: list[RenderableType] = [Sentence(headline(score)) for score in result.scores]
-    doubts = [*_failures(result.failures), *_noise(result), *_warnings(result)]
-    return render(iter([*sentences, *doubts]), console)
+    sentences = (Sentence(headline(score)) for score in result.scores)
+    return render([*sentences, *brief_doubts(result)], make_console(file))
 
 
 def show_result(
@@ -209,7 +165,7 @@ def show_result(
         yield from doubts
         yield ""
     for against, scores in sets.items():
-        yield Rule(Text(set_phrase(against), "bold cyan"), align="left", style="cyan")
+        yield rule(set_phrase(against))
         for place, score in enumerate(scores):
             if place:
                 yield ""
@@ -223,17 +179,24 @@ def show_result(
     yield from show_cost(result)
 
 
+render_result = Page[Result](show_result)
+
+
 def show_doubts(result: Result, *, everything: bool = False) -> Iterator[RenderableType]:
     """What may void the verdict: failures, noise, odd outputs, runs that ended early."""
-    yield from _failures(result.failures)
-    yield from _noise(result, everything=everything)
-    yield from _warnings(result)
-    yield from _inconclusive(result.scores)
+    yield from brief_doubts(result, everything=everything)
+    for text in inconclusive(result.scores):
+        yield Sentence(text, WARNING, first="inconclusive: ")
 
 
-def _warnings(result: Result) -> Iterator[RenderableType]:
-    for note in result.notes:
-        yield Sentence(str(note), WARNING, first="warning: ")
+def brief_doubts(result: Result, *, everything: bool = False) -> Iterator[RenderableType]:
+    """The same without what headlines say themselves."""
+    yield from failures(result.failures)
+    if result.noise is not None and result.noise.differing:
+        yield Sentence(noise_warning(result.noise), WARNING, first="warning: ")
+    elif result.noise is not None and everything:
+        yield Sentence(probe_sentence(result.noise), DIM)
+    yield from (Sentence(str(note), WARNING, first="warning: ") for note in result.notes)
 
 
 def show_cost(result: Result) -> Iterator[RenderableType]:
@@ -241,19 +204,6 @@ def show_cost(result: Result) -> Iterator[RenderableType]:
     for note in result.timing.get("notes", ()):
         yield Sentence(visible(str(note)), DIM, first="note: ")
     yield Sentence(cost_text(result), DIM)
-
-
-def _noise(result: Result, *, everything: bool = False) -> Iterator[RenderableType]:
-    """How often the subject decides otherwise when it is run again, if it does."""
-    if result.noise is not None and result.noise.differing:
-        yield Sentence(noise_warning(result.noise), WARNING, first="warning: ")
-    elif result.noise is not None and everything:
-        yield Sentence(probe_sentence(result.noise), DIM)
-
-
-def _inconclusive(scores: tuple[Score, ...]) -> Iterator[RenderableType]:
-    for text in inconclusive(scores):
-        yield Sentence(text, WARNING, first="inconclusive: ")
 
 
 def _remark(scores: list[Score]) -> Iterator[RenderableType]:
@@ -264,26 +214,7 @@ def _remark(scores: list[Score]) -> Iterator[RenderableType]:
         yield indented(Sentence(text, "bold yellow", first="! "))
 
 
-def _failures(failures: Mapping[str, Any]) -> Iterator[RenderableType]:
-    for kind, failure in failures.items():
-        yield Sentence(failure_text(kind, failure), "red", first="failed: ")
-        if "reproduce" in failure:
-            yield ShellLine(visible(failure["reproduce"]))
-
-
 IGNORED = 6  # columns named that the schema does not know
-
-
-def render_apparent(
-    result: Result,
-    *,
-    file: IO[str] | None = None,
-    width: int | None = None,
-    everything: bool = False,
-) -> str:
-    """The whole result as text for a terminal or a file."""
-    console = make_console(file, width=width)
-    return render(show_apparent(result, width=console.width, everything=everything), console)
 
 
 def show_apparent(
@@ -294,11 +225,9 @@ def show_apparent(
     yield Sentence(_rows_used(data), HEADLINE)
     yield from _columns(data)
     yield ""
-    sets = dict.fromkeys(score.against for score in result.scores)
-    for against in sets:
-        scores = [score for score in result.scores if score.against == against]
+    for against, scores in by_set(result.scores).items():
         rows = [score for score in scores if score.population != "inputs"]
-        yield Rule(Text(set_phrase(against), "bold cyan"), align="left", style="cyan")
+        yield rule(set_phrase(against))
         yield indented(_side_by_side(scores))
         if any(map(_has_few, rows)):
             yield indented(Sentence("* some of the groups have too few people to judge them", MARK))
@@ -311,6 +240,9 @@ def show_apparent(
     for text in inconclusive(result.scores):
         yield Sentence(text, MARK, first="inconclusive: ")
     yield from show_result(replace(result, scores=()), width=width, everything=everything)
+
+
+render_apparent = Page[Result](show_apparent)
 
 
 def _rows_used(data: Mapping[str, Any]) -> str:
@@ -345,9 +277,8 @@ def _columns(data: Mapping[str, Any]) -> Iterator[RenderableType]:
 
 def _side_by_side(scores: Sequence[Score]) -> Table:
     compared = any(score.population == "inputs" for score in scores)
-    table = grid({}, {"justify": "right"}, {"justify": "right"})
     heads = ["", "these rows", *(["all inputs"] if compared else [])]
-    table.add_row(*(short(head, DIM) for head in heads))
+    table = grid({}, NUMBER, NUMBER, heads=heads)
     of_rows = {_name(score): score for score in scores if score.population != "inputs"}
     of_all = {_name(score): score for score in scores if score.population == "inputs"}
     for name in {**of_rows, **of_all}:

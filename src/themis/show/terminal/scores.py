@@ -1,7 +1,4 @@
-"""How does one score look in a terminal? Its headline, its bars, and the people it happens to.
-
-How do two people look side by side? Witnesses as diffs, the one difference marked.
-"""
+"""One score in a terminal: its headline, its bars, and the people it happens to."""
 
 from __future__ import annotations
 
@@ -15,15 +12,16 @@ from rich.text import Text
 
 from themis.results import model as results
 from themis.results.model import CausalScore, GroupScore, Score, Witness
+from themis.show.intervals import Axis
 from themis.show.terminal.parts import (
     DIM,
     HEADLINE,
     MARK,
+    NUMBER,
     IntervalBar,
     Sentence,
     ShellLine,
-    axis,
-    axis_end,
+    drawn,
     grid,
     indented,
     short,
@@ -51,28 +49,32 @@ NARROW = 70  # below this width one pair of people stands beside the names, else
 def show_witnesses(
     score: CausalScore, *, width: int, everything: bool = False
 ) -> Iterator[RenderableType]:
-    """The witnesses, two people side by side, one or two pairs in a table."""
+    """The witnesses, two people side by side, and how to see the first in a shell."""
     ranked = other_changes_first(score.witnesses)
     shown = ranked if everything else ranked[:WITNESSES]
-    if not shown:
-        return
-    phrase = set_phrase(score.against).removesuffix(" together")
-    yield ""
-    yield indented(Sentence(f"People who differ only in {phrase}, and {they_get(score)}:"))
-    step = 1 if width < NARROW else 2
-    for first in range(0, len(shown), step):
-        if first:
-            yield ""
-        table = pairs_table(
-            shown[first : first + step], width, everything=everything, output=score.output
-        )
-        yield indented(table)
+    yield from map(indented, show_pairs(score, shown, width=width, everything=everything))
     hidden = len(score.witnesses) - len(shown)
     if hidden:
         yield indented(short(f"{hidden} more such pairs: -v shows them", DIM))
-    if everything and shown[0].reproduce:
+    if everything and shown and shown[0].reproduce:
         yield indented(Sentence("The first pair, in a shell:"))
         yield from (ShellLine(visible(line)) for line in shown[0].reproduce)
+
+
+def show_pairs(
+    score: CausalScore, pairs: Sequence[Witness], *, width: int, everything: bool = False
+) -> Iterator[RenderableType]:
+    """Who the pairs of people are, then one or two of them in each table."""
+    phrase = set_phrase(score.against).removesuffix(" together")
+    if pairs:
+        yield ""
+        yield Sentence(f"People who differ only in {phrase}, and {they_get(score)}:")
+    step = 1 if width < NARROW else 2
+    for first in range(0, len(pairs), step):
+        if first:
+            yield ""
+        some = pairs[first : first + step]
+        yield pairs_table(some, width, everything=everything, output=score.output)
 
 
 def they_get(score: CausalScore) -> str:
@@ -115,9 +117,8 @@ def pairs_table(
         columns += [{"width": 1}, *({"max_width": widest, "min_width": 8} for _ in range(2))]
     table = grid(*columns)
     for name in (name for name in names if name not in hidden):
-        changed_here = name in changed
         cells = [_two(pair, name) for pair in pairs]
-        table.add_row(short(visible(name), MARK if changed_here else DIM), *_joined(cells))
+        table.add_row(short(visible(name), MARK if name in changed else DIM), *_joined(cells))
     if hidden:
         same = [[short("=", DIM), short("=", DIM)] for _ in pairs]
         table.add_row(short(f"+ {len(hidden)} more", DIM), *_joined(same))
@@ -162,11 +163,11 @@ def show_score(score: Score, *, width: int, everything: bool = False) -> Iterato
 def _causal_details(score: CausalScore) -> Group:
     shown = f"≥ {score.low:.3f}" if score.lower_bound else f"{score.score:.3f}"
     style = "red" if score.low > 0 else "green"
-    bar = IntervalBar(score.low, score.high, axis_end(score.high), style)
+    bar = IntervalBar(score.low, score.high, Axis.reaching(score.high), style)
     where = (Sentence(region_sentence(region)) for region in score.regions)
     noise = [] if score.placebo is None else [Sentence(placebo_sentence(score.placebo), "yellow")]
-    drawn = axis(f"causal score {shown}", bar)
-    return Group(drawn, Sentence(method(score), DIM), *noise, *_harm(score), *where)
+    picture = drawn(f"causal score {shown}", bar)
+    return Group(picture, Sentence(method(score), DIM), *noise, *_harm(score), *where)
 
 
 def _harm(score: CausalScore) -> Iterator[RenderableType]:
@@ -200,27 +201,18 @@ def _group_details(score: GroupScore, everything: bool) -> Group:
     if score.groups:
         parts.append(rates_table(score, everything=everything))
     best, worst = score.most_favoured, score.least_favoured
+    texts = [seen(score), impact(score) if len(score.groups) > 1 else None]
     if best is not None and worst is not None and score.low > 0:
-        text = f"most favoured: {label(best.values)}; least favoured: {label(worst.values)}"
-        parts.append(Sentence(text))
-    moved = seen(score)
-    if moved is not None:
-        parts.append(Sentence(moved))
-    ratio = impact(score)
-    if ratio is not None and len(score.groups) > 1:
-        parts.append(Sentence(ratio))
-    parts.append(Sentence(f"group score {score.score:.3f}; {method(score)}", DIM))
-    return Group(*parts)
+        favoured = f"most favoured: {label(best.values)}; least favoured: {label(worst.values)}"
+        texts.insert(0, favoured)
+    parts += [Sentence(text) for text in texts if text is not None]
+    return Group(*parts, Sentence(f"group score {score.score:.3f}; {method(score)}", DIM))
 
 
 def rates_table(score: GroupScore, *, everything: bool = False) -> Table:
     """The groups by falling rate, each with its interval."""
     shown, hidden = extremes(score.groups, len(score.groups) if everything else ENDS)
-    table = Table.grid(padding=(0, 2, 0, 0), expand=True)
-    table.add_column(no_wrap=True, overflow="ellipsis", max_width=24)
-    table.add_column(no_wrap=True, ratio=1)
-    table.add_column(no_wrap=True, justify="right")
-    table.add_column(no_wrap=True, justify="right")
+    table = grid({"max_width": 24}, {"ratio": 1}, NUMBER, NUMBER, expand=True)
     for place, group in enumerate(shown):
         if hidden and place == len(shown) - ENDS:
             table.add_row(short(f"… {hidden:,} more …", DIM))

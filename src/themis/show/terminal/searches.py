@@ -1,36 +1,38 @@
-"""How does a search look in a terminal? The minimal sets, whom they hurt, and what is certain."""
+"""Searches in a terminal: the minimal sets, whom they hurt, and what is certain."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 from typing import IO
 
 from rich.console import RenderableType
-from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from themis.results.model import Result, Score, SearchResult, TestedSet
+from themis.results.model import Result, Score, SearchResult
+from themis.show.intervals import Axis
 from themis.show.terminal.parts import (
     DIM,
+    FOLDED,
     HEADLINE,
+    NUMBER,
     WARNING,
     IntervalBar,
+    Page,
     Sentence,
     ShellLine,
-    axis_end,
+    grid,
     indented,
     make_console,
+    render,
+    rule,
     short,
 )
 from themis.show.terminal.results import (
+    brief_doubts,
     interval_text,
     point,
-    render,
-    render_headlines,
     show_cost,
-    show_doubts,
 )
 from themis.show.terminal.scores import show_difference
 from themis.show.words.searches import (
@@ -52,26 +54,13 @@ UNDECIDED = 10
 NARROW = 70  # below this width there is no room for the executions
 
 
-def render_search(
-    result: Result,
-    *,
-    file: IO[str] | None = None,
-    width: int | None = None,
-    everything: bool = False,
-) -> str:
-    """The searches of a result as text for a terminal or a file."""
-    console = make_console(file, width=width)
-    return render(show_searches(result, width=console.width, everything=everything), console)
-
-
 def render_search_headlines(result: Result, *, file: IO[str] | None = None) -> str:
     """One sentence per search with the sets that it found, and the failures."""
     sentences: list[RenderableType] = []
     for search in result.searches:
         sets = "; ".join(set_text(names) for names in search.found)
         sentences.append(Sentence(search_headline(search) + (f": {sets}" if sets else "")))
-    failures = render_headlines(replace(result, scores=()), file=file)
-    return render(iter(sentences), make_console(file)) + failures
+    return render([*sentences, *brief_doubts(result)], make_console(file))
 
 
 def show_searches(
@@ -81,7 +70,7 @@ def show_searches(
     scores, doubts = scores_by_set(result), _doubts(result, everything)
     for search in map(protected_first(result), result.searches):
         if len(result.searches) > 1:
-            yield Rule(Text(f"{search.measure} scores", "bold cyan"), align="left", style="cyan")
+            yield rule(f"{search.measure} scores")
         parts = show_search(search, scores, width=width, everything=everything)
         yield next(parts)  # the headline is the verdict
         yield from doubts
@@ -91,9 +80,12 @@ def show_searches(
     yield from show_cost(result)
 
 
+render_search = Page[Result](show_searches)
+
+
 def _doubts(result: Result, everything: bool) -> Iterator[RenderableType]:
     """What may void the verdict."""
-    yield from show_doubts(replace(result, scores=()), everything=everything)
+    yield from brief_doubts(result, everything=everything)
     wide = sum(score.stopped.is_early for score in result.scores)
     if wide:
         yield Sentence(
@@ -131,18 +123,18 @@ def _table(
     """The minimal sets with their scores; those that were not measured have only an estimate."""
     found = search.found if everything else search.found[:ROWS]
     known = [scores[search.measure, each] for each in found if (search.measure, each) in scores]
-    end = axis_end(max((score.high for score in known), default=1.0))
+    axis = Axis.reaching(max((score.high for score in known), default=1.0))
     with_cost = width >= NARROW
-    table = Table.grid(padding=(0, 2, 0, 0), expand=True)
-    table.add_column(overflow="fold", min_width=8, max_width=max(12, width - 50))
-    table.add_column(no_wrap=True, justify="right")
-    table.add_column(no_wrap=True, ratio=1, min_width=8)
-    table.add_column(no_wrap=True, justify="right")
-    if with_cost:
-        table.add_column(no_wrap=True, justify="right")
-    axis = short(f"0 to {100 * end:.0f} %, ┃ {100 * search.threshold:.4g} %", DIM)
-    heads = [short("minimal set", DIM), short("score", DIM), axis, short("interval", DIM)]
-    table.add_row(*heads, *([short("executions", DIM)] if with_cost else []))
+    scale = f"0 to {100 * axis.end:.0f} %, ┃ {100 * search.threshold:.4g} %"
+    table = grid(
+        {**FOLDED, "min_width": 8, "max_width": max(12, width - 50)},
+        NUMBER,
+        {"ratio": 1, "min_width": 8},
+        NUMBER,
+        *([NUMBER] if with_cost else []),
+        heads=["minimal set", "score", scale, "interval", *(["executions"] if with_cost else [])],
+        expand=True,
+    )
     decided = {each.against: each for each in search.tested}
     for names in found:
         score = scores.get((search.measure, names))
@@ -151,7 +143,7 @@ def _table(
             about = "" if estimate is None else f"~ {percent(estimate)}"
             table.add_row(set_text(names), about, short("not measured", DIM))
             continue
-        bar = IntervalBar(score.low, score.high, end, "red", search.threshold)
+        bar = IntervalBar(score.low, score.high, axis, "red", search.threshold)
         cells: list[RenderableType] = [set_text(names), point(score), bar, interval_text(score)]
         table.add_row(*cells, *([f"{score.executions:,}"] if with_cost else []))
     if len(found) < len(search.found):
@@ -212,13 +204,9 @@ def _undecided(search: SearchResult, everything: bool) -> Iterator[RenderableTyp
 def _tested(search: SearchResult) -> Table:
     """Every set that was looked at, with its decision and the reason."""
     colours = {"above": "red", "below": "green", "undecided": "yellow"}
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(overflow="fold", ratio=2)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold", ratio=3)
-    table.add_row(short("set", DIM), short("decision", DIM), short("reason", DIM))
-    tested: Sequence[TestedSet] = search.tested[:ROWS]
-    for each in tested:
+    heads = ("set", "decision", "reason")
+    table = grid({**FOLDED, "ratio": 2}, {}, {**FOLDED, "ratio": 3}, heads=heads)
+    for each in search.tested[:ROWS]:
         decision = Text(each.decision, colours[each.decision])
         table.add_row(set_text(each.against), decision, visible(each.reason))
     if len(search.tested) > ROWS:

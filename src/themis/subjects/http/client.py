@@ -1,9 +1,4 @@
-"""The client: sends requests over kept connections, many at once, in a thread of its own.
-
-Pacing: when the next request may be sent, and how long to wait before one is sent again.
-
-An event loop in a thread of its own: how synchronous code runs many requests at once.
-"""
+"""The client: sends requests over kept connections, many at once, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -16,14 +11,14 @@ import random
 import ssl
 import threading
 import time
-import weakref
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from themis.errors import Mistake, RequestError, SubjectError
+from themis.errors import RequestError, SubjectError
 from themis.subjects.decisions import TIMEOUT, TRANSPORT, Failure
+from themis.subjects.http.requests import Requests
 
 if TYPE_CHECKING:
     import aiohttp
@@ -33,6 +28,14 @@ FIRST_WAIT_SECONDS = 0.25  # before the first retry; doubled for each further on
 LONGEST_WAIT_SECONDS = 30.0
 RETRY_AFTER_LIMIT_SECONDS = 60.0  # what a service asks for beyond this is not granted
 BURST_SECONDS = 0.05  # what was left unused this long ago may still be used
+CLOSE_SECONDS = 1.0
+
+RETRYABLE = frozenset({429, 500, 502, 503, 504})
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+REDIRECT_LIMIT = 5
+CONNECT_SHARE = 0.9  # of the timeout: a connection that is not made by then never will be
+
+Work: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Pace:
@@ -91,87 +94,6 @@ def retry_after_seconds(text: str) -> float | None:
     return min(max(seconds, 0.0), RETRY_AFTER_LIMIT_SECONDS)
 
 
-CLOSE_SECONDS = 1.0
-
-Work: TypeAlias = Callable[[int], Awaitable[None]]
-
-
-class LoopThread:
-    """A thread with an event loop, and the session of a client library that lives in it.
-
-    It belongs to the process that made it: after a fork there is no such thread.
-    """
-
-    def __init__(self, open_session: Callable[[], Coroutine[Any, Any, Any]]) -> None:
-        self.owner = os.getpid()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name="themis-http", daemon=True
-        )
-        self._thread.start()
-        self.session = asyncio.run_coroutine_threadsafe(open_session(), self._loop).result()
-
-    def run(self, work: Work, count: int, *, workers: int) -> None:
-        """Call `work(0)` to `work(count - 1)`, in order, by so many workers.
-
-        The first exception ends all; so does an interrupt of the calling thread.
-        """
-        ended = threading.Event()
-
-        async def watched() -> None:
-            try:
-                await _work_together(work, iter(range(count)), workers)
-            finally:
-                ended.set()
-
-        future = asyncio.run_coroutine_threadsafe(watched(), self._loop)
-        try:
-            future.result()
-        except BaseException:
-            if not future.done():
-                future.cancel()
-                ended.wait(CLOSE_SECONDS)
-            raise
-
-    def close(self) -> None:
-        """Close the session and end the thread, unless they are those of a parent process."""
-        if self.owner != os.getpid() or self._loop.is_closed():
-            return
-        if threading.current_thread() is self._thread:  # a collector's turn may come anywhere
-            task = self._loop.create_task(self.session.close())
-            task.add_done_callback(lambda _: self._loop.stop())
-            return
-        closing = asyncio.run_coroutine_threadsafe(self.session.close(), self._loop)
-        with contextlib.suppress(TimeoutError):
-            closing.result(CLOSE_SECONDS)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(CLOSE_SECONDS)
-        if not self._thread.is_alive():
-            self._loop.close()
-
-
-async def _work_together(work: Work, numbers: Iterator[int], workers: int) -> None:
-    """Let the workers take numbers in turn; the first exception ends all of them."""
-
-    async def drain() -> None:
-        for number in numbers:
-            await work(number)
-
-    tasks = [asyncio.create_task(drain()) for _ in range(workers)]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-RETRYABLE = frozenset({429, 500, 502, 503, 504})
-REDIRECTS = frozenset({301, 302, 303, 307, 308})
-REDIRECT_LIMIT = 5
-CONNECT_SHARE = 0.9  # of the timeout: a connection that is not made by then never will be
-
-
 @dataclass(frozen=True)
 class Limits:
     """What a client may do at once, and how patient it is."""
@@ -181,15 +103,6 @@ class Limits:
     retries: int
     timeout_seconds: float
     follow_redirects: bool
-
-
-@dataclass(frozen=True)
-class Target:
-    """Where requests go; its representation holds no secrets."""
-
-    method: str
-    host: str
-    secure: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,42 +131,70 @@ class Reply:
 
 
 class Client:
-    """Sends requests to one service. Safe to fork and to forget: threads and sockets are its own.
+    """Sends requests to one service, from a thread with an event loop that is started when needed.
 
-    `redact` cleans the messages of the library, which may repeat addresses.
+    Thread and connections belong to the process that opened them: after a fork there are none.
     """
 
-    def __init__(
-        self,
-        target: Target,
-        headers: Mapping[str, str],
-        limits: Limits,
-        redact: Callable[[str], str],
-    ) -> None:
+    def __init__(self, requests: Requests, limits: Limits) -> None:
         require_aiohttp()
-        self._target, self._limits = target, limits
-        self._headers, self._redact = dict(headers), redact
+        self._requests, self._limits = requests, limits
+        self._host = requests.address.host
         self._pace = Pace(limits.rate_per_second)
         self._reached = False
         self._silent = 0  # requests in a row that came to nothing
-        self._thread: LoopThread | None = None
+        self._owner: int | None = None  # the process that opened it
 
-    def run(self, work: Work, count: int) -> None:
-        """Call `work(0)` to `work(count - 1)` in the client's thread, as many at once as allowed.
+    def run(self, work: Work, workers: int) -> None:
+        """Call `work` so many times at once, but no more than allowed, in the client's thread.
 
         The first exception ends all; so does an interrupt of the calling thread.
         """
-        if self._thread is None or self._thread.owner != os.getpid():
-            self._thread = LoopThread(self._open_session)
-            self._finalizer = weakref.finalize(self, self._thread.close)
+        if self._owner != os.getpid():
+            self._open()
         self._silent = 0
-        self._thread.run(work, count, workers=min(self._limits.concurrency, count))
+        ended = threading.Event()
+
+        async def watched() -> None:
+            try:
+                await _work_together(work, min(workers, self._limits.concurrency))
+            finally:
+                ended.set()
+
+        future = asyncio.run_coroutine_threadsafe(watched(), self._loop)
+        try:
+            future.result()
+        except BaseException:
+            if not future.done():
+                future.cancel()
+                ended.wait(CLOSE_SECONDS)
+            raise
 
     def close(self) -> None:
-        """Close the connections; a later request opens new ones."""
-        if self._thread is not None:
-            self._finalizer()
-            self._thread = None
+        """Close the connections and end the thread; a later request opens new ones."""
+        owner, self._owner = self._owner, None
+        if owner != os.getpid():
+            return
+        loop, thread = self._loop, self._thread
+        if threading.current_thread() is thread:  # a collector's turn may come anywhere
+            loop.create_task(self._session.close()).add_done_callback(lambda _: loop.stop())
+            return
+        closing = asyncio.run_coroutine_threadsafe(self._session.close(), loop)
+        with contextlib.suppress(TimeoutError):
+            closing.result(CLOSE_SECONDS)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(CLOSE_SECONDS)
+        if not thread.is_alive():
+            loop.close()
+
+    def _open(self) -> None:
+        self._loop = loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=loop.run_forever, name="themis-http", daemon=True)
+        self._thread.start()
+        self._session: aiohttp.ClientSession = asyncio.run_coroutine_threadsafe(
+            self._open_session(), loop
+        ).result()
+        self._owner = os.getpid()
 
     async def send(
         self, url: URL, body: bytes | None, *, limit: int, patient: bool = True
@@ -263,8 +204,8 @@ class Client:
         Without patience what fails because of the request itself (500, a timeout) is not retried.
         """
         if self._silent >= max(2 * self._limits.concurrency, 16):
-            host, count = self._target.host, self._silent
-            return Failure(TRANSPORT, f"not sent: the last {count} requests to {host} all failed")
+            message = f"not sent: the last {self._silent} requests to {self._host} all failed"
+            return Failure(TRANSPORT, message)
         for attempt in range(self._limits.retries + 1):
             if self._pace.matters:
                 await self._pace.turn()
@@ -294,7 +235,7 @@ class Client:
         """Where redirects lead, as far as they are followed."""
         for _ in range(REDIRECT_LIMIT):
             following = _following(url, reply.location) if self._limits.follow_redirects else None
-            if following is None or (reply.status < 307 and self._target.method != "GET"):
+            if following is None or (reply.status < 307 and self._requests.method != "GET"):
                 return reply
             url = following
             outcome = await self._request(url, body, limit)
@@ -304,10 +245,9 @@ class Client:
         return reply
 
     async def _request(self, url: URL, body: bytes | None, limit: int) -> Reply | _Trouble:
-        assert self._thread is not None
-        session, method = self._thread.session, self._target.method
+        method = self._requests.method
         try:
-            response = await session.request(method, url, data=body, allow_redirects=False)
+            response = await self._session.request(method, url, data=body, allow_redirects=False)
             try:
                 return await _read(response, limit)
             except BaseException:
@@ -318,7 +258,7 @@ class Client:
 
     def _trouble(self, error: Exception) -> _Trouble:
         """What happened, in words without secrets."""
-        library, host = _aiohttp(), self._target.host
+        library, host = _aiohttp(), self._host
         if isinstance(error, library.ClientConnectorCertificateError):
             why = getattr(error.certificate_error, "verify_message", "") or "it is not trusted"
             message = f"{host} is not who it says it is: its certificate was refused ({why})"
@@ -333,18 +273,18 @@ class Client:
         if isinstance(error, library.ClientConnectorError):
             why = _reason(error.os_error)
             return _Trouble(TRANSPORT, f"can't connect to {host}: {why}", unreachable=True)
-        why = self._redact(_reason(error))
+        why = self._requests.credentials.redact(_reason(error))
         return _Trouble(TRANSPORT, f"the connection to {host} broke: {why}")
 
     async def _open_session(self) -> aiohttp.ClientSession:
         library, limits = _aiohttp(), self._limits
         connector = library.TCPConnector(
             limit=limits.concurrency,
-            ssl=ssl.create_default_context() if self._target.secure else True,
+            ssl=ssl.create_default_context() if self._requests.address.secure else True,
         )
         session: aiohttp.ClientSession = library.ClientSession(
             connector=connector,
-            headers=self._headers,
+            headers=self._requests.headers,
             cookie_jar=library.DummyCookieJar(),  # an execution must not depend on earlier ones
             timeout=library.ClientTimeout(
                 total=limits.timeout_seconds,
@@ -352,6 +292,17 @@ class Client:
             ),
         )
         return session
+
+
+async def _work_together(work: Work, workers: int) -> None:
+    """Call `work` so many times at once; the first exception ends all of them."""
+    tasks = [asyncio.create_task(work()) for _ in range(workers)]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def require_aiohttp() -> None:
@@ -362,7 +313,7 @@ def require_aiohttp() -> None:
     except ImportError:
         problem = "a subject of kind 'http' needs aiohttp, which is not installed"
     remedy = "run: pip install 'themis-fairness[http]'"
-    raise RequestError([Mistake("needs-aiohttp", "subject.kind", problem, remedy)])
+    raise RequestError.one("needs-aiohttp", "subject.kind", problem, remedy)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from themis.subjects.http.templates import (
     parse_json_template,
     uncovered,
 )
-from themis.subjects.processes.programs import shell_quoted
+from themis.subjects.processes.programs import mistake_in, shell_quoted
 from themis.subjects.processes.texts import check_texts, shorten
 
 METHODS = ("GET", "POST", "PUT", "PATCH")
@@ -50,12 +50,12 @@ class Requests:
         mistakes: list[Mistake] = []
         if method not in METHODS:
             problem = f"{method!r} is not a method of requests"
-            mistakes.append(_mistake("method", problem, suggest(method, METHODS)))
+            mistakes.append(mistake_in("method", problem, suggest(method, METHODS)))
         self._add_headers(headers, mistakes)
         self.address = parse_address(url, schema, self.credentials, mistakes)
         if self.address.user and "authorization" in map(str.lower, headers):
             problem = "there are a user in the url and an Authorization header"
-            mistakes.append(_mistake("headers", problem, "remove one of them"))
+            mistakes.append(mistake_in("headers", problem, "remove one of them"))
         covered = set(self.address.covered)
         self.body = self._parse_body(body, schema, covered, mistakes)
         if not mistakes:
@@ -96,10 +96,10 @@ class Requests:
         for name, value in headers.items():
             if not _HEADER_NAME.fullmatch(name):
                 problem = f"{name!r} can't be the name of a header"
-                mistakes.append(_mistake("headers", problem, "use letters, digits and hyphens"))
+                mistakes.append(mistake_in("headers", problem, "use letters, digits and hyphens"))
             elif not value.isprintable():
                 problem = f"the value of {name} holds a line end or a control character"
-                mistakes.append(_mistake("headers", problem, "remove it"))
+                mistakes.append(mistake_in("headers", problem, "remove it"))
             else:
                 pieces = header_pieces(name, value)
                 where = f"subject.headers.{name}"
@@ -129,18 +129,18 @@ class Requests:
             return None
         if self.method == "GET":
             problem = "a GET request has no body"
-            mistakes.append(_mistake("body", problem, "put places in the url, or use POST"))
+            mistakes.append(mistake_in("body", problem, "put places in the url, or use POST"))
         writer = TemplateWriter(schema, "subject.body")
         try:
             writer.add_json(_as_json("{input}" if body is None else body, schema))
         except ValueError as error:
             problem = f"{shorten(str(body))!r} is not JSON: {error}"
-            mistakes.append(_mistake("body", problem, 'write it as a table, or "{input}"'))
+            mistakes.append(mistake_in("body", problem, 'write it as a table, or "{input}"'))
         result = writer.body()
         mistakes += writer.mistakes
         if result.many and covered:
             problem = "a list of inputs in the body, and places in the url, can't be filled at once"
-            mistakes.append(_mistake("body", problem, "use {input} instead of {inputs}"))
+            mistakes.append(mistake_in("body", problem, "use {input} instead of {inputs}"))
         covered |= writer.covered
         return result
 
@@ -150,7 +150,3 @@ def _as_json(body: Any, schema: Schema) -> Any:
     if not isinstance(body, str):
         return body
     return parse_json_template(body, schema)
-
-
-def _mistake(key: str, problem: str, remedy: str) -> Mistake:
-    return Mistake("subject", f"subject.{key}", problem, remedy)

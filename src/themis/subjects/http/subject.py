@@ -1,36 +1,217 @@
-"""Web services as subjects: requests over kept connections, one input or many in each.
-
-Answers of a service: how the decision is read from what comes back, and what is no decision.
-
-Exchanges: the inputs of a batch, what a service answered, and which input made it fail.
-"""
+"""Web services as subjects: requests over kept connections, one input or many in each."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import sys
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from themis.errors import Mistake, RequestError, suggest
-from themis.inputs.characteristics import Codes, Value
+from themis.errors import RequestError
+from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
-from themis.subjects.base import ISOLATED_FAILURES, Answers, Batch
+from themis.subjects.base import Answers, Batch, CodesBatch, CulpritSearch, Subject, Traits
 from themis.subjects.decisions import CRASH, INVALID, TIMEOUT, TRANSPORT, Failure
 from themis.subjects.http.addresses import Credentials
-from themis.subjects.http.client import REDIRECTS, RETRYABLE, Client, Limits, Reply, Target
+from themis.subjects.http.client import REDIRECTS, RETRYABLE, Client, Limits, Reply
 from themis.subjects.http.requests import Requests
 from themis.subjects.processes.programs import check_limits
-from themis.subjects.processes.texts import resolve_pointer, shorten
+from themis.subjects.processes.texts import no_answer_place, parse_json, resolve_pointer, shorten
 
 if TYPE_CHECKING:
     from yarl import URL
 
-WORDS = ("text", "status")
+INPUTS_PER_REQUEST = 1_000  # at most, where a request carries a list
+REQUESTS_EACH = 16  # requests of a batch for each connection, where one carries one input
+ANSWER_LIMIT = 2**19  # bytes read of an answer
+ANSWER_LIMIT_PER_INPUT = 2**12  # further bytes for each further input
+WORDS = ("text", "status")  # answers that are no JSON pointers
+TOO_LARGE = 413
+
+# Failures that no smaller request would escape.
+_ABOUT_THE_SERVICE = {401, 403, 404, 405, 407} | REDIRECTS | RETRYABLE - {500}
+
+
+class HttpSubject(Subject):
+    """A web service that decides: one request for each input, or for a list of inputs.
+
+    `body` is JSON, as text or as data, with places: `{race}` within a string inserts text, a
+    string that is nothing but `{age}` becomes the value itself, `{input}` a JSON object with all
+    values, `{inputs}` a list of such objects (then the answer is a list, too). Places may stand in
+    the `url`, too, where values are percent-encoded; `{{` and `}}` stand for braces. Without a
+    body and without places the input is sent as a JSON object.
+
+    `answer` says where the output is: a JSON pointer ("" is the whole document; for lists
+    "/outputs" or "/outputs/*/decision"), "text" for the whole answer, or "status". Outputs are JSON
+    values. `${NAME}` in the url and the headers stands for an environment variable, whose value is
+    a secret: it is sent, and neither shown nor hashed.
+
+    What fails for the time being (429, 5xx, no connection, no answer in time) is tried again
+    `retries` times, as late as the service asks for. Redirects are refused, unless
+    `follow_redirects` allows them within the same service.
+    """
+
+    kind = "http"
+
+    def __init__(
+        self,
+        schema: Schema,
+        url: str,
+        *,
+        method: str = "POST",
+        headers: Mapping[str, str] | None = None,
+        body: Any = None,
+        answer: str = "",
+        concurrency: int = 16,
+        rate_per_second: float | None = None,
+        retries: int = 3,
+        timeout_seconds: float = 10.0,
+        follow_redirects: bool = False,
+        version: str = "",
+    ) -> None:
+        self.schema = schema
+        check_limits(concurrency=concurrency, timeout_seconds=timeout_seconds)
+        check_limits(rate_per_second=1 if rate_per_second is None else rate_per_second)
+        if retries < 0:
+            raise RequestError.one("subject", "subject.retries", f"is {retries}", "use 0 or more")
+        self._limits = Limits(
+            concurrency, rate_per_second, retries, timeout_seconds, follow_redirects
+        )
+        self._given: dict[str, Any] = {
+            "url": url,
+            "method": method,
+            "headers": dict(headers or {}),
+            "body": body,
+        }
+        self._answer, self._version = answer, version
+        self._open()
+        self.inputs_per_request = INPUTS_PER_REQUEST if self.requests.many else 1
+        # Enough to keep all connections busy.
+        each = INPUTS_PER_REQUEST if self.requests.many else REQUESTS_EACH
+        self.traits = Traits(external=True, batch_size=concurrency * each)
+
+    def load(self, codes: NDArray[Any]) -> Batch:
+        return CodesBatch(self.run, codes)
+
+    def fingerprint(self) -> str:
+        """A hash of what is sent and read, secrets by their names; the service itself is unknown.
+
+        A service that changes behind its address is told apart by `version` only.
+        """
+        parts = [self.kind, *self.requests.described(), self._answer, self._version]
+        digest = hashlib.sha256()
+        for part in parts:
+            digest.update(part.encode() + b"\0")
+        return digest.hexdigest()[:16]
+
+    def reproduce(self, row: Mapping[str, Value]) -> str:
+        return self.requests.curl(row)
+
+    def close(self) -> None:
+        self.client.close()
+
+    def run(self, codes: NDArray[Any]) -> Answers:
+        """The answers of the service to these inputs, in order."""
+        self.reader.structured = self.structured
+        exchange = _Exchange(self, codes)
+        answers = exchange.run()
+        self.inputs_per_request = exchange.inputs_per_request
+        return answers
+
+    def _open(self) -> None:
+        requests = Requests(self.schema, **self._given)
+        self.requests: Requests = requests
+        self.reader = AnswerReader(self._answer, requests.credentials, many=requests.many)
+        self.client = Client(requests, self._limits)
+        weakref.finalize(self, self.client.close)
+
+    def __getstate__(self) -> dict[str, Any]:
+        live = ("requests", "reader", "client")  # secrets of the environment stay here, too
+        return {key: value for key, value in self.__dict__.items() if key not in live}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._open()
+
+
+class _Exchange:
+    """Asks a service about the inputs of one batch, alone or in lists, and notes the outcomes.
+
+    An input that makes a list fail is found by halving the list.
+    """
+
+    def __init__(self, subject: HttpSubject, codes: NDArray[Any]) -> None:
+        self.inputs_per_request = size = subject.inputs_per_request  # as far as we know yet
+        self._client, self._reader = subject.client, subject.reader
+        self._requests = requests = subject.requests
+        self._urls = _addresses(requests, codes)
+        self._rows = [] if requests.body is None else requests.body.row.render(codes)
+        places = range(len(codes))
+        self._search = CulpritSearch(places[at : at + size] for at in places[::size])
+        self._outputs: list[Any] = [None] * len(codes)
+        self._failures: dict[int, Failure] = {}
+
+    def run(self) -> Answers:
+        """What the service answers to all of them."""
+        self._client.run(self._ask, workers=len(self._outputs))
+        return Answers(self._outputs, dict(sorted(self._failures.items())))
+
+    async def _ask(self) -> None:
+        """Send one request after the other, until there are none."""
+        template = self._requests.body
+        for part in self._search:
+            start, stop = part[0], part[-1] + 1
+            url = self._urls[start if len(self._urls) > 1 else 0]
+            body = None if template is None else template.join(self._rows[start:stop])
+            limit = ANSWER_LIMIT + ANSWER_LIMIT_PER_INPUT * (len(part) - 1)
+            reply = await self._client.send(url, body, limit=limit, patient=len(part) == 1)
+            outcomes = self._outcomes(reply, len(part))
+            if isinstance(outcomes, Failure):
+                self._failures |= dict.fromkeys(part, outcomes)
+                if _may_be_one_input(reply):
+                    self._search.halve(part)
+                continue
+            for place, outcome in zip(part, outcomes, strict=True):
+                self._failures.pop(place, None)
+                if isinstance(outcome, Failure):
+                    self._failures[place] = outcome
+                else:
+                    self._outputs[place] = outcome
+
+    def _outcomes(self, reply: Reply | Failure, count: int) -> Sequence[Any] | Failure:
+        """The outputs for so many inputs, or why there are none."""
+        if isinstance(reply, Failure):
+            return reply
+        if reply.status == TOO_LARGE:
+            self.inputs_per_request = min(self.inputs_per_request, max(count // 2, 1))
+        decides = self._reader.answer == "status" and 400 <= reply.status < 500
+        if reply.good or (decides and reply.status not in RETRYABLE):
+            return self._reader.read(reply, count)
+        if reply.status in REDIRECTS:
+            where = self._requests.credentials.redact(reply.location)
+            return Failure(CRASH, f"{reply.headline}: a redirect to {where!r} is not followed")
+        said = self._reader.excerpt(reply)
+        message = f"{reply.headline}{reply.times}{': ' if said else ''}{said}"
+        return Failure(TRANSPORT if reply.status in RETRYABLE else CRASH, message)
+
+
+def _addresses(requests: Requests, codes: NDArray[Any]) -> list[URL]:
+    """The address of each input, or one for all."""
+    from yarl import URL  # comes with aiohttp
+
+    template = requests.address.template
+    rendered = template.render(codes if template.columns else codes[:1])
+    return [URL(each.decode(), encoded=True) for each in rendered]
+
+
+def _may_be_one_input(reply: Reply | Failure) -> bool:
+    """Whether a list may have failed because of one of its inputs, or because of its length."""
+    if isinstance(reply, Failure):
+        return reply.kind == TIMEOUT
+    return reply.status not in _ABOUT_THE_SERVICE
 
 
 class AnswerReader:
@@ -43,27 +224,16 @@ class AnswerReader:
     def __init__(self, answer: str, credentials: Credentials, *, many: bool) -> None:
         self.answer = answer
         self.structured = False  # whether an output may have parts
-        self._credentials = credentials
+        self._credentials, self._many = credentials, many
         if answer and not answer.startswith("/") and answer not in WORDS:
-            remedy = f"{suggest(answer, WORDS)}; or a JSON pointer such as /decision"
-            raise _mistake(f"{answer!r} is no place of an answer", remedy)
+            raise no_answer_place(answer, WORDS)
         if many and answer in WORDS:
             problem = f"{answer!r} holds one decision, and {{inputs}} asks for many"
-            raise _mistake(problem, "give the JSON pointer of the list, or send {input}")
+            remedy = "give the JSON pointer of the list, or send {input}"
+            raise RequestError.one("answer", "subject.answer", problem, remedy)
         self._list, _, self._inner = answer.partition("/*")
         if self._inner and not self._inner.startswith("/"):  # a key that begins with an asterisk
             self._list, self._inner = answer, ""
-
-    def one(self, reply: Reply) -> Any:
-        """The output in an answer to one input, or a Failure."""
-        if self.answer == "status":
-            return reply.status
-        outputs = self._read(reply, None)
-        return outputs if isinstance(outputs, Failure) else outputs[0]
-
-    def many(self, reply: Reply, count: int) -> Sequence[Any] | Failure:
-        """The outputs, or Failures, in an answer to so many inputs; or one Failure for all."""
-        return self._read(reply, count)
 
     def excerpt(self, reply: Reply) -> str:
         """The start and the end of what a service said, fit for a message."""
@@ -71,7 +241,10 @@ class AnswerReader:
         said = " ".join(text.split())
         return shorten(said if reply.whole else said[:100])
 
-    def _read(self, reply: Reply, count: int | None) -> list[Any] | Failure:
+    def read(self, reply: Reply, count: int) -> list[Any] | Failure:
+        """The outputs, or Failures, in an answer to so many inputs; or one Failure for all."""
+        if self.answer == "status":
+            return [reply.status]
         if not reply.whole:
             start = self.excerpt(reply)
             return Failure(INVALID, f"an answer of more than {len(reply.body):,} bytes: {start!r}")
@@ -89,17 +262,17 @@ class AnswerReader:
             return Failure(INVALID, "the answer repeats a secret")
         return outputs
 
-    def _reads_as(self, outputs: list[Any], text: str, count: int | None) -> bool:
+    def _reads_as(self, outputs: list[Any], text: str, count: int) -> bool:
         try:
             return self._outputs(text, count) == outputs
         except ValueError:
             return False
 
-    def _outputs(self, text: str, count: int | None) -> list[Any]:
+    def _outputs(self, text: str, count: int) -> list[Any]:
         if self.answer == "text":
             return [_decision(text.strip(), "the answer")]
-        document = _parse(text)
-        if count is None:
+        document = _document(text)
+        if not self._many:
             found = resolve_pointer(document, self.answer)
             return [found if self.structured else _decision(found, self.answer or "the answer")]
         if isinstance(document, list) and self._list and not self._list[1:2].isdigit():
@@ -132,266 +305,10 @@ def _decision(found: Any, what: str) -> Any:
     raise ValueError(f"{what} is {shorten(json.dumps(found))}, not a decision{hint}")
 
 
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is not JSON")
-
-
-_DECODER = json.JSONDecoder(parse_constant=_refuse)
-
-
-def _parse(text: str) -> Any:
+def _document(text: str) -> Any:
     try:
-        return _DECODER.decode(text)
-    except (ValueError, RecursionError):
+        return parse_json(text)
+    except ValueError:
         said = " ".join(text.split())
         problem = f"the answer is not JSON: {shorten(said)!r}" if said else "the answer is empty"
     raise ValueError(problem)
-
-
-def _mistake(problem: str, remedy: str) -> RequestError:
-    return RequestError([Mistake("answer", "subject.answer", problem, remedy)])
-
-
-ANSWER_LIMIT = 2**19  # bytes read of an answer
-ANSWER_LIMIT_PER_INPUT = 2**12  # further bytes for each further input
-TOO_LARGE = 413
-
-# Failures that no smaller request would escape.
-_ABOUT_THE_SERVICE = {401, 403, 404, 405, 407} | REDIRECTS | RETRYABLE - {500}
-
-
-class Exchange:
-    """Asks a service about the inputs of one batch, alone or in lists, and notes the outcomes."""
-
-    def __init__(
-        self, client: Client, requests: Requests, reader: AnswerReader, codes: NDArray[Any]
-    ) -> None:
-        self.outputs: list[Any] = [None] * len(codes)
-        self.failures: dict[int, Failure] = {}
-        self.inputs_per_request = sys.maxsize  # as far as the service let us know
-        self._client, self._requests, self._reader = client, requests, reader
-        self._urls = _addresses(requests, codes)
-        self._codes = codes
-        self._bodies: list[bytes] | None = None
-        if requests.body is not None and not requests.many:
-            self._bodies = [requests.body.join([row]) for row in requests.body.row.render(codes)]
-        self._culprits = 0
-
-    async def ask(self, place: int) -> None:
-        """Send one input in a request of its own."""
-        url = self._urls[place if len(self._urls) > 1 else 0]
-        body = None if self._bodies is None else self._bodies[place]
-        outcome = self._outcome(await self._client.send(url, body, limit=ANSWER_LIMIT))
-        if isinstance(outcome, Failure):
-            self.failures[place] = outcome
-        else:
-            self.outputs[place] = outcome
-
-    async def settle(self, places: range) -> None:
-        """Send these inputs as a list; one that makes it fail is found by halving the list."""
-        template = self._requests.body
-        assert template is not None
-        rows = template.row.render(self._codes[places.start : places.stop])
-        pending = [range(len(rows))]
-        while pending:
-            part = pending.pop()
-            limit = ANSWER_LIMIT + ANSWER_LIMIT_PER_INPUT * (len(part) - 1)
-            body, alone = template.join(rows[part.start : part.stop]), len(part) == 1
-            reply = await self._client.send(self._urls[0], body, limit=limit, patient=alone)
-            outcomes = self._outcomes(reply, len(part))
-            if isinstance(outcomes, Failure):
-                if not alone and self._culprits < ISOLATED_FAILURES and _may_be_one_input(reply):
-                    middle = len(part) // 2
-                    pending += [part[middle:], part[:middle]]
-                    continue
-                self._culprits += 1
-                outcomes = [outcomes] * len(part)
-            self._note(places.start + part.start, outcomes)
-
-    def _note(self, start: int, outcomes: Sequence[Any]) -> None:
-        """Keep the outcomes of a list whose first input stands at `start`."""
-        self.outputs[start : start + len(outcomes)] = outcomes
-        for place, outcome in enumerate(outcomes, start):
-            if isinstance(outcome, Failure):
-                self.outputs[place], self.failures[place] = None, outcome
-
-    def _outcome(self, reply: Reply | Failure) -> Any:
-        """The output for one input, or why there is none."""
-        if isinstance(reply, Failure):
-            return reply
-        decides = self._reader.answer == "status" and 400 <= reply.status < 500
-        if reply.good or (decides and reply.status not in RETRYABLE):
-            return self._reader.one(reply)
-        return self._refusal(reply)
-
-    def _outcomes(self, reply: Reply | Failure, count: int) -> Sequence[Any] | Failure:
-        """The outputs for a list of inputs, or why there are none."""
-        if isinstance(reply, Failure):
-            return reply
-        if reply.status == TOO_LARGE:
-            self.inputs_per_request = min(self.inputs_per_request, max(count // 2, 1))
-        return self._reader.many(reply, count) if reply.good else self._refusal(reply)
-
-    def _refusal(self, reply: Reply) -> Failure:
-        """What a service says when it does not do what was asked."""
-        if reply.status in REDIRECTS:
-            where = self._requests.credentials.redact(reply.location)
-            return Failure(CRASH, f"{reply.headline}: a redirect to {where!r} is not followed")
-        said = self._reader.excerpt(reply)
-        message = f"{reply.headline}{reply.times}{': ' if said else ''}{said}"
-        return Failure(TRANSPORT if reply.status in RETRYABLE else CRASH, message)
-
-
-def _addresses(requests: Requests, codes: NDArray[Any]) -> list[URL]:
-    """The address of each input, or one for all."""
-    from yarl import URL  # comes with aiohttp
-
-    template = requests.address.template
-    rendered = template.render(codes if template.columns else codes[:1])
-    return [URL(each.decode(), encoded=True) for each in rendered]
-
-
-def _may_be_one_input(reply: Reply | Failure) -> bool:
-    """Whether a list may have failed because of one of its inputs, or because of its length."""
-    if isinstance(reply, Failure):
-        return reply.kind == TIMEOUT
-    return reply.status not in _ABOUT_THE_SERVICE
-
-
-INPUTS_PER_REQUEST = 1_000  # at most, where a request carries a list
-REQUESTS_EACH = 16  # requests of a batch for each connection, where one carries one input
-
-
-class HttpSubject:
-    """A web service that decides: one request for each input, or for a list of inputs.
-
-    `body` is JSON, as text or as data, with places: `{race}` within a string inserts text, a
-    string that is nothing but `{age}` becomes the value itself, `{input}` a JSON object with all
-    values, `{inputs}` a list of such objects (then the answer is a list, too). Places may stand in
-    the `url`, too, where values are percent-encoded; `{{` and `}}` stand for braces. Without a
-    body and without places the input is sent as a JSON object.
-
-    `answer` says where the output is: a JSON pointer ("" is the whole document; for lists
-    "/outputs" or "/outputs/*/decision"), "text" for the whole answer, or "status". Outputs are JSON
-    values. `${NAME}` in the url and the headers stands for an environment variable, whose value is
-    a secret: it is sent, and neither shown nor hashed.
-
-    What fails for the time being (429, 5xx, no connection, no answer in time) is tried again
-    `retries` times, as late as the service asks for. Redirects are refused, unless
-    `follow_redirects` allows them within the same service.
-    """
-
-    structured = False  # whether an output may have parts
-    kind = "http"
-    vectorised = False
-
-    def __init__(
-        self,
-        schema: Schema,
-        url: str,
-        *,
-        method: str = "POST",
-        headers: Mapping[str, str] | None = None,
-        body: Any = None,
-        answer: str = "",
-        concurrency: int = 16,
-        rate_per_second: float | None = None,
-        retries: int = 3,
-        timeout_seconds: float = 10.0,
-        follow_redirects: bool = False,
-        version: str = "",
-    ) -> None:
-        self.schema = schema
-        check_limits(concurrency=concurrency, timeout_seconds=timeout_seconds)
-        check_limits(rate_per_second=1 if rate_per_second is None else rate_per_second)
-        if retries < 0:
-            mistake = Mistake("subject", "subject.retries", f"is {retries}", "use 0 or more")
-            raise RequestError([mistake])
-        self._limits = Limits(
-            concurrency, rate_per_second, retries, timeout_seconds, follow_redirects
-        )
-        self._given: dict[str, Any] = {
-            "url": url,
-            "method": method,
-            "headers": dict(headers or {}),
-            "body": body,
-        }
-        self._answer, self._version = answer, version
-        self._inputs_per_request = INPUTS_PER_REQUEST
-        self._open()
-
-    @property
-    def batch_size(self) -> int:
-        """How many inputs to run together: enough to keep all connections busy."""
-        inputs = INPUTS_PER_REQUEST if self._requests.many else REQUESTS_EACH
-        return self._limits.concurrency * inputs
-
-    def load(self, codes: NDArray[Any]) -> Batch:
-        return _HttpBatch(self, codes)
-
-    def fingerprint(self) -> str:
-        """A hash of what is sent and read, secrets by their names; the service itself is unknown.
-
-        A service that changes behind its address is told apart by `version` only.
-        """
-        parts = [self.kind, *self._requests.described(), self._answer, self._version]
-        digest = hashlib.sha256()
-        for part in parts:
-            digest.update(part.encode() + b"\0")
-        return digest.hexdigest()[:16]
-
-    def reproduce(self, row: Mapping[str, Value]) -> str:
-        """A line that a person can paste into a shell to ask the service about this input."""
-        return self._requests.curl(row)
-
-    def close(self) -> None:
-        """Close the connections; a later batch opens new ones."""
-        self._client.close()
-
-    def run(self, codes: NDArray[Any]) -> Answers:
-        """The answers of the service to these inputs, in order."""
-        self._reader.structured = self.structured
-        exchange = Exchange(self._client, self._requests, self._reader, codes)
-        if self._requests.many:
-            size = self._inputs_per_request
-            parts = [
-                range(len(codes))[start : start + size] for start in range(0, len(codes), size)
-            ]
-            self._client.run(lambda number: exchange.settle(parts[number]), len(parts))
-            self._inputs_per_request = min(size, exchange.inputs_per_request)
-        else:
-            self._client.run(exchange.ask, len(codes))
-        return Answers(exchange.outputs, dict(sorted(exchange.failures.items())))
-
-    def _open(self) -> None:
-        requests = Requests(self.schema, **self._given)
-        self._requests: Requests = requests
-        self._reader: AnswerReader = AnswerReader(
-            self._answer, requests.credentials, many=requests.many
-        )
-        target = Target(requests.method, requests.address.host, requests.address.secure)
-        redact = requests.credentials.redact
-        self._client: Client = Client(target, requests.headers, self._limits, redact)
-
-    def __getstate__(self) -> dict[str, Any]:
-        live = ("_requests", "_reader", "_client")  # secrets of the environment stay here, too
-        return {key: value for key, value in self.__dict__.items() if key not in live}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._open()
-
-
-class _HttpBatch:
-    def __init__(self, subject: HttpSubject, codes: NDArray[Any]) -> None:
-        self._subject = subject
-        self._codes = codes.copy()
-
-    def take(self, places: NDArray[np.int64]) -> Batch:
-        return _HttpBatch(self._subject, self._codes[places])
-
-    def overwrite(self, column: int, codes: Codes | int) -> None:
-        self._codes[:, column] = codes
-
-    def run(self) -> Answers:
-        return self._subject.run(self._codes)

@@ -1,7 +1,4 @@
-"""Commands as subjects: one process for each input.
-
-Layouts: where the values of an input stand in a command and on its standard input.
-"""
+"""Commands as subjects: one process for each input, which gets it as arguments or as input."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from numpy.typing import NDArray
 from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
-from themis.subjects.base import Answers, Batch
+from themis.subjects.base import Answers, Batch, CodesBatch, Subject, Traits
 from themis.subjects.decisions import CRASH, INVALID, TIMEOUT, Failure
 from themis.subjects.processes.children import (
     OUTPUT_LIMIT,
@@ -30,15 +27,15 @@ from themis.subjects.processes.children import (
     describe_status,
     work_together,
 )
-from themis.subjects.processes.programs import Program, check_limits, find_program
+from themis.subjects.processes.programs import Program, check_limits, find_program, mistake_in
 from themis.subjects.processes.texts import (
     ARGUMENT_LIMIT,
     Column,
-    TextBatch,
     answer_reader,
     check_texts,
     last_line,
     shorten,
+    text_columns,
     write_csv,
     write_json,
     write_plain,
@@ -107,7 +104,7 @@ class Layout:
             name = schema.names[longest.index(max(longest))]
             problem = f"with its longest value ({max(longest):,} bytes) the arguments are too long"
             remedy = 'shorten it, or use arguments = "json"'
-            raise RequestError([Mistake("unpassable-value", f"inputs.{name}", problem, remedy)])
+            raise RequestError.one("unpassable-value", f"inputs.{name}", problem, remedy)
 
 
 def _parse_command(command: Sequence[str], schema: Schema, mode: str) -> list[Argument]:
@@ -115,7 +112,7 @@ def _parse_command(command: Sequence[str], schema: Schema, mode: str) -> list[Ar
     mistakes: list[Mistake] = []
     if mode not in WRITERS:
         problem = f"{mode!r} is no way to pass values"
-        mistakes.append(_mistake("arguments", problem, suggest(mode, tuple(WRITERS))))
+        mistakes.append(mistake_in("arguments", problem, suggest(mode, tuple(WRITERS))))
     parsed = [_parse_argument(part, schema, mistakes) for part in command]
     mistakes += _place_mistakes(parsed, schema, mode)
     if mistakes:
@@ -137,7 +134,7 @@ def _parse_argument(text: str, schema: Schema, mistakes: list[Mistake]) -> Argum
         else:
             problem = f"{found[0]!r} in {text!r} is not the place of a characteristic"
             remedy = f"{suggest(name or '', schema.names)}, or double the brace to keep it"
-            mistakes.append(_mistake("command", problem, remedy))
+            mistakes.append(mistake_in("command", problem, remedy))
     return tuple(part for part in [*parts, os.fsencode(text[end:])] if part != b"")
 
 
@@ -146,14 +143,14 @@ def _place_mistakes(parsed: Sequence[Argument], schema: Schema, mode: str) -> It
     if not places:
         return
     if any(isinstance(part, int) for part in parsed[0]):
-        yield _mistake("command", "the program itself has a place", "name one program")
+        yield mistake_in("command", "the program itself has a place", "name one program")
     if mode in ("json", "csv"):
         problem = f"the command has places, and arguments = {mode!r} asks for standard input"
-        yield _mistake("arguments", problem, "use one of them")
+        yield mistake_in("arguments", problem, "use one of them")
     missing = [name for column, name in enumerate(schema.names) if column not in places]
     if missing:
         problem = f"the command has places, but none for {missing[0]!r}, which it would never see"
-        yield _mistake("command", problem, f"add {{{missing[0]}}}")
+        yield mistake_in("command", problem, f"add {{{missing[0]}}}")
 
 
 def _added_arguments(schema: Schema, mode: str) -> Iterator[Argument]:
@@ -165,17 +162,14 @@ def _added_arguments(schema: Schema, mode: str) -> Iterator[Argument]:
             yield (column,)
 
 
-def _mistake(key: str, problem: str, remedy: str) -> Mistake:
-    return Mistake("subject", f"subject.{key}", problem, remedy)
-
-
+BATCH = 32  # small: the decisions of a batch are stored at its end, and an interrupt loses them
 START_UP_RUNS = 5
 
 _EMPTY_PROGRAMS = {"python": "-c", "pypy": "-c", "sh": "-c", "bash": "-c", "perl": "-e"}
 _EMPTY_PROGRAMS |= {"ruby": "-e", "node": "-e", "Rscript": "-e"}
 
 
-class CommandSubject:
+class CommandSubject(Subject):
     """A program that is started once for each input and prints its decision; never a shell.
 
     `arguments` says how an input reaches it: "positional", "named" (name value pairs), or as
@@ -186,7 +180,6 @@ class CommandSubject:
     """
 
     kind = "command"
-    vectorised = False
 
     def __init__(
         self,
@@ -203,7 +196,8 @@ class CommandSubject:
     ) -> None:
         self.schema = schema
         self.program = find_program(command, cwd=cwd, env=env)
-        self.jobs = jobs
+        self._jobs = jobs
+        self.traits = Traits(external=True, batch_size=BATCH, jobs=jobs)
         self.timeout_seconds = timeout_seconds
         self._command = tuple(command)
         self._answer, self._version = answer, version
@@ -214,14 +208,13 @@ class CommandSubject:
         self._runs = 0
 
     def load(self, codes: NDArray[Any]) -> Batch:
-        return _CommandBatch(self, codes)
+        return CodesBatch(self.run, codes)
 
     def fingerprint(self) -> str:
         details = (self.kind, self.layout.mode, self._answer, self._version)
         return self.program.fingerprint(self._command[1:], *details)
 
     def reproduce(self, row: Mapping[str, Value]) -> str:
-        """A line that a person can paste into a shell to run the subject on this input."""
         texts = [column.text_of(row) for column in self.layout.columns]
         return self.program.shell_line(self.layout.arguments(texts), data=self.layout.data(texts))
 
@@ -239,6 +232,26 @@ class CommandSubject:
         arguments = [option.encode(), b""] if option else []
         seconds = [_time_start(program, arguments) for _ in range(START_UP_RUNS)]
         return min(1.0, statistics.fmean(seconds) * self._runs / self._seconds)
+
+    def run(self, codes: NDArray[Any]) -> Answers:
+        """The outputs of these inputs, in order, by as many processes at once as there are jobs."""
+        outputs: list[Any] = [None] * len(codes)
+        failures: dict[int, Failure] = {}
+        crew = Crew()
+        rows = _SharedRows(zip(*text_columns(self.layout.columns, codes), strict=True))
+
+        def work() -> None:
+            for place, row in rows:
+                if crew.stopped:
+                    return
+                outcome = self.execute(row, crew)
+                if isinstance(outcome, Failure):
+                    failures[place] = outcome
+                else:
+                    outputs[place] = outcome
+
+        work_together(crew, [work] * min(self._jobs, len(codes)))
+        return Answers(outputs, dict(sorted(failures.items())))
 
     def execute(self, texts: Sequence[bytes], crew: Crew) -> str | Failure:
         """One run of the subject: its output, or why there is none."""
@@ -275,31 +288,6 @@ class CommandSubject:
             return self._read(bytes(child.output))
         except ValueError as error:
             return Failure(INVALID, f"{error}{behind}")
-
-
-class _CommandBatch(TextBatch):
-    def __init__(self, subject: CommandSubject, codes: NDArray[Any]) -> None:
-        super().__init__(subject.layout.columns, codes)
-        self._subject = subject
-
-    def run(self) -> Answers:
-        outputs: list[Any] = [None] * self.length
-        failures: dict[int, Failure] = {}
-        crew = Crew()
-        rows = _SharedRows(zip(*self.columns, strict=True))
-
-        def work() -> None:
-            for place, row in rows:
-                if crew.stopped:
-                    return
-                outcome = self._subject.execute(row, crew)
-                if isinstance(outcome, Failure):
-                    failures[place] = outcome
-                else:
-                    outputs[place] = outcome
-
-        work_together(crew, [work] * min(self._subject.jobs, self.length))
-        return Answers(outputs, dict(sorted(failures.items())))
 
 
 class _SharedRows:

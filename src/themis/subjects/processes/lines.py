@@ -143,7 +143,7 @@ class Exchange:
         self._first_id = number * EXCHANGE_LIMIT
         self._number = b"%d" % number
         self._heads = {opening + self._number for opening in format_.openings}
-        self._outputs: list[Any] = [_MISSING] * count
+        self.outputs: list[Any] = [_MISSING] * count  # in the order of the requests
         self._next = 0  # all before this one are answered
         self._left = count
         self._held = b""
@@ -159,20 +159,15 @@ class Exchange:
     @property
     def begun(self) -> bool:
         """Whether there is any answer."""
-        return self._left < len(self._outputs)
-
-    @property
-    def outputs(self) -> list[Any]:
-        """The outputs in the order of the requests, once the exchange is complete."""
-        return self._outputs
+        return self._left < len(self.outputs)
 
     def answered(self) -> Iterator[tuple[int, Any]]:
         """The requests with an answer, and what was answered."""
-        return ((o, output) for o, output in enumerate(self._outputs) if output is not _MISSING)
+        return ((o, output) for o, output in enumerate(self.outputs) if output is not _MISSING)
 
     def missing(self) -> list[int]:
         """The requests without an answer."""
-        return [o for o, output in enumerate(self._outputs) if output is _MISSING]
+        return [o for o, output in enumerate(self.outputs) if output is _MISSING]
 
     def take(self, lines: bytes) -> None:
         """Match complete lines with the requests; after a problem nothing more is believed."""
@@ -196,9 +191,9 @@ class Exchange:
         parts = lines.split(b"\n")
         parts.pop()
         start, stop = self._next, self._next + len(parts)
-        in_order = self._left == len(self._outputs) - start
+        in_order = self._left == len(self.outputs) - start
         head = lines[: lines.find(self._number)] + self._number
-        if not in_order or stop > len(self._outputs) or head not in self._heads:
+        if not in_order or stop > len(self.outputs) or head not in self._heads:
             return False
         cut = len(head) + len(DIGITS[0])
         if [part[:cut] for part in parts] != [head + digits for digits in DIGITS[start:stop]]:
@@ -207,7 +202,7 @@ class Exchange:
             outputs = list(map(self._format.outputs.__getitem__, [part[cut:] for part in parts]))
         except ValueError:
             return False
-        self._outputs[start:stop] = outputs
+        self.outputs[start:stop] = outputs
         self._next = stop
         self._left -= len(parts)
         return True
@@ -215,22 +210,23 @@ class Exchange:
     def _take_one(self, reply: Reply) -> None:
         known = isinstance(reply.id, int | float) and not isinstance(reply.id, bool)
         offset = reply.id - self._first_id if known else -1
-        if not (0 <= offset < len(self._outputs) and offset == int(offset)):
-            self.problem = f"it answered with the id {_shown_id(reply.id)}, which was not asked"
+        if not (0 <= offset < len(self.outputs) and offset == int(offset)):
+            shown = shorten(json.dumps(reply.id))
+            self.problem = f"it answered with the id {shown}, which was not asked"
             return
         offset = int(offset)
-        if self._outputs[offset] is not _MISSING:
+        if self.outputs[offset] is not _MISSING:
             self.problem = "it answered twice with the same id"
             self.suspect = offset
-            self._outputs[offset] = _MISSING
+            self.outputs[offset] = _MISSING
             self.failures.pop(offset, None)
             self._left += 1
             return
-        self._outputs[offset] = reply.output
+        self.outputs[offset] = reply.output
         self._left -= 1
         if reply.failure:
             self.failures[offset] = reply.failure
-        while self._next < len(self._outputs) and self._outputs[self._next] is not _MISSING:
+        while self._next < len(self.outputs) and self.outputs[self._next] is not _MISSING:
             self._next += 1
 
 
@@ -280,7 +276,3 @@ def _csv_row(record: bytes) -> list[str]:
 def _no_answer(line: bytes) -> str:
     shown = shorten(line.decode("utf-8", "replace").strip())
     return f"it wrote a line that is not an answer (print to standard error instead): {shown!r}"
-
-
-def _shown_id(identity: Any) -> str:
-    return shorten(json.dumps(identity))

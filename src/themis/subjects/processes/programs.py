@@ -1,10 +1,4 @@
-"""Programs: which executable a command means, whether it can run, and what identifies it.
-
-How is a program or a text written as one line for a shell? Words, and standard input.
-
-What does not print, such as a line end within a value, is spelled out in a way that the shell
-undoes: the line can be shown, copied and run, and gives the very bytes.
-"""
+"""Programs: the executable that a command means, what identifies it, and its line for a shell."""
 
 from __future__ import annotations
 
@@ -22,40 +16,6 @@ from functools import cached_property
 from pathlib import Path
 
 from themis.errors import Mistake, RequestError, SubjectError, suggest
-
-OCTAL = "\\{:03o}"  # a byte within $'…'
-OCTAL_OF_PRINTF = "\\0{:03o}"  # and for %b
-
-
-def shell_quoted(word: bytes | str) -> str:
-    """A word of a line; `$'…'`, which bash, zsh and ksh know, where something does not print."""
-    text = os.fsdecode(word)
-    if text.isprintable():
-        return shlex.quote(text)
-    inner = _spelled_out(text, OCTAL).replace("'", "\\'")
-    return f"$'{inner}'"
-
-
-def shell_feed(data: bytes) -> str:
-    """The command that writes these bytes, for the left side of a pipe."""
-    text = os.fsdecode(data)
-    *lines, rest = text.split("\n")
-    if lines and not rest and all(line.isprintable() for line in lines):
-        return " ".join(["printf", r"'%s\n'", *map(shlex.quote, lines)])
-    if text.isprintable():
-        return f"printf %s {shlex.quote(text)}"
-    return f"printf %b {shlex.quote(_spelled_out(text, OCTAL_OF_PRINTF))}"
-
-
-def _spelled_out(text: str, octal: str) -> str:
-    """The text with its backslashes doubled, and the bytes of what does not print by number."""
-    return "".join(
-        each.replace("\\", "\\\\")
-        if each.isprintable()
-        else "".join(map(octal.format, os.fsencode(each)))
-        for each in text
-    )
-
 
 START_ATTEMPTS = 5
 
@@ -159,35 +119,35 @@ def check_limits(**limits: float) -> None:
 
 def _form_mistakes(command: Sequence[str], env: Mapping[str, str] | None) -> Iterator[Mistake]:
     if isinstance(command, str) or not command or not all(isinstance(x, str) for x in command):
-        yield _mistake(
+        yield mistake_in(
             "command",
             f"command must be a list of strings, got {command!r}",
             'write for example ["python", "loan.py"]',
         )
         return
     if not command[0] or any("\0" in part for part in command):
-        yield _mistake("command", f"{list(command)!r} can't be a command", "name a program")
+        yield mistake_in("command", f"{list(command)!r} can't be a command", "name a program")
     for name, value in (env or {}).items():
         if not name or "=" in name or "\0" in name + value:
-            yield _mistake("env", f"{name!r} can't be set", "use names without = and no NUL")
+            yield mistake_in("env", f"{name!r} can't be set", "use names without = and no NUL")
 
 
 def _folder_mistakes(cwd: Path | None) -> Iterator[Mistake]:
     if cwd is not None and not cwd.is_dir():
-        yield _mistake("cwd", f"there is no folder {cwd}", "create it or name another")
+        yield mistake_in("cwd", f"there is no folder {cwd}", "create it or name another")
 
 
 def _executable_problem(name: str, path: str | None, search: str) -> Mistake | None:
     if path is None:
         remedy = _nearest(name, _on_path(search)) or "install it or give its path"
-        return _mistake("command", f"there is no program {name!r} on the PATH", remedy)
+        return mistake_in("command", f"there is no program {name!r} on the PATH", remedy)
     if not Path(path).exists():
         remedy = _nearest(Path(path).name, _names_in(Path(path).parent)) or "give another path"
-        return _mistake("command", f"there is no file {path}", remedy)
+        return mistake_in("command", f"there is no file {path}", remedy)
     if not Path(path).is_file():
-        return _mistake("command", f"{path} is not a file", "name a program")
+        return mistake_in("command", f"{path} is not a file", "name a program")
     if not os.access(path, os.X_OK):
-        return _mistake("command", f"{path} is not executable", f"chmod +x {shlex.quote(path)}")
+        return mistake_in("command", f"{path} is not executable", f"chmod +x {shlex.quote(path)}")
     return None
 
 
@@ -200,7 +160,7 @@ def _script_problem(command: Sequence[str], folder: Path) -> Mistake | None:
         return None
     path = folder / script
     remedy = _nearest(path.name, _names_in(path.parent)) or f"{command[0]} needs a script to run"
-    return _mistake("command", f"there is no file {path}", remedy)
+    return mistake_in("command", f"there is no file {path}", remedy)
 
 
 def _nearest(name: str, names: Sequence[str]) -> str:
@@ -235,5 +195,42 @@ def _content_hash(path: Path) -> bytes:
         return b"-"
 
 
-def _mistake(key: str, problem: str, remedy: str) -> Mistake:
+def mistake_in(key: str, problem: str, remedy: str) -> Mistake:
+    """A mistake in a key of [subject]."""
     return Mistake("subject", f"subject.{key}", problem, remedy)
+
+
+# Lines for a shell. What does not print, such as a line end within a value, is spelled out in a way
+# that the shell undoes: the line can be shown, copied and run, and gives the very bytes.
+OCTAL = "\\{:03o}"  # a byte within $'…'
+OCTAL_OF_PRINTF = "\\0{:03o}"  # and for %b
+
+
+def shell_quoted(word: bytes | str) -> str:
+    """A word of a line; `$'…'`, which bash, zsh and ksh know, where something does not print."""
+    text = os.fsdecode(word)
+    if text.isprintable():
+        return shlex.quote(text)
+    inner = _spelled_out(text, OCTAL).replace("'", "\\'")
+    return f"$'{inner}'"
+
+
+def shell_feed(data: bytes) -> str:
+    """The command that writes these bytes, for the left side of a pipe."""
+    text = os.fsdecode(data)
+    *lines, rest = text.split("\n")
+    if lines and not rest and all(line.isprintable() for line in lines):
+        return " ".join(["printf", r"'%s\n'", *map(shlex.quote, lines)])
+    if text.isprintable():
+        return f"printf %s {shlex.quote(text)}"
+    return f"printf %b {shlex.quote(_spelled_out(text, OCTAL_OF_PRINTF))}"
+
+
+def _spelled_out(text: str, octal: str) -> str:
+    """The text with its backslashes doubled, and the bytes of what does not print by number."""
+    return "".join(
+        each.replace("\\", "\\\\")
+        if each.isprintable()
+        else "".join(map(octal.format, os.fsencode(each)))
+        for each in text
+    )

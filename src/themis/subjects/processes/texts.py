@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import csv
 import io
 import json
@@ -11,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,28 +65,9 @@ class Column:
         return max(map(len, table))
 
 
-class TextBatch:
-    """A batch of inputs as texts, column by column; columns can be overwritten."""
-
-    def __init__(self, columns: Sequence[Column], codes: NDArray[Any]) -> None:
-        self.length = len(codes)
-        self._writers = columns
-        self.columns = [column.texts(codes[:, place]) for place, column in enumerate(columns)]
-
-    def take(self, places: NDArray[np.int64]) -> Self:
-        """The same batch with only these inputs."""
-        part, chosen = copy.copy(self), places.tolist()
-        part.length = len(chosen)
-        part.columns = [[column[place] for place in chosen] for column in self.columns]
-        return part
-
-    def overwrite(self, column: int, codes: Codes | int) -> None:
-        """Give all inputs these codes in one column, or all the same code."""
-        writer = self._writers[column]
-        if isinstance(codes, int):
-            self.columns[column] = [writer.text(codes)] * self.length
-        else:
-            self.columns[column] = writer.texts(codes)
+def text_columns(columns: Sequence[Column], codes: NDArray[Any]) -> list[list[bytes]]:
+    """The texts of inputs, column by column."""
+    return [column.texts(codes[:, place]) for place, column in enumerate(columns)]
 
 
 def listed_values(characteristic: Characteristic) -> list[Value]:
@@ -183,17 +163,15 @@ def answer_reader(answer: str) -> Callable[[bytes], str]:
         return partial(_read_pointer, pointer=answer)
     readers = {"last-line": _read_last_line, "stdout": _read_all, "exit-code": _read_all}
     if answer not in readers:
-        raise RequestError(
-            [
-                Mistake(
-                    "answer",
-                    "subject.answer",
-                    f"{answer!r} is no place of an answer",
-                    f"{suggest(answer, ANSWERS)}; or a JSON pointer such as /decision",
-                )
-            ]
-        )
+        raise no_answer_place(answer, ANSWERS)
     return readers[answer]
+
+
+def no_answer_place(answer: str, words: Sequence[str]) -> RequestError:
+    """The error for an `answer` that is none of these words and no JSON pointer."""
+    problem = f"{answer!r} is no place of an answer"
+    remedy = f"{suggest(answer, words)}; or a JSON pointer such as /decision"
+    return RequestError.one("answer", "subject.answer", problem, remedy)
 
 
 def shorten(text: str) -> str:
@@ -224,10 +202,10 @@ def _read_last_line(printed: bytes) -> str:
 def _read_pointer(printed: bytes, pointer: str) -> str:
     text = _read_all(printed)
     try:
-        document = _parse(text)
+        document = parse_json(text)
     except ValueError:
         try:
-            document = _parse(text.splitlines()[-1])
+            document = parse_json(text.splitlines()[-1])
         except ValueError:
             raise ValueError(f"it printed something that is not JSON: {shorten(text)!r}") from None
     found = resolve_pointer(document, pointer)
@@ -236,12 +214,17 @@ def _read_pointer(printed: bytes, pointer: str) -> str:
     return plain_text(found)
 
 
-def _parse(text: str) -> Any:
-    def refuse(constant: str) -> Any:
-        raise ValueError(f"{constant} is not JSON")
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")
 
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+
+
+def parse_json(text: str) -> Any:
+    """What a JSON text holds; ValueError when it is none, or nested too deeply."""
     try:
-        return json.loads(text, parse_constant=refuse)
+        return _DECODER.decode(text)
     except RecursionError:
         raise ValueError("nested too deeply") from None
 

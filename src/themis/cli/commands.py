@@ -1,0 +1,118 @@
+"""The command `themis`: the app and its commands; heavy modules are imported when needed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from themis._version import __version__
+from themis.cli.check import check, replay
+from themis.cli.endings import Exit, ends_properly, run_printing
+from themis.cli.measure import apparent, score, search
+from themis.cli.options import SETTINGS, TALK, Options, split_names, with_options
+from themis.cli.printing import print_line, spell_program
+from themis.cli.saved import cache_app, diff, report
+
+app = typer.Typer(
+    name="themis",
+    help="Tests decision software for discrimination: how much, against whom, and how sure.",
+    no_args_is_help=True,
+    rich_markup_mode=None,  # plain help starts quicker
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="New here? Run `themis demo`, then `themis init`.",
+)
+
+
+def main() -> None:
+    """The entry point."""
+    run_printing(app)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print_line(f"themis {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def themis(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Say the version."),
+    ] = False,
+) -> None:
+    """Tests decision software for discrimination: how much, against whom, and how sure."""
+
+
+def init(
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="Rows of data (CSV, JSON lines, Parquet), a JSON Schema or OpenAPI description, "
+            "or XML settings of Themis 1.0 or 2.0.",
+        ),
+    ] = None,
+    protected: Annotated[
+        list[str] | None,
+        typer.Option("--protected", metavar="race,sex", help="Columns to mark as protected."),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option("--target", metavar="COLUMN", help="The column with what was decided."),
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write it.")
+    ] = Path("themis.toml"),
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a file.")] = False,
+) -> int:
+    """Write a commented themis.toml to start from."""
+    from themis.cli.init import write_converted, write_starter
+
+    if source is None:
+        write_starter(output, protected=protected, target=target, force=force)
+    else:
+        names = split_names(protected)
+        write_converted(source, output, protected=names, target=target, force=force)
+    plain = output == Path("themis.toml")
+    print_line(f"next: {spell_program()} validate{'' if plain else f' {output}'}")
+    return Exit.DONE
+
+
+@with_options("config", "jobs", "trust_pickle", "verbose")
+def validate(options: Options) -> int:
+    """Check the file and say what a score will cost."""
+    from themis.cli.validate import try_out
+
+    return try_out(options)
+
+
+@with_options(*SETTINGS, *TALK)
+def demo(options: Options) -> int:
+    """Measure a built-in loan program."""
+    from themis.cli.demo import run_demo
+
+    return run_demo(options)
+
+
+def schema(
+    of_result: Annotated[
+        bool, typer.Option("--result", help="Of a saved result instead of the file.")
+    ] = False,
+) -> int:
+    """Print the JSON Schema of themis.toml, or of a saved result."""
+    from themis.config.reader import format_schema
+    from themis.results.saved import result_schema
+
+    print_line(json.dumps(result_schema() if of_result else format_schema(), indent=2))
+    return Exit.DONE
+
+
+for command in (init, validate, score, search, apparent, check, replay, diff, report, demo, schema):
+    app.command()(ends_properly(command))
+app.add_typer(cache_app)

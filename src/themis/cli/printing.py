@@ -1,0 +1,81 @@
+"""Printing: results on stdout, messages on stderr, and a stdout that can't be written."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from themis.errors import ThemisError
+from themis.show.words.values import one_line
+
+
+class UnprintableError(ThemisError):
+    """Standard output can't be written, for example because a disk is full."""
+
+
+def write(text: str) -> None:
+    """Print on stdout, whatever encoding it has; a closed pipe shows at once."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        from themis.show.terminal.parts import in_encoding  # imports rich
+
+        text = in_encoding(text, encoding)
+    with printing():
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+def print_line(text: str) -> None:
+    """One line on stdout."""
+    write(f"{text}\n")
+
+
+def say(message: str) -> None:
+    """One line on stderr; control characters are shown, not obeyed."""
+    print(one_line(message), file=sys.stderr, flush=True)
+
+
+@contextmanager
+def printing() -> Iterator[None]:
+    """Within, a stdout that can't be written is reported as a mistake; a closed pipe stays one."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        close_stdout()
+        raise UnprintableError(
+            f"standard output can't be written: {error.strerror}; use another place"
+        ) from None
+
+
+def close_stdout() -> None:
+    """Nobody reads any more: let the rest, also what is still buffered, go nowhere."""
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+    except (OSError, ValueError):  # stdout is no file: there is nothing to close
+        pass
+
+
+def spell_program() -> str:
+    """How to call this very program in the user's shell: by its name only if PATH leads to it."""
+    called = Path(sys.argv[0])
+    if called.name == "__main__.py":
+        spelled = f"{shlex.quote(sys.orig_argv[0])} -m themis"
+    elif called.stem == "themis":
+        spelled = shlex.quote(sys.argv[0])
+    else:  # within another program
+        return "themis"
+    found = shutil.which("themis")
+    if found is None:
+        return spelled
+    own = {called.resolve(), Path(sys.executable).with_name("themis").resolve()}
+    return "themis" if Path(found).resolve() in own else spelled

@@ -1,0 +1,101 @@
+"""Keys that users set: a field of a dataclass with its description, an example and its rule.
+
+Each is described once. Python callers are checked by `broken_rules`; the reader of `themis.toml`
+and the JSON Schema for editors take their keys from the same fields.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a value must be: in words, with {} for what was received, and as JSON Schema."""
+
+    words: str
+    schema: Mapping[str, Any]
+
+    def holds(self, value: Any) -> bool:
+        """Whether a value keeps it."""
+        kinds, limits = self.schema.get("type", []), self.schema.keys() & _LIMITS.keys()
+        known = [kinds] if isinstance(kinds, str) else kinds
+        return (not known or any(_KINDS[kind](value) for kind in known)) and all(
+            _LIMITS[limit](value, self.schema[limit]) for limit in limits
+        )
+
+    def problem(self, value: Any) -> str:
+        """What is wrong with a value; empty where it keeps the rule."""
+        return "" if self.holds(value) else self.words.format(repr(value))
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return _is_whole(value) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+_KINDS: dict[str, Callable[[Any], bool]] = {
+    "integer": _is_whole,
+    "number": _is_number,
+    "string": _is_text,
+}
+_LIMITS: dict[str, Callable[[Any, Any], bool]] = {
+    "minimum": operator.ge,
+    "maximum": operator.le,
+    "exclusiveMinimum": operator.gt,
+    "exclusiveMaximum": operator.lt,
+    "enum": lambda value, allowed: value in allowed,
+}
+
+BETWEEN = "must lie between 0 and 1, got {}"
+NUMBER = Rule("must be a number, got {}", {"type": "number"})
+POSITIVE = Rule("must be a positive number, got {}", {"type": "number", "exclusiveMinimum": 0})
+FRACTION = Rule(BETWEEN, {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1})
+SHARE = Rule(BETWEEN, {"type": "number", "minimum": 0, "maximum": 1})
+
+
+def at_least(least: int) -> Rule:
+    """The rule of a whole number that has a smallest value."""
+    words = f"must be a whole number of at least {least}, got {{}}"
+    return Rule(words, {"type": "integer", "minimum": least})
+
+
+def key(
+    description: str, *examples: Any, rule: Rule | None = None, remedy: str = "", **limits: Any
+) -> dict[str, Any]:
+    """The metadata of a field that users set.
+
+    The rule holds for files and for Python callers; `limits` are pydantic's, and only for files,
+    where the `annotation` may be another than that of the field.
+    """
+    own = {} if rule is None else {"rule": rule, "remedy": remedy}
+    return {"description": description, "examples": list(examples), **own, **limits}
+
+
+def optional(default: T, description: str, *examples: Any, **rules: Any) -> T:
+    """A field that users may set."""
+    made: T = field(default=default, metadata=key(description, *examples, **rules))
+    return made
+
+
+def broken_rules(thing: Any) -> Iterator[tuple[str, str, str]]:
+    """Each key of a dataclass that breaks its rule, with the problem and the remedy."""
+    for each in fields(thing):
+        value, rule = getattr(thing, each.name), each.metadata.get("rule")
+        if rule is None or (value is None and each.default is None):
+            continue
+        if problem := rule.problem(value):
+            yield each.name, problem, each.metadata["remedy"]

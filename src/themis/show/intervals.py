@@ -1,0 +1,60 @@
+"""Intervals and the axis they stand on, however they are shown: in letters, pixels or words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from themis.show.words.values import percent
+
+ENDS = (0.05, 0.1, 0.25, 0.5, 1.0)  # where an axis may end
+STEPS = 5  # from tick to tick
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A line from 0 to `end`, a share."""
+
+    end: float = 1.0
+
+    @classmethod
+    def reaching(cls, highest: float) -> Axis:
+        """The shortest axis that has room for a share."""
+        return cls(next((end for end in ENDS if highest <= end), ENDS[-1]))
+
+    @property
+    def ticks(self) -> tuple[float, ...]:
+        """The shares that are written below it."""
+        return tuple(self.end * step / STEPS for step in range(STEPS + 1))
+
+    def part(self, share: float) -> float:
+        """How far along the axis a share stands, from 0 to 1."""
+        return min(max(share / self.end, 0.0), 1.0)
+
+
+WHOLE = Axis()
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A line across a picture: a limit, or the four-fifths line."""
+
+    share: float
+    name: str
+
+
+@dataclass(frozen=True)
+class Interval:
+    """What a picture shows: a point and the interval around it."""
+
+    low: float
+    high: float
+    point: float | None
+    label: str
+    kind: str = "calm"  # calm, grave, few or open
+    noise: tuple[float, float] | None = None  # what noise alone would give
+
+
+def ends_text(low: float, high: float, unit: Callable[[float], str] = percent) -> str:
+    """The ends of an interval, or that there is none: `6.3 % – 16.3 %`, `exact`."""
+    return "exact" if low == high else f"{unit(low)} – {unit(high)}"

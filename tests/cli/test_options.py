@@ -1,0 +1,77 @@
+"""Do commands share options without repeating them, and does no command hide a module?"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import themis.cli
+from tests.projects import run
+from themis.cli import check, measure, saved
+from themis.cli.endings import Exit, ends_properly
+from themis.cli.options import Options, with_options
+
+COMMANDS = (measure.score, measure.search, measure.apparent, check.check, check.replay, saved.diff)
+
+
+def test_no_command_hides_a_module() -> None:
+    for path in Path(str(themis.cli.__file__)).parent.glob("[a-z]*.py"):
+        __import__(f"themis.cli.{path.stem}")
+        assert getattr(themis.cli, path.stem) is sys.modules[f"themis.cli.{path.stem}"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_names_only_what_is_its_own(command: object) -> None:
+    own = inspect.signature(command.__wrapped__).parameters  # type: ignore[attr-defined]
+    assert not {*own} & Options.__dataclass_fields__.keys()
+    assert len(inspect.signature(command).parameters) > len(own)  # type: ignore[arg-type]
+
+
+def test_an_option_that_is_not_offered_is_unknown_and_keeps_its_default() -> None:
+    seen: list[tuple[Options, int]] = []
+
+    @with_options("seed", "quiet", helps={"seed": "Another text."})
+    def command(options: Options, size: Annotated[int, typer.Option("--size")] = 1) -> int:
+        """Do something."""
+        seen.append((options, size))
+        return Exit.DONE
+
+    app = typer.Typer(rich_markup_mode=None)
+    app.command()(ends_properly(command))
+    assert CliRunner().invoke(app, ["--seed", "7", "--size", "3", "-q"]).exit_code == 0
+    ((options, size),) = seen
+    assert (options.seed, options.quiet, options.error, size) == (7, True, None, 3)
+    assert options.command.endswith("--size 3 --seed 7")  # -q changes nothing in a result
+    assert options.settings == {"seed": 7}
+    shown = CliRunner().invoke(app, ["--help"]).stdout
+    assert "Another text." in shown
+    assert "--error" not in shown
+    assert CliRunner().invoke(app, ["--error", "0.1"]).exit_code == 2
+
+
+def test_all_contradictions_are_said_at_once(tmp_path: Path) -> None:
+    config = tmp_path / "themis.toml"
+    config.write_text(
+        'version = 1\n[subject]\nkind = "command"\ncommand = ["true"]\n'
+        '[inputs]\nsex = { values = ["f", "m"], protected = true }\n'
+    )
+    done = run("score", str(config), "-q", "-v", "--cache", "c.sqlite", "--no-cache")
+    assert done.exit_code == 2
+    assert done.stderr.splitlines() == [
+        "error: --cache: contradicts --no-cache, which is given, too; leave one of them out",
+        "error: --quiet: contradicts --verbose, which is given, too; leave one of them out",
+        "2 mistakes",
+    ]
+
+
+def test_exit_codes_are_those_of_the_documentation() -> None:
+    page = Path(__file__).parents[2] / "docs" / "command-line.md"
+    documented = re.findall(r"^\| (\d+) \|", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [int(each) for each in documented] == [*sorted({*Exit} - {Exit.BROKEN_PIPE})]

@@ -1,0 +1,70 @@
+"""Is the file read once per command, and never overwritten?"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.projects import SMALL, enter, run, write_project
+
+PEOPLE = "race,sex,income\n" + "green,f,10\npurple,m,40\n" * 20
+COUNTING = """
+import sys
+reads = []
+sys.addaudithook(lambda event, details: event == "open" and reads.append(str(details[0])))
+from themis.cli import main
+try:
+    main()
+finally:
+    print("READ", [each for each in reads if each.endswith(".toml")], file=sys.stderr)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with people, a check, and a saved result."""
+    enter(tmp_path, monkeypatch)
+    (tmp_path / "people.csv").write_text(PEOPLE)
+    write_project(
+        tmp_path,
+        inputs=SMALL,
+        extra='[profile]\ndata = "people.csv"\n[[checks]]\nagainst = ["race"]\nmax_score = 1.0\n',
+    )
+    assert run("score", "-o", "result.json").exit_code == 0
+    return tmp_path
+
+
+def files_read(*arguments: str) -> str:
+    """Which TOML files a command opens, in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", COUNTING, *arguments], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "validate",
+        "score -o new.json --suite suite.csv",
+        "search --threshold 0.9 -o new.json",
+        "apparent -o new.json",
+        "check --baseline result.json -o new.json",
+        "replay result.json --fail-on new -o new.json",
+        "report result.json --format html,md,csv -o new/",
+    ],
+)
+def test_the_file_is_read_once(folder: Path, command: str) -> None:
+    assert files_read(*command.split()) == "READ ['themis.toml']"
+
+
+def test_a_report_never_replaces_a_file_with_mistakes(folder: Path) -> None:
+    (folder / "themis.toml").write_text("broken")
+    done = run("report", "result.json", "--format", "md", "-o", "themis.toml")
+    assert done.exit_code == 2
+    assert "'themis.toml' is the configuration" in done.stderr
+    assert (folder / "themis.toml").read_text() == "broken"

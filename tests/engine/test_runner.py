@@ -1,0 +1,355 @@
+"""The runner: what it counts, what it remembers, and when it has had enough."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import themis
+from tests.clocks import Clock
+from tests.engine.test_cache import Numbers
+from themis.engine import runner as runner_module
+from themis.engine.cache import Cache
+from themis.engine.failures import TooManyFailuresError
+from themis.engine.recall import Recall
+from themis.engine.runner import BATCH_SECONDS, EARLY_FAILURES, Budget, Runner
+from themis.subjects.decisions import CRASH, FAILED, INVALID, NOT_RUN, Labels
+from themis.subjects.loading import subject_from
+
+SCHEMA = themis.Schema(a=range(3), b=range(4))
+INPUTS = [(a, b) for a in range(3) for b in range(4)]
+
+Input = tuple[int, int]
+inputs = st.lists(st.sampled_from(INPUTS), max_size=20)
+
+
+class Subject:
+    """A function that notes what it was run on; it crashes and babbles on some inputs."""
+
+    def __init__(self, *, crashing: Any = (), babbling: Any = ()) -> None:
+        self.crashing, self.babbling = crashing, babbling
+        self.ran: list[Input] = []
+
+    def __call__(self, row: dict[str, Any]) -> Any:
+        given = (row["a"], row["b"])
+        self.ran.append(given)
+        if given in self.crashing:
+            raise ValueError(f"no {given}")
+        return ["neither", "yes", "nor", "no"] if given in self.babbling else self.of(given)
+
+    @staticmethod
+    def of(given: Input) -> int:
+        """What it decides: on every input another number."""
+        return 10 * given[0] + given[1]
+
+
+class Decisions:
+    """A runner of the subject that takes and gives plain values."""
+
+    def __init__(self, subject: Any, **options: Any) -> None:
+        options = {"max_failures": 1.0, **options}
+        self.runner = Runner(subject_from(subject, SCHEMA), Labels(), **options)
+
+    def run(self, given: list[Input]) -> list[int | None]:
+        return self.decoded(self.runner.run(codes_of(given)))
+
+    def decoded(self, cells: Any) -> list[int | None]:
+        assert NOT_RUN not in cells
+        return [None if c == FAILED else self.runner.labels.labels[c] for c in cells.tolist()]
+
+
+def codes_of(given: list[Input]) -> Any:
+    return np.array(given, dtype=SCHEMA.dtype).reshape(-1, 2)
+
+
+@pytest.fixture
+def _forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tiny domains are treated like those that are too large to be remembered."""
+    monkeypatch.setattr(runner_module, "MEMORY_LIMIT", 0)
+
+
+# Memory of small domains ------------------------------------------------------------------
+@given(st.lists(inputs, max_size=6), st.sets(st.sampled_from(INPUTS), max_size=4))
+def test_an_input_of_a_small_domain_is_executed_once_and_counted_once(
+    batches: list[list[Input]], crashing: set[Input]
+) -> None:
+    subject = Subject(crashing=crashing)
+    decisions = Decisions(subject)
+    runner, asked = decisions.runner, 0
+    for batch in batches:
+        asked += len(batch)
+        expected = [None if each in crashing else subject.of(each) for each in batch]
+        assert decisions.run(batch) == expected
+        assert len(subject.ran) == len(set(subject.ran)) == runner.executions == runner.asked
+        assert runner.executions + runner.cache_hits == asked
+    assert set(subject.ran) == {each for batch in batches for each in batch}
+    known = runner.known(codes_of(INPUTS)).tolist()
+    assert [each for each, cell in zip(INPUTS, known, strict=True) if cell != NOT_RUN] == sorted(
+        set(subject.ran)
+    )
+
+
+@pytest.mark.usefixtures("_forgetful")
+def test_an_input_of_a_large_domain_is_executed_each_time() -> None:
+    subject = Subject()
+    decisions = Decisions(subject)
+    assert decisions.run([(0, 1), (0, 1)]) == decisions.run([(0, 1), (0, 1)]) == [1, 1]
+    runner = decisions.runner
+    assert (len(subject.ran), runner.executions, runner.asked, runner.cache_hits) == (4, 4, 4, 0)
+    assert runner.known(codes_of([(0, 1)])).tolist() == [NOT_RUN]
+
+
+@pytest.mark.parametrize("remembers", [True, False])
+@given(
+    inputs.filter(len),
+    st.lists(st.tuples(st.integers(0, 1), st.integers(0, 2) | st.just("own")), max_size=6),
+    st.sets(st.integers(0, 19)),
+)
+def test_overwritten_columns_are_what_is_run(
+    remembers: bool, given_: list[Input], changes: list[tuple[int, Any]], kept: set[int]
+) -> None:
+    """For all inputs at once or for each its own; and also after some inputs were left out."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not remembers:
+            patch.setattr(runner_module, "MEMORY_LIMIT", 0)
+        decisions = Decisions(Subject())
+    codes = codes_of(given_)
+    batch, now = decisions.runner.load(codes), codes.copy()
+    for column, new in changes:
+        new = codes[::-1, column] % 3 if new == "own" else new
+        now[:, column] = new
+        batch.overwrite(column, new)
+        assert decisions.decoded(batch.run()) == [Subject.of(each) for each in now.tolist()]
+    places = np.array([each for each in sorted(kept) if each < len(codes)], dtype=np.int64)
+    part = batch.take(places)
+    for column in range(2):
+        part.overwrite(column, now[places, column])
+    assert decisions.decoded(part.run()) == [Subject.of(each) for each in now[places].tolist()]
+    assert codes.tolist() == [list(each) for each in given_]  # the caller's own
+
+
+# Budgets ----------------------------------------------------------------------------------
+def test_what_is_left_is_what_was_given_less_what_was_asked_since_the_start() -> None:
+    decisions = Decisions(Subject(), budget=Budget(max_executions=5))
+    runner = decisions.runner
+    assert runner.executions_left == 5
+    decisions.run([(0, 0), (0, 1), (0, 0)])
+    assert (runner.spent, runner.executions_left) == (2, 3)
+    runner.repeat(codes_of([(0, 0)]))
+    assert (runner.spent, runner.executions_left) == (3, 2)
+    runner.start(Budget(max_executions=4))
+    assert runner.executions_left == 4
+    decisions.run([(0, 1), (2, 3)])  # one of them is known
+    assert runner.executions_left == 3
+    runner.start(Budget())
+    assert math.isinf(runner.executions_left)
+
+
+def test_several_runs_of_each_input_leave_fewer_inputs() -> None:
+    decisions = Decisions(Subject(), budget=Budget(max_executions=20), runs=3)
+    assert decisions.runner.executions_left == 6
+    decisions.run([(0, 0)])  # two runs agree
+    assert (decisions.runner.spent, decisions.runner.executions_left) == (2, 6)
+
+
+def test_time_is_over_when_the_clock_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock.put_into(monkeypatch, runner_module)
+    runner = Decisions(Subject(), budget=Budget(max_seconds=3.0)).runner
+    clock.now += 2.9
+    assert runner.seconds_left == pytest.approx(0.1)
+    assert not runner.out_of_time
+    clock.now += 0.1001
+    assert runner.out_of_time
+    runner.start(Budget(max_seconds=1.0))
+    assert not runner.out_of_time
+    runner.start(Budget())
+    clock.now += 10**9
+    assert not runner.out_of_time
+
+
+@pytest.mark.parametrize("vectorised", [False, True])
+@pytest.mark.parametrize("runs", [1, 2])
+def test_batches_take_about_as_long_as_they_should_and_never_longer_than_is_left(
+    monkeypatch: pytest.MonkeyPatch, vectorised: bool, runs: int
+) -> None:
+    clock = Clock.put_into(monkeypatch, runner_module)
+    seconds = 0.01
+
+    def decide(table: Any) -> Any:
+        clock.now += seconds * (len(table) if vectorised else 1)
+        return table["a"] * 10 + table["b"]
+
+    decisions = Decisions(themis.batch(decide) if vectorised else decide, runs=runs)
+    runner = decisions.runner
+    runner.start(Budget(max_seconds=100.0))
+    assert runner.batch_size <= 16  # nothing is known of its speed
+    decisions.run(INPUTS)
+    assert runner.seconds_per_execution == pytest.approx(seconds)
+    assert runner.batch_size == pytest.approx(BATCH_SECONDS / seconds / runs, abs=1)
+    clock.now += runner.seconds_left - 0.1
+    assert runner.batch_size == pytest.approx(0.1 / seconds / runs, abs=1)
+    clock.now += 1.0
+    assert runner.batch_size == 1
+
+
+# Repeats ----------------------------------------------------------------------------------
+@given(inputs, inputs, st.integers(1, 3), st.integers(1, 3))
+def test_repeats_execute_again_and_are_counted_apart(
+    before: list[Input], repeated: list[Input], times: int, runs: int
+) -> None:
+    subject = Subject()
+    decisions = Decisions(subject, runs=runs)
+    runner = decisions.runner
+    decisions.run(before)
+    counts = (runner.executions, runner.asked, runner.cache_hits, runner.seconds_per_execution)
+    executed = len(subject.ran)
+    for again in range(1, times + 1):
+        cells = runner.repeat(codes_of(repeated), again=again)
+        assert decisions.decoded(cells) == [subject.of(each) for each in repeated]
+    needed = (runs // 2 + 1) * times * len(repeated)  # until most of the runs agree
+    assert runner.repeats == len(subject.ran) - executed == needed
+    assert runner.spent == runner.asked + needed
+    assert counts == (
+        *(runner.executions, runner.asked, runner.cache_hits),
+        runner.seconds_per_execution,
+    )
+
+
+def test_the_first_time_is_answered_from_memory_and_its_repeats_are_not_remembered() -> None:
+    answers: Iterator[int] = iter(range(9))
+    decisions = Decisions(lambda row: next(answers))
+    codes = codes_of([(1, 1)])
+    runner = decisions.runner
+    assert decisions.run([(1, 1)]) == [0]
+    assert decisions.decoded(runner.repeat(codes, again=0)) == [0]
+    assert runner.repeats == 0
+    assert decisions.decoded(runner.repeat(codes, again=1)) == [1]
+    assert decisions.decoded(runner.repeat(codes, again=2)) == [2]
+    assert decisions.run([(1, 1)]) == [0]
+    assert (runner.executions, runner.repeats, runner.cache_hits) == (1, 2, 1)
+
+
+@pytest.mark.parametrize("remembers", [True, False])
+def test_of_several_runs_the_majority_counts(
+    monkeypatch: pytest.MonkeyPatch, remembers: bool
+) -> None:
+    if not remembers:
+        monkeypatch.setattr(runner_module, "MEMORY_LIMIT", 0)
+    turns: Counter[Input] = Counter()
+    answers = {(0, 0): [1, 1], (0, 1): [1, 2, 2], (0, 2): [3, 1, 2], (0, 3): [None, 5, None]}
+
+    def decide(row: dict[str, Any]) -> Any:
+        given = (row["a"], row["b"])
+        turns[given] += 1
+        return answers[given][turns[given] - 1]
+
+    decisions = Decisions(decide, runs=3)
+    assert decisions.run(list(answers)) == [1, 2, 3, None]
+    assert turns == {each: len(answers[each]) for each in answers}
+    assert decisions.runner.executions == decisions.runner.asked == turns.total() == 11
+
+
+# Failures ---------------------------------------------------------------------------------
+@pytest.mark.parametrize("vectorised", [False, True])
+@given(inputs, st.sets(st.sampled_from(INPUTS)), st.sets(st.sampled_from(INPUTS)))
+def test_every_failure_is_counted_with_an_example_of_its_kind(
+    vectorised: bool, given_: list[Input], crashing: set[Input], babbling: set[Input]
+) -> None:
+    subject = Subject(crashing=crashing, babbling=babbling)
+    decisions = Decisions(themis.batch(rowwise(subject)) if vectorised else subject)
+    decisions.run(given_)
+    log, seen = decisions.runner.failures, set(given_)
+    crashed, babbled = seen & crashing, (seen - crashing) & babbling
+    assert log.counts == Counter({CRASH: len(crashed), INVALID: len(babbled)})
+    assert log.total == len(crashed | babbled)
+    assert set(log.examples) == {kind for kind, count in log.counts.items() if count}
+    for kind, among in ((CRASH, crashed), (INVALID, babbled)):
+        if among:
+            row, message = log.examples[kind]
+            assert (row["a"], row["b"]) in among
+            assert kind == INVALID or message.startswith("ValueError: no (")
+
+
+def rowwise(subject: Subject) -> Callable[[Any], Any]:
+    """A function of whole tables that fails as a whole, as its rows do."""
+
+    def decide(table: Any) -> list[Any]:
+        rows = zip(table["a"].tolist(), table["b"].tolist(), strict=True)
+        return [subject({"a": a, "b": b}) for a, b in rows]
+
+    return decide
+
+
+@pytest.mark.usefixtures("_forgetful")
+def test_a_run_is_given_up_early_only_above_the_limit_and_after_some_failures() -> None:
+    decisions = Decisions(Subject(crashing=[(0, 0)]), max_failures=0.5)
+    decisions.run([(0, 0)] * (EARLY_FAILURES - 1))  # a share of 1, but few
+    assert decisions.runner.fails_too_often
+    decisions.run([(1, 1)] * EARLY_FAILURES)
+    assert not decisions.runner.fails_too_often
+    decisions.run([(0, 0)])  # no more than the limit
+    with pytest.raises(TooManyFailuresError) as caught:
+        decisions.run([(0, 0)])
+    count, total = EARLY_FAILURES + 1, 2 * EARLY_FAILURES + 1
+    said = f"{CRASH} in {count} of {total} executions, e.g. ValueError: no (0, 0)"
+    assert said in str(caught.value)
+    assert "for the input {'a': 0, 'b': 0}" in str(caught.value)
+
+
+@pytest.mark.parametrize("remembers", [True, False])
+def test_what_explains_a_score_is_counted_but_its_failures_are_not(
+    monkeypatch: pytest.MonkeyPatch, remembers: bool
+) -> None:
+    if not remembers:
+        monkeypatch.setattr(runner_module, "MEMORY_LIMIT", 0)
+    subject = Subject(crashing=[(0, 0)])
+    decisions = Decisions(subject, max_failures=0.0)
+    runner = decisions.runner
+    with runner.apart():
+        assert decisions.run([(0, 0), (0, 1)]) == [None, 1]
+    assert (runner.executions, runner.explaining, runner.failures.total) == (2, 2, 0)
+    assert not runner.fails_too_often
+    assert decisions.run([(0, 0)]) == [None]  # this one is a failure of the measurement
+    assert subject.ran.count((0, 0)) == 2
+    assert (runner.executions, runner.explaining, runner.failures.total) == (3, 2, 1)
+
+
+# The cache file ---------------------------------------------------------------------------
+@pytest.mark.parametrize("kind", ["command", "worker"])
+@pytest.mark.parametrize("remembers", [True, False])
+def test_what_a_cache_file_held_is_asked_but_not_executed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, remembers: bool
+) -> None:
+    if not remembers:
+        monkeypatch.setattr(runner_module, "MEMORY_LIMIT", 0)
+    codes = np.array([[a, b, c] for a in range(2) for b in range(3) for c in range(2)])
+    counts = []
+    for _ in range(2):
+        cache, subject = Cache(tmp_path / "cache.sqlite"), Numbers(kind, {3})
+        runner = Runner(
+            subject,
+            Labels(),
+            budget=Budget(max_executions=100),
+            max_failures=1.0,
+            recall=Recall(cache, subject),
+        )
+        cells = runner.run(codes).tolist()
+        again = runner.repeat(codes[:4]).tolist()
+        assert runner.executions + runner.repeats == subject.executions
+        assert runner.executions + runner.cache_hits == runner.asked == len(codes)
+        assert (runner.spent, runner.executions_left) == (16, 84)
+        assert runner.failures.counts[CRASH] == cells.count(FAILED) + again.count(FAILED)
+        counts.append((cells, again, runner.executions, runner.repeats))
+        cache.close()
+    (first, *executed), (second, *executed_again) = ((c[:2], c[2], c[3]) for c in counts)
+    assert first == second
+    assert executed == [12, 4]
+    assert executed_again == [1, 1]  # the failure, which is not kept

@@ -1,0 +1,375 @@
+"""Tables: whatever is shared between sets, every cell holds what its own input gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import themis
+from tests.worlds import Case, cases
+from themis.engine import runner as runner_module
+from themis.engine import tables as tables_module
+from themis.engine.runner import Budget, Runner
+from themis.engine.tables import KnownOutputs, StoredRows, Tables
+from themis.engine.variants import Variants, all_variants
+from themis.inputs import streams
+from themis.inputs.assignments import Assignments
+from themis.inputs.population import Population
+from themis.inputs.streams import BaseInputs
+from themis.subjects.decisions import FAILED, NO_COUNTERFACTUAL, NOT_RUN, Labels
+from themis.subjects.loading import subject_from
+
+Row = dict[str, Any]
+
+# What a cell may hold instead of a decision: tables number their labels as these appear, so they
+# are compared by what the numbers mean.
+MARKS = {FAILED: "failed", NO_COUNTERFACTUAL: "impossible", NOT_RUN: "not run"}
+
+
+@dataclass(frozen=True)
+class Question:
+    """Some rows of the table of one set: all its cells, or those in some columns, or some cells."""
+
+    columns: tuple[int, ...]
+    start: int
+    stop: int
+    until_flip: bool = False
+    active: tuple[bool, ...] | None = None  # over and over, as far as the table is wide
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A world and how its subject behaves."""
+
+    case: Case
+    failing: int  # one input in so many has no decision; 0: none
+    distinct: bool  # whether different inputs get different decisions, as far as they go
+    vectorised: bool
+    column_rows: int  # from so many rows on, columns are batches of their own
+
+
+class Desk:
+    """The tables of one run, which answer questions, and all that was executed for them."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.case, self.setting = setting.case, setting
+        self.schema = setting.case.schema
+        self.executed: list[tuple[Any, ...]] = []
+        subject: Any = themis.batch(self._decide_all) if setting.vectorised else self._decide
+        self.runner = Runner(subject_from(subject, self.schema), Labels(), max_failures=1.0)
+        self.base = BaseInputs(Population.of(self.schema), 3)
+        self.tables = Tables(self.base, self.runner)
+
+    def _decide(self, row: Row) -> Any:
+        self.executed.append(tuple(row.values()))
+        return self.truth(row)
+
+    def _decide_all(self, table: Any) -> Any:
+        names = self.schema.names
+        rows = zip(*(np.asarray(table[name]).tolist() for name in names), strict=True)
+        return [self._decide(dict(zip(names, row, strict=True))) for row in rows]
+
+    def truth(self, row: Row) -> Any:
+        """What is decided; None, which is no decision, for some."""
+        codes = [each.encode(row[each.name]) for each in self.schema]
+        number = int(np.ravel_multi_index(codes, [each.size for each in self.schema]))
+        if self.setting.failing and number % self.setting.failing == 0:
+            return None
+        if self.setting.distinct:
+            return number % 97  # within what labels there may be
+        return self.case.world.output(tuple(row.values()))
+
+    def ask(self, question: Question) -> NDArray[Any]:
+        """The cells of the answer, as decisions and marks."""
+        variants = self.variants(question.columns)
+        active = None
+        if question.active is not None:
+            active = np.resize(np.array(question.active), variants.width)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(tables_module, "COLUMN_ROWS", self.setting.column_rows)
+            _, cells = self.tables.fill(
+                variants,
+                question.start,
+                question.stop,
+                active=active,
+                until_flip=question.until_flip,
+            )
+        return self.decoded(cells)
+
+    def variants(self, columns: tuple[int, ...]) -> Variants:
+        return all_variants(Assignments(self.schema, columns))
+
+    def decoded(self, cells: Any) -> NDArray[Any]:
+        labels = self.runner.labels.labels
+        decoded = np.empty(cells.shape, dtype=object)
+        for place, cell in np.ndenumerate(cells):
+            decoded[place] = MARKS[cell] if cell < 0 else labels[cell]
+        return decoded
+
+    def inputs(self, question: Question) -> list[list[Row]]:
+        """The input of each cell, put together by hand."""
+        assignments = Assignments(self.schema, question.columns)
+        levels = assignments.levels(np.arange(assignments.count)).tolist()
+        return [
+            [self._input(number, question.columns, each) for each in levels]
+            for number in range(question.start, question.stop)
+        ]
+
+    def _input(self, number: int, columns: tuple[int, ...], levels: list[int]) -> Row:
+        codes = self.base.rows(number, number + 1)[0].copy()
+        for column, level in zip(columns, levels, strict=True):
+            codes[column] = level
+            if self.schema.characteristics[column].bin_starts is not None:
+                codes[column] = self.base.members(column, number, number + 1)[0, level]
+        return self.schema.decode_row(codes)
+
+    def expected(self, question: Question) -> NDArray[Any]:
+        """The cells by brute force: the decision on the input of each."""
+        inputs = self.inputs(question)
+        cells = np.empty((len(inputs), len(inputs[0])), dtype=object)
+        for (row, column), _ in np.ndenumerate(cells):
+            cells[row, column] = self._expected(inputs[row][column])
+        return cells
+
+    def _expected(self, row: Row) -> Any:
+        if not self.case.world.valid(row):
+            return MARKS[NO_COUNTERFACTUAL]
+        decision = self.truth(row)
+        return MARKS[FAILED] if decision is None else decision
+
+
+@pytest.fixture(autouse=True)
+def _forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tiny domains are treated like large ones, of which only tables know what was run."""
+    monkeypatch.setattr(runner_module, "MEMORY_LIMIT", 0)
+    monkeypatch.setattr(streams, "CHUNK", 8)  # base inputs are drawn in so many at a time
+
+
+def settings_of(case: Any, *, distinct: Any) -> Any:
+    return st.builds(
+        Setting,
+        case=case,
+        failing=st.sampled_from([0, 2, 5]),
+        distinct=distinct,
+        vectorised=st.booleans(),
+        column_rows=st.sampled_from([1, 4, 4_096]),
+    )
+
+
+@st.composite
+def whole_questions(draw: Any) -> tuple[Setting, list[Question]]:
+    """A world in which wrong outputs hardly ever look right, and tables that are wanted of it."""
+    setting = draw(settings_of(cases(), distinct=st.just(True)))
+    return setting, draw(st.lists(questions_of(setting.case), min_size=2, max_size=6))
+
+
+@st.composite
+def any_questions(draw: Any) -> tuple[Setting, list[Question]]:
+    """The same with few or many decisions, and with tables of which not all is wanted."""
+    setting = draw(settings_of(cases(), distinct=st.booleans()))
+    active = st.none() | st.lists(st.booleans(), min_size=1, max_size=5).map(tuple)
+    each = questions_of(setting.case, until_flip=st.booleans(), active=active)
+    return setting, draw(st.lists(each, min_size=2, max_size=6))
+
+
+def questions_of(case: Case, **options: Any) -> Any:
+    columns = st.sets(st.integers(0, len(case.schema) - 1), min_size=1, max_size=3)
+    rows = st.tuples(st.integers(0, 6), st.integers(1, 8))
+    parts = st.fixed_dictionaries({"columns": columns, "rows": rows, **options})
+    return parts.map(_question)
+
+
+def _question(parts: dict[str, Any]) -> Question:
+    columns, (start, count) = tuple(sorted(parts.pop("columns"))), parts.pop("rows")
+    if parts.get("until_flip"):
+        parts["active"] = None
+    return Question(columns, start, start + count, **parts)
+
+
+# Sharing ----------------------------------------------------------------------------------
+@given(whole_questions())
+def test_tables_that_share_hold_the_same_cells_as_tables_that_share_nothing(
+    asked: tuple[Setting, list[Question]],
+) -> None:
+    setting, questions = asked
+    shared = Desk(setting)
+    for question in questions:
+        found = shared.ask(question).tolist()
+        assert found == Desk(setting).ask(question).tolist()
+        assert found == shared.expected(question).tolist()
+
+
+@given(any_questions())
+def test_cells_are_true_or_not_wanted_whatever_was_asked_before(
+    asked: tuple[Setting, list[Question]],
+) -> None:
+    setting, questions = asked
+    shared = Desk(setting)
+    for question in questions:
+        found, truth = shared.ask(question), shared.expected(question)
+        unknown = found == MARKS[NOT_RUN]
+        assert found[~unknown].tolist() == truth[~unknown].tolist()
+        if question.until_flip:
+            for row in found[unknown.any(axis=1)].tolist():
+                assert len(set(row) - set(MARKS.values())) > 1  # it was left because it flips
+        else:
+            wanted = (True,) if question.active is None else question.active
+            assert not unknown[:, np.resize(np.array(wanted), found.shape[1])].any()
+
+
+@given(any_questions())
+def test_no_variant_of_a_row_is_executed_twice(asked: tuple[Setting, list[Question]]) -> None:
+    """From the first row on: what comes after a gap is not kept."""
+    setting, questions = asked
+    shared = Desk(setting)
+    known: set[tuple[Any, ...]] = set()
+    cells = 0
+    for question in questions:
+        question = replace(question, start=0)
+        found, inputs = shared.ask(question), shared.inputs(question)
+        run = ~np.isin(found, [MARKS[NOT_RUN], MARKS[NO_COUNTERFACTUAL]])
+        told = [(row, *inputs[row][column].values()) for row, column in np.argwhere(run).tolist()]
+        known.update(told)
+        cells += len(told)
+        assert len(shared.executed) == shared.runner.executions == len(known)
+        assert shared.runner.cache_hits == cells - len(known)
+
+
+def plain(*sizes: int, **behaviour: Any) -> Setting:
+    """A world without bins, weights or constraints, in which every input decides differently."""
+    from tests.oracle import World
+
+    schema = themis.Schema({f"c{place}": range(size) for place, size in enumerate(sizes)})
+    case = Case(schema, None, World((), lambda row: True, lambda row: None), ())
+    options = {"failing": 0, "distinct": True, "vectorised": False, "column_rows": 4_096}
+    return Setting(case, **{**options, **behaviour})
+
+
+def test_a_superset_and_a_neighbour_take_over_what_they_have_in_common() -> None:
+    desk = Desk(plain(3, 2, 4))
+    counts = []
+    for columns in [(0, 1), (1, 2), (0,), (0, 1, 2), (0, 1, 2)]:
+        before = len(desk.executed)
+        question = Question(columns, 0, 10)
+        assert desk.ask(question).tolist() == desk.expected(question).tolist()
+        counts.append((len(desk.executed) - before) // 10)
+    # (1, 2): 8 less the 2 values of c1; all three: 24 less the 6 of (0, 1) and 6 more of (1, 2)
+    assert counts == [6, 6, 0, 12, 0]
+
+
+def test_rows_after_a_gap_are_not_taken_for_the_first_ones() -> None:
+    desk = Desk(plain(3, 2, 4))
+    for columns, start, stop in [((0,), 5, 9), ((0, 1), 0, 4), ((0, 1), 2, 9), ((0,), 0, 9)]:
+        question = Question(columns, start, stop)
+        assert desk.ask(question).tolist() == desk.expected(question).tolist()
+
+
+def test_more_than_the_memory_holds_is_executed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables_module, "STORE_LIMIT", 3 * 10 + 1)  # bytes: ten rows of three
+    desk = Desk(plain(3, 2, 4))
+    for start, stop in [(0, 10), (10, 20), (0, 20)]:
+        question = Question((0,), start, stop)
+        assert desk.ask(question).tolist() == desk.expected(question).tolist()
+    assert len(desk.executed) == 3 * (10 + 10 + 10)
+
+
+def test_what_explains_a_score_is_no_part_of_the_tables() -> None:
+    desk = Desk(plain(3, 2, 4, failing=2))
+    with desk.runner.apart():
+        desk.ask(Question((0,), 0, 10))
+    assert desk.runner.failures.total == 0
+    desk.ask(Question((0,), 0, 10))
+    assert (desk.runner.cache_hits, len(desk.executed)) == (0, 60)
+
+
+def test_a_table_without_time_is_left_open() -> None:
+    desk = Desk(plain(3, 2, 4))
+    desk.runner.start(Budget(max_seconds=0.0))
+    assert (desk.ask(Question((0, 1), 0, 10)) == MARKS[NOT_RUN]).all()
+    assert not desk.executed
+
+
+# Base inputs ------------------------------------------------------------------------------
+@settings(max_examples=50)
+@given(any_questions(), st.integers(0, 4), st.integers(0, 4))
+def test_known_outputs_of_base_inputs_are_true(
+    asked: tuple[Setting, list[Question]], start: int, kept: int
+) -> None:
+    setting, questions = asked
+    desk = Desk(setting)
+    codes = desk.base.rows(0, 12)
+    desk.tables.keep_base(0, desk.runner.run(codes[:kept]))
+    for question in questions:
+        desk.ask(question)
+    found = desk.decoded(desk.tables.known_outputs(codes[start:], start)).tolist()
+    truth = [desk._expected(desk.schema.decode_row(row)) for row in codes[start:]]
+    for number, (cell, wanted) in enumerate(zip(found, truth, strict=True), start=start):
+        assert cell == wanted or (cell == MARKS[NOT_RUN] and number >= kept)
+
+
+def test_outputs_of_base_inputs_after_a_gap_are_not_kept() -> None:
+    desk = Desk(plain(9, 9))
+    codes = desk.base.rows(0, 9)
+    cells = desk.runner.run(codes)
+    for start, stop, known in [(0, 3, 3), (4, 6, 3), (2, 5, 5), (3, 4, 5), (6, 9, 5)]:
+        desk.tables.keep_base(start, cells[start:stop])
+        found = desk.tables.known_outputs(codes, 0).tolist()
+        assert found == [*cells[:known].tolist(), *[NOT_RUN] * (9 - known)]
+
+
+# Stores -----------------------------------------------------------------------------------
+@given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 5), st.integers(0, 99)), max_size=8))
+def test_stored_rows_are_those_put_last(puts: list[tuple[int, int, int]]) -> None:
+    store = StoredRows(Assignments(themis.Schema(a=[0, 1, 2]), (0,)), np.dtype(np.int8))
+    expected: list[list[int]] = []
+    for start, count, value in puts:
+        start = min(start, store.count)
+        rows = [[value, number % 7, start] for number in range(count)]
+        store.put(start, np.array(rows, dtype=np.int8).reshape(-1, 3))
+        expected[start : start + count] = rows
+        assert store.count == len(expected)
+        assert store.bytes == 3 * len(expected)
+        for first in range(len(expected) + 2):
+            for last in range(first, len(expected) + 2):
+                assert store.rows(first, last).tolist() == expected[first:last]
+
+
+@pytest.mark.parametrize("factor", [1, 10**12], ids=["numbers", "huge numbers"])
+@given(st.data())
+def test_known_outputs_are_found_by_their_inputs(factor: int, data: st.DataObject) -> None:
+    sizes = [3, 4 * factor, 5 * factor]
+    schema = themis.Schema({f"c{p}": themis.Integers(0, size - 1) for p, size in enumerate(sizes)})
+    inputs = st.tuples(*(st.sampled_from([0, 1, size // 2, size - 1]) for size in sizes))
+    batches = data.draw(st.lists(st.dictionaries(inputs, st.integers(-3, 9)), max_size=4))
+    known, expected = KnownOutputs(schema), {}
+    for batch in batches:
+        codes = np.array(list(batch), dtype=schema.dtype).reshape(-1, 3)
+        known.add(known.keys(codes), np.array(list(batch.values()), dtype=np.int8))
+        new = {each: cell for each, cell in batch.items() if cell >= FAILED}
+        expected = new | expected
+    asked = data.draw(st.lists(inputs, max_size=6)) + list(expected)
+    codes = np.array(asked, dtype=schema.dtype).reshape(-1, 3)
+    found = known.look_up(known.keys(codes)).tolist()
+    assert found == [expected.get(each, NOT_RUN) for each in asked]
+
+
+@settings(max_examples=30)
+@given(whole_questions())
+def test_keys_of_a_table_are_the_keys_of_its_inputs(
+    asked: tuple[Setting, list[Question]],
+) -> None:
+    setting, (question, *_) = asked
+    desk = Desk(setting)
+    variants = desk.variants(question.columns)
+    rows = desk.tables.rows(variants.assignments, question.start, question.stop)
+    known = KnownOutputs(desk.schema)
+    found = known.table_keys(variants, rows)
+    for number, line in enumerate(desk.inputs(question)):
+        codes = [[each.encode(row[each.name]) for each in desk.schema] for row in line]
+        assert found[number].tolist() == known.keys(np.array(codes)).tolist()
