@@ -147,7 +147,7 @@ class Session:
             say(f"error: {problem}")
             return Exit.SUBJECT_FAILED
         assert learned is not None
-        if learned.stopped != "interrupted":
+        if learned.stopped is not Ending.INTERRUPTED:
             return exit_code(learned)
         remedy = "the same command gives the full answer"
         if stores:
