@@ -20,7 +20,7 @@ from themis.engine.tables import Tables
 from themis.events import Listener, Progress, ignore
 from themis.inputs.assignments import Assignments
 from themis.inputs.population import Population
-from themis.inputs.streams import CHUNK, BaseInputs
+from themis.inputs.streams import CHUNK, MIXING, BaseInputs
 from themis.subjects.decisions import NOT_RUN, Cells
 from themis.subjects.readings import Reading
 
@@ -144,9 +144,15 @@ class Sampler:
             yield start, start + rows
             start += rows
 
-    def run_singles(self, assignments: Assignments, codes: NDArray[Any]) -> Cells:
-        """Run inputs that are compared by groups and not one with another."""
-        answers = self.runner.run(codes)
+    def run_singles(
+        self, assignments: Assignments, codes: NDArray[Any], *, block: int = 0
+    ) -> Cells:
+        """Run inputs that are compared by groups and not one with another, in random order."""
+        order = np.arange(len(codes))
+        if not self.runner.traits.vectorised:
+            order = self.base.generator(MIXING, block).permutation(len(codes))
+        answers = np.empty(len(codes), dtype=self.runner.labels.dtype)
+        answers[order] = self.runner.run(codes[order])
         if self.tables.suite is not None:
             self.tables.suite.add_singles(assignments.columns, codes, answers)
         return self.reading.cells(answers)

@@ -21,10 +21,18 @@ from numpy.typing import NDArray
 
 from themis.engine.runner import Runner, RunnerBatch
 from themis.engine.suites import Suite
-from themis.engine.variants import OWN, Rows, Variants, mark_impossible, own_columns, waves
+from themis.engine.variants import (
+    OWN,
+    Rows,
+    Variants,
+    mark_impossible,
+    own_columns,
+    spread_order,
+    waves,
+)
 from themis.inputs.assignments import Assignments
 from themis.inputs.schema import Schema
-from themis.inputs.streams import BaseInputs
+from themis.inputs.streams import MIXING, BaseInputs
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells
 from themis.subjects.readings import FLIP, Reading
 
@@ -140,7 +148,9 @@ class Tables:
         if variants.complete and not self.runner.remembers:
             self._recall(variants, rows, start, cells)
         try:
-            self.complete(variants, rows, cells, reading, active=active, until_flip=until_flip)
+            self.complete(
+                variants, rows, cells, reading, block=start, active=active, until_flip=until_flip
+            )
         finally:
             self.note("base", variants, rows, start, cells)
         if variants.complete and not (self.runner.remembers or self.runner.explains):
@@ -168,26 +178,66 @@ class Tables:
         cells: Cells,
         reading: Reading,
         *,
+        block: int,
         active: NDArray[np.bool_] | None = None,
         until_flip: bool = False,
     ) -> None:
-        """Execute the cells that are still missing, in place."""
+        """Execute the cells that are still missing, in place; `block` is where the rows begin."""
         mark_impossible(self.schema, variants, rows, cells)
+        own = None
+        if until_flip and reading.graded:  # distances are from the base input's own output
+            own = own_columns(variants, rows)
+        if not self.runner.traits.vectorised:
+            self._complete_mixed(variants, rows, cells, reading, block, active, own, until_flip)
+            return
         opened = _Opened(np.arange(len(rows)), rows)
-        if until_flip:
-            own = None
-            if reading.graded:  # distances are from the base input's own output
-                own = own_columns(variants, rows)
-                self._run_own(variants, rows, cells, own)
-            for places in waves(variants.width, vectorised=self.runner.traits.vectorised):
-                seen = reading.cells(_rows_of(cells, opened.places))
-                here = None if own is None else own[opened.places]
-                states = reading.row_states(seen, here, opened.rows.tolerances)
-                opened = opened.keep(states != FLIP)
-                self._run(variants, rows, cells, opened, places)
-        else:
+        if not until_flip:
             chosen = np.arange(variants.width) if active is None else np.flatnonzero(active)
             self._run(variants, rows, cells, opened, chosen)
+            return
+        if own is not None:
+            self._run_cells_of(variants, rows, cells, opened.places, own)
+        for places in waves(variants.width):
+            opened = opened.keep(~_flipped(cells, opened.places, reading, own, opened.rows))
+            self._run(variants, rows, cells, opened, places)
+
+    def _complete_mixed(
+        self,
+        variants: Variants,
+        rows: Rows,
+        cells: Cells,
+        reading: Reading,
+        block: int,
+        active: NDArray[np.bool_] | None,
+        own: NDArray[np.int64] | None,
+        until_flip: bool,
+    ) -> None:
+        """The same for subjects that run input by input, and may remember what came before.
+
+        What is run when must have nothing to do with the assignment, or a subject that drifts,
+        alternates or answers late would seem to discriminate. So cells are run in an order that is
+        drawn from the seed and the block alone. A row is left once it flips; rows try the columns
+        in the same order, each beginning elsewhere, one further column at a time.
+        """
+        rng = self.base.generator(MIXING, block)
+        everyone = np.arange(len(rows))
+        if not until_flip:
+            chosen = np.arange(variants.width) if active is None else np.flatnonzero(active)
+            row, column = np.repeat(everyone, len(chosen)), np.tile(chosen, len(rows))
+            self._run_cells_of(variants, rows, cells, row, column, rng)
+            return
+        if own is not None:
+            self._run_cells_of(variants, rows, cells, everyone, own, rng)
+        order = spread_order(variants.width)
+        begin = rng.integers(variants.width, size=len(rows))
+        start, opened = 0, everyone
+        while start < variants.width:
+            opened = opened[~_flipped(cells, opened, reading, own, rows.take(opened))]
+            step = np.arange(start, min(start + (1 if start else 2), variants.width))
+            row = np.repeat(opened, len(step))
+            column = order[(begin[row] + np.tile(step, len(opened))) % variants.width]
+            self._run_cells_of(variants, rows, cells, row, column, rng)
+            start += len(step)
 
     def _run(
         self,
@@ -204,33 +254,33 @@ class Tables:
         every = count == len(rows)
         wanted = cells.T[places]  # by column, as the table is
         missing = ((wanted if every else wanted[:, opened.places]) == NOT_RUN).T
-        runner = self.runner
-        by_row = not (runner.traits.vectorised or runner.traits.external)
-        if count >= COLUMN_ROWS or (count <= runner.batch_size and by_row):
+        if count >= COLUMN_ROWS:
             whole = missing.all(axis=0)
             self._run_columns(variants, cells, opened, places[whole])
             if whole.all():
                 return
             missing[:, whole] = False
-        row_places, column_places = np.nonzero(missing)
-        first = 0
-        while first < len(row_places) and not runner.out_of_time:
-            part = slice(first, first + runner.batch_size)
-            own = opened.places[row_places[part]]
-            self.run_cells(variants, rows, cells, own, places[column_places[part]])
-            first = part.stop
+        row, column = np.nonzero(missing)
+        self._run_cells_of(variants, rows, cells, opened.places[row], places[column])
 
-    def _run_own(
-        self, variants: Variants, rows: Rows, cells: Cells, own: NDArray[np.int64]
+    def _run_cells_of(
+        self,
+        variants: Variants,
+        rows: Rows,
+        cells: Cells,
+        row: NDArray[np.int64],
+        column: NDArray[np.int64],
+        rng: np.random.Generator | None = None,
     ) -> None:
-        """Execute the base inputs themselves."""
-        each = np.arange(len(rows))
-        missing = each[cells[each, own] == NOT_RUN]
-        for first in range(0, len(missing), self.runner.batch_size):
+        """Execute the missing ones of these cells, in random order where there is an `rng`."""
+        missing = np.flatnonzero(cells[row, column] == NOT_RUN)
+        if rng is not None:
+            missing = rng.permutation(missing)
+        first = 0
+        while first < len(missing) and not self.runner.out_of_time:
             part = missing[first : first + self.runner.batch_size]
-            if self.runner.out_of_time:
-                return
-            self.run_cells(variants, rows, cells, part, own[part])
+            self.run_cells(variants, rows, cells, row[part], column[part])
+            first += len(part)
 
     def _run_columns(
         self, variants: Variants, cells: Cells, opened: _Opened, places: NDArray[np.int64]
@@ -341,6 +391,20 @@ def _index_parts(
         else:
             own += places[:, position] * strides[position]
     return own, common
+
+
+def _flipped(
+    cells: Cells,
+    places: NDArray[np.int64],
+    reading: Reading,
+    own: NDArray[np.int64] | None,
+    rows: Rows,
+) -> NDArray[np.bool_]:
+    """Which rows of a table at these places flip by now; `rows` are those at the places."""
+    seen = reading.cells(_rows_of(cells, places))
+    here = None if own is None else own[places]
+    flips: NDArray[np.bool_] = reading.row_states(seen, here, rows.tolerances) == FLIP
+    return flips
 
 
 def _rows_of(cells: Cells, places: NDArray[np.int64]) -> Cells:

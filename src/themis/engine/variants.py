@@ -134,22 +134,22 @@ def mark_impossible(schema: Schema, variants: Variants, rows: Rows, cells: Cells
         cells[forbidden, place] = NO_COUNTERFACTUAL
 
 
-def waves(width: int, *, vectorised: bool) -> Iterator[NDArray[np.int64]]:
-    """The columns in the order of trying: far apart first, a few and then ever more at a time.
+def waves(width: int) -> Iterator[NDArray[np.int64]]:
+    """The columns in the order of trying: far apart first, a few and then ever more at a time."""
+    order = spread_order(width)
+    start, size = 0, first_wave(width, vectorised=True)
+    while start < width:
+        yield order[start : start + size]
+        start += size
+        size = min(4 * size, 256)
+
+
+def first_wave(width: int, *, vectorised: bool) -> int:
+    """How many columns are tried at once in the beginning.
 
     A subject that runs input by input gets one further column at a time: no execution is wasted
     on a row that has flipped.
     """
-    order = spread_order(width)
-    start, size = 0, first_wave(width, vectorised=vectorised)
-    while start < width:
-        yield order[start : start + size]
-        start += size
-        size = min(4 * size, 256) if vectorised else 1
-
-
-def first_wave(width: int, *, vectorised: bool) -> int:
-    """How many columns are tried at once in the beginning."""
     if not vectorised:
         return 2
     return width if width <= 6 else 4

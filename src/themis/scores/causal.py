@@ -316,7 +316,9 @@ def _finite_rows(
         rows = Rows(inputs.take(order[start:stop]), {})
         cells = sampler.tables.empty(len(rows), variants.width)
         try:
-            sampler.tables.complete(variants, rows, cells, sampler.reading, until_flip=until_flip)
+            sampler.tables.complete(
+                variants, rows, cells, sampler.reading, block=start, until_flip=until_flip
+            )
         finally:
             sampler.tables.note("shuffled", variants, rows, start, cells)
         return rows, sampler.reading.cells(cells)

@@ -13,6 +13,7 @@ from themis.engine.sampler import Cost, Sampler
 from themis.engine.variants import Rows, Variants, own_columns
 from themis.inputs.assignments import Assignments, context_keys
 from themis.inputs.population import Population
+from themis.inputs.streams import MIXING
 from themis.results.model import CausalScore, Group, GroupScore, Region
 from themis.results.notes import Ending
 from themis.scores.causal import causal_score
@@ -46,27 +47,30 @@ def rounded(share: float) -> float:
 
 
 def run_domain(sampler: Sampler) -> Domain | None:
-    """Run every input that occurs; None when the budget ends before."""
+    """Run every input that occurs; None when the budget ends before.
+
+    Subjects that run input by input get them in random order, so that what they remember of earlier
+    ones has nothing to do with any characteristic.
+    """
     population = sampler.population
     assert population.size is not None
-    codes, cells, weights = [], [], []
-    position = 0
+    order = np.arange(population.size)
+    if not sampler.runner.traits.vectorised:
+        order = sampler.base.generator(MIXING).permutation(order)
+    cells = np.full(population.size, NOT_RUN, dtype=sampler.runner.labels.dtype)
     try:
         for first, last in sampler.blocks(0, population.size, 1):
             for start in range(first, last, CHUNK):
-                indices = np.arange(start, min(start + CHUNK, last))
-                part = population.combinations(indices)
-                codes.append(part)
-                cells.append(sampler.runner.run(part))
-                weights.append(population.probabilities(indices))
-            position = last
+                indices = order[start : min(start + CHUNK, last)]
+                cells[indices] = sampler.runner.run(population.combinations(indices))
     finally:
-        if position < population.size and sampler.tables.suite is not None:
-            for part, outputs in zip(codes, cells, strict=False):
-                sampler.tables.suite.add_singles((), part, outputs)
-    if position < population.size:
+        run = np.flatnonzero(cells != NOT_RUN)
+        if len(run) < population.size and sampler.tables.suite is not None:
+            sampler.tables.suite.add_singles((), population.combinations(run), cells[run])
+    if len(run) < population.size:
         return None
-    return Domain(np.concatenate(codes), np.concatenate(cells), np.concatenate(weights))
+    every = np.arange(population.size)
+    return Domain(population.combinations(every), cells, population.probabilities(every))
 
 
 def can_be_exact(sampler: Sampler, assignments: Assignments) -> bool:

@@ -94,7 +94,7 @@ def _apart(sampler: Sampler, variants: Variants) -> tuple[Source, list[dict[str,
     def own(first: int, last: int, active: NDArray[np.bool_]) -> Cells:
         chosen = np.flatnonzero(active)
         codes = np.concatenate([streams[group].rows(first, last) for group in chosen])
-        cells = sampler.run_singles(variants.assignments, codes)
+        cells = sampler.run_singles(variants.assignments, codes, block=first)
         return cells.reshape(len(chosen), last - first).T
 
     return own, labels

@@ -315,7 +315,12 @@ class _GeneratedTable:
             rows, keys = _part(rows, slice(0, affordable)), keys[:affordable]
             cells = np.asfortranarray(cells[:affordable])
             self.people.sampler.tables.complete(
-                self.variants, rows, cells, self.reading, until_flip=start >= whole
+                self.variants,
+                rows,
+                cells,
+                self.reading,
+                block=start,
+                until_flip=start >= whole,
             )
             yield slice(start, stop), keys, cells
             start = stop

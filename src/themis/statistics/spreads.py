@@ -112,7 +112,15 @@ class GroupState:
     @property
     def high(self) -> float:
         """The upper end: the largest over all pairs, dropped groups included."""
-        return max(self.low, float(self._upper.max(initial=0.0)))
+        return float(max(self._upper.max(initial=0.0), 0.0))
+
+    @property
+    def crossed(self) -> bool:
+        """Whether the ends contradict each other: the rows are no independent draws then.
+
+        For independent rows that happens with probability at most 1 − confidence.
+        """
+        return self.low > self.high
 
     @property
     def done(self) -> bool:
@@ -121,15 +129,14 @@ class GroupState:
         return self.high - self.low <= 2.0 * self.rule.error + unknown
 
     def interval(self) -> Interval:
-        """The certain spread of the active groups, moved where the ends require it.
+        """The observed spread of the active groups, and the ends as they are.
 
-        Once `done` and with no outcome unknown, the true score is within ± error of `score`
-        whenever it is between the ends. With unknown outcomes only the ends are promised: they
-        may be further apart than 2·error, and `score` is the least that is certain.
+        With unknown outcomes the spread is the least that is certain.
         """
         certain = self.favourable_low[self.active] / np.maximum(self.trials[self.active], 1)
         possible = self.favourable_high[self.active] / np.maximum(self.trials[self.active], 1)
-        return _report(_widest(certain, possible), self.low, self.high, self.rule.error)
+        spread = max(_widest(certain, possible), 0.0)
+        return Interval(spread, min(self.low, self.high), max(self.low, self.high))
 
     def group_intervals(self) -> tuple[Interval, ...]:
         """Each group's favourable rate with ends that hold jointly, at any stopping time.
@@ -221,14 +228,6 @@ def _ambiguity(
         return 0.0
     low, high = certain / np.maximum(trials, 1), possible / np.maximum(trials, 1)
     return _widest(high, low) - max(0.0, _widest(low, high))
-
-
-def _report(spread: float, low: float, high: float, error: float) -> Interval:
-    """The spread moved into [low, high] and, if they are close enough, within error of both."""
-    score = min(max(spread, low), high)
-    if high - low <= 2.0 * error:
-        score = min(max(score, high - error), low + error)
-    return Interval(score, low, high)
 
 
 def _rates(
