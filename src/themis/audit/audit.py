@@ -92,6 +92,7 @@ class Audit:
         max_assignments: int = 1_000,
         max_failures: float = 0.0,
         repeats: int = 1,
+        deterministic: bool = False,
         probe: int | None = None,
         max_noise: float | None = None,
         cache: CachePlace = None,
@@ -146,13 +147,15 @@ class Audit:
             "outputs": declared or None,
             "max_failures": max_failures,
             "repeats": repeats,
+            "deterministic": deterministic,
             "cache": cache,
             "listen": listen,
         }
         self._remake: Callable[[Schema], Audit] | None = None
         if own is not subject:
             self._remake = lambda wider: Audit(subject, wider, **same)
-        self.probe = NoiseProbe(self.sampler, [each.name for each in declared])
+        names = [each.name for each in declared]
+        self.probe = NoiseProbe(self.sampler, names, trusted=deterministic)
 
     @classmethod
     def from_file(
@@ -199,6 +202,7 @@ class Audit:
             "outputs": outputs,
             "max_failures": spec.max_failures,
             "repeats": spec.repeats,
+            "deterministic": spec.deterministic,
             **{name: getattr(settings, name) for name in Settings.names()},
         }
 
@@ -356,11 +360,11 @@ class Audit:
         """
         own = self.settings.changed(**settings)
         columns = self._among(among)
-        start_budget(self.runner, own)
+        start_budget(self.runner, own, self.probe)
         (result,) = self._views.searched(output, [measure]).searcher.search(
-            [measure], threshold, columns, max_size, own, prune=prune, listen=listen
+            [measure], threshold, columns, max_size, own, self.probe, prune=prune, listen=listen
         )
-        self._look(result.minimal_sets, own)
+        self._look(own)
         result = weigh_search(result, self.probe, own)
         if self.runner.fails_too_often:
             raise SubjectError(self.runner.failure_message(), result=result)
@@ -395,6 +399,7 @@ class Audit:
                     columns,
                     max_size,
                     self.settings,
+                    self.probe,
                     prune=prune,
                     listen=listen,
                 )
@@ -502,19 +507,19 @@ class Audit:
         own = self.settings.changed(**settings)
         names = [name for part in against for name in part.split(",")]
         columns = self.schema.columns_of(names, where="against")
-        start_budget(self.runner, own)
+        start_budget(self.runner, own, self.probe)
         score = view.scorer.measure(columns, measure, own)
-        self._look([score], own)
+        score = self.probe.confirm(score, own)
+        self._look(own)
         score = with_commands(self.probe.weigh(score, own), self.runner.subject)
         if self.runner.fails_too_often:
             raise SubjectError(self.runner.failure_message(), result=score)
         return score
 
-    def _look(self, scores: Iterable[Score], settings: Settings) -> None:
-        """Look for noise: in the pairs of these scores, and among all inputs."""
-        for score in scores:
-            self.probe.confirm(score, settings)
-        self.probe.look(settings)
+    def _look(self, settings: Settings) -> None:
+        """Look for noise among all inputs."""
+        with self.runner.spending_reserve():
+            self.probe.look(settings)
 
     def __repr__(self) -> str:
         return f"Audit({self.runner.subject.kind}, against any of {set_name(self.schema.names)})"

@@ -33,18 +33,20 @@ class Work:
         self._interrupted = self._failed = False
         self._started, self._clock = datetime.now(UTC), time.monotonic()
         self._before = Spent.of(self._runner)
-        start_budget(self._runner, settings)
+        start_budget(self._runner, settings, probe)
 
     @property
     def _runner(self) -> Runner:
         return self._sampler.runner
 
-    def add(self, score: Score) -> None:
-        """Keep a score, and run its pairs again to see whether they hold."""
-        self._scores.append(with_commands(score, self._runner.subject))
+    def add(self, score: Score, limit: float | None = None) -> None:
+        """Keep a score, after running again what it rests on."""
         if score.stopped is Ending.INTERRUPTED:
+            self._scores.append(with_commands(score, self._runner.subject))
             raise KeyboardInterrupt
-        self._probe.confirm(score, self._settings)
+        self._scores.append(score)  # it is kept whatever happens next
+        score = self._probe.confirm(score, self._settings, limit)
+        self._scores[-1] = with_commands(score, self._runner.subject)
 
     def add_searches(self, searches: Iterable[SearchResult]) -> None:
         """Keep searches with the scores of what they found."""
@@ -53,15 +55,14 @@ class Work:
         self._scores += (with_commands(score, self._runner.subject) for score in found)
         if any(each.stopped is Ending.INTERRUPTED for each in self._searches):
             raise KeyboardInterrupt
-        for score in found:
-            self._probe.confirm(score, self._settings)
 
     def do(self, measure: Callable[[Work], None]) -> None:
         """Measure, look for noise, and compare what was learned with what noise would give."""
         weighed = False
         try:
             measure(self)
-            self._probe.look(self._settings)
+            with self._runner.spending_reserve():
+                self._probe.look(self._settings)
             self._weigh()
             weighed = True
         except TooManyFailuresError:
@@ -127,6 +128,11 @@ class Work:
         ]
 
 
-def start_budget(runner: Runner, settings: Settings) -> None:
-    """Begin a measurement with the budget that the settings allow."""
+def start_budget(runner: Runner, settings: Settings, probe: NoiseProbe | None = None) -> None:
+    """Begin a measurement with the budget that the settings allow.
+
+    What running a finding again takes is kept back before anything is sampled.
+    """
     runner.start(Budget(settings.max_executions, settings.max_seconds))
+    if probe is not None:
+        runner.reserved = probe.reserve(settings)

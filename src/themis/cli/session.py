@@ -277,5 +277,6 @@ def _stdout_is_stderr() -> Iterator[None]:
 
 
 def score_exit_code(result: Result) -> Exit:
-    """Whether all scores are as precise as asked."""
-    return Exit.DONE if all(score.conclusive for score in result.scores) else Exit.INCONCLUSIVE
+    """Whether all scores are as precise as asked, and what they found was run again."""
+    sure = all(score.conclusive and score.is_checked for score in result.scores)
+    return Exit.DONE if sure else Exit.INCONCLUSIVE

@@ -211,6 +211,11 @@ class Subject(Table):
         default=1,
         ge=1,
     )
+    deterministic: bool = _optional(
+        "Your word that it always decides the same: nothing is run again, and reports say so",
+        True,
+        default=False,
+    )
 
     @property
     def options(self) -> dict[str, Any]:

@@ -173,6 +173,7 @@ class Runner:
         self.isolating = 0  # inputs run again to find those that make a batch fail
         self.explaining = 0  # those of the executions that explained a score
         self.explains = False  # whether what is run now explains a score
+        self.finding: object = None  # what the latest score rests on, to be run again
         self.failures = FailureLog()
         self._seconds = 0.0
         self.start(budget or Budget())
@@ -185,6 +186,7 @@ class Runner:
     def start(self, budget: Budget) -> None:
         """Begin a measurement with a fresh budget; what is known stays known."""
         self._budget = budget
+        self.reserved = 0  # executions that are kept back for running findings again
         self._started_at = self.spent
         self._deadline = time.monotonic() + (
             math.inf if budget.max_seconds is None else budget.max_seconds
@@ -200,12 +202,26 @@ class Runner:
         """How many inputs the budget still allows to run; with several runs each, fewer."""
         if self._budget.max_executions is None:
             return math.inf
-        return (self._budget.max_executions - (self.spent - self._started_at)) // self.runs
+        left = self._budget.max_executions - (self.spent - self._started_at)
+        return left // self.runs - self.reserved
 
     @property
     def seconds_left(self) -> float:
-        """How much time the budget still allows."""
-        return self._deadline - time.monotonic()
+        """How much time the budget still allows, less what the reserved executions will take."""
+        left = self._deadline - time.monotonic()
+        if not self.reserved or math.isinf(left):
+            return left
+        seconds = self.runs * self.reserved * (self.seconds_per_execution or 0.0)
+        return left - min(seconds, (self._budget.max_seconds or 0.0) / 2)
+
+    @contextmanager
+    def spending_reserve(self) -> Iterator[None]:
+        """Within, what is kept back for running findings again may be spent."""
+        reserved, self.reserved = self.reserved, 0
+        try:
+            yield
+        finally:
+            self.reserved = reserved
 
     @property
     def out_of_time(self) -> bool:

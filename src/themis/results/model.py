@@ -28,6 +28,7 @@ UNLESS_USED: dict[str, Any] = {
     "counterfactuals": "generated",
     "regions": [],
     "placebo": None,
+    "reruns": None,
     "statistic": "rate",
 }
 
@@ -85,6 +86,20 @@ class Noise:
 
 
 @dataclass(frozen=True)
+class Reruns:
+    """What a finding rests on, run again: pairs of inputs, or inputs of the extreme groups.
+
+    They are a random sample of it. `explains` is the part of the score that noise may explain at
+    most: it is exceeded with the part of 1 − confidence that was set aside for noise.
+    """
+
+    made: int
+    differing: int
+    explains: float
+    trusted: bool = False  # nothing was run: somebody vouches that the subject is deterministic
+
+
+@dataclass(frozen=True)
 class Placebo:
     """The causal score that noise alone would give: as many runs as assignments, all the same."""
 
@@ -129,11 +144,22 @@ class Score(Plotted):
     lower_bound: bool = False
     unknown: int = 0  # rows that could have gone either way: failures, or too many variants
     notes: tuple[Note, ...] = ()
+    reruns: Reruns | None = None  # None: nothing was run again
     output: str | None = None  # the output's name, where a subject has several
     distance: str = "exact"  # what counts as another output
     scale: tuple[float, float] | None = None  # what 0 and 1 stand for, of numbers that are averaged
     population: Literal["inputs", "profile", "rows"] = "inputs"  # of whom this is the score
     counterfactuals: Literal["generated", "within"] = "generated"  # made up, or among the rows
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether what it rests on was run again, if there is a finding at all."""
+        return self.reruns is not None or self.low <= 0
+
+    @property
+    def floor(self) -> float:
+        """The score is at least this although the subject may be noisy: what a verdict rests on."""
+        return 0.0 if self.reruns is None else max(0.0, self.low - self.reruns.explains)
 
     @property
     def conclusive(self) -> bool:

@@ -24,6 +24,7 @@ class Ending(StrEnum):
     BUDGET = "budget"
     INTERRUPTED = "interrupted"
     NOISE = "noise"  # the subject does not always decide the same
+    INCONSISTENT = "inconsistent"  # what was seen contradicts itself: answers depend on each other
     FAILED = "failed"  # the subject failed too often
 
     @property
@@ -88,6 +89,8 @@ CODES: dict[str, tuple[str, ...]] = {
     "estimated-score": ("score",),
     "noise-may-explain": ("high",),
     # of checks
+    "not-checked-for-noise": (),
+    "noise-in-finding": ("explains", "floor"),
     "run-ended": ("ended",),
     "search-ended": ("ended", "sets_open"),
     "subject-failed": (),
@@ -115,6 +118,8 @@ CODES: dict[str, tuple[str, ...]] = {
     "no-favourable-output": ("outputs", "favourable"),
     "same-output": ("output", "executions"),
     "pairs-not-confirmed": (),
+    "deterministic": (),
+    "depends-on-neighbours": ("differing", "inputs"),
     "slow-start": ("share",),
     "cache-not-used": (),
     "cache-in-use": ("path", "process", "own"),

@@ -182,19 +182,20 @@ def judge_score(
     What is not surely below the limit, but surely below what is accepted, is accepted.
     """
     verdict: Verdict = "not enough evidence"
-    certain = score.samples > 0 and (score.conclusive or not _is_noisy(score))
+    certain = score.samples > 0 and (score.conclusive or score.stopped.is_early)
     certain = certain and not _nobody_favoured(score)
-    if certain and score.low > check.max_score:
+    if certain and score.floor > check.max_score:
         verdict = "violated"
     elif certain and score.high <= check.max_score:
         verdict = "holds"
     acceptance = accepted.counting(score, score.against) if certain else None
-    cover = acceptance.covers(score.low, score.high) if acceptance and verdict != "holds" else None
+    ends = (score.floor, score.high)
+    cover = acceptance.covers(*ends) if acceptance and verdict != "holds" else None
     if cover is not None and cover != "no":
         verdict = "accepted" if cover == "yes" else "not enough evidence"
     reasons: tuple[Note, ...] = ()
     if verdict == "not enough evidence":
-        reasons = (_why_open(score),)
+        reasons = (_why_open(score, check.max_score),)
     elif verdict == "violated":
         reasons = tuple(_why_not_accepted(accepted, [score]))
     return CheckResult(
@@ -229,13 +230,14 @@ def judge_search(
     above = [
         scores[names]
         for names in left
-        if names in scores and scores[names].low > check.max_score and covers[names] != "unclear"
+        if names in scores and scores[names].floor > check.max_score
+        if covers[names] != "unclear"
     ]
     measured = above or [scores[each] for each in left or search.found if each in scores]
-    worst = max(measured, key=lambda each: (each.low, each.score), default=None)
+    worst = max(measured, key=lambda each: (each.floor, each.score), default=None)
     verdict: Verdict = "not enough evidence"
     reasons: tuple[Note, ...] = ()
-    if above and search.stopped is not Ending.NOISE:
+    if above and (search.stopped is Ending.DONE or search.stopped.is_early):
         verdict = "violated"
         reasons = tuple(_why_not_accepted(accepted, above))
     elif not left and search.conclusive:
@@ -299,7 +301,7 @@ def _cover(
     acceptance, score = accepted.counting(search, names), scores.get(names)
     if acceptance is None:
         return None
-    return acceptance.covers(*((None, None) if score is None else (score.low, score.high)))
+    return acceptance.covers(*((None, None) if score is None else (score.floor, score.high)))
 
 
 def _why_not_accepted(accepted: Acceptances, above: Sequence[Score]) -> Iterator[Note]:
@@ -319,9 +321,13 @@ def _nobody_favoured(score: Score) -> bool:
     return all(group.rate == 0 for group in score.groups)
 
 
-def _why_open(score: Score) -> Note:
+def _why_open(score: Score, limit: float) -> Note:
     if score.samples and _nobody_favoured(score):
         return Note.of("never-favourable")
+    if score.low > limit and not score.is_checked:
+        return Note.of("not-checked-for-noise")
+    if score.low > limit and score.conclusive and score.reruns is not None:
+        return Note.of("noise-in-finding", explains=score.reruns.explains, floor=score.floor)
     if not score.conclusive:
         return _noise(score) or Note.of("run-ended", ended=score.stopped)
     if score.lower_bound:
@@ -349,10 +355,6 @@ def undecided_note(search: SearchResult, when: str | None = None) -> Note:
     """How many sets a search could not decide."""
     undecided, sets = len(search.undecided), search.sets_total
     return Note.of("sets-undecided", undecided=undecided, sets=sets, when=when)
-
-
-def _is_noisy(score: Score) -> bool:
-    return isinstance(score, CausalScore) and score.placebo is not None
 
 
 def _noise(score: Score | None) -> Note | None:

@@ -21,6 +21,7 @@ from themis.scores.witnesses import FlipPool, explained
 from themis.settings import Settings
 from themis.statistics.intervals import normal_quantile
 from themis.statistics.proportions import Interval, ProportionRule, anytime_interval
+from themis.statistics.reruns import interval_confidence
 from themis.subjects.decisions import Cells
 from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
 
@@ -158,7 +159,10 @@ class _CausalRows:
     def anytime(self, settings: Settings) -> Interval:
         """The interval that holds whenever the run stops."""
         return anytime_interval(
-            self.flips, self.flips + self.unknown, self.count, settings.confidence
+            self.flips,
+            self.flips + self.unknown,
+            self.count,
+            interval_confidence(settings.confidence),
         )
 
     def score(
@@ -178,7 +182,7 @@ class _CausalRows:
                 self.flips,
                 self.flips + self.unknown,
                 self.count,
-                settings.confidence,
+                interval_confidence(settings.confidence),
                 population=contexts,
             )
         else:
@@ -220,7 +224,8 @@ def causal_score(
     tally: HarmTally | None,
     **details: Any,
 ) -> CausalScore:
-    """The result with its witnesses and the direction of harm."""
+    """The result with its witnesses and the direction of harm; its flips can be run again."""
+    cost.runner.finding = pool
     counted = tally is not None and tally.contexts > 0
     fields: dict[str, Any] = {"method": "sampled", **details}
     return CausalScore(

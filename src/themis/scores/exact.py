@@ -17,7 +17,7 @@ from themis.inputs.streams import MIXING
 from themis.results.model import CausalScore, Group, GroupScore, Region
 from themis.results.notes import Ending
 from themis.scores.causal import causal_score
-from themis.scores.group import group_score
+from themis.scores.group import GroupInputs, group_score
 from themis.scores.harm import HarmTally
 from themis.scores.regions import MOST_UNKNOWN, SeenRows, known_regions, sampled_regions
 from themis.scores.witnesses import FlipPool, explained
@@ -108,7 +108,9 @@ def exact_causal(
             low = float(weights[states == FLIP].sum())
             high = low + float(weights[states == UNKNOWN].sum())
         shuffled = np.random.default_rng(sampler.seed).permutation(len(cells))
-        pool.add_table(variants, rows.take(shuffled), cells[shuffled], states[shuffled])
+        pool.add_table(
+            variants, rows.take(shuffled), cells[shuffled], states[shuffled], weights[shuffled]
+        )
         if tally is not None:
             tally.add(cells, weights)
 
@@ -190,6 +192,16 @@ def exact_group(
     unknown = int((possible > certain).sum())
     if not unknown or len(present) == 1:  # one group is not apart from itself
         certain_spread = possible_spread = score
+
+    def members(group: int, count: int, rng: np.random.Generator) -> tuple[NDArray[Any], Cells]:
+        inside = np.flatnonzero(own == present[group])
+        weights = domain.weights[inside] / domain.weights[inside].sum()
+        chosen = inside[_passes(rng, weights, count)]
+        return domain.codes[chosen], sampler.reading.cells(domain.cells[chosen])
+
+    cost.runner.finding = GroupInputs(
+        members, int(low.argmax()), int(low.argmin()), sampler.reading, kept=1.0
+    )
     return group_score(
         groups,
         Interval(score, certain_spread, possible_spread),
@@ -202,6 +214,16 @@ def exact_group(
         unknown=unknown,
         reading=sampler.reading,
     )
+
+
+def _passes(
+    rng: np.random.Generator, weights: NDArray[np.float64], count: int
+) -> NDArray[np.int64]:
+    """So many places by their weights: each as often as the others where they weigh the same."""
+    if (weights == weights[0]).all():
+        orders = [rng.permutation(len(weights)) for _ in range(-(-count // len(weights)))]
+        return np.concatenate(orders)[:count]
+    return rng.choice(len(weights), count, p=weights)
 
 
 def _shares(domain: Domain, reading: Reading) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from themis.engine.sampler import Cost, Sampler
 from themis.engine.variants import OWN, Variants, mark_impossible
-from themis.inputs.assignments import Assignments
+from themis.inputs.assignments import Assignments, Places
 from themis.inputs.characteristics import Value
 from themis.inputs.population import CodeRange, Population
 from themis.inputs.streams import BaseInputs
@@ -19,14 +20,22 @@ from themis.results.model import Group, GroupScore
 from themis.results.notes import Ending, Note, ended_early
 from themis.settings import Settings
 from themis.statistics.proportions import Interval
+from themis.statistics.reruns import interval_confidence
 from themis.statistics.spreads import GroupRule, GroupState
-from themis.subjects.decisions import NO_COUNTERFACTUAL, Cells
+from themis.subjects.decisions import NO_COUNTERFACTUAL, NOT_RUN, Cells
 from themis.subjects.readings import Reading
 
-# rows first..last, one column for each active group
-Source = Callable[[int, int, NDArray[np.bool_]], Cells]
-
 GROUP_BRANCH = 1_000  # streams of single groups are apart from the common one
+KEPT_ROWS = 1_000  # whose outputs are kept, to run some of them again
+
+
+@dataclass(frozen=True)
+class GroupSource:
+    """Rows of a group score: one input of each group."""
+
+    run: Callable[[int, int, NDArray[np.bool_]], Cells]  # rows first..last of the active groups
+    inputs: Callable[[Places, int], NDArray[Any]]  # of these rows and this group
+    labels: Sequence[dict[str, Value]]  # what each group is called
 
 
 def measure_group(sampler: Sampler, variants: Variants, settings: Settings) -> GroupScore:
@@ -35,18 +44,24 @@ def measure_group(sampler: Sampler, variants: Variants, settings: Settings) -> G
     Guarantee: low ≤ truth ≤ high with the stated confidence, at whatever row the run stopped.
     """
     cost = Cost(sampler.runner)
-    source, labels = group_source(sampler, variants)
-    state = GroupRule(settings.confidence, settings.error).start(len(labels))
+    source = group_source(sampler, variants)
+    groups = len(source.labels)
+    state = GroupRule(interval_confidence(settings.confidence), settings.error).start(groups)
+    kept = np.full((KEPT_ROWS, groups), NOT_RUN, dtype=np.int64)
     count, stopped = 0, Ending.BUDGET
     try:
         for target in state.rule.looks():
             for first, last in sampler.blocks(count, target, int(state.active.sum())):
-                cells = source(first, last, state.active)
+                cells = source.run(first, last, state.active)
                 state.add(*favourable_ends(sampler, cells, first, last))
+                kept[first:last, state.active] = cells[: max(KEPT_ROWS - first, 0)]
                 count = last
                 _tell(sampler, variants, state, count, target)
             state.look()
             if count < target:
+                break
+            if state.crossed:
+                stopped = Ending.INCONSISTENT
                 break
             if state.done:
                 stopped = Ending.ERROR_REACHED
@@ -56,10 +71,49 @@ def measure_group(sampler: Sampler, variants: Variants, settings: Settings) -> G
             raise
         state.look()
         stopped = Ending.INTERRUPTED
-    return _score(state, labels, variants, settings, stopped, count, cost, sampler.reading)
+    score = _score(state, source.labels, variants, settings, stopped, count, cost, sampler.reading)
+    if state.champions is not None:
+        sampler.runner.finding = kept_inputs(sampler, source, state, kept, count)
+    return score
 
 
-def group_source(sampler: Sampler, variants: Variants) -> tuple[Source, list[dict[str, Value]]]:
+@dataclass(frozen=True)
+class GroupInputs:
+    """Inputs of the groups that a score rests on, to be run again.
+
+    `draw` gives so many random ones of a group, with the outputs that they had. `kept` is the share
+    of the rows whose outputs were remembered from earlier ones: their noise is not averaged.
+    """
+
+    draw: Callable[[int, int, np.random.Generator], tuple[NDArray[Any], Cells]]
+    best: int
+    worst: int
+    reading: Reading
+    kept: float
+
+
+def kept_inputs(
+    sampler: Sampler, source: GroupSource, state: GroupState, kept: Cells, count: int
+) -> GroupInputs:
+    """Inputs of the champions, from the first rows of a run; `kept` has their outputs."""
+    rows = min(count, KEPT_ROWS)
+
+    def draw(group: int, wanted: int, rng: np.random.Generator) -> tuple[NDArray[Any], Cells]:
+        known = np.flatnonzero(kept[:rows, group] != NOT_RUN)
+        orders = [rng.permutation(known) for _ in range(-(-wanted // max(len(known), 1)))]
+        chosen = np.concatenate(orders)[:wanted]
+        return source.inputs(chosen, group), kept[chosen, group]
+
+    assert state.champions is not None
+    size = sampler.population.size
+    again = 0.0
+    if size is not None and sampler.runner.remembers:
+        contexts = max(size / len(state.active), 1.0)
+        again = 1.0 - contexts / count * -math.expm1(-count / contexts)
+    return GroupInputs(draw, *state.champions, sampler.reading, kept=again)
+
+
+def group_source(sampler: Sampler, variants: Variants) -> GroupSource:
     """Where rows come from, and the groups' names.
 
     Where the set is independent of the rest, the groups share their contexts: differences are
@@ -80,10 +134,14 @@ def group_source(sampler: Sampler, variants: Variants) -> tuple[Source, list[dic
         )
         return cells.T[wanted].T  # by column, as the table is
 
-    return paired, [labels_of(variants, int(place)) for place in places]
+    def inputs(rows: Places, group: int) -> NDArray[Any]:
+        every = sampler.tables.rows(assignments, 0, int(rows.max()) + 1)
+        return every.inputs(variants, rows, np.full(len(rows), places[group]))
+
+    return GroupSource(paired, inputs, [labels_of(variants, int(place)) for place in places])
 
 
-def _apart(sampler: Sampler, variants: Variants) -> tuple[Source, list[dict[str, Value]]]:
+def _apart(sampler: Sampler, variants: Variants) -> GroupSource:
     streams, labels = [], []
     for place in range(variants.width):
         population = group_population(sampler.population, variants, place)
@@ -97,7 +155,10 @@ def _apart(sampler: Sampler, variants: Variants) -> tuple[Source, list[dict[str,
         cells = sampler.run_singles(variants.assignments, codes, block=first)
         return cells.reshape(len(chosen), last - first).T
 
-    return own, labels
+    def inputs(rows: Places, group: int) -> NDArray[Any]:
+        return streams[group].rows(0, int(rows.max()) + 1)[rows]
+
+    return GroupSource(own, inputs, labels)
 
 
 def _tell(
@@ -182,7 +243,7 @@ def _score(
         if trials
     )
     failed = int((state.favourable_high - state.favourable_low).sum())
-    notes = [] if stopped.is_conclusive else [ended_early(stopped, settings, count)]
+    notes = [ended_early(stopped, settings, count)] if stopped.is_early else []
     if not variants.complete:
         count_of_groups = variants.assignments.count
         notes.append(Note.of("too-many-groups", groups=count_of_groups, tried=len(groups)))

@@ -259,7 +259,9 @@ class _GeneratedTable:
         else:
             self.least[people] = states[row] == FLIP
             self.most[people] = states[row] != CONSTANT
-        self.pool.add_table(self.variants, _part(self.rows, block), cells, states)
+        self.pool.add_table(
+            self.variants, _part(self.rows, block), cells, states, self._weights[block]
+        )
         if tallied and self.tally is not None:
             self.tally.add(cells, self._weights[block])
         self.reached = block.stop

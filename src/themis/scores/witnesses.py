@@ -29,6 +29,7 @@ from themis.subjects.decisions import FAILED, Cells
 from themis.subjects.readings import FLIP, Reading
 
 POOL = 512  # flips looked at; the chosen witnesses are the most different of them
+KEPT = 4_096  # flips kept, from which some are run again
 SHOWN = 10
 
 
@@ -50,22 +51,40 @@ class Pairs:
         return Pairs(self.codes[places], self.outputs[places])
 
 
+@dataclass(frozen=True)
+class Flips:
+    """A random sample of the flips that a causal score rests on."""
+
+    pairs: Pairs
+    weights: NDArray[np.float64]
+    reading: Reading
+
+
 @dataclass
 class FlipPool:
-    """The first flips of a run, from which the most different pairs are chosen."""
+    """The first flips of a run: some are shown, the most different ones, and some run again.
+
+    Rows come in random order, so that the first flips are a random sample of all.
+    """
 
     schema: Schema
     reading: Reading
     _first: list[NDArray[Any]] = field(default_factory=list)
     _second: list[NDArray[Any]] = field(default_factory=list)
     _outputs: list[NDArray[Any]] = field(default_factory=list)
+    _weights: list[NDArray[np.float64]] = field(default_factory=list)
     _count: int = 0
 
     def add_table(
-        self, variants: Variants, rows: Rows, cells: Cells, states: NDArray[np.int8]
+        self,
+        variants: Variants,
+        rows: Rows,
+        cells: Cells,
+        states: NDArray[np.int8],
+        weights: NDArray[np.float64] | None = None,
     ) -> None:
         """Take pairs from the rows of a table that flip, until the pool is full."""
-        places = np.flatnonzero(states == FLIP)[: POOL - self._count]
+        places = np.flatnonzero(states == FLIP)[: KEPT - self._count]
         if not len(places):
             return
         chosen, outputs = rows.take(places), np.ascontiguousarray(cells[places])
@@ -75,10 +94,18 @@ class FlipPool:
             chosen.inputs(variants, each, first),
             chosen.inputs(variants, each, second),
             np.stack([outputs[each, first], outputs[each, second]], axis=1),
+            None if weights is None else weights[places],
         )
 
-    def add_pairs(self, first: NDArray[Any], second: NDArray[Any], outputs: NDArray[Any]) -> None:
-        """Take ready pairs of inputs with the numbers of their two outputs."""
+    def add_pairs(
+        self,
+        first: NDArray[Any],
+        second: NDArray[Any],
+        outputs: NDArray[Any],
+        weights: NDArray[np.float64] | None = None,
+    ) -> None:
+        """Take ready pairs of inputs with the numbers of their two outputs, and what they weigh."""
+        self._weights.append(np.ones(len(first)) if weights is None else weights)
         self._first.append(first)
         self._second.append(second)
         self._outputs.append(outputs)
@@ -88,15 +115,25 @@ class FlipPool:
         """The most different pairs as witnesses: other changes first, then other people."""
         return self.witnesses(self.most_different(count))
 
-    def most_different(self, count: int) -> Pairs:
-        """So many pairs, each as far as possible from those before it."""
+    @property
+    def flips(self) -> Flips:
+        """All flips that were kept, to be run again."""
+        pairs = self._all()
+        return Flips(pairs, np.concatenate([*self._weights, np.empty(0)]), self.reading)
+
+    def _all(self) -> Pairs:
+        none = np.empty((0, 2, len(self.schema)), self.schema.dtype)
         if not self._count:
-            none = np.empty((0, 2, len(self.schema)), self.schema.dtype)
             return Pairs(none, np.empty((0, 2), np.int8))
         first, second = np.concatenate(self._first), np.concatenate(self._second)
-        chosen = _most_different(first, second, count)
-        codes = np.stack([first[chosen], second[chosen]], axis=1)
-        return Pairs(codes, np.concatenate(self._outputs)[chosen])
+        return Pairs(np.stack([first, second], axis=1), np.concatenate(self._outputs))
+
+    def most_different(self, count: int) -> Pairs:
+        """So many pairs, each as far as possible from those before it."""
+        pairs = self._all().take(slice(POOL))
+        if not len(pairs):
+            return pairs
+        return pairs.take(_most_different(pairs.codes[:, 0], pairs.codes[:, 1], count))
 
     def witnesses(self, pairs: Pairs) -> tuple[Witness, ...]:
         """The pairs in plain values, the favoured input first."""

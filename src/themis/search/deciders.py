@@ -21,13 +21,17 @@ from themis.engine.sampler import Sampler
 from themis.results.model import TestedSet
 from themis.results.notes import Note
 from themis.scores.exact import Domain, rounded
+from themis.scores.group import GroupInputs
+from themis.scores.noise import Finding
+from themis.scores.witnesses import KEPT, Flips, Pairs
+from themis.search.estimates import flips_of
 from themis.search.flips import FIRST_TRIES, FlipBook
 from themis.search.lattice import Lattice, members
 from themis.search.tried_inputs import TRIES_SHARE, Counts, TriedInputs
 from themis.search.walk import SearchRequest
 from themis.settings import Settings
 from themis.statistics.thresholds import Decision, Spot, SpotProofs, ThresholdRule
-from themis.subjects.decisions import FAILED, NO_COUNTERFACTUAL
+from themis.subjects.decisions import FAILED, NO_COUNTERFACTUAL, Cells
 from themis.subjects.readings import Reading
 
 SPOT_COST = 16  # sets whose proofs take fewer executions prove all that they need
@@ -63,6 +67,10 @@ class CausalDecider:
 
     def takes_proofs(self, mask: int, delta: float) -> bool:
         return self._way(mask, delta).takes_proofs()
+
+    def finding(self, mask: int) -> Finding:
+        own = sum(1 << self.search.columns[place] for place in members(mask))
+        return flips_of(self.book.sampler, self.book, own).flips
 
     def _way(self, mask: int, delta: float) -> _Decision:
         own = sum(1 << self.search.columns[place] for place in members(mask))
@@ -254,6 +262,7 @@ class ExactDecider:
     weights: NDArray[np.float64]
     reading: Reading
     names: tuple[str, ...]
+    seed: int
 
     @classmethod
     def of(cls, sampler: Sampler, domain: Domain, request: SearchRequest) -> ExactDecider:
@@ -266,7 +275,7 @@ class ExactDecider:
         place = tuple(domain.codes.T)
         cells[place] = seen
         weights[place] = domain.weights
-        return cls(request, cells, weights, sampler.reading, schema.names)
+        return cls(request, cells, weights, sampler.reading, schema.names, sampler.seed)
 
     def takes_proofs(self, mask: int, delta: float) -> bool:
         return False
@@ -285,6 +294,53 @@ class ExactDecider:
             reason = Note.of("score-between", low=low, high=high)
         names = tuple(self.names[column] for column in columns)
         return TestedSet(names, decision, (reason,), self.cells.size, low)
+
+    def finding(self, mask: int) -> Finding:
+        columns = tuple(self.request.columns[place] for place in members(mask))
+        if self.request.measure == "group":
+            return self._extremes(columns)
+        others = [c for c in range(self.cells.ndim) if c not in columns]
+        order = [*others, *columns]
+        shape = [self.cells.shape[c] for c in columns]
+        width = math.prod(shape)
+        table = self.cells.transpose(order).reshape(-1, width)
+        weights = self.weights.transpose(order).reshape(-1, width).sum(axis=1)
+        known = table >= 0
+        first = known.argmax(axis=1)
+        other = known & (table != table[np.arange(len(table)), first][:, None])
+        places = np.flatnonzero(other.any(axis=1) & (weights > 0))
+        places = np.random.default_rng(self.seed).permutation(places)[:KEPT]
+        contexts = [self.cells.shape[c] for c in others]
+        codes = np.empty((len(places), 2, self.cells.ndim), np.int64)
+        columns_of = (first[places], other[places].argmax(axis=1))
+        for side, at in enumerate(columns_of):
+            codes[:, side, others] = np.stack(np.unravel_index(places, contexts), 1)
+            codes[:, side, columns] = np.stack(np.unravel_index(at, shape), 1)
+        outputs = np.stack([table[places, at] for at in columns_of], axis=1)
+        return Flips(Pairs(codes, outputs), weights[places], self.reading)
+
+    def _extremes(self, columns: tuple[int, ...]) -> Finding:
+        """The inputs of the groups with the highest and the lowest rate."""
+        others = tuple(c for c in range(self.cells.ndim) if c not in columns)
+        total = self.weights.sum(axis=others)
+        favourable = self.reading.labels.is_favourable(self.cells)
+        rates = (self.weights * favourable).sum(axis=others) / np.where(total > 0, total, 1.0)
+        best = int(np.where(total > 0, rates, -1.0).argmax())
+        worst = int(np.where(total > 0, rates, 2.0).argmin())
+        shape = [self.cells.shape[c] for c in columns]
+
+        def draw(group: int, count: int, rng: np.random.Generator) -> tuple[NDArray[Any], Cells]:
+            levels = dict(zip(columns, np.unravel_index(group, shape), strict=True))
+            inside = self.weights[tuple(levels.get(c, slice(None)) for c in range(self.cells.ndim))]
+            chosen = rng.choice(inside.size, count, p=inside.ravel() / inside.sum())
+            codes = np.empty((count, self.cells.ndim), np.int64)
+            for column, level in levels.items():
+                codes[:, column] = level
+            for column, values in zip(others, np.unravel_index(chosen, inside.shape), strict=True):
+                codes[:, column] = values
+            return codes, self.cells[tuple(codes.T)]
+
+        return GroupInputs(draw, best, worst, self.reading, kept=1.0)
 
     def causal(self, columns: tuple[int, ...]) -> tuple[float, float]:
         """The causal score, at least and at most (they differ where executions failed)."""

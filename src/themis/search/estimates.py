@@ -23,7 +23,7 @@ from themis.results.notes import Ending
 from themis.scores.causal import causal_score
 from themis.scores.harm import WIDTH_LIMIT, HarmTally
 from themis.scores.regions import SeenRows, sampled_regions
-from themis.scores.witnesses import POOL, FlipPool, explained
+from themis.scores.witnesses import KEPT, FlipPool, explained
 from themis.search.base_inputs import BudgetEndedError
 from themis.search.flips import FIRST_TRIES, UNTRIED, FlipBook
 from themis.search.lattice import members
@@ -31,6 +31,7 @@ from themis.search.tried_inputs import TRIES_SHARE, Counts, TriedInputs
 from themis.settings import Settings
 from themis.statistics.intervals import Floats, clopper_pearson
 from themis.statistics.proportions import Interval, ProportionRule, anytime_interval
+from themis.statistics.reruns import interval_confidence
 from themis.statistics.thresholds import SpotSample
 from themis.subjects.readings import FLIP, UNKNOWN
 
@@ -191,11 +192,9 @@ def estimate_found(
     interval = found.interval
     if interval is None:
         most = found.flips + unknown + found.opened
-        interval = anytime_interval(found.flips, most, count, settings.confidence)
-    pool = FlipPool(sampler.runner.schema, sampler.reading)
-    first, second, outputs = book.pairs(mask, POOL)
-    if len(first):
-        pool.add_pairs(first, second, outputs)
+        confidence = interval_confidence(settings.confidence)
+        interval = anytime_interval(found.flips, most, count, confidence)
+    pool = flips_of(sampler, book, mask)
     score = causal_score(
         interval, against=assignments.names, settings=settings, stopped=stopped, cost=cost,
         samples=count, unknown=unknown, lower_bound=unknown > 0 and not book.is_exhaustive(mask),
@@ -208,6 +207,15 @@ def estimate_found(
         sampler,
         lambda: sampled_regions(found.seen, schema, columns, settings.confidence, fresh=fresh),
     )
+
+
+def flips_of(sampler: Sampler, book: FlipBook, mask: int) -> FlipPool:
+    """The flips under a set that a search has met."""
+    pool = FlipPool(sampler.runner.schema, sampler.reading)
+    first, second, outputs = book.pairs(mask, KEPT)
+    if len(first):
+        pool.add_pairs(first, second, outputs)
+    return pool
 
 
 def _by_all_proofs(

@@ -240,29 +240,30 @@ class FlipBook:
         return settled
 
     def pairs(self, mask: int, count: int) -> tuple[Any, Any, Any]:
-        """Base inputs that flip under a set, their flipped variants, and both outputs."""
-        first, second, outputs = [], [], []
-        seen = np.zeros(len(self._inputs.outputs), dtype=bool)
-        for part in self._parts(mask):
-            cell = self._cells.get(part)
-            if cell is None:
-                continue
-            state = cell.state[: len(self._inputs.outputs)]
-            places = np.flatnonzero((state == FLIP) & ~seen[: len(state)])[:count]
-            if len(places):
-                seen[places] = True
-                rows = self._rows(part, places)
-                own = np.arange(len(places))
-                first.append(rows.codes)
-                second.append(
-                    rows.inputs(cell.variants, own, cell.flip_place[places].astype(np.int64))
-                )
-                outputs.append(
-                    np.stack([self._inputs.outputs[places], cell.flip_output[places]], axis=1)
-                )
-        if not first:
+        """Base inputs that flip under a set, their flipped variants, and both outputs.
+
+        They are the first of all that flip, so that they are a random sample of them.
+        """
+        which = np.full(len(self._inputs.outputs), -1)  # the part under which an input flips
+        parts = [part for part in self._parts(mask) if part in self._cells]
+        for number, part in enumerate(parts):
+            state = self._cells[part].state[: len(which)]
+            flips = np.flatnonzero((state == FLIP) & (which[: len(state)] < 0))
+            which[flips] = number
+        chosen = np.flatnonzero(which >= 0)[:count]
+        if not len(chosen):
             return (), (), ()
-        return np.concatenate(first), np.concatenate(second), np.concatenate(outputs)
+        codes = self._rows(mask, chosen).codes
+        second, outputs = codes.copy(), np.empty((len(chosen), 2), np.int64)
+        outputs[:, 0] = self._inputs.outputs[chosen]
+        for number in np.unique(which[chosen]).tolist():
+            here = np.flatnonzero(which[chosen] == number)
+            cell, places = self._cells[parts[number]], chosen[here]
+            rows = self._rows(parts[number], places)
+            variants = cell.flip_place[places].astype(np.int64)
+            second[here] = rows.inputs(cell.variants, np.arange(len(here)), variants)
+            outputs[here, 1] = cell.flip_output[places]
+        return codes, second, outputs
 
     def is_exhaustive(self, mask: int) -> bool:
         """Whether all variants of a set are tried, so that a row can be called constant."""

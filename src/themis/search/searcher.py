@@ -52,6 +52,7 @@ class Searcher:
         columns: tuple[int, ...],
         max_size: int | None,
         settings: Settings,
+        probe: NoiseProbe,
         *,
         prune: bool = True,
         listen: SearchListener | None = None,
@@ -69,9 +70,9 @@ class Searcher:
             request = SearchRequest(measure, threshold, columns, size, 1 / len(measures))
             if settings.stopping is Stopping.PAPER:
                 printed = paper_search(self.sampler, request, settings, prune=prune)
-                results.append(self._of_whom(printed))
+                results.append(self._of_whom(printed if probe.trusted else _unchecked(printed)))
                 continue
-            search = self._make(request, settings, causal_border, listen)
+            search = self._make(request, settings, causal_border, listen, probe)
             result = self._estimated(search, search.run(), settings)
             found = replace(result, executions=self._spent() - before)
             results.append(self._of_whom(found))
@@ -127,6 +128,7 @@ class Searcher:
         settings: Settings,
         causal_border: Border | None,
         listen: SearchListener | None,
+        probe: NoiseProbe,
     ) -> Search:
         lattice = self._lattice(request.columns, request.max_size, request.measure, settings)
         sampler = self.sampler
@@ -148,12 +150,23 @@ class Searcher:
                 if sampler.tables.suite is not None:
                     sampler.tables.suite.add_domain((), domain.codes, domain.cells)
                 exact = ExactDecider.of(sampler, domain, request)
-                return Search(sampler, request, settings, exact, lattice, "exact", None, listen)
+                return Search(
+                    sampler, request, settings, exact, lattice, probe, "exact", None, listen
+                )
         decider: Decider = GroupDecider(sampler, request, settings)
         if request.measure == "causal":
             decider = CausalDecider(self.book, request, settings)
         return Search(
-            sampler, request, settings, decider, lattice, "sampled", known, listen, ended=ended
+            sampler,
+            request,
+            settings,
+            decider,
+            lattice,
+            probe,
+            "sampled",
+            known,
+            listen,
+            ended=ended,
         )
 
     def _estimated(self, search: Search, result: SearchResult, settings: Settings) -> SearchResult:
@@ -169,10 +182,33 @@ class Searcher:
                 score = self.scorer.measure(columns, result.measure, settings)
             if score is None:
                 break
-            scores.append(score)
+            mask = sum(1 << search.request.columns.index(column) for column in columns)
+            scores.append(_with_reruns(score, search, mask))
             if score.stopped is Ending.INTERRUPTED:
                 return replace(result, minimal_sets=tuple(scores), stopped=Ending.INTERRUPTED)
         return replace(result, minimal_sets=tuple(scores))
+
+
+def _with_reruns(score: Score, search: Search, mask: int) -> Score:
+    """The score of a found set, with what was run again to list it."""
+    found, estimate = search.reruns[mask], search.tested[mask].estimate or 1.0
+    explains = found.explains * max(score.score / estimate, 1.0)
+    return replace(score, reruns=replace(found, explains=explains))
+
+
+def _unchecked(search: SearchResult) -> SearchResult:
+    """A search by the paper's procedure: nothing was run again, so nothing is listed as found."""
+    note = Note.of("not-checked-for-noise")
+    return replace(
+        search,
+        minimal_sets=(),
+        found=(),
+        undecided=(*search.undecided, *search.found),
+        tested=tuple(
+            _doubted(each, note) if each.against in search.found else each for each in search.tested
+        ),
+        notes=(*search.notes, note) if search.found else search.notes,
+    )
 
 
 def check_request(threshold: float, max_size: int | None) -> None:

@@ -6,21 +6,26 @@ divided among all sets before anything is seen, so that the whole answer holds a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
+
+import numpy as np
 
 from themis.engine.sampler import Cost, Sampler
 from themis.engine.variants import Variants
 from themis.events import SearchListener, SearchProgress
 from themis.inputs.assignments import Assignments
-from themis.results.model import Measure, SearchResult, TestedSet
+from themis.results.model import Measure, Reruns, SearchResult, TestedSet
 from themis.results.notes import Ending, Note
-from themis.scores.group import favourable_ends, group_source
+from themis.scores.group import KEPT_ROWS, GroupInputs, favourable_ends, group_source, kept_inputs
+from themis.scores.noise import Finding, NoiseProbe, looks_for_noise
 from themis.search.base_inputs import BudgetEndedError
 from themis.search.lattice import Border, Lattice, members
 from themis.settings import Settings
+from themis.statistics.reruns import RERUNS_SHARE
 from themis.statistics.spreads import GroupRule
 from themis.statistics.thresholds import Decision, ThresholdRule
+from themis.subjects.decisions import NOT_RUN
 
 SEARCH_ASSIGNMENTS = 50_000  # assignments of a set that are tried exhaustively in a search
 GROUP_FIRST_ROWS = 8
@@ -47,6 +52,9 @@ class Decider(Protocol):
     def takes_proofs(self, mask: int, delta: float) -> bool:
         """Whether a set seems to be below, and to show it seems to cost much."""
 
+    def finding(self, mask: int) -> Finding:
+        """What a decision that a set is above rests on, to be run again."""
+
 
 @dataclass
 class Search:
@@ -57,12 +65,14 @@ class Search:
     settings: Settings
     decider: Decider
     lattice: Lattice
+    probe: NoiseProbe
     method: Literal["exact", "sampled"] = "sampled"
     known_below: Border | None = None  # of the causal search, where group ≤ causal holds
     listen: SearchListener | None = None
     border: Border = field(default_factory=Border)
     tested: dict[int, TestedSet] = field(default_factory=dict)
     ended: Ending = Ending.DONE  # or why not all sets were visited
+    reruns: dict[int, Reruns] = field(default_factory=dict)  # of what was found
 
     def run(self) -> SearchResult:
         """Decide every set that is not implied by others, cheap ones first."""
@@ -95,9 +105,36 @@ class Search:
                 if self.border.implied_by(mask) is not None:
                     return
 
-    def _delta(self, mask: int) -> float:
+    def _alpha(self, mask: int) -> float:
+        """This set's part of 1 − confidence, fixed before anything is seen."""
         alpha = (1.0 - self.settings.confidence) * self.request.error_share
         return alpha * self.lattice.share(mask)
+
+    def _delta(self, mask: int) -> float:
+        return self._alpha(mask) * (1.0 - RERUNS_SHARE)
+
+    def _confirmed(self, mask: int, tested: TestedSet) -> TestedSet:
+        """A set that is above, if what shows it comes out the same when it is run again."""
+        low = tested.estimate or 0.0
+        if not (self.probe.trusted or looks_for_noise(self.settings)):
+            return replace(
+                tested,
+                decision="undecided",
+                reasons=(*tested.reasons, Note.of("not-checked-for-noise")),
+            )
+        with self.sampler.runner.spending_reserve():
+            alpha = self._alpha(mask) * RERUNS_SHARE
+            found = self.probe.rerun(self.decider.finding(mask), low, low, alpha)
+        doubt: Note | None = None
+        if found is None:
+            doubt = Note.of("not-checked-for-noise")
+        elif found.differing and low - found.explains <= self.request.threshold:
+            doubt = Note.of("noise-may-explain", high=found.explains)
+        else:
+            self.reruns[mask] = found
+        if doubt is None:
+            return tested
+        return replace(tested, decision="undecided", reasons=(*tested.reasons, doubt))
 
     def _visit(self, mask: int) -> None:
         if mask in self.tested:
@@ -110,6 +147,8 @@ class Search:
             self._visit_larger(mask)
             reason = self._implied_below(mask)
         tested = reason or self.decider.decide(mask, self._delta(mask))
+        if tested.decision == "above":
+            tested = self._confirmed(mask, tested)
         self.tested[mask] = tested
         if reason is not None:
             return
@@ -188,9 +227,13 @@ class GroupDecider:
     sampler: Sampler
     search: SearchRequest
     settings: Settings
+    _found: dict[int, GroupInputs] = field(default_factory=dict)
 
     def takes_proofs(self, mask: int, delta: float) -> bool:
         return False
+
+    def finding(self, mask: int) -> Finding:
+        return self._found[mask]
 
     def decide(self, mask: int, delta: float) -> TestedSet:
         columns = tuple(self.search.columns[place] for place in members(mask))
@@ -200,26 +243,33 @@ class GroupDecider:
             base=self.sampler.base,
         )
         limits = ThresholdRule(self.search.threshold, self.settings.error, delta)
-        source, labels = group_source(self.sampler, variants)
+        source = group_source(self.sampler, variants)
         rule = GroupRule(1.0 - delta, self.settings.error, decide_below=limits.ceiling)
-        state = rule.start(len(labels))
+        state = rule.start(len(source.labels))
+        kept = np.full((KEPT_ROWS, len(source.labels)), NOT_RUN, dtype=np.int64)
         count = 0
         decision: Decision = "undecided"
         names = variants.assignments.names
         while decision == "undecided":
             target = max(GROUP_FIRST_ROWS, int(count * GROUP_GROWTH) + 1)
             for first, last in self.sampler.blocks(count, target, int(state.active.sum())):
-                cells = source(first, last, state.active)
+                cells = source.run(first, last, state.active)
                 state.add(*favourable_ends(self.sampler, cells, first, last))
+                kept[first:last, state.active] = cells[: max(KEPT_ROWS - first, 0)]
                 count = last
             if count < target:
                 raise BudgetEndedError
             state.look()
             decision = _group_decision(state.low, state.high, limits, complete=variants.complete)
+            if state.crossed:
+                decision = "undecided"
+                break
             if decision == "undecided" and (
                 state.done or (not variants.complete and state.high < limits.ceiling)
             ):
                 break
+        if state.champions is not None:
+            self._found[mask] = kept_inputs(self.sampler, source, state, kept, count)
         spread = state.interval()
         reason = Note.of("groups-apart", low=spread.low, high=spread.high, contexts=count)
         return TestedSet(names, decision, (reason,), count, spread.score)

@@ -13,29 +13,22 @@ kept (a whole domain that was run once), fresh runs tell how far the kept rate i
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from themis.statistics.intervals import exact_ends
 
 REPEATED = 0.5  # the largest chance that a flip of noise alone comes again
 
 
-@dataclass(frozen=True)
-class Division:
-    """How 1 − confidence is divided before the first sample."""
+# How 1 − confidence is divided before the first sample: the rest is for the interval.
+RERUNS_SHARE = 0.05  # that reruns mislead about a lower end
+PLACEBO_SHARE = 0.05  # that the placebo misleads about an upper end
+SAMPLING_SHARE = 1.0 - RERUNS_SHARE - PLACEBO_SHARE
 
-    confidence: float
-    noise: float = 0.1  # the part for reruns
 
-    @property
-    def sampling(self) -> float:
-        """The confidence that is left for the interval."""
-        return 1.0 - (1.0 - self.confidence) * (1.0 - self.noise)
-
-    @property
-    def rerun_alpha(self) -> float:
-        """The chance that reruns mislead."""
-        return (1.0 - self.confidence) * self.noise
+def interval_confidence(confidence: float) -> float:
+    """The confidence of an interval that shares 1 − confidence with reruns and placebo."""
+    return 1.0 - SAMPLING_SHARE * (1.0 - confidence)
 
 
 def fewest_reruns(alpha: float) -> int:
@@ -74,3 +67,15 @@ def drift_ends(fewer: int, more: int, reruns: int, alpha: float) -> tuple[float,
     lost_low, lost_high = exact_ends(fewer, reruns, alpha / 4)
     won_low, won_high = exact_ends(more, reruns, alpha / 4)
     return won_low - lost_high, won_high - lost_low
+
+
+def widest_spread(rates: Sequence[tuple[float, float, int]], alpha: float) -> float:
+    """The largest spread of expected rates that fits the rates of one run (Hoeffding's inequality).
+
+    `rates` has the least and the largest rate of each group, and its number of inputs, which were
+    all run once. With probability at least 1 − alpha, the expected rates are no further apart.
+    """
+    margin = math.log(2 * len(rates) / alpha) / 2 if rates else 0.0
+    tops = [high + math.sqrt(margin / max(inputs, 1)) for _, high, inputs in rates]
+    bottoms = [low - math.sqrt(margin / max(inputs, 1)) for low, _, inputs in rates]
+    return min(1.0, min(max(tops, default=0.0), 1.0) - max(min(bottoms, default=0.0), 0.0))

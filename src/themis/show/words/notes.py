@@ -19,6 +19,7 @@ ENDED = {
     Ending.BUDGET: "the budget ended",
     Ending.FAILED: "the subject failed too often",
     Ending.INTERRUPTED: "it was interrupted",
+    Ending.INCONSISTENT: "the answers contradict each other: they depend on more than the input",
 }
 WHEN = {"baseline": "not as in the baseline", "before": "before", "after": "after"}
 
@@ -255,6 +256,15 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "same-output": _same_output,
     "pairs-not-confirmed": f"{ENDED[Ending.NOISE]}: people with another decision got the same one "
     "when they were run again",
+    "deterministic": "the file vouches that the subject is deterministic: nothing was run again to "
+    "check for noise",
+    "depends-on-neighbours": "answers depend on the other inputs of a call: {differing:,} of "
+    "{inputs:,} inputs got a different decision among others; decide each input by itself",
+    "not-checked-for-noise": "not checked for noise: what it rests on was not run again",
+    "noise-in-finding": lambda values: (
+        f"noise may explain {100 * values['explains']:.1f} points of it, so that only "
+        f"{100 * values['floor']:.1f} % are certain; more executions may tell"
+    ),
     "slow-start": _slow_start,
     "cache-not-used": "the cache is not used: code within this process can change unseen, so its "
     "decisions are remembered for one run only",
