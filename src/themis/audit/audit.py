@@ -40,7 +40,7 @@ from themis.results.model import (
 from themis.results.notes import Note
 from themis.results.replays import Replay
 from themis.scores.noise import NoiseProbe
-from themis.search.searcher import SearchPlan, weigh_search
+from themis.search.searcher import Accepted, SearchPlan, weigh_search
 from themis.settings import Settings, Stopping, check_repeats
 from themis.subjects.answers import AnswerLabels
 from themis.subjects.base import Subject
@@ -325,18 +325,20 @@ class Audit:
         measures: Sequence[Measure] = ("causal", "group"),
         *,
         output: str | None = None,
+        limit: float | None = None,
         command: str = "score",
     ) -> Result:
         """Several sets and measures within one budget, as one result that can be saved.
 
-        All outputs are measured, or only the one that `output` names.
+        All outputs are measured, or only the one that `output` names. With a `limit` findings are
+        run again as often as a verdict on it needs.
         """
         columns = [self.schema.columns_of(each) for each in sets]
 
         def measure_all(work: Work) -> None:
             for each in columns:
                 for measure, view in self._views.measured(measures, output):
-                    work.add(view.scorer.measure(each, measure, self.settings))
+                    work.add(view.scorer.measure(each, measure, self.settings), limit)
 
         return self._run(command, measure_all)
 
@@ -385,9 +387,13 @@ class Audit:
         *,
         output: str | None = None,
         prune: bool = True,
+        accepted: Accepted | None = None,
         listen: SearchListener | None = None,
     ) -> Result:
-        """Searches for several measures within one budget, as one result that can be saved."""
+        """Searches for several measures within one budget, as one result that can be saved.
+
+        With `accepted` it is for a check: found sets are held against the threshold right away.
+        """
         columns = self._among(among)
 
         def find_all(work: Work) -> None:
@@ -401,6 +407,7 @@ class Audit:
                     self.settings,
                     self.probe,
                     prune=prune,
+                    accepted=accepted,
                     listen=listen,
                 )
             )

@@ -204,10 +204,19 @@ class _Run:
         output = check.output or self.audit.first_output
         if check.against is not None:
             return self.audit.score(
-                [check.against], [check.measure], output=output, command="check"
+                [check.against],
+                [check.measure],
+                output=output,
+                limit=check.max_score,
+                command="check",
             )
         return self.audit.search_all(
-            check.max_score, [check.measure], output=output, listen=self.listen, **self.scope
+            check.max_score,
+            [check.measure],
+            output=output,
+            accepted=lambda score: self.accepted.counting(score, score.against),
+            listen=self.listen,
+            **self.scope,
         )
 
     def result(self) -> Result:

@@ -222,15 +222,27 @@ def judge_search(
 
     It is violated when the whole interval of some found set is above the limit. It holds when all
     sets were decided and none was found: then none is above limit + error. Found sets that are
-    accepted do not count; when there are no others, neither does the search hold nor fail.
+    accepted do not count; when there are no others, neither does the search hold nor fail. What is
+    accepted up to a score counts for supersets, too: they are held against that score.
     """
     scores = {each.against: each for each in search.minimal_sets if each.samples}
     covers = {names: _cover(accepted, search, names, scores) for names in search.found}
     left = [names for names in search.found if covers[names] != "yes"]
+    bounds = {
+        names: found.max_score
+        for names, cover in covers.items()
+        if cover == "yes"
+        if (found := accepted.counting(search, names)) is not None and found.max_score is not None
+    }
+
+    def limit(names: tuple[str, ...]) -> float:
+        parts = [bound for part, bound in bounds.items() if set(part) < set(names)]
+        return max([check.max_score, *parts])
+
     above = [
         scores[names]
         for names in left
-        if names in scores and scores[names].floor > check.max_score
+        if names in scores and scores[names].floor > limit(names)
         if covers[names] != "unclear"
     ]
     measured = above or [scores[each] for each in left or search.found if each in scores]

@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from themis.engine.sampler import Sampler
 from themis.errors import Mistake, RequestError
 from themis.events import SearchListener
 from themis.results.model import CausalScore, Measure, Score, SearchResult, TestedSet
 from themis.results.notes import Ending, Note
-from themis.results.verdicts import least_listed
+from themis.results.verdicts import Acceptance, least_listed
 from themis.scores.noise import NoiseProbe, is_weighed
 from themis.scores.scorer import Scorer
 from themis.search.deciders import CausalDecider, ExactDecider, is_cheaper
 from themis.search.estimates import estimate_found
 from themis.search.flips import FlipBook
-from themis.search.lattice import Border, Lattice
+from themis.search.lattice import Border, Lattice, members
 from themis.search.paper import paper_search
-from themis.search.walk import SEARCH_ASSIGNMENTS, Decider, GroupDecider, Search, SearchRequest
+from themis.search.walk import (
+    SEARCH_ASSIGNMENTS,
+    Decider,
+    GroupDecider,
+    Search,
+    SearchRequest,
+    Trial,
+)
 from themis.settings import Settings, Stopping
+
+Accepted = Callable[[Score], Acceptance | None]  # the acceptance of exactly a score's set
 
 ROWS_AT_LEAST = 8  # a set far from the threshold is decided with about this many rows
 LISTED = 100_000  # sets looked at for an estimate of the cost
@@ -55,13 +65,19 @@ class Searcher:
         probe: NoiseProbe,
         *,
         prune: bool = True,
+        accepted: Accepted | None = None,
         listen: SearchListener | None = None,
     ) -> tuple[SearchResult, ...]:
-        """All minimal sets above the threshold, per measure; one guarantee for all of them."""
+        """All minimal sets above the threshold, per measure; one guarantee for all of them.
+
+        With `accepted` the search is for a check: found sets are held against the threshold with a
+        part of the error probability that is their own, and so are supersets of those that end
+        below it, or that are accepted up to a score.
+        """
         check_request(threshold, max_size)
         size = min(max_size or len(columns), len(columns))
         key = (tuple(measures), threshold, columns, size, prune, settings)
-        if key in self._answers:
+        if key in self._answers and accepted is None:
             return tuple(_asked_again(each) for each in self._answers[key])
         results: list[SearchResult] = []
         causal_border: Border | None = None
@@ -73,6 +89,10 @@ class Searcher:
                 results.append(self._of_whom(printed if probe.trusted else _unchecked(printed)))
                 continue
             search = self._make(request, settings, causal_border, listen, probe)
+            if accepted is not None:
+                search.trial = Trial(
+                    partial(self._score_of, search), partial(_accepted_up_to, accepted)
+                )
             result = self._estimated(search, search.run(), settings)
             found = replace(result, executions=self._spent() - before)
             results.append(self._of_whom(found))
@@ -84,7 +104,7 @@ class Searcher:
         named = {name: details[name] for name in ("output", "distance") if name in details}
         statistic = self.sampler.reading.statistic
         answer = tuple(replace(each, **named, statistic=statistic) for each in results)
-        if all(each.stopped is Ending.DONE for each in answer):
+        if accepted is None and all(each.stopped is Ending.DONE for each in answer):
             self._answers[key] = answer
         return answer
 
@@ -172,21 +192,35 @@ class Searcher:
     def _estimated(self, search: Search, result: SearchResult, settings: Settings) -> SearchResult:
         """The result with scores of the found sets; those that the budget does not reach lack."""
         scores: list[Score] = []
-        for names in result.found if result.stopped is Ending.DONE else ():
+        for names in result.found:
             columns = self.sampler.population.schema.columns_of(names)
-            score: Score | None
-            if isinstance(search.decider, CausalDecider):
-                mask = sum(1 << column for column in columns)
-                score = estimate_found(self.sampler, self.book, mask, settings)
-            else:
-                score = self.scorer.measure(columns, result.measure, settings)
+            mask = sum(1 << search.request.columns.index(column) for column in columns)
+            score = search.scores.get(mask)
+            if score is None and result.stopped is Ending.DONE:
+                score = self._score_of(search, mask, settings)
+                score = None if score is None else _with_reruns(score, search, mask)
             if score is None:
                 break
-            mask = sum(1 << search.request.columns.index(column) for column in columns)
-            scores.append(_with_reruns(score, search, mask))
+            scores.append(score)
             if score.stopped is Ending.INTERRUPTED:
                 return replace(result, minimal_sets=tuple(scores), stopped=Ending.INTERRUPTED)
         return replace(result, minimal_sets=tuple(scores))
+
+    def _score_of(self, search: Search, mask: int, settings: Settings) -> Score | None:
+        """The score of a found set; None where the budget does not reach it."""
+        columns = tuple(search.request.columns[place] for place in members(mask))
+        if isinstance(search.decider, CausalDecider):
+            own = sum(1 << column for column in columns)
+            return estimate_found(self.sampler, self.book, own, settings)
+        return self.scorer.measure(columns, search.request.measure, settings)
+
+
+def _accepted_up_to(accepted: Accepted, score: Score) -> float | None:
+    """Up to which score a set is accepted, where that covers its score."""
+    found = accepted(score)
+    if found is None or found.max_score is None:
+        return None
+    return found.max_score if found.covers(score.floor, score.high) == "yes" else None
 
 
 def _with_reruns(score: Score, search: Search, mask: int) -> Score:

@@ -6,6 +6,7 @@ divided among all sets before anything is seen, so that the whole answer holds a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
@@ -15,7 +16,7 @@ from themis.engine.sampler import Cost, Sampler
 from themis.engine.variants import Variants
 from themis.events import SearchListener, SearchProgress
 from themis.inputs.assignments import Assignments
-from themis.results.model import Measure, Reruns, SearchResult, TestedSet
+from themis.results.model import Measure, Reruns, Score, SearchResult, TestedSet
 from themis.results.notes import Ending, Note
 from themis.scores.group import KEPT_ROWS, GroupInputs, favourable_ends, group_source, kept_inputs
 from themis.scores.noise import Finding, NoiseProbe, looks_for_noise
@@ -28,6 +29,7 @@ from themis.statistics.thresholds import Decision, ThresholdRule
 from themis.subjects.decisions import NOT_RUN
 
 SEARCH_ASSIGNMENTS = 50_000  # assignments of a set that are tried exhaustively in a search
+LISTING_SHARE = 0.5  # of a set's error probability, where the rest is for holding it to a limit
 GROUP_FIRST_ROWS = 8
 GROUP_GROWTH = 1.15
 
@@ -56,9 +58,22 @@ class Decider(Protocol):
         """What a decision that a set is above rests on, to be run again."""
 
 
+@dataclass(frozen=True)
+class Trial:
+    """What a check asks of a search: that found sets are held against its limit right away."""
+
+    measure: Callable[[int, Settings], Score | None]  # the score of a set
+    accepted: Callable[[Score], float | None]  # up to which score its set is accepted
+
+
 @dataclass
 class Search:
-    """One search over one lattice of sets; `run` gives the answer."""
+    """One search over one lattice of sets; `run` gives the answer.
+
+    With a `trial` each found set is measured before the search goes on, with a part of the error
+    probability that is its own: one that is not above the threshold after all settles nothing about
+    its supersets, nor does one that is accepted up to a score.
+    """
 
     sampler: Sampler
     request: SearchRequest
@@ -73,6 +88,9 @@ class Search:
     tested: dict[int, TestedSet] = field(default_factory=dict)
     ended: Ending = Ending.DONE  # or why not all sets were visited
     reruns: dict[int, Reruns] = field(default_factory=dict)  # of what was found
+    trial: Trial | None = None
+    scores: dict[int, Score] = field(default_factory=dict)  # of sets that were tried
+    accepted: dict[int, float] = field(default_factory=dict)  # and up to which score
 
     def run(self) -> SearchResult:
         """Decide every set that is not implied by others, cheap ones first."""
@@ -111,7 +129,35 @@ class Search:
         return alpha * self.lattice.share(mask)
 
     def _delta(self, mask: int) -> float:
-        return self._alpha(mask) * (1.0 - RERUNS_SHARE)
+        part = 1.0 if self.trial is None else LISTING_SHARE
+        return self._alpha(mask) * part * (1.0 - RERUNS_SHARE)
+
+    def _tried(self, mask: int, tested: TestedSet, trial: Trial) -> TestedSet:
+        """A found set, held against the limit; one that ends below it is none."""
+        part = self._alpha(mask) * (1.0 - LISTING_SHARE)
+        settings = replace(self.settings, confidence=1.0 - part * (1.0 - RERUNS_SHARE))
+        score = trial.measure(mask, settings)
+        if score is None or not score.samples:
+            return tested
+        limit = self._limit(mask)
+        with self.sampler.runner.spending_reserve():
+            found = self.probe.rerun(
+                self.decider.finding(mask), score.score, score.low, part * RERUNS_SHARE, limit
+            )
+        score = replace(score, confidence=self.settings.confidence, reruns=found)
+        if score.high <= limit and score.stopped is not Ending.INTERRUPTED:
+            note = Note.of("estimated", score=score.score)
+            return replace(tested, decision="below", reasons=(*tested.reasons, note))
+        self.scores[mask] = score
+        bound = trial.accepted(score)
+        if bound is not None:
+            self.accepted[mask] = bound
+        return tested
+
+    def _limit(self, mask: int) -> float:
+        """What a set is held against: the threshold, or what is accepted of a part of it."""
+        bounds = [bound for part, bound in self.accepted.items() if part & mask == part != mask]
+        return max([self.request.threshold, *bounds])
 
     def _confirmed(self, mask: int, tested: TestedSet) -> TestedSet:
         """A set that is above, if what shows it comes out the same when it is run again."""
@@ -149,10 +195,12 @@ class Search:
         tested = reason or self.decider.decide(mask, self._delta(mask))
         if tested.decision == "above":
             tested = self._confirmed(mask, tested)
+        if tested.decision == "above" and self.trial is not None:
+            tested = self._tried(mask, tested, self.trial)
         self.tested[mask] = tested
         if reason is not None:
             return
-        if tested.decision == "above":
+        if tested.decision == "above" and mask not in self.accepted:
             self.border.add_above(mask)
         elif tested.decision == "below":
             self.border.add_below(mask)
@@ -189,7 +237,7 @@ class Search:
             )
 
     def _result(self, cost: Cost) -> SearchResult:
-        above = self.border.above
+        above = [*self.border.above, *self.accepted]
         run = {m: each for m, each in self.tested.items() if each.samples}
         undecided = [self.tested[m].against for m in self.tested
                      if self.tested[m].decision == "undecided"]  # fmt: skip
