@@ -37,7 +37,9 @@ def replay_tests(
     listen: Listener | None = None,
     keep_on_interrupt: bool = False,
 ) -> Replay:
-    """Run every input of the tests once, afresh, and say what became of the tests.
+    """Run every input of the tests afresh, and say what became of the tests.
+
+    The inputs of tests that would fail are run once more: what does not fail again is unclear.
 
     What the runner remembers of this process is not used: the subject may have changed. Raises
     SubjectError, with what was learned, when the subject fails too often.
@@ -61,6 +63,8 @@ def replay_tests(
     now = np.full(len(saved.codes), NOT_RUN, dtype=np.int64)
     now[rows] = cells[inverse]
     outcome = _Outcome(saved, now, runner)
+    if stopped is Ending.DONE and problem is None:
+        _check_failing(outcome, runner)
     result = Replay(
         source=saved.source,
         kind=saved.kind,
@@ -99,6 +103,31 @@ def _run(runner: Runner, inputs: NDArray[Any], cells: Cells, listen: Listener | 
         if listen is not None:
             listen(place, len(inputs))
     return True
+
+
+def _check_failing(outcome: _Outcome, runner: Runner) -> None:
+    """Run the inputs of failing tests once more, in another order; keep what fails again."""
+    failing = outcome.failing
+    rows = outcome.order[np.repeat(failing, outcome.stops - outcome.starts)]
+    rows = rows[outcome.saved.usable[rows]]
+    if not len(rows):
+        return
+    first, inverse = unique_rows(outcome.saved.codes[rows])
+    inputs = outcome.saved.codes[rows[first]]
+    again = np.full(len(inputs), NOT_RUN, dtype=runner.labels.dtype)
+    order = np.random.default_rng(len(inputs)).permutation(len(inputs))
+    place = 0
+    while place < len(inputs):
+        size = int(min(runner.batch_size, len(inputs) - place, runner.executions_left))
+        if size < 1 or runner.out_of_time:
+            break
+        part = order[place : place + size]
+        again[part] = runner.repeat(inputs[part])
+        place += size
+    now = outcome.now.copy()
+    now[rows] = again[inverse]
+    confirmed = _Outcome(outcome.saved, now, runner).failing
+    outcome.states[failing & ~confirmed] = STATES.index("unclear")
 
 
 def unique_rows(codes: NDArray[Any]) -> tuple[Places, Places]:
@@ -160,6 +189,12 @@ class _Outcome:
         ]
         self.later = list(_sides_now(runner, now))
         self.states = self._classify()
+
+    @property
+    def failing(self) -> NDArray[np.bool_]:
+        """Which tests show a difference now."""
+        bad: NDArray[np.bool_] = np.isin(self.states, [STATES.index("still"), STATES.index("new")])
+        return bad
 
     def _classify(self) -> NDArray[np.int64]:
         """The place in STATES of each test; of tests with one row, −1: there is nothing to tell."""

@@ -11,9 +11,11 @@ from themis.inputs.characteristics import Value
 from themis.results.model import FORMAT, plain
 from themis.results.notes import Ending, Note
 
-State = Literal["still", "new", "fixed", "same", "failed", "unknown", "not run"]
+State = Literal["still", "new", "fixed", "same", "unclear", "failed", "unknown", "not run"]
 
-STATES: tuple[State, ...] = ("still", "new", "fixed", "same", "failed", "unknown", "not run")
+STATES: tuple[State, ...] = (
+    *("still", "new", "fixed", "same", "unclear", "failed", "unknown", "not run"),
+)
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,9 @@ class Replay:
 
     A test discriminates when two of its inputs, which differ in nothing but the set, get different
     outputs. `still`: it did and it does; `new`: it did not; `fixed`: it does no longer; `same`: it
-    neither did nor does; `failed`: the subject gave no decision where one is needed; `unknown`: the
-    schema does not admit its inputs any more.
+    neither did nor does; `unclear`: it does once, but not when it is run again; `failed`: the
+    subject gave no decision where one is needed; `unknown`: the schema does not admit its inputs
+    any more.
     """
 
     source: str
@@ -73,7 +76,9 @@ class Replay:
     @property
     def conclusive(self) -> bool:
         """Whether it is known of every test whether it discriminates."""
-        return self.stopped is Ending.DONE and not self.count("failed", "unknown", "not run")
+        return self.stopped is Ending.DONE and not self.count(
+            "unclear", "failed", "unknown", "not run"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The replay as JSON has it."""

@@ -55,6 +55,7 @@ def replay_headline(replay: Replay) -> str:
     if fixed:
         text += f"; {fixed:,} {'is' if fixed == 1 else 'are'} fixed"
     for state, word in (
+        ("unclear", "gave other decisions when run again"),
         ("failed", "failed"),
         ("unknown", "no longer fit the schema"),
         ("not run", "were not run"),
