@@ -18,7 +18,8 @@ import themis
 from tests.external import RACE, lasting, ran, stored, write_command, write_worker
 from themis.cli import app
 from themis.engine.runner import combine, run_combined
-from themis.scores.noise import PAIRS, SHARE
+from themis.scores.noise import GROUP_INPUTS, SHARE, SHARE_LEFT
+from themis.statistics.reruns import RERUNS_SHARE, reruns_for
 from themis.subjects.decisions import FAILED, Labels
 
 SCHEMA = themis.Schema(
@@ -76,7 +77,9 @@ def test_subject_that_decides_the_same_is_never_suspected_and_costs_little_more(
         assert (result.noise.differing, result.noise.rate, result.noise.low) == (0, 0.0, 0.0)
         assert "placebo" not in json.dumps(result.to_dict()["scores"])
         repeats = result.timing["repeats"]
-        assert repeats <= result.executions // SHARE + (2 * PAIRS if gap else 0)
+        pairs = reruns_for(SHARE_LEFT, RERUNS_SHARE * 0.01 / 2)  # and those that are shown
+        findings = 2 * (pairs + 10) + 2 * GROUP_INPUTS
+        assert repeats <= result.executions // SHARE + (findings if gap else 0)
         assert calls == result.executions + repeats
 
 
@@ -100,18 +103,19 @@ def test_what_was_run_again_is_kept(tmp_path: Path) -> None:
         with themis.Audit.from_file(config) as audit:
             results.append(audit.score([["race"]], ["causal"]))
     first, second = results
-    assert first.timing["repeats"] > 2 * PAIRS
+    assert first.timing["repeats"] > 2 * 10
     assert "repeats" not in second.timing
     assert lasting(first.to_dict()) == lasting(second.to_dict())
     assert second.noise == first.noise
 
 
 def test_budget_is_kept_and_the_paper_rule_is_left_alone() -> None:
-    for options in ({"max_executions": 100}, {"stopping": "paper"}, {"probe": 0}):
+    for options in ({"stopping": "paper"}, {"probe": 0}):
         audit = themis.Audit(noisy(0.05), SCHEMA, **options)
         result = audit.score([["race"]], ["causal"])
         assert "repeats" not in result.timing
         assert result.noise is None
+        assert all(score.reruns is None for score in result.scores)
         assert json.dumps(result.to_dict())
 
 
@@ -258,7 +262,7 @@ def test_runs_that_fail_are_no_votes() -> None:
             raise ValueError("not today")
         return int(person["income"] >= 50)
 
-    audit = themis.Audit(decide, SCHEMA, repeats=3, max_failures=0.6, probe=0)
+    audit = themis.Audit(decide, SCHEMA, repeats=3, max_failures=1.0, probe=0)
     rates = {group.rate for group in audit.group("race").groups}
     assert audit.runner.failures.total > 200
     assert all(0.3 < rate < 0.6 for rate in rates)

@@ -52,7 +52,8 @@ from themis.subjects.readings import Reading
 
 SHARE_LEFT = 0.2  # of a finding that noise may explain without a limit to hold it against
 CAUTION = 0.8  # of what a verdict could spare: then a few more pairs are run than the fewest
-AFTER_NOISE = 4  # times as many pairs are run again once noise was found
+AFTER_NOISE = 4  # times as many pairs are run again once noise was found, …
+HOPELESS = 0.4  # … unless so many did not come out the same
 CHEAP_PAIRS, ROW_PAIRS, EXTERNAL_PAIRS = 5_000, 1_000, 100  # run again at most, or asked // 8
 CALLS = (*(1,) * 24, *(8,) * 6)  # sizes of calls that show whether answers depend on the others
 FEWEST_NEIGHBOURS = 3  # answers that changed with the call, and not when it was made again
@@ -207,19 +208,19 @@ class NoiseProbe:
         planned = self._affordable(reruns_for(share, alpha / 2), len(flips.pairs))
         if planned < fewest_reruns(alpha / 2):
             return None
-        differing = self._rerun_pairs(flips, planned, first=True)
+        made, differing = self._rerun_pairs(flips, planned, first=True)
         if differing:
             self._doubted.add(flips.reading.place)
             more = self._affordable(max(AFTER_NOISE * planned, ENOUGH), len(flips.pairs))
-            if more > planned:
-                planned, differing = more, self._rerun_pairs(flips, more, first=False)
-        return Reruns(planned, differing, score * explained_by_noise(differing, planned, alpha / 2))
+            if more > planned and differing < HOPELESS * made:
+                made, differing = self._rerun_pairs(flips, more, first=False)
+        return Reruns(made, differing, score * explained_by_noise(differing, made, alpha / 2))
 
-    def _rerun_pairs(self, flips: Flips, count: int, *, first: bool) -> int:
-        """Run so many pairs again, mixed, and count those that do not come out the same.
+    def _rerun_pairs(self, flips: Flips, count: int, *, first: bool) -> tuple[int, int]:
+        """Run so many pairs again, mixed: how many got answers, and how many of them others.
 
         A pair counts as noise when one of the two is as far from what it was before as half the
-        way to the other, or fails. Where pairs are few each is run as often as the others.
+        way to the other; a failure is another matter. Where pairs are few each is run as often as the others.
         """
         rng = self._sampler.base.generator(RERUNS, 0 if first else 1)
         size, reading = len(flips.pairs), flips.reading
@@ -234,21 +235,26 @@ class NoiseProbe:
         after = self._run_again(codes, before.ravel(), rng, reading, first=first).reshape(count, 2)
         apart = reading.distances(before[:, 0], before[:, 1])
         moved = np.maximum(*(reading.distances(before[:, i], after[:, i]) for i in (0, 1)))
-        return int(((2 * moved >= apart) | (after < 0).any(axis=1)).sum())
+        known = (after >= 0).all(axis=1)
+        return int(known.sum()), int(((2 * moved >= apart) & known).sum())
 
     def _run_again(
         self, codes: NDArray[Any], before: Cells, rng: np.random.Generator, reading: Reading,
-        *, first: bool = True,
+        *, first: bool = True, random: bool = False,
     ) -> Cells:  # fmt: skip
-        """Run inputs again, in random order among each other; once, however often one asks."""
+        """Run inputs again, in random order among each other; once, however often one asks.
+
+        `random` says that the inputs were not chosen by their outputs.
+        """
         key = bytes([reading.place, first]) + codes.tobytes()
         if key not in self._confirmed:
             order = rng.permutation(len(codes))
             answers = self._runner.repeat(codes[order], again=1 if first else 2)
             cells = np.empty(len(codes), dtype=answers.dtype)
             cells[order] = answers
-            changed = (reading.cells(cells) != before) & (before >= 0)
-            self._doubt_call(codes[order], answers, int(changed.sum()))
+            if random:
+                changed = (reading.cells(cells) != before) & (before >= 0)
+                self._doubt_call(codes[order], answers, int(changed.sum()))
             self._confirmed[key] = reading.cells(cells)
         return self._confirmed[key]
 
@@ -265,7 +271,6 @@ class NoiseProbe:
         after = self._run_again(codes, before, rng, reading)
         moved = reading.distances(before, after).reshape(-1, 2).max(axis=1)
         same = 2 * moved < reading.distances(before[::2], before[1::2])
-        same &= (after.reshape(-1, 2) >= 0).all(axis=1)
         if not same.all():
             self._doubted.add(place)
         return replace(score, witnesses=tuple(itertools.compress(pairs, same)))
@@ -298,7 +303,7 @@ class NoiseProbe:
         rng = self._sampler.base.generator(RERUNS, 3 + number)
         codes, before = finding.draw(group, count, rng)
         reading = finding.reading
-        after = self._run_again(codes, before, rng, reading)
+        after = self._run_again(codes, before, rng, reading, random=True)
         tolerances = rng.random(count) if reading.statistic == "mean" else None
         was, now = (reading.favourable_ends(cells, tolerances)[0] for cells in (before, after))
         known = (before >= 0) & (after >= 0)
