@@ -20,6 +20,7 @@ from themis.results.model import (
     Noise,
     Placebo,
     Region,
+    Reruns,
     Result,
     SearchResult,
     TestedSet,
@@ -38,6 +39,7 @@ COMMON: dict[str, Any] = {
     "stopping": Stopping.CERTIFIED,
     "executions": 1404,
     "cache_hits": 0,
+    "reruns": Reruns(100, 0, 0.0),
 }
 HOSTILE = (
     '<script>window.pwned = 1; alert("x")</script>',

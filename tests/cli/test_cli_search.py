@@ -24,7 +24,7 @@ from tests.external import PATIENCE, wait_until
 from tests.projects import FAIR, INPUTS, SMALL, enter, process, run, write_project
 from themis.cli import measure as cli_search
 from themis.events import Progress, SearchProgress
-from themis.results.model import CausalScore, Result, SearchResult, TestedSet, Witness
+from themis.results.model import CausalScore, Reruns, Result, SearchResult, TestedSet, Witness
 from themis.results.notes import Ending, Note
 from themis.settings import Stopping
 from themis.show.notebook import html_of
@@ -313,7 +313,7 @@ def score(*against: str, **changes: Any) -> CausalScore:
     return CausalScore(
         measure="causal", against=against, confidence=0.99, error=0.05, method="sampled",
         samples=700, stopped=Ending.ERROR_REACHED, stopping=Stopping.CERTIFIED, executions=1400,
-        cache_hits=0,
+        cache_hits=0, reruns=Reruns(100, 0, 0.0),
         **fields,
     )  # fmt: skip
 

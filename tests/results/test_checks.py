@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import themis
 from tests.projects import BIASED, FAIR, SMALL, enter, process, run, write_project
 from themis.audit.checker import run_checks
-from themis.results.model import CausalScore, SearchResult
+from themis.results.model import CausalScore, Reruns, SearchResult
 from themis.results.notes import Ending
 from themis.results.verdicts import Check, can_be_narrowed, judge_score, judge_search, precisions
 from themis.settings import Stopping
@@ -30,7 +30,7 @@ SEARCH = "[[checks]]\nsearch = true\nmax_score = 0.1\n"
 SCORE = CausalScore(
     measure="causal", against=("race",), score=0.2, low=0.15, high=0.25, confidence=0.99,
     error=0.05, method="sampled", samples=700, stopped=Ending.ERROR_REACHED,
-    stopping=Stopping.CERTIFIED, executions=1400, cache_hits=0,
+    stopping=Stopping.CERTIFIED, executions=1400, cache_hits=0, reruns=Reruns(100, 0, 0.0),
 )  # fmt: skip
 SEARCHED = SearchResult(
     measure="causal", threshold=0.1, confidence=0.99, error=0.05, minimal_sets=(), found=(),

@@ -15,7 +15,7 @@ from rich.cells import cell_len
 import themis
 from tests.report_results import notes
 from themis.events import Progress
-from themis.results.model import CausalScore, Group, GroupScore, Harm, Result, Witness
+from themis.results.model import CausalScore, Group, GroupScore, Harm, Reruns, Result, Witness
 from themis.results.notes import Ending
 from themis.settings import Stopping
 from themis.show.intervals import Axis
@@ -34,6 +34,7 @@ COMMON: dict[str, Any] = {
     "stopping": Stopping.CERTIFIED,
     "executions": 1404,
     "cache_hits": 0,
+    "reruns": Reruns(100, 0, 0.0),
 }
 PEOPLE = ({"race": "green", "age": 30}, {"race": "purple", "age": 30})
 

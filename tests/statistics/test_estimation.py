@@ -437,13 +437,15 @@ def test_a_small_error_ends_too() -> None:
     assert state.interval().score == pytest.approx(0.3, abs=0.01)
 
 
-def test_once_done_the_score_is_within_the_error_of_both_ends() -> None:
+def test_the_score_is_what_was_observed_and_within_the_ends() -> None:
     rng = np.random.default_rng(11)
     rates = np.array([0.1, 0.25, 0.9])
     for _ in range(20):
         state, _ = run_groups(GroupRule(0.9, 0.08), own_chance(rates), 3, rng)
         interval = state.interval()
-        assert interval.high - 0.08 - ROUNDING <= interval.score <= interval.low + 0.08 + ROUNDING
+        active = state.favourable_low[state.active] / state.trials[state.active]
+        assert interval.score == pytest.approx(active.max() - active.min())
+        assert interval.low <= interval.score <= interval.high
 
 
 def test_group_ends_hold_with_unknown_outcomes_that_hide_the_truth() -> None:

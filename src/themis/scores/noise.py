@@ -220,7 +220,8 @@ class NoiseProbe:
         """Run so many pairs again, mixed: how many got answers, and how many of them others.
 
         A pair counts as noise when one of the two is as far from what it was before as half the
-        way to the other; a failure is another matter. Where pairs are few each is run as often as the others.
+        way to the other; a failure is another matter. Where pairs are few each is run as often as
+        the others.
         """
         rng = self._sampler.base.generator(RERUNS, 0 if first else 1)
         size, reading = len(flips.pairs), flips.reading

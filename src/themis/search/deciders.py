@@ -314,7 +314,8 @@ class ExactDecider:
         codes = np.empty((len(places), 2, self.cells.ndim), np.int64)
         columns_of = (first[places], other[places].argmax(axis=1))
         for side, at in enumerate(columns_of):
-            codes[:, side, others] = np.stack(np.unravel_index(places, contexts), 1)
+            if others:
+                codes[:, side, others] = np.stack(np.unravel_index(places, contexts), 1)
             codes[:, side, columns] = np.stack(np.unravel_index(at, shape), 1)
         outputs = np.stack([table[places, at] for at in columns_of], axis=1)
         return Flips(Pairs(codes, outputs), weights[places], self.reading)
@@ -336,8 +337,9 @@ class ExactDecider:
             codes = np.empty((count, self.cells.ndim), np.int64)
             for column, level in levels.items():
                 codes[:, column] = level
-            for column, values in zip(others, np.unravel_index(chosen, inside.shape), strict=True):
-                codes[:, column] = values
+            if others:
+                places = np.unravel_index(chosen, inside.shape)
+                codes[:, others] = np.stack(places, axis=1)
             return codes, self.cells[tuple(codes.T)]
 
         return GroupInputs(draw, best, worst, self.reading, kept=1.0)

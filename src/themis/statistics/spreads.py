@@ -129,14 +129,15 @@ class GroupState:
         return self.high - self.low <= 2.0 * self.rule.error + unknown
 
     def interval(self) -> Interval:
-        """The observed spread of the active groups, and the ends as they are.
+        """The observed spread of the active groups, and the ends, which are made to contain it.
 
         With unknown outcomes the spread is the least that is certain.
         """
         certain = self.favourable_low[self.active] / np.maximum(self.trials[self.active], 1)
         possible = self.favourable_high[self.active] / np.maximum(self.trials[self.active], 1)
         spread = max(_widest(certain, possible), 0.0)
-        return Interval(spread, min(self.low, self.high), max(self.low, self.high))
+        ends = (self.low, self.high, spread)
+        return Interval(spread, min(ends), max(ends))
 
     def group_intervals(self) -> tuple[Interval, ...]:
         """Each group's favourable rate with ends that hold jointly, at any stopping time.
