@@ -17,6 +17,8 @@ from themis.inputs.population import CodeRange, Population
 from themis.inputs.streams import BaseInputs
 from themis.results.model import Group, GroupScore
 from themis.results.notes import Ending, Note, ended_early
+from themis.scores.spelling import with_spelling
+from themis.scores.undecided import OpenCells, sampled_undecided
 from themis.settings import Settings
 from themis.statistics.proportions import Interval
 from themis.statistics.spreads import GroupRule, GroupState
@@ -38,10 +40,12 @@ def measure_group(sampler: Sampler, variants: Variants, settings: Settings) -> G
     source, labels = group_source(sampler, variants)
     state = GroupRule(settings.confidence, settings.error).start(len(labels))
     count, stopped = 0, Ending.BUDGET
+    opened = OpenCells(sampler.reading, len(labels))
     try:
         for target in state.rule.looks():
             for first, last in sampler.blocks(count, target, int(state.active.sum())):
                 cells = source(first, last, state.active)
+                opened.add(cells, state.active)
                 state.add(*favourable_ends(sampler, cells, first, last))
                 count = last
                 _tell(sampler, variants, state, count, target)
@@ -56,7 +60,7 @@ def measure_group(sampler: Sampler, variants: Variants, settings: Settings) -> G
             raise
         state.look()
         stopped = Ending.INTERRUPTED
-    return _score(state, labels, variants, settings, stopped, count, cost, sampler.reading)
+    return _score(state, labels, variants, settings, stopped, count, cost, opened)
 
 
 def group_source(sampler: Sampler, variants: Variants) -> tuple[Source, list[dict[str, Value]]]:
@@ -173,7 +177,7 @@ def _score(
     stopped: Ending,
     count: int,
     cost: Cost,
-    reading: Reading,
+    opened: OpenCells,
 ) -> GroupScore:
     interval = state.interval()
     groups = tuple(
@@ -183,6 +187,7 @@ def _score(
     )
     failed = int((state.favourable_high - state.favourable_low).sum())
     notes = [] if stopped.is_conclusive else [ended_early(stopped, settings, count)]
+    notes += sampled_undecided(labels, opened.undecided, state.trials, settings.confidence)
     if not variants.complete:
         count_of_groups = variants.assignments.count
         notes.append(Note.of("too-many-groups", groups=count_of_groups, tried=len(groups)))
@@ -198,7 +203,8 @@ def _score(
         unknown=failed,
         notes=tuple(notes),
         lower_bound=not variants.complete,
-        reading=reading,
+        reading=opened.reading,
+        spelled=opened.spelled,
     )
 
 
@@ -234,14 +240,15 @@ def group_score(
     settings: Settings,
     cost: Cost,
     reading: Reading,
+    spelled: int = 0,
     **details: Any,
 ) -> GroupScore:
-    """The result for these groups, with the impact ratio."""
+    """The result for these groups, with the impact ratio; `spelled` outputs are unknown."""
     impact = ImpactRatio(None, None, None)
     if reading.statistic == "rate":  # a ratio of means depends on where the scale begins
         impact = ImpactRatio.of(groups, all_groups=not details.get("lower_bound", False))
     fields: Mapping[str, Any] = {"method": "sampled", **details, **reading.details()}
-    return GroupScore(
+    score = GroupScore(
         measure="group",
         score=interval.score,
         low=interval.low,
@@ -258,3 +265,4 @@ def group_score(
         impact_ratio_high=impact.high,
         **fields,
     )
+    return with_spelling(score, spelled, reading)

@@ -28,6 +28,7 @@ from themis.subjects.decisions import (
 )
 from themis.subjects.meanings import Meanings
 from themis.subjects.outputs import Output, find_part
+from themis.subjects.spelling import Alike, Spellings
 
 RECORD_LIMIT = 2**22  # different answers; they are all kept
 
@@ -232,8 +233,23 @@ class LabelPart:
         self.values: list[Any] = []
         self._numbers: dict[Any, int] = {}
         self._known_distances: dict[tuple[int, int], float] = {}
-        self._wanted = list(DEFAULT_FAVOURABLE if output.favourable is None else output.favourable)
+        self.wanted = list(DEFAULT_FAVOURABLE if output.favourable is None else output.favourable)
         self._meanings = None if output.labels is None else Meanings(output.labels)
+        plain = output.labels is None and output.distance == "exact"
+        self._spellings = Spellings(self.wanted) if plain else None
+
+    @property
+    def alike(self) -> Alike | None:
+        """For each value the first that is spelled alike; None where none are, or labels are."""
+        return None if self._spellings is None else self._spellings.alike(self.values)
+
+    @property
+    def maybe_favourable(self) -> NDArray[np.bool_] | None:
+        """For each value whether it is spelled like a favourable one, and is none; None: none."""
+        if self._spellings is None or "rate" not in self.output.statistics:
+            return None
+        like = self._spellings.like_favourable(self.values) & ~self.favourable
+        return like if like.any() else None
 
     @property
     def labels(self) -> tuple[Any, ...]:
@@ -245,7 +261,7 @@ class LabelPart:
         """For each value seen so far, whether it is favourable."""
         if "rate" not in self.output.statistics:
             return np.zeros(len(self.values), dtype=bool)
-        return np.array([value in self._wanted for value in self.values], dtype=bool)
+        return np.array([value in self.wanted for value in self.values], dtype=bool)
 
     def is_favourable(self, cells: NDArray[Any]) -> NDArray[np.bool_]:
         """Which cells hold a favourable output."""
@@ -328,6 +344,9 @@ class LabelPart:
 
 class NumberPart:
     """The distinct numbers of one output, as they appeared."""
+
+    alike: Alike | None = None  # numbers have no spelling
+    maybe_favourable: NDArray[np.bool_] | None = None
 
     def __init__(self, output: Output) -> None:
         self.output = output

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from themis.errors import SubjectError
 from themis.inputs.characteristics import Value
 from themis.subjects.meanings import Meanings
+from themis.subjects.spelling import Alike, Spellings
 
 # A cell of a table is a label's number (0, 1, …) or one of these.
 FAILED = -1  # executed, without a decision
@@ -53,9 +54,23 @@ class Labels:
         favourable: Iterable[Value] = DEFAULT_FAVOURABLE,
         meanings: Meanings | None = None,
     ) -> None:
-        self._favourable_outputs = list(favourable)
+        self.wanted = list(favourable)
         self.meanings = meanings
         self._numbers = _Numbers(meanings)
+        self._spellings = None if meanings is not None else Spellings(self.wanted)
+
+    @property
+    def alike(self) -> Alike | None:
+        """For each label the first that is spelled alike; None where none are, or labels are."""
+        return None if self._spellings is None else self._spellings.alike(self._numbers.labels)
+
+    @property
+    def maybe_favourable(self) -> NDArray[np.bool_] | None:
+        """For each label whether it is spelled like a favourable one, and is none; None: none."""
+        if self._spellings is None:
+            return None
+        like = self._spellings.like_favourable(self._numbers.labels) & ~self.favourable
+        return like if like.any() else None
 
     @property
     def labels(self) -> tuple[Value, ...]:
@@ -70,7 +85,7 @@ class Labels:
     @property
     def favourable(self) -> NDArray[np.bool_]:
         """For each label seen so far, whether it is a favourable decision."""
-        wanted = self._favourable_outputs
+        wanted = self.wanted
         return np.array([label in wanted for label in self._numbers.labels], dtype=bool)
 
     def is_favourable(self, cells: Cells) -> NDArray[np.bool_]:
