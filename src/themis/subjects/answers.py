@@ -280,8 +280,7 @@ class LabelPart:
     def problem(self, value: Any) -> str | None:
         """Why a value is no output; None if it is one."""
         if self._meanings is not None:
-            problem = self._meanings.problem(value)
-            return None if problem is None else f"it {problem}"
+            return self._meanings.problem(value)
         if self.output.distance == "ranking":
             return None if isinstance(value, list | tuple) else "a ranking is a list"
         if self.output.distance == "exact":

@@ -132,7 +132,7 @@ class Labels:
         """Why an output is no decision."""
         if self.meanings is not None and self.stored(output) is not None:
             problem = self.meanings.problem(output)
-            return Failure(NO_DECISION, f"it returned {shortened(output)}, which {problem}")
+            return Failure(NO_DECISION, f"it returned {shortened(output)} ({problem})")
         if isinstance(output, dict):
             said = f"it returned {output!r}; say in [outputs] which part is measured"
             return Failure(INVALID, said)
