@@ -352,6 +352,26 @@ class TestSpelling:
         )
 
 
+class TestReplay:
+    def test_saved_labels_are_read_as_labels(self, tmp_path: Path) -> None:
+        def decide(person: dict[str, Any]) -> dict[str, str]:
+            return {"word": "Denied." if person["sex"] == "f" else "yes"}
+
+        output = themis.Output(name="word", at="/word", labels=LABELS, favourable=["approved"])
+        path = tmp_path / "suite.csv"
+        with themis.Audit(decide, SMALL, outputs=output, suite=path) as audit:
+            audit.causal("sex")
+        replay = themis.Audit(decide, SMALL, outputs=output).replay(path)
+        assert (replay.count("still"), replay.count("new"), replay.count("fixed")) == (66, 0, 0)
+
+    def test_other_spelling_is_no_new_discrimination(self, tmp_path: Path) -> None:
+        path = tmp_path / "suite.csv"
+        with themis.Audit(lambda person: "Approved.", SMALL, suite=path) as audit:
+            audit.causal("sex")
+        replay = themis.Audit(approve_all, SMALL).replay(path)
+        assert (replay.count("still"), replay.count("new")) == (0, 0)
+
+
 CONFIG = """\
 version = 1
 [subject]
