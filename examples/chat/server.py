@@ -3,7 +3,8 @@
     CHAT_API_KEY=example-key python server.py --port 8765
 
 It answers POST /v1/chat/completions in the way that such services do. What it decides is known,
-and unfair on purpose: women need an income of 50,000, men one of 35,000; the city never matters.
+and unfair on purpose: women need an income of 50,000, men one of 35,000; the city never matters,
+except for how the answer is written.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ def decide(prompt: str) -> str:
     """Read the application and answer in words, as a language model would."""
     income = int(re.search(r"earns ([\d]+)", prompt)[1])  # type: ignore[index]
     needed = 50_000 if "woman" in prompt else 35_000
-    return "Approved." if income >= needed else "Denied."
+    word = "Approved" if income >= needed else "Denied"
+    return f"{word}." if "Athens" in prompt else f"**{word.upper()}**\n"
 
 
 def complete(request: dict[str, Any]) -> dict[str, Any]:

@@ -323,7 +323,8 @@ FAULTY: dict[str, tuple[str, str]] = {
     "key of another kind": (
         config_text('kind = "python"\nfunction = "a:b"\nurl = "http://a.org"'),
         "5: subject.url: there is no such key for the kind 'python'; "
-        "choose from: kind, function, call, favourable, version, max_failures, repeats",
+        "choose from: kind, function, call, favourable, labels, version, max_failures, "
+        "max_undecided, repeats",
     ),
     "unknown call": (
         config_text('kind = "python"\nfunction = "a:b"\ncall = "rows"'),

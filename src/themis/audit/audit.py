@@ -46,6 +46,7 @@ from themis.subjects.answers import AnswerLabels
 from themis.subjects.base import Subject
 from themis.subjects.decisions import DEFAULT_FAVOURABLE, Labels
 from themis.subjects.loading import loaded_output, subject_from, subject_from_options
+from themis.subjects.meanings import Meanings, favourable_mistakes
 from themis.subjects.outputs import Output, Statistic, as_outputs
 
 if TYPE_CHECKING:
@@ -58,13 +59,15 @@ class Audit:
     """Measures how much a subject discriminates.
 
     `subject` is a function of a dictionary, `themis.batch(f)`, `themis.keywords(f)`, or an object
-    with `predict`. The settings given here are the defaults of every measurement. `cache` is a file
-    that keeps the decisions of subjects outside of this process for later runs. With `repeats` each
-    output is the majority, or the mean, of so many runs. With `profile`,
-    rows of people (a table, dictionaries or a path), inputs are drawn from them instead of from
-    all that the schema allows, by `profile_weights` (a column or numbers) if given. `suite` is a
-    file that gets the tests that were made up, with their outputs. `close`, or a `with` statement,
-    makes it complete and ends the processes that a subject keeps alive.
+    with `predict`. `labels` say which texts mean the same decision, a label and its patterns, with
+    `*` and `?` as in file names; then `favourable` names labels. The settings given here are the
+    defaults of every measurement. `cache` is a file that keeps the decisions of subjects outside
+    of this process for later runs. With `repeats` each output is the majority, or the mean, of so
+    many runs. With `profile`, rows of people (a table, dictionaries or a path), inputs are drawn
+    from them instead of from all that the schema allows, by `profile_weights` (a column or
+    numbers) if given. `suite` is a file that gets the tests that were made up, with their outputs.
+    `close`, or a `with` statement, makes it complete and ends the processes that a subject keeps
+    alive.
 
     >>> schema = Schema(race=["green", "purple"], savings=range(0, 100))
     >>> def loan(person):
@@ -84,6 +87,7 @@ class Audit:
         seed: int = 0,
         stopping: Stopping | Literal["certified", "paper"] = Stopping.CERTIFIED,
         favourable: Iterable[Value] = DEFAULT_FAVOURABLE,
+        labels: Mapping[str, Iterable[str]] | None = None,
         outputs: Iterable[Output] | Output | None = None,
         confidence: float = 0.99,
         error: float = 0.05,
@@ -91,6 +95,7 @@ class Audit:
         max_seconds: float | None = None,
         max_assignments: int = 1_000,
         max_failures: float = 0.0,
+        max_undecided: float = 0.0,
         repeats: int = 1,
         deterministic: bool = False,
         probe: int | None = None,
@@ -117,16 +122,17 @@ class Audit:
         check_repeats(repeats)
         self._favourable = tuple(favourable)
         declared = as_outputs(outputs)
-        labels = AnswerLabels(declared) if declared else Labels(self._favourable)
+        decisions = _decisions(self._favourable, labels, declared)
         own = subject_from(subject, schema)
         if declared:
             own.structured = True
         self._cache_notes: list[Note] = []
         self.runner = Runner(
             own,
-            labels,
+            decisions,
             max_failures=max_failures,
-            recall=self._open_recall(own, cache, labels.layout),
+            max_undecided=max_undecided,
+            recall=self._open_recall(own, cache, decisions.layout),
             runs=repeats,
         )
         self.population = Population.of(schema)
@@ -144,8 +150,10 @@ class Audit:
         same: dict[str, Any] = {
             **{name: getattr(self.settings, name) for name in Settings.names()},
             "favourable": self._favourable,
+            "labels": labels,
             "outputs": declared or None,
             "max_failures": max_failures,
+            "max_undecided": max_undecided,
             "repeats": repeats,
             "deterministic": deterministic,
             "cache": cache,
@@ -199,8 +207,10 @@ class Audit:
             outputs = [loaded_output(each, config.folder) for each in config.outputs]
         options: dict[str, Any] = {
             "favourable": spec.favourable,
+            "labels": spec.labels,
             "outputs": outputs,
             "max_failures": spec.max_failures,
+            "max_undecided": spec.max_undecided,
             "repeats": spec.repeats,
             "deterministic": spec.deterministic,
             **{name: getattr(settings, name) for name in Settings.names()},
@@ -530,6 +540,27 @@ class Audit:
 
     def __repr__(self) -> str:
         return f"Audit({self.runner.subject.kind}, against any of {set_name(self.schema.names)})"
+
+
+def _decisions(
+    favourable: tuple[Value, ...],
+    labels: Mapping[str, Iterable[str]] | None,
+    outputs: tuple[Output, ...],
+) -> Labels | AnswerLabels:
+    """The decisions of a subject; raises RequestError where its labels make no sense."""
+    if labels is None:
+        return AnswerLabels(outputs) if outputs else Labels(favourable)
+    meanings = Meanings(labels)
+    mistakes = []
+    if outputs:
+        problem, remedy = "the outputs have labels of their own", "give them to Output(labels=…)"
+        mistakes.append(Mistake("labels", "labels", problem, remedy))
+    if favourable != DEFAULT_FAVOURABLE:
+        found = favourable_mistakes(favourable, labels)
+        mistakes += (Mistake("labels", "favourable", *each) for each in found)
+    if mistakes:
+        raise RequestError(mistakes)
+    return Labels(favourable, meanings)
 
 
 def _profile(given: Any, schema: Schema, weights: str | Sequence[float] | None) -> People | None:

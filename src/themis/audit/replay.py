@@ -23,6 +23,7 @@ from themis.results.notes import Ending, Note
 from themis.results.replays import STATES, Replay, ReplayedSet, ReplayedTest, State
 from themis.subjects.answers import Part
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells, Labels
+from themis.subjects.spelling import same_but_for_spelling
 
 EXAMPLES = 5  # of each state that is worth showing
 SHOWN_STATES: tuple[State, ...] = ("new", "still", "failed", "fixed")
@@ -161,11 +162,21 @@ class _Side:
     part: Part | None
 
     def differing(self, rows: Places, others: Places) -> NDArray[np.bool_]:
-        """Whether rows with an output have another one than these rows."""
+        """Whether rows with an output have another one than these rows, in more than spelling."""
         own, other = self.numbers[rows], self.numbers[others]
-        if self.part is None:
-            return np.asarray(own != other)
-        return self.part.distances(own, other) > 0
+        if self.part is not None and self.part.output.distance != "exact":
+            return self.part.distances(own, other) > 0
+        different = np.asarray(own != other)
+        if different.any():
+            pairs = np.stack([own[different], other[different]])
+            known, places = np.unique(pairs, axis=1, return_inverse=True)
+            apart = [not self._is_spelling(one, two) for one, two in known.T.tolist()]
+            different[different] = np.array(apart)[places.reshape(-1)]
+        return different
+
+    def _is_spelling(self, one: int, two: int) -> bool:
+        """Whether two different outputs differ only in spelling."""
+        return bool(same_but_for_spelling([self.values(one), self.values(two)]))
 
     def value(self, row: int) -> Any:
         """The output of one row, None where there is none."""

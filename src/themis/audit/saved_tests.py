@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -196,7 +196,8 @@ def _outputs(table: Table, own: OwnColumns, outputs: Sequence[Output]) -> Iterat
         column = table.columns[own.outputs[0]]
         yield SavedOutput(column.codes.astype(np.int64), column.values)
     for output, name in zip(outputs, own.outputs, strict=False):
-        column, part = table.columns[name], part_of(output)
+        plain = output if output.labels is None else replace(output, labels=None)
+        column, part = table.columns[name], part_of(plain)  # what was saved are labels already
         numbers = part.number([_parsed(value) for value in column.values])
         known = np.append(numbers, -1).astype(np.int64)  # the last one is for MISSING
         yield SavedOutput(known[column.codes], list(part.labels), part)

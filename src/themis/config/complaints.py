@@ -22,6 +22,7 @@ from themis.config.format import (
 )
 from themis.config.toml import KeyPath, spell_value
 from themis.errors import Mistake, suggest
+from themis.subjects.meanings import CODE as LABELS
 
 _SECRET = frozenset({"headers", "url", "env"})  # what stands there is never shown
 
@@ -48,7 +49,11 @@ def find_complaints(data: Mapping[str, Any]) -> list[Complaint]:
         if fault.error["type"] == "extra_forbidden"
         for near in difflib.get_close_matches(fault.key, fault.keys, n=1)
     }
-    told = [each for each in faults if not (each.is_missing and each.path in misspelt)]
+    told = [
+        each
+        for each in faults
+        if not (each.is_missing and each.path in misspelt) and not each.is_about_labels
+    ]
     complaints += [each.complaint() for each in told]
     return complaints + list(_choice_complaints(readable, misspelt))
 
@@ -86,6 +91,11 @@ class _Fault:
         return self.error["type"] == "missing"
 
     @property
+    def is_about_labels(self) -> bool:
+        """Whether it is in the patterns of labels, or in what names them: the reader tells that."""
+        return self.error.get("ctx", {}).get("code") == LABELS
+
+    @property
     def key(self) -> str:
         return str(self.inside[0]) if self.inside else ""
 
@@ -121,6 +131,8 @@ class _Fault:
         """The remedy that shows how the key is written."""
         if self.model is File and self.key in _HEADERS and len(self.inside) == 1:
             return f"write {_HEADERS[self.key]} and its keys below"
+        if self.key == "labels" and len(self.inside) > 1:
+            return 'write a list of texts, such as ["approved*", "yes"]'
         if len(self.inside) > 1:
             return "write a table in { }"
         known = self.model.keys().get(self.key)

@@ -23,8 +23,10 @@ kind = "python"             # a function; or a trained model: kind = "model"
 function = "loan:decide"    # module:attribute; a model has object = "loan:model" instead
 call = "row"                # row: one dict · keywords: decide(sex=…, age=…) · batch: a table
 favourable = [1]            # the outputs that count as the favourable decision
+# labels = { yes = ["approved*", "yes"], no = ["refused*", "no"] }  # which texts mean the same
 # version = "2024-06"       # free text; results of another version are not used again
 # max_failures = 0.01       # the fraction of executions that may fail; 0 unless you say so
+# max_undecided = 0.01      # the fraction whose answer may fit no label; 0 unless you say so
 # repeats = 5               # for a subject that flips coins: the majority of five runs
 
 # Every characteristic that the subject reads, in the order of its arguments.

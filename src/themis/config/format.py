@@ -101,6 +101,11 @@ Reference: TypeAlias = Annotated[str, Field(pattern=r"^[^\s:]+:[^\s:]+$")]
 Command: TypeAlias = Annotated[list[str], Field(min_length=1)]
 Decision: TypeAlias = Annotated[Any, AfterValidator(_check_decision), WithJsonSchema(_VALUE)]
 Decisions: TypeAlias = Annotated[tuple[Decision, ...], Field(strict=False)]  # a list is one, too
+_PATTERNS = {"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}}
+LabelTable: TypeAlias = Annotated[  # the reader says what is wrong with patterns
+    dict[str, list[str]],
+    WithJsonSchema({"type": "object", "minProperties": 1, "additionalProperties": _PATTERNS}),
+]
 Body: TypeAlias = Annotated[
     Any, AfterValidator(_check_body), WithJsonSchema({"type": ["string", "object", "array"]})
 ]
@@ -198,11 +203,22 @@ class Subject(Table):
         default=DEFAULT_FAVOURABLE,
         min_length=1,
     )
+    labels: LabelTable = _optional(
+        "Which texts mean the same decision, by label; * and ? as in file names",
+        {"approved": ["approved*", "yes"], "refused": ["refused*", "no"]},
+    )
     version: str = _optional(
         "Free text; results of another version are not reused", "2024-06", default=""
     )
     max_failures: float = _optional(
         "The fraction of executions that may fail", 0.01, default=0, ge=0, le=1
+    )
+    max_undecided: float = _optional(
+        "The fraction of executions whose answer may fit no label, or two",
+        0.01,
+        default=0,
+        ge=0,
+        le=1,
     )
     repeats: int = _optional(
         "Run each input so often and take the majority, for subjects that do not always decide "

@@ -23,6 +23,8 @@ from themis.inputs.population import Population
 from themis.inputs.schema import Schema, characteristic_from
 from themis.results.verdicts import Acceptance, Check
 from themis.settings import Settings
+from themis.subjects.meanings import CODE as LABELS
+from themis.subjects.meanings import favourable_mistakes, label_mistakes, listed
 from themis.subjects.outputs import Output
 
 __all__ = ["Config", "find_config", "format_schema", "load_config", "placing", "read_config"]
@@ -137,6 +139,7 @@ class _Reader:
         for section in ("checks", "accepted"):
             self._check_sets(section)
             self._check_outputs(section)
+        self._check_labels()
         self._check_repeated_acceptances()
         if self._found.mistakes or schema is None:
             raise ConfigError(sorted(self._found.mistakes, key=lambda each: each.line or 0))
@@ -217,6 +220,27 @@ class _Reader:
                 self._found.add(path, mistake)
             return None
         return schema
+
+    def _check_labels(self) -> None:
+        """Whether labels and their patterns make sense, and whether `favourable` names labels."""
+        outputs = self._table("outputs")
+        tables: list[tuple[KeyPath, Any]] = [(("subject",), self._table("subject"))]
+        tables += [(("outputs", name), table) for name, table in outputs.items()]
+        for path, table in tables:
+            labels = table.get("labels") if isinstance(table, Mapping) else None
+            if not isinstance(labels, Mapping):
+                continue
+            for each in label_mistakes(listed(labels)):
+                place = (*path, "labels", *each.path)
+                if not self._found.has(*place):
+                    self._found.add(place, Mistake(LABELS, "", each.problem, each.remedy))
+            favourable = table.get("favourable", ())
+            if isinstance(favourable, list) and not self._found.has(*path, "favourable"):
+                for broken in favourable_mistakes(favourable, labels):
+                    self._found.add((*path, "favourable"), Mistake(LABELS, "", *broken))
+        if "labels" in self._table("subject") and outputs:
+            problem, remedy = "the outputs have labels of their own", "write [outputs.NAME.labels]"
+            self._found.add(("subject", "labels"), Mistake(LABELS, "", problem, remedy))
 
     def _check_outputs(self, section: str) -> None:
         """Whether the tables of a section name outputs that are declared."""

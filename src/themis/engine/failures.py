@@ -15,7 +15,7 @@ from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
 from themis.subjects.answers import AnswerLabels
 from themis.subjects.base import Answers, Subject
-from themis.subjects.decisions import FAILED, INVALID, Cells, Failure, Labels
+from themis.subjects.decisions import FAILED, NO_DECISION, Cells, Failure, Labels
 
 KINDS_LIMIT = 100_000  # failed inputs whose kinds are kept
 
@@ -37,19 +37,24 @@ class FailureLog:
         """How many executions failed."""
         return self.counts.total()
 
+    @property
+    def undecided(self) -> int:
+        """How many of them got an answer that fits no label, or two."""
+        return self.counts[NO_DECISION]
+
     def add(
         self,
         cells: Cells,
         answers: Answers,
         schema: Schema,
         input_at: Callable[[int], NDArray[Any]],
-        explain: Callable[[Any], str],
+        explain: Callable[[Any], Failure],
     ) -> bool:
         """Count the failures of a batch; whether there were any."""
         failed = np.flatnonzero(cells == FAILED).tolist()
         for place in failed:
             failure = answers.failures.get(place)
-            failure = failure or Failure(INVALID, explain(answers.outputs[place]))
+            failure = failure or explain(answers.outputs[place])
             self.counts[failure.kind] += 1
             if self.kinds is not None and len(self.kinds) < KINDS_LIMIT:
                 self.kinds[_key(input_at(place))] = failure.kind
@@ -71,7 +76,15 @@ class FailureLog:
                 f"{kind} in {count:,} of {executions:,} executions, e.g. {message} "
                 f"for the input {row}"
             )
-        return f"the subject failed: {'; '.join(parts)}. max_failures allows a share of failures"
+        remedies = []
+        if self.undecided:
+            remedies.append(
+                "labels say which texts mean which decision, and max_undecided allows a share "
+                "without one"
+            )
+        if self.total > self.undecided:
+            remedies.append("max_failures allows a share of failures")
+        return f"the subject failed: {'; '.join(parts)}. {'; '.join(remedies)}"
 
     def to_dict(self, subject: Subject) -> dict[str, Any]:
         """The failures as they stand in the JSON result; the subject may have lines for a shell."""

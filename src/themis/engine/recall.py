@@ -88,14 +88,16 @@ class Recall:
         found = self._find(codes, time)
         missing = np.flatnonzero(found.numbers == UNKNOWN)
         if not len(missing):
-            return Recalled(self._cells(found.numbers, labels), Answers([]))
+            cells = self._cells(found.numbers, labels)
+            answers = Answers(self._outputs(found.numbers, labels) if (cells < 0).any() else [])
+            return Recalled(cells, answers)
         if len(missing) == len(codes):
             answers = run(codes)
         else:
             self._note_answered()
             answers = _merge(self._outputs(found.numbers, labels), missing, run(codes[missing]))
         cells = number_answers(labels, answers)
-        self._put(codes, time, found, cells, labels)
+        self._put(codes, time, found, cells, answers, labels)
         return Recalled(cells, answers)
 
     def _find(self, codes: NDArray[Any], time: int) -> Found:
@@ -129,6 +131,7 @@ class Recall:
         time: int,
         found: Found,
         cells: Cells,
+        answers: Answers,
         labels: Labels | AnswerLabels,
     ) -> None:
         """Store the decisions among these cells, if this process may."""
@@ -138,10 +141,24 @@ class Recall:
             self._refresh()
             assert self._subject is not None
             found = self._records.find(self._subject, codes, time)
-        numbers = self._table(labels)[cells]
+        if labels.keeps_answers:
+            numbers = self._answer_numbers(answers, labels)
+        else:
+            numbers = self._table(labels)[cells]
         if (numbers != UNKNOWN).any():
             self._records.put(self._subject, found, numbers)
             self.cache.commit()
+
+    def _answer_numbers(self, answers: Answers, labels: Labels | AnswerLabels) -> Numbers:
+        """The cache's number of each answer itself, whatever its label is; new ones are stored.
+
+        So other labels need no other executions. An answer that is no decision is kept as well.
+        """
+        numbers = np.full(len(answers.outputs), UNKNOWN, dtype=np.int32)
+        for place, output in enumerate(answers.outputs):
+            if place not in answers.failures and (kept := labels.stored(output)) is not None:
+                numbers[place] = self._place(kept)
+        return numbers
 
     def _table(self, labels: Labels | AnswerLabels) -> Numbers:
         """For each label number of a run the cache's; new ones are stored."""

@@ -155,6 +155,7 @@ class Runner:
         *,
         budget: Budget | None = None,
         max_failures: float = 0.0,
+        max_undecided: float = 0.0,
         recall: Recall | None = None,
         runs: int = 1,
     ) -> None:
@@ -164,6 +165,7 @@ class Runner:
         self.schema: Schema = subject.schema
         self.labels = labels
         self.max_failures = max_failures
+        self.max_undecided = max_undecided
         self.runs = runs  # behind each output
         self.executions = 0
         self.asked = 0  # executions, and decisions that a cache file held instead
@@ -249,8 +251,12 @@ class Runner:
 
     @property
     def fails_too_often(self) -> bool:
-        """Whether more executions failed than allowed."""
-        return self.failures.total > self.max_failures * self.spent
+        """Whether more executions failed than allowed, or gave no decision."""
+        undecided = self.failures.undecided
+        failed = self.failures.total - undecided
+        return failed > self.max_failures * self.spent or undecided > (
+            self.max_undecided * self.spent
+        )
 
     @contextmanager
     def apart(self) -> Iterator[None]:

@@ -402,6 +402,8 @@ def _reasons_to_doubt(before: Result, after: Result) -> Iterator[Note]:
             yield Note.of("run-ended", ended=result.stopped, when=when)
         if any(score.stopped is Ending.NOISE for score in result.scores):
             yield Note.of("run-ended", ended=Ending.NOISE, when=when)
+        if any(score.stopped is Ending.SPELLING for score in result.scores):
+            yield Note.of("run-ended", ended=Ending.SPELLING, when=when)
         for search in result.searches:
             if search.undecided:
                 yield undecided_note(search, when)

@@ -26,6 +26,7 @@ class Ending(StrEnum):
     NOISE = "noise"  # the subject does not always decide the same
     INCONSISTENT = "inconsistent"  # what was seen contradicts itself: answers depend on each other
     FAILED = "failed"  # the subject failed too often
+    SPELLING = "spelling"  # what was found rests on texts that differ only in spelling
 
     @property
     def is_conclusive(self) -> bool:
@@ -76,13 +77,17 @@ CODES: dict[str, tuple[str, ...]] = {
     "noise-in-score": ("high",),
     "noise-in-rates": (),
     "noise-in-exact-rates": (),
+    "no-decision-rates": ("groups", "confidence"),
+    "no-decision-apart": ("groups", "apart", "confidence"),
+    "only-spelling": ("texts", "rows", "output"),
+    "partly-spelling": ("texts", "rows", "output"),
     # of searches
     "noise-in-group-search": (),
     "noise-in-search": ("differing", "inputs", "doubtful"),
     # of sets that a search looked at
     "inputs-flip": ("flips", "inputs", "untried", "unsettled"),
     "exact-score": ("score",),
-    "score-between": ("low", "high"),
+    "score-between": ("low", "high", "spelled"),
     "groups-apart": ("low", "high", "contexts"),
     "within-set-below": ("against",),
     "causal-score-below": ("against",),

@@ -153,6 +153,7 @@ def _rule(search: SearchResult) -> ThresholdRule:
 
 
 NOTHING_ACCEPTED = Acceptances()
+SPELLED = ("only-spelling", "partly-spelling")  # notes of what is open until labels are declared
 SHARES = (1 / 2, 1 / 4, 1 / 8, 1 / 8)  # of the error probability, for the first and later rounds
 
 
@@ -333,7 +334,14 @@ def _nobody_favoured(score: Score) -> bool:
     return all(group.rate == 0 for group in score.groups)
 
 
+def _spelling(part: Score | SearchResult) -> Note | None:
+    """That it rests on texts that differ only in spelling, if it does."""
+    return next((note for note in part.notes if note.code in SPELLED), None)
+
+
 def _why_open(score: Score, limit: float) -> Note:
+    if (note := _spelling(score)) is not None:
+        return note
     if score.samples and _nobody_favoured(score):
         return Note.of("never-favourable")
     if score.low > limit and not score.is_checked:
@@ -356,6 +364,8 @@ def _why_search_open(
         return _noise(worst) or Note.of("run-ended", ended=search.stopped)
     if search.stopped is not Ending.DONE:
         return Note.of("search-ended", ended=search.stopped, sets_open=search.sets_open)
+    if (note := _spelling(search)) is not None:
+        return note
     if not left:
         return undecided_note(search)
     if worst is not None and not worst.conclusive:

@@ -28,6 +28,7 @@ from themis.scores.people import (
     measure_within,
     weigh,
 )
+from themis.scores.undecided import people_undecided
 from themis.scores.witnesses import POOL, FlipPool
 from themis.settings import Settings, Stopping
 from themis.statistics.proportions import Interval
@@ -95,7 +96,7 @@ def apparent_group(
     )
     spread = float(np.ptp(rates[shown])) if len(shown) else 0.0
     interval = Interval(spread, spread, spread)
-    if not known.all() and len(values) > 1:
+    if (most > least).any() and len(values) > 1:
         interval = Interval(
             spread, max(0.0, float(low.max() - high.min())), float(high.max() - low.min())
         )
@@ -111,8 +112,13 @@ def apparent_group(
         method="exact",
         samples=run.seen,
         stopped=stopped or Ending.EXHAUSTED,
-        unknown=int(run.counts[~known].sum()),
-        notes=(*_ended(stopped, settings, run.seen), *silence),
+        unknown=int(run.counts[most > least].sum()),
+        spelled=int(run.counts[reading.is_spelled(cells)].sum()),
+        notes=(
+            *_ended(stopped, settings, run.seen),
+            *silence,
+            *people_undecided(values, own, cells, run.weights, run.counts),
+        ),
     )
     return replace(score, impact_ratio_low=0.0) if silent and score.impact_ratio else score
 
@@ -135,10 +141,13 @@ def causal_within(
     contexts = context_keys(run.codes, assignments.columns)
     _, levels = groups_of(assignments, run.codes)
     cells = reading.cells(run.answers)
+    spelled = np.zeros(len(cells), dtype=bool)  # those that differ only in spelling
     if reading.graded:
         found = measure_within(contexts, levels, cells, reading.distances)
     else:
         found = compare_within(contexts, levels, cells)
+        sure = compare_within(contexts, levels, reading.merged(cells))
+        spelled, found = found.least > sure.least, replace(found, least=sure.least)
     pool = FlipPool(run.people.schema, reading)
     flipping = np.flatnonzero(found.least > 0)[:POOL]
     if len(flipping):
@@ -159,6 +168,7 @@ def causal_within(
         stopped=stopped or Ending.EXHAUSTED,
         unknown=int(run.counts[(found.most > found.least) | (cells < 0)].sum()),
         notes=(note, *_ended(stopped, settings, run.seen)),
+        spelled=int(run.counts[spelled].sum()),
         **reading.details(),
     )
     return replace(score, counterfactuals="within")

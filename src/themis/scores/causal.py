@@ -17,6 +17,7 @@ from themis.results.model import CausalScore, Region
 from themis.results.notes import Ending, Note, ended_early
 from themis.scores.harm import WIDTH_LIMIT, HarmTally
 from themis.scores.regions import SeenRows, known_regions, sampled_regions
+from themis.scores.spelling import with_spelling
 from themis.scores.witnesses import FlipPool, explained
 from themis.settings import Settings
 from themis.statistics.intervals import normal_quantile
@@ -72,6 +73,7 @@ class _CausalRows:
         self.whole_rows = whole_rows
         self.first_look = first_look
         self.count = self.flips = self.unknown = 0
+        self.spelled = 0  # of the unknown ones, those whose outputs differ only in spelling
         self.pool = FlipPool(sampler.runner.schema, sampler.reading)
         self.seen = SeenRows()
         fits = variants.complete and HarmTally.fits(variants.assignments, sampler.reading)
@@ -101,6 +103,7 @@ class _CausalRows:
         self.seen.add(rows.codes, states)
         self.flips += int((states == FLIP).sum())
         self.unknown += int((states == UNKNOWN).sum())
+        self.spelled += int(self.sampler.reading.spelled_rows(cells).sum())
         self.pool.add_table(self.variants, rows, cells, states)
         if whole and self.tally is not None and self.count < TALLIED_ROWS:
             self.tally.add(cells)
@@ -200,6 +203,7 @@ class _CausalRows:
             cost=cost,
             samples=self.count,
             unknown=self.unknown,
+            spelled=self.spelled,
             lower_bound=lower_bound,
             pool=self.pool,
             tally=self.tally,
@@ -222,13 +226,17 @@ def causal_score(
     cost: Cost,
     pool: FlipPool,
     tally: HarmTally | None,
+    spelled: int = 0,
     **details: Any,
 ) -> CausalScore:
-    """The result with its witnesses and the direction of harm; its flips can be run again."""
+    """The result with its witnesses and the direction of harm; `spelled` rows are unknown.
+
+    Its flips can be run again.
+    """
     cost.runner.finding = pool
     counted = tally is not None and tally.contexts > 0
     fields: dict[str, Any] = {"method": "sampled", **details}
-    return CausalScore(
+    score = CausalScore(
         measure="causal",
         score=interval.score,
         low=interval.low,
@@ -243,6 +251,7 @@ def causal_score(
         direction=tally.changes() if tally is not None and counted else (),
         **fields,
     )
+    return with_spelling(score, spelled, pool.reading)
 
 
 def _whole_rows(sampler: Sampler, variants: Variants, rule: ProportionRule) -> int:

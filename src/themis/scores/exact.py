@@ -20,12 +20,13 @@ from themis.scores.causal import causal_score
 from themis.scores.group import GroupInputs, group_score
 from themis.scores.harm import HarmTally
 from themis.scores.regions import MOST_UNKNOWN, SeenRows, known_regions, sampled_regions
+from themis.scores.undecided import exact_undecided
 from themis.scores.witnesses import FlipPool, explained
 from themis.settings import Settings
 from themis.statistics.proportions import Interval
 from themis.subjects.answers import NumberPart
 from themis.subjects.decisions import FAILED, NO_COUNTERFACTUAL, NOT_RUN, Cells
-from themis.subjects.readings import FLIP, UNKNOWN, Reading, row_states
+from themis.subjects.readings import FLIP, UNKNOWN, Reading
 
 CHUNK = 2**18
 DENSE_LIMIT = 2**25  # cells of a table that is built whole
@@ -93,13 +94,14 @@ def exact_causal(
     pool = FlipPool(sampler.runner.schema, reading)
     tally = HarmTally(assignments, reading) if HarmTally.fits(assignments, reading) else None
     if assignments.binned:
-        low = high = _binned_score(domain, sampler.population, assignments, reading)
-        unknown = 0
+        low, high = _binned_ends(domain, sampler.population, assignments, reading)
+        unknown = spelled = int(high > low)
         seen = _read_rows(sampler, variants, pool, tally)
     else:
         rows, cells, weights = _dense(domain, assignments, reading)
-        states = row_states(cells)
+        states = reading.plain_states(cells)
         unknown = int((states == UNKNOWN).sum())
+        spelled = int(reading.spelled_rows(cells).sum())
         if reading.graded:
             low, high = _expected_distance(domain, assignments, reading, cells)
             own = own_columns(variants, rows)
@@ -143,6 +145,7 @@ def exact_causal(
         samples=len(domain.cells),
         stopped=Ending.EXHAUSTED,
         unknown=unknown,
+        spelled=spelled,
         **reading.details(),
     )
     return explained(score, pool, sampler, regions, known=sampler.runner.remembers)
@@ -190,6 +193,8 @@ def exact_group(
     possible_spread = max(0.0, rounded(high.max() - low.min()))
     score = rounded(low.max() - low.min())
     unknown = int((possible > certain).sum())
+    cells = sampler.reading.cells(domain.cells)
+    labels = [group.values for group in groups]
     if not unknown or len(present) == 1:  # one group is not apart from itself
         certain_spread = possible_spread = score
 
@@ -213,6 +218,8 @@ def exact_group(
         stopped=Ending.EXHAUSTED,
         unknown=unknown,
         reading=sampler.reading,
+        spelled=int(sampler.reading.is_spelled(cells).sum()),
+        notes=exact_undecided(labels, own, cells == FAILED, domain.weights, present),
     )
 
 
@@ -250,10 +257,23 @@ def _dense(
     return Rows(domain.codes[first], {}), cells, weights
 
 
-def _binned_score(
+def _binned_ends(
     domain: Domain, population: Population, assignments: Assignments, reading: Reading
-) -> float:
-    """The causal score of a set with one binned characteristic.
+) -> tuple[float, float]:
+    """The causal score of a set with one binned characteristic, at least and at most.
+
+    They differ where outputs differ only in spelling.
+    """
+    seen = reading.cells(domain.cells)
+    merged = reading.merged(seen)
+    high = _binned_score(replace(domain, cells=seen), population, assignments)
+    if merged is seen:
+        return high, high
+    return _binned_score(replace(domain, cells=merged), population, assignments), high
+
+
+def _binned_score(domain: Domain, population: Population, assignments: Assignments) -> float:
+    """The causal score of a set with one binned characteristic, of cells that are outputs.
 
     Each bin is represented by a random member, the input's own bin by its own value. An input
     keeps its output when its own value's column and those of all other bins' members show one
@@ -262,8 +282,7 @@ def _binned_score(
     (column,) = assignments.binned
     characteristic = assignments.schema.characteristics[column]
     rest = tuple(c for c in assignments.columns if c != column)
-    seen = replace(domain, cells=reading.cells(domain.cells))
-    shown, weights = _shown_labels(seen, assignments.columns, rest, column, characteristic.size)
+    shown, weights = _shown_labels(domain, assignments.columns, rest, column, characteristic.size)
     levels = characteristic.possible_levels(np.arange(characteristic.possible_count))
     bins = [slice(*characteristic.level_range(int(level))) for level in levels]
     members = np.zeros(characteristic.size)
@@ -311,7 +330,7 @@ def _read_rows(
     if not sampler.runner.remembers:
         return seen
     rows, cells = sampler.tables.fill(variants, 0, FREE_ROWS, reading=sampler.reading)
-    states = row_states(cells)
+    states = sampler.reading.plain_states(cells)
     seen.add(rows.codes, states)
     pool.add_table(variants, rows, cells, states)
     if tally is not None:

@@ -18,6 +18,8 @@ from themis.inputs.population import CodeRange, Population
 from themis.inputs.streams import BaseInputs
 from themis.results.model import Group, GroupScore
 from themis.results.notes import Ending, Note, ended_early
+from themis.scores.spelling import with_spelling
+from themis.scores.undecided import OpenCells, sampled_undecided
 from themis.settings import Settings
 from themis.statistics.proportions import Interval
 from themis.statistics.reruns import interval_confidence
@@ -49,10 +51,12 @@ def measure_group(sampler: Sampler, variants: Variants, settings: Settings) -> G
     state = GroupRule(interval_confidence(settings.confidence), settings.error).start(groups)
     kept = np.full((KEPT_ROWS, groups), NOT_RUN, dtype=np.int64)
     count, stopped = 0, Ending.BUDGET
+    opened = OpenCells(sampler.reading, groups)
     try:
         for target in state.rule.looks():
             for first, last in sampler.blocks(count, target, int(state.active.sum())):
                 cells = source.run(first, last, state.active)
+                opened.add(cells, state.active)
                 state.add(*favourable_ends(sampler, cells, first, last))
                 kept[first:last, state.active] = cells[: max(KEPT_ROWS - first, 0)]
                 count = last
@@ -71,7 +75,7 @@ def measure_group(sampler: Sampler, variants: Variants, settings: Settings) -> G
             raise
         state.look()
         stopped = Ending.INTERRUPTED
-    score = _score(state, source.labels, variants, settings, stopped, count, cost, sampler.reading)
+    score = _score(state, source.labels, variants, settings, stopped, count, cost, opened)
     if state.champions is not None:
         sampler.runner.finding = kept_inputs(sampler, source, state, kept, count)
     return score
@@ -234,7 +238,7 @@ def _score(
     stopped: Ending,
     count: int,
     cost: Cost,
-    reading: Reading,
+    opened: OpenCells,
 ) -> GroupScore:
     interval = state.interval()
     groups = tuple(
@@ -244,6 +248,7 @@ def _score(
     )
     failed = int((state.favourable_high - state.favourable_low).sum())
     notes = [ended_early(stopped, settings, count)] if stopped.is_early else []
+    notes += sampled_undecided(labels, opened.undecided, state.trials, settings.confidence)
     if not variants.complete:
         count_of_groups = variants.assignments.count
         notes.append(Note.of("too-many-groups", groups=count_of_groups, tried=len(groups)))
@@ -259,7 +264,8 @@ def _score(
         unknown=failed,
         notes=tuple(notes),
         lower_bound=not variants.complete,
-        reading=reading,
+        reading=opened.reading,
+        spelled=opened.spelled,
     )
 
 
@@ -295,14 +301,15 @@ def group_score(
     settings: Settings,
     cost: Cost,
     reading: Reading,
+    spelled: int = 0,
     **details: Any,
 ) -> GroupScore:
-    """The result for these groups, with the impact ratio."""
+    """The result for these groups, with the impact ratio; `spelled` outputs are unknown."""
     impact = ImpactRatio(None, None, None)
     if reading.statistic == "rate":  # a ratio of means depends on where the scale begins
         impact = ImpactRatio.of(groups, all_groups=not details.get("lower_bound", False))
     fields: Mapping[str, Any] = {"method": "sampled", **details, **reading.details()}
-    return GroupScore(
+    score = GroupScore(
         measure="group",
         score=interval.score,
         low=interval.low,
@@ -319,3 +326,4 @@ def group_score(
         impact_ratio_high=impact.high,
         **fields,
     )
+    return with_spelling(score, spelled, reading)

@@ -34,7 +34,8 @@ class HarmTally:
     def add(self, cells: Cells, weights: NDArray[np.float64] | None = None) -> None:
         """Count rows in which every assignment was tried."""
         known = (cells >= 0).astype(np.float64)
-        favourable = self.reading.labels.is_favourable(cells).astype(np.float64)
+        good = self.reading.labels.is_favourable(cells) | self.reading.is_spelled(cells)
+        favourable = good.astype(np.float64)
         weight: Any = np.ones(len(cells)) if weights is None else weights
         self._lost += (favourable * weight[:, None]).T @ (known - favourable)
         self._known += (known * weight[:, None]).T @ known
@@ -50,6 +51,7 @@ class HarmTally:
 
     def _apart(self, cells: Cells, total: NDArray[np.float64]) -> NDArray[np.float64]:
         """For each row the sum of the distances of all its ordered pairs of outputs."""
+        cells = self.reading.merged(cells)
         numbers = len(self.reading.labels.labels)
         result = total**2
         if not self.reading.graded:

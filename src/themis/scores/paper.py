@@ -20,6 +20,8 @@ from themis.scores.group import (
     group_stream,
     labels_of,
 )
+from themis.scores.spelling import with_spelling
+from themis.scores.undecided import OpenCells
 from themis.scores.witnesses import FlipPool
 from themis.settings import Settings
 from themis.statistics.proportions import Interval, PaperRule
@@ -36,7 +38,7 @@ def paper_causal(sampler: Sampler, variants: Variants, settings: Settings) -> Ca
     cost = Cost(sampler.runner)
     rule = PaperRule(settings.confidence, settings.error)
     pool = FlipPool(sampler.runner.schema, sampler.reading)
-    samples = flips = 0
+    samples = flips = spelled = 0
     stopped = Ending.BUDGET
     while True:
         target = samples + rule.safe_steps(flips, samples)
@@ -46,6 +48,7 @@ def paper_causal(sampler: Sampler, variants: Variants, settings: Settings) -> Ca
             states = sampler.reading.row_states(cells, own, rows.tolerances)
             pool.add_table(variants, rows, cells, states)
             flips += int((states == FLIP).sum())
+            spelled += int(sampler.reading.spelled_rows(cells).sum())
             samples = last
             margin = rule.margin(flips, samples)
             ends = (max(0.0, flips / samples - margin), min(1.0, flips / samples + margin))
@@ -58,13 +61,14 @@ def paper_causal(sampler: Sampler, variants: Variants, settings: Settings) -> Ca
             stopped = Ending.ERROR_REACHED
             break
     interval = rule.interval(flips, samples) if samples else Interval(0.0, 0.0, 1.0)
+    high = min(1.0, interval.high + spelled / max(samples, 1))
     early = [] if stopped.is_conclusive else [ended_early(stopped, settings, samples)]
-    return CausalScore(
+    score = CausalScore(
         measure="causal",
         against=variants.assignments.names,
         score=interval.score,
         low=interval.low,
-        high=interval.high,
+        high=high,
         confidence=settings.confidence,
         error=settings.error,
         method="sampled",
@@ -77,6 +81,7 @@ def paper_causal(sampler: Sampler, variants: Variants, settings: Settings) -> Ca
         witnesses=pool.choose(),
         **sampler.reading.details(),
     )
+    return with_spelling(score, spelled, sampler.reading)
 
 
 def algorithm_2_rows(
@@ -117,10 +122,11 @@ def paper_group(sampler: Sampler, variants: Variants, settings: Settings) -> Gro
     cost = Cost(sampler.runner)
     rule = PaperRule(settings.confidence, settings.error)
     groups: list[Group] = []
+    opened = OpenCells(sampler.reading, variants.width)
     least, most = math.inf, -math.inf
     stopped = Ending.ERROR_REACHED
     for place in range(variants.width):
-        group, finished = _paper_rate(sampler, variants, place, rule)
+        group, finished = _paper_rate(sampler, variants, place, rule, opened)
         if group is not None:
             groups.append(group)
             least, most = min(least, group.rate), max(most, group.rate)
@@ -134,7 +140,7 @@ def paper_group(sampler: Sampler, variants: Variants, settings: Settings) -> Gro
         )
     spread = max(0.0, most - least)
     interval = Interval(spread, max(0.0, spread - rule.error), min(1.0, spread + rule.error))
-    if not stopped.is_conclusive:
+    if not stopped.is_conclusive or opened.spelled:
         interval = Interval(spread, 0.0, 1.0)
     samples = sum(each.samples for each in groups)
     early = [] if stopped.is_conclusive else [ended_early(stopped, settings, samples)]
@@ -147,12 +153,13 @@ def paper_group(sampler: Sampler, variants: Variants, settings: Settings) -> Gro
         samples=samples,
         stopped=stopped,
         reading=sampler.reading,
+        spelled=opened.spelled,
         notes=(NOT_CERTIFIED, *early),
     )
 
 
 def _paper_rate(
-    sampler: Sampler, variants: Variants, place: int, rule: PaperRule
+    sampler: Sampler, variants: Variants, place: int, rule: PaperRule, opened: OpenCells
 ) -> tuple[Group | None, bool]:
     """Lines 3 to 19: one group's rate, and whether the budget let it finish."""
     population = group_population(sampler.population, variants, place)
@@ -164,6 +171,7 @@ def _paper_rate(
         target = samples + rule.safe_steps(count, samples)
         for first, last in sampler.blocks(samples, target, 1):
             cells = sampler.run_singles(variants.assignments, stream.rows(first, last))
+            opened.add(cells[:, None], np.arange(variants.width) == place)
             count += int(favourable_ends(sampler, cells, first, last)[0].sum())
             samples = last
         finished = samples == target

@@ -29,7 +29,7 @@ from themis.settings import Settings
 from themis.statistics.intervals import weighted_margin
 from themis.statistics.proportions import Interval, anytime_interval
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells
-from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN, Reading, row_states
+from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN, Reading
 
 ROWS_BRANCH = 3_000  # members drawn for given people are apart from those of the common stream
 
@@ -147,6 +147,7 @@ def causal_generated(
         samples=samples,
         stopped=stopped or Ending.EXHAUSTED,
         unknown=int(run.counts[unknown].sum()),
+        spelled=table.spelled,
         lower_bound=lower_bound,
         notes=tuple(notes),
         **reading.details(),
@@ -204,6 +205,7 @@ class _GeneratedTable:
     tally: HarmTally | None = field(init=False)
     pool: FlipPool = field(init=False)
     reached: int = 0
+    spelled: int = 0  # people whose outputs differ only in spelling
 
     @classmethod
     def of(cls, run: PeopleRun, reading: Reading, variants: Variants) -> _GeneratedTable:
@@ -251,7 +253,8 @@ class _GeneratedTable:
         first, last = np.searchsorted(self.place[self._order], [block.start, block.stop])
         people = self._order[first:last]
         row = self.place[people] - block.start
-        states = row_states(cells)
+        states = self.reading.plain_states(cells)
+        self.spelled += int(self.people.counts[people][self.reading.spelled_rows(cells)[row]].sum())
         if not self.variants.complete:
             states[states == CONSTANT] = UNKNOWN  # an assignment that was not tried may flip it
         if self.reading.graded:

@@ -163,14 +163,14 @@ def _pairs(
         base = cells[each, first]
         apart = [reading.distances(base, cells[:, column]) for column in range(variants.width)]
         return first, np.stack(apart, axis=1).argmax(axis=1)
-    output = cells[each, first][:, None]
+    same = reading.merged(cells)
     favourable = reading.labels.is_favourable(cells)
     same_side = favourable == favourable[each, first][:, None]
     changed = (variants.levels[None, :, :] != variants.levels[first][:, None, :]).sum(axis=2)
     width = variants.width
     turn = (np.arange(width)[None, :] - (each + offset)[:, None]) % width  # not always the same one
     cost = (changed + 100 * same_side) * width + turn
-    cost[~known | (cells == output)] = np.iinfo(np.int64).max
+    cost[~known | (same == same[each, first][:, None])] = np.iinfo(np.int64).max
     return first, cost.argmin(axis=1)
 
 

@@ -16,7 +16,7 @@ from themis.engine.variants import Rows, Variants
 from themis.inputs.assignments import Assignments, Places
 from themis.inputs.schema import Schema
 from themis.statistics.intervals import Floats
-from themis.subjects.decisions import NOT_RUN, Cells
+from themis.subjects.decisions import FAILED, NOT_RUN, Cells
 
 MOST_LEVELS = 4_096  # of a characteristic with more, no level comes twice
 
@@ -117,9 +117,13 @@ class SearchedInputs:
                 first = part.stop
         finally:  # the suite gets the answers however that ends
             self._write_down(rows, places, row, codes, cells, sets)
-        outputs = reading.cells(cells)
+        outputs, own = reading.cells(cells), self.outputs[places[row]]
         tolerances = None if rows.tolerances is None else rows.tolerances[row]
-        return outputs, reading.differs(self.outputs[places[row]], outputs, tolerances)
+        flips = reading.differs(own, outputs, tolerances)
+        spelled = reading.open_pairs(own, outputs)
+        if spelled.any():  # nobody knows whether these are flips
+            outputs = np.where(spelled, FAILED, outputs).astype(outputs.dtype)
+        return outputs, flips
 
     def _write_down(
         self,

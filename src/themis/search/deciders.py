@@ -291,7 +291,8 @@ class ExactDecider:
             decision = "above" if low > threshold else "below"
         reason = Note.of("exact-score", score=low)
         if high > low:
-            reason = Note.of("score-between", low=low, high=high)
+            spelled = not (self.cells == FAILED).any() or None
+            reason = Note.of("score-between", low=low, high=high, spelled=spelled)
         names = tuple(self.names[column] for column in columns)
         return TestedSet(names, decision, (reason,), self.cells.size, low)
 
@@ -346,11 +347,12 @@ class ExactDecider:
 
     def causal(self, columns: tuple[int, ...]) -> tuple[float, float]:
         """The causal score, at least and at most (they differ where executions failed)."""
-        largest = self.cells.max(axis=columns)
-        unsigned = np.dtype(f"u{self.cells.itemsize}")
-        smallest = self.cells.view(unsigned).min(axis=columns)
-        flips = (largest >= 0) & (smallest != largest.view(unsigned))
-        open_rows = (self.cells == FAILED).any(axis=columns) & ~flips
+        merged = self.reading.merged(self.cells)
+        flips = _flips(merged, columns)
+        open_rows = (self.cells == FAILED).any(axis=columns)
+        if merged is not self.cells:  # outputs that differ only in spelling
+            open_rows |= _flips(self.cells, columns)
+        open_rows &= ~flips
         weights = self.weights.sum(axis=columns)
         low, more = weights[flips].sum(), weights[open_rows].sum()
         return rounded(low), rounded(low + more)
@@ -362,10 +364,18 @@ class ExactDecider:
         total = self.weights.sum(axis=others)
         occurs = total > 0
         certain = (self.weights * favourable).sum(axis=others)[occurs] / total[occurs]
-        failed = self.cells == FAILED
+        failed = (self.cells == FAILED) | self.reading.is_spelled(self.cells)
         if not failed.any():
             spread = rounded(certain.max() - certain.min())
             return spread, spread
         possible = (self.weights * (favourable | failed)).sum(axis=others)[occurs] / total[occurs]
         low = max(0.0, rounded(certain.max() - possible.min()))
         return low, rounded(possible.max() - certain.min())
+
+
+def _flips(cells: NDArray[Any], columns: tuple[int, ...]) -> NDArray[np.bool_]:
+    """In which contexts two outputs differ."""
+    largest = cells.max(axis=columns)
+    unsigned = np.dtype(f"u{cells.itemsize}")
+    smallest = cells.view(unsigned).min(axis=columns)
+    return np.asarray((largest >= 0) & (smallest != largest.view(unsigned)))

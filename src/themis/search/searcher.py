@@ -15,6 +15,7 @@ from themis.results.notes import Ending, Note
 from themis.results.verdicts import Acceptance, least_listed
 from themis.scores.noise import NoiseProbe, is_weighed
 from themis.scores.scorer import Scorer
+from themis.scores.spelling import spelling_in_search
 from themis.search.deciders import CausalDecider, ExactDecider, is_cheaper
 from themis.search.estimates import estimate_found
 from themis.search.flips import FlipBook
@@ -103,7 +104,10 @@ class Searcher:
         details = self.sampler.reading.details()
         named = {name: details[name] for name in ("output", "distance") if name in details}
         statistic = self.sampler.reading.statistic
-        answer = tuple(replace(each, **named, statistic=statistic) for each in results)
+        answer = tuple(
+            spelling_in_search(replace(each, **named, statistic=statistic), self.sampler.reading)
+            for each in results
+        )
         if accepted is None and all(each.stopped is Ending.DONE for each in answer):
             self._answers[key] = answer
         return answer

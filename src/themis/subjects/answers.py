@@ -18,11 +18,17 @@ from themis.errors import SubjectError
 from themis.subjects.decisions import (
     DEFAULT_FAVOURABLE,
     FAILED,
+    INVALID,
     NO_COUNTERFACTUAL,
+    NO_DECISION,
     NOT_RUN,
+    Failure,
     is_decision,
+    shortened,
 )
+from themis.subjects.meanings import Meanings
 from themis.subjects.outputs import Output, find_part
+from themis.subjects.spelling import Alike, Spellings
 
 RECORD_LIMIT = 2**22  # different answers; they are all kept
 
@@ -96,17 +102,30 @@ class AnswerLabels:
             return np.full(len(outputs), FAILED, dtype=np.int32)
         return self._number_answers(list(outputs))
 
-    def number_stored(self, labels: Sequence[Any]) -> Numbers:
-        """The numbers of answers as `labels` gives them."""
+    @property
+    def keeps_answers(self) -> bool:
+        """Whether a cache must keep the answers themselves, since labels do not tell them."""
+        return any(output.labels is not None for output in self.outputs)
+
+    def number_stored(self, answers: Sequence[Any]) -> Numbers:
+        """The numbers of answers that were stored."""
         if len(self.parts) == 1:
-            return self.parts[0].number(labels)
-        columns = [[label[k] for label in labels] for k in range(len(self.parts))]
+            return self.parts[0].number(answers)
+        columns = [[answer[k] for answer in answers] for k in range(len(self.parts))]
         pairs = zip(self.parts, columns, strict=True)
         return self.join([part.number(column) for part, column in pairs])
 
-    def as_answer(self, label: Any) -> Any:
-        """An answer that holds outputs as `labels` gives them."""
-        return Stored([label] if len(self.parts) == 1 else label)
+    def stored(self, answer: Any) -> Any:
+        """What is stored of an answer: its outputs; None unless all are there."""
+        pairs = zip(self.parts, self._values(answer), strict=True)
+        kept = [part.stored(value) for part, value in pairs]
+        if any(each is None for each in kept):
+            return None
+        return kept[0] if len(kept) == 1 else kept
+
+    def as_answer(self, answer: Any) -> Any:
+        """An answer that holds outputs that were stored."""
+        return Stored([answer] if len(self.parts) == 1 else answer)
 
     def join(self, numbers: list[Numbers]) -> Numbers:
         """The numbers of whole answers from those of their outputs, in order."""
@@ -136,17 +155,24 @@ class AnswerLabels:
         seen: NDArray[Any] = own[cells]
         return seen
 
-    def explain(self, answer: Any) -> str:
+    def explain(self, answer: Any) -> Failure:
         """Why an answer holds no output, or not all."""
-        for output, part in zip(self.outputs, self.parts, strict=True):
+        for place, (output, part) in enumerate(zip(self.outputs, self.parts, strict=True)):
             try:
-                value = find_part(_parsed(answer, output.at), output.at)
+                value = (
+                    answer.outputs[place]
+                    if isinstance(answer, Stored)
+                    else find_part(_parsed(answer, output.at), output.at)
+                )
             except (LookupError, ValueError):
-                return f"it returned {answer!r}, which has nothing at {output.at!r}"
+                return Failure(INVALID, f"it returned {answer!r}, which has nothing at "
+                               f"{output.at!r}")  # fmt: skip
             problem = part.problem(value)
             if problem is not None:
-                return f"it returned {value!r} as {output.name}: {problem}"
-        return f"it returned {answer!r}"
+                named = output.labels is not None and part.stored(value) is not None
+                said = f"it returned {shortened(value)} as {output.name}: {problem}"
+                return Failure(NO_DECISION if named else INVALID, said)
+        return Failure(INVALID, f"it returned {answer!r}")
 
     def _column(self, outputs: OutputColumns, output: Output) -> Numbers:
         part = self.parts[self.outputs.index(output)]
@@ -207,7 +233,23 @@ class LabelPart:
         self.values: list[Any] = []
         self._numbers: dict[Any, int] = {}
         self._known_distances: dict[tuple[int, int], float] = {}
-        self._wanted = list(DEFAULT_FAVOURABLE if output.favourable is None else output.favourable)
+        self.wanted = list(DEFAULT_FAVOURABLE if output.favourable is None else output.favourable)
+        self._meanings = None if output.labels is None else Meanings(output.labels)
+        plain = output.labels is None and output.distance == "exact"
+        self._spellings = Spellings(self.wanted) if plain else None
+
+    @property
+    def alike(self) -> Alike | None:
+        """For each value the first that is spelled alike; None where none are, or labels are."""
+        return None if self._spellings is None else self._spellings.alike(self.values)
+
+    @property
+    def maybe_favourable(self) -> NDArray[np.bool_] | None:
+        """For each value whether it is spelled like a favourable one, and is none; None: none."""
+        if self._spellings is None or "rate" not in self.output.statistics:
+            return None
+        like = self._spellings.like_favourable(self.values) & ~self.favourable
+        return like if like.any() else None
 
     @property
     def labels(self) -> tuple[Any, ...]:
@@ -219,7 +261,7 @@ class LabelPart:
         """For each value seen so far, whether it is favourable."""
         if "rate" not in self.output.statistics:
             return np.zeros(len(self.values), dtype=bool)
-        return np.array([value in self._wanted for value in self.values], dtype=bool)
+        return np.array([value in self.wanted for value in self.values], dtype=bool)
 
     def is_favourable(self, cells: NDArray[Any]) -> NDArray[np.bool_]:
         """Which cells hold a favourable output."""
@@ -237,11 +279,20 @@ class LabelPart:
 
     def problem(self, value: Any) -> str | None:
         """Why a value is no output; None if it is one."""
+        if self._meanings is not None:
+            return self._meanings.problem(value)
         if self.output.distance == "ranking":
             return None if isinstance(value, list | tuple) else "a ranking is a list"
         if self.output.distance == "exact":
             return None if is_decision(value) else "not a decision"
         return "nothing" if value is None else None
+
+    def stored(self, value: Any) -> Any:
+        """A value as it is stored; None for what is not worth it."""
+        value = value.item() if isinstance(value, np.generic) else value
+        if self._meanings is not None:
+            return value if isinstance(value, str) or is_decision(value) else None
+        return value if self.problem(value) is None else None
 
     def distances(self, first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.float64]:
         """How far values are apart, element by element; a distance is asked for once."""
@@ -264,6 +315,8 @@ class LabelPart:
     def _number(self, value: Any) -> int:
         if isinstance(value, np.generic):
             value = value.item()
+        if self._meanings is not None:
+            return self._meant(self._meanings, value)
         if self.problem(value) is not None:
             return FAILED
         plain = isinstance(value, str | int | float)
@@ -275,9 +328,24 @@ class LabelPart:
             self.values.append(value)
         return self._numbers[key]
 
+    def _meant(self, meanings: Meanings, value: Any) -> int:
+        """The number of the label that a value fits; each text is looked at once."""
+        number = self._numbers.get(value) if isinstance(value, str) else None
+        if number is None:
+            found = meanings.matching(value)
+            if len(found) == 1 and found[0] not in self.values:
+                self.values.append(found[0])
+            number = self.values.index(found[0]) if len(found) == 1 else FAILED
+            if isinstance(value, str):
+                self._numbers[value] = number
+        return number
+
 
 class NumberPart:
     """The distinct numbers of one output, as they appeared."""
+
+    alike: Alike | None = None  # numbers have no spelling
+    maybe_favourable: NDArray[np.bool_] | None = None
 
     def __init__(self, output: Output) -> None:
         self.output = output
@@ -340,6 +408,13 @@ class NumberPart:
         if scale is not None and not scale[0] <= number <= scale[1]:
             return f"not between min = {scale[0]:g} and max = {scale[1]:g}"
         return None
+
+    def stored(self, value: Any) -> float | None:
+        """A number as it is stored, a whole one without a point; None for what is none."""
+        if self.problem(value) is not None:
+            return None
+        number = _as_number(value)
+        return int(number) if number.is_integer() else number
 
     def distances(self, first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.float64]:
         """How far numbers are apart, element by element."""

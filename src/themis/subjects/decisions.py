@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from themis.errors import SubjectError
 from themis.inputs.characteristics import Value
+from themis.subjects.meanings import Meanings
+from themis.subjects.spelling import Alike, Spellings
 
 # A cell of a table is a label's number (0, 1, …) or one of these.
 FAILED = -1  # executed, without a decision
@@ -21,9 +23,11 @@ Cells = NDArray[Any]  # of whole numbers; one byte each where outputs are plain 
 
 DEFAULT_FAVOURABLE: tuple[Value, ...] = (1, "1", True, "true")
 LABEL_LIMIT = 100
+SHOWN_TEXT = 120  # characters of an output in a message
 
 CRASH = "crash"  # the subject raised, or ended badly
 INVALID = "invalid output"  # it answered, but not with a decision
+NO_DECISION = "no decision"  # it answered, but with a text that fits no label, or two
 TIMEOUT = "timeout"  # it took too long and was ended
 TRANSPORT = "transport"  # it was not reached, or had no time: says nothing about the input
 
@@ -37,24 +41,52 @@ class Failure:
 
 
 class Labels:
-    """The distinct outputs of a subject, numbered as they appear, and which are favourable."""
+    """The distinct decisions of a subject, numbered as they appear, and which are favourable.
+
+    An output is a decision by itself, unless `meanings` say which texts mean which.
+    """
 
     dtype = np.dtype(np.int8)
     layout = ""  # an output is kept as it is
 
-    def __init__(self, favourable: Iterable[Value] = DEFAULT_FAVOURABLE) -> None:
-        self._favourable_outputs = list(favourable)
-        self._numbers = _Numbers()
+    def __init__(
+        self,
+        favourable: Iterable[Value] = DEFAULT_FAVOURABLE,
+        meanings: Meanings | None = None,
+    ) -> None:
+        self.wanted = list(favourable)
+        self.meanings = meanings
+        self._numbers = _Numbers(meanings)
+        self._spellings = None if meanings is not None else Spellings(self.wanted)
+
+    @property
+    def alike(self) -> Alike | None:
+        """For each label the first that is spelled alike; None where none are, or labels are."""
+        return None if self._spellings is None else self._spellings.alike(self._numbers.labels)
+
+    @property
+    def maybe_favourable(self) -> NDArray[np.bool_] | None:
+        """For each label whether it is spelled like a favourable one, and is none; None: none."""
+        if self._spellings is None:
+            return None
+        like = self._spellings.like_favourable(self._numbers.labels) & ~self.favourable
+        return like if like.any() else None
 
     @property
     def labels(self) -> tuple[Value, ...]:
         """The labels seen so far; a label's number is its place."""
-        return tuple(self._numbers)
+        return tuple(self._numbers.labels)
+
+    @property
+    def keeps_answers(self) -> bool:
+        """Whether a cache must keep the answers themselves, since labels do not tell them."""
+        return self.meanings is not None
 
     @property
     def favourable(self) -> NDArray[np.bool_]:
         """For each label seen so far, whether it is a favourable decision."""
-        return np.array([label in self._favourable_outputs for label in self._numbers], dtype=bool)
+        wanted = self.wanted
+        return np.array([label in wanted for label in self._numbers.labels], dtype=bool)
 
     def is_favourable(self, cells: Cells) -> NDArray[np.bool_]:
         """Which cells hold a favourable decision; cells without a decision do not."""
@@ -62,7 +94,7 @@ class Labels:
         if len(wanted) == 1:
             return np.asarray(cells == wanted[0])
         table = np.zeros(256, dtype=bool)
-        table[: len(self._numbers)] = self.favourable
+        table[: len(self._numbers.labels)] = self.favourable
         return table[cells.view(np.uint8)]
 
     def number(self, outputs: Any) -> Cells:
@@ -83,24 +115,32 @@ class Labels:
             return self._number_floats(outputs)
         return self._number_objects(outputs.tolist())
 
-    def number_stored(self, labels: Sequence[Value]) -> Cells:
-        """The numbers of outputs as `labels` gives them."""
-        return self._number_objects(list(labels))
+    def number_stored(self, outputs: Sequence[Value]) -> Cells:
+        """The numbers of outputs that were stored."""
+        return self._number_objects(list(outputs))
 
-    def as_answer(self, label: Value) -> Any:
-        """An answer that holds an output as `labels` gives it."""
-        return label
+    def stored(self, output: Any) -> Any:
+        """An output as it is stored; None for what is not worth it."""
+        value = output.item() if isinstance(output, np.generic) else output
+        return value if isinstance(value, str) or is_decision(value) else None
 
-    def explain(self, output: Any) -> str:
+    def as_answer(self, output: Value) -> Any:
+        """An answer that holds an output that was stored."""
+        return output
+
+    def explain(self, output: Any) -> Failure:
         """Why an output is no decision."""
+        if self.meanings is not None and self.stored(output) is not None:
+            problem = self.meanings.problem(output)
+            return Failure(NO_DECISION, f"it returned {shortened(output)} ({problem})")
         if isinstance(output, dict):
-            return f"it returned {output!r}; say in [outputs] which part is measured"
+            said = f"it returned {output!r}; say in [outputs] which part is measured"
+            return Failure(INVALID, said)
         hint = ""
         if is_number_like(output):
             hint = "; describe it in [outputs] to measure numbers"
-        return (
-            f"it returned {output!r}, no decision (a text, a truth value or a whole number){hint}"
-        )
+        said = f"it returned {output!r}, no decision (a text, a truth value or a whole number)"
+        return Failure(INVALID, f"{said}{hint}")
 
     def _number_two(self, second: NDArray[np.bool_], low: Value, high: Value) -> Cells:
         """The numbers where there are at most two outputs: by far the most frequent case."""
@@ -160,10 +200,17 @@ class Labels:
 
 
 class _Numbers(dict[Any, int]):
-    """Label → number; a new label gets the next number, a non-decision FAILED."""
+    """Output → number of its label; a new label gets the next one, a non-decision FAILED."""
+
+    def __init__(self, meanings: Meanings | None) -> None:
+        super().__init__()
+        self.labels: list[Value] = []
+        self._meanings = meanings
 
     def __missing__(self, output: Any) -> int:
         label = output.item() if isinstance(output, np.generic) else output
+        if self._meanings is not None:
+            return self._meant(self._meanings, label)
         if not is_decision(label):
             return FAILED
         if label in self and label is not output:
@@ -171,11 +218,29 @@ class _Numbers(dict[Any, int]):
         if len(self) >= LABEL_LIMIT:
             raise SubjectError(
                 f"the subject gave more than {LABEL_LIMIT} different outputs, the last {label!r}: "
-                "these are measurements, not decisions; describe them in [outputs], or compare "
-                "them with a cut-off first"
+                "say in [subject.labels] which of them mean the same; if they are measurements, "
+                "describe them in [outputs], or compare them with a cut-off first"
             )
-        self[label] = len(self)
+        self[label] = self._place(label)
         return self[label]
+
+    def _meant(self, meanings: Meanings, output: Any) -> int:
+        found = meanings.matching(output)
+        number = self._place(found[0]) if len(found) == 1 else FAILED
+        if isinstance(output, str):  # 1 and true are the same key, and two texts
+            self[output] = number
+        return number
+
+    def _place(self, label: Value) -> int:
+        if label not in self.labels:
+            self.labels.append(label)
+        return self.labels.index(label)
+
+
+def shortened(output: Any) -> str:
+    """An output in a message: services may talk at length."""
+    text = repr(output)
+    return text if len(text) <= SHOWN_TEXT else f"{text[: SHOWN_TEXT - 1]}…"
 
 
 def is_number_like(output: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.characteristics import Value
 from themis.keys import NUMBER, Rule, broken_rules, optional
+from themis.subjects.meanings import CODE, favourable_mistakes, label_mistakes, listed
 
 DISTANCES = ("exact", "threshold", "relational", "ranking")
 REFERENCE = re.compile(r"[^\s:]+:[^\s:]+")  # module:function, loaded before anything is measured
@@ -30,7 +31,9 @@ class Output:
 
     `at` is a JSON pointer ("/limit"), or the name or number of a column; None is the whole answer.
     With `min` and `max` it is a number within them. A favourable output is one of `favourable`, or
-    a number above `cut`. `distance` says how different two outputs are, from 0 to 1:
+    a number above `cut`. `labels` say which texts mean the same: a label and its patterns, with `*`
+    and `?` as in file names; then `favourable` names labels. `distance` says how different two
+    outputs are, from 0 to 1:
 
     * "exact": 0 or 1, the default;
     * "threshold": 1 for numbers that differ by more than `tolerance`;
@@ -47,6 +50,12 @@ class Output:
     )
     favourable: tuple[Value, ...] | None = optional(
         None, "The outputs that count as favourable", ["yes"]
+    )
+    labels: Mapping[str, Sequence[str]] | None = optional(
+        None,
+        "Which texts mean the same, by label; * and ? as in file names",
+        {"yes": ["yes*", "granted*"], "no": ["no*"]},
+        annotation=dict[str, list[str]],
     )
     min: float | None = optional(None, "The smallest number it can be", 0, rule=NUMBER)
     max: float | None = optional(None, "The largest number it can be", 5000, rule=NUMBER)
@@ -66,10 +75,15 @@ class Output:
             given = self.favourable
             texts = (given,) if isinstance(given, str) else tuple(given)
             object.__setattr__(self, "favourable", texts)
+        if self.labels is not None:
+            object.__setattr__(self, "labels", listed(self.labels))
+        where = f"outputs.{self.name}"
         broken = [(f"{name} {problem}", remedy) for name, problem, remedy in broken_rules(self)]
         broken = broken or [*self._distance_mistakes(), *self._number_mistakes()]
-        if broken:
-            raise RequestError(Mistake("output", f"outputs.{self.name}", *each) for each in broken)
+        mistakes = [Mistake("output", where, *each) for each in broken]
+        mistakes += self._label_mistakes(where)
+        if mistakes:
+            raise RequestError(mistakes)
 
     @property
     def numeric(self) -> bool:
@@ -95,7 +109,8 @@ class Output:
     @property
     def statistics(self) -> tuple[Statistic, ...]:
         """Which group scores it has: the spread of rates, of means, both, or none."""
-        rate = self.cut is not None or self.favourable is not None or self._plain
+        rate = self.cut is not None or self.favourable is not None
+        rate = rate or (self._plain and self.labels is None)
         mean = self.numeric and self.scale is not None
         return (*(("mean",) if mean else ()), *(("rate",) if rate else ()))
 
@@ -136,6 +151,17 @@ class Output:
             yield "both favourable and cut say what is favourable", "keep one"
         if self.distance == "ranking" and self.numeric:
             yield "a ranking is a list, not a number", "remove min, max and cut"
+
+    def _label_mistakes(self, where: str) -> Iterator[Mistake]:
+        """What is wrong with its labels, and with what names them."""
+        if self.labels is None:
+            return
+        if self.numeric or self.distance != "exact":
+            problem = "labels are for texts that are the same or not, not for numbers or distances"
+            yield Mistake("output", where, problem, "remove min, max, cut and distance, or labels")
+        yield from (each.at(f"{where}.labels") for each in label_mistakes(self.labels))
+        for broken in favourable_mistakes(self.favourable or (), self.labels):
+            yield Mistake(CODE, f"{where}.favourable", *broken)
 
     def between_numbers(
         self, first: NDArray[np.float64], second: NDArray[np.float64]

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.subjects.answers import AnswerLabels, NumberPart, Part
-from themis.subjects.decisions import FAILED, NOT_RUN, Labels
+from themis.subjects.decisions import FAILED, NO_COUNTERFACTUAL, NOT_RUN, Labels
 from themis.subjects.outputs import Output, Statistic
+from themis.subjects.spelling import same_but_for_spelling
 
 FLIP, CONSTANT, UNKNOWN = 1, 0, -1  # what a row can be
 
@@ -102,12 +103,50 @@ class Reading:
         The two are one array where nothing failed.
         """
         favourable = self.is_favourable(cells, tolerances)
-        if cells.size and cells.min() >= 0:
-            return favourable, favourable
-        return favourable, favourable | (cells == FAILED) | (cells == NOT_RUN)
+        possible = favourable
+        if not (cells.size and cells.min() >= 0):
+            possible = favourable | (cells == FAILED) | (cells == NOT_RUN)
+        if self.statistic == "rate" and self.labels.maybe_favourable is not None:
+            possible = possible | self.is_spelled(cells)
+        return favourable, possible
+
+    def is_spelled(self, cells: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which cells hold a text that is spelled like a favourable one, and is none."""
+        maybe = self.labels.maybe_favourable
+        if maybe is None:
+            return np.zeros(cells.shape, dtype=bool)
+        found: NDArray[np.bool_] = np.append(maybe, [False] * 3)[cells]
+        return found
+
+    def merged(self, cells: NDArray[Any]) -> NDArray[Any]:
+        """The cells, as if texts that differ only in spelling were the same."""
+        alike = None if self.graded else self.labels.alike
+        if alike is None:
+            return cells
+        table = np.append(alike, [NOT_RUN, NO_COUNTERFACTUAL, FAILED]).astype(cells.dtype)
+        same: NDArray[Any] = table[cells]
+        return same
+
+    def spelled_rows(self, cells: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which rows hold texts that differ, but only in spelling."""
+        merged = self.merged(cells)
+        if merged is cells:
+            return np.zeros(len(cells), dtype=bool)
+        return np.asarray((row_states(cells) == FLIP) & (row_states(merged) != FLIP))
+
+    def spelled_texts(self) -> list[tuple[Any, ...]]:
+        """The texts that differ only in spelling, and the favourable ones that they are like."""
+        labels = self.labels
+        if isinstance(labels, NumberPart) or (
+            labels.alike is None and labels.maybe_favourable is None
+        ):
+            return []
+        wanted = [] if labels.maybe_favourable is None else labels.wanted
+        return same_but_for_spelling([*labels.labels, *wanted])
 
     def distances(self, own: NDArray[Any], others: NDArray[Any]) -> NDArray[np.float64]:
         """How far outputs are from those of the base inputs; 0 where there is none."""
+        own, others = self.merged(own), self.merged(others)
         known = (own >= 0) & (others >= 0)
         result = np.zeros(len(own))
         labels = self.labels
@@ -122,6 +161,7 @@ class Reading:
     ) -> NDArray[np.bool_]:
         """Whether outputs count as others than those of the base inputs."""
         if not self.graded:
+            own, others = self.merged(own), self.merged(others)
             return np.asarray((own != others) & (own >= 0) & (others >= 0))
         assert tolerances is not None
         return np.asarray(self.distances(own, others) > tolerances)
@@ -134,13 +174,28 @@ class Reading:
         `own` is the base input's column of each row, which plain differences do not need.
         """
         if not self.graded:
-            return row_states(cells)
+            return self.plain_states(cells)
         assert own is not None
         base = cells[np.arange(len(cells)), own]
         flips = np.zeros(len(cells), dtype=bool)
         for column in range(cells.shape[1]):
             flips |= self.differs(base, cells[:, column], tolerances)
         return _states(cells, flips)
+
+    def plain_states(self, cells: NDArray[Any]) -> NDArray[np.int8]:
+        """The same where every difference counts, but those of spelling, which leave it open."""
+        merged = self.merged(cells)
+        states = row_states(merged)
+        if merged is not cells:
+            states[(states != FLIP) & (row_states(cells) == FLIP)] = UNKNOWN
+        return states
+
+    def open_pairs(self, own: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which outputs differ from those of the base inputs, but only in spelling."""
+        if self.graded or self.labels.alike is None:
+            return np.zeros(len(own), dtype=bool)
+        known = (own >= 0) & (others >= 0)
+        return np.asarray(known & (own != others) & (self.merged(own) == self.merged(others)))
 
     def ranks(self) -> NDArray[Any]:
         """For each distinct output, how good it is: favourable or not, or a number itself."""

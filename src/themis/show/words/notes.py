@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from themis.results.notes import OLD_SENTENCE, Ending, Note
-from themis.show.words.values import one_line
+from themis.show.words.values import one_line, points, visible
+from themis.show.words.values import sure as sure_words
 
 Values = Mapping[str, Any]
 
@@ -20,6 +21,7 @@ ENDED = {
     Ending.FAILED: "the subject failed too often",
     Ending.INTERRUPTED: "it was interrupted",
     Ending.INCONSISTENT: "the answers contradict each other: they depend on more than the input",
+    Ending.SPELLING: "outputs differ only in spelling",
 }
 WHEN = {"baseline": "not as in the baseline", "before": "before", "after": "after"}
 
@@ -70,6 +72,52 @@ def _ended_early(values: Values) -> str:
 def _groups_without_decision(values: Values) -> str:
     number = values["groups"]
     return f"{number:,} group{'s have' if number > 1 else ' has'} no decision to show"
+
+
+def _score_between(values: Values) -> str:
+    why = ENDED[Ending.SPELLING] if values.get("spelled") else "executions failed"
+    return f"its score is between {values['low']:.4g} and {values['high']:.4g}: {why}"
+
+
+def _no_decision(values: Values) -> str:
+    """How often each group got no decision; the extreme ones, where there are many."""
+    groups = sorted(values["groups"], key=lambda each: each["rate"], reverse=True)
+    shown = groups if len(groups) <= GROUPS_NAMED else [groups[0], groups[-1]]
+    parts = "; ".join(map(_no_decision_of, shown))
+    sure = ""
+    if "confidence" in values:
+        together = "all" if len(groups) > 2 else "both"
+        sure = f" ({sure_words(values['confidence'])}, {together} intervals together)"
+    return f"{parts}{sure}"
+
+
+def _no_decision_of(group: Mapping[str, Any]) -> str:
+    who = ", ".join(f"{name} {visible(value)}" for name, value in group["values"].items())
+    text = f"{who}: {group['undecided']:,} of {group['samples']:,}"
+    low, high = (f"{100 * group[end]:.3g}" for end in ("low", "high"))
+    return text if low == high else f"{text} (between {low} and {high} %)"
+
+
+def _no_decision_apart(values: Values) -> str:
+    return (
+        f"groups differ in how often there is no decision, by at least {points(values['apart'])}: "
+        f"{_no_decision(values)}"
+    )
+
+
+def _spelling(values: Values, remedy: str) -> str:
+    texts = "; ".join(" and ".join(map(repr, group)) for group in values["texts"][:SPELLINGS])
+    more = "; …" if len(values["texts"]) > SPELLINGS else ""
+    table = f"[outputs.{values['output']}.labels]" if "output" in values else "[subject.labels]"
+    return f"{texts}{more} differ only in case, punctuation or white space; {remedy} {table}"
+
+
+def _only_spelling(values: Values) -> str:
+    return _spelling(values, "declare whether they are different decisions in")
+
+
+def _partly_spelling(values: Values) -> str:
+    return _spelling(values, "the interval covers both until labels are declared in")
 
 
 def _noise_in_search(values: Values) -> str:
@@ -184,6 +232,9 @@ def _points(template: str) -> Callable[[Values], str]:
 
 NEAR = "so near the limit that ± {:.3g} points do not tell"
 
+SPELLINGS = 3  # groups of texts that are named
+GROUPS_NAMED = 4  # of people
+
 WORDS: dict[str, str | Callable[[Values], str]] = {
     OLD_SENTENCE: "{text}",
     "ended-early": _ended_early,
@@ -206,12 +257,16 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "interval holds",
     "noise-in-exact-rates": f"{ENDED[Ending.NOISE]}: these are the rates of one run on every "
     "input, and another run would give slightly different ones",
+    "no-decision-rates": lambda values: f"some executions gave no decision: {_no_decision(values)}",
+    "no-decision-apart": _no_decision_apart,
+    "only-spelling": _only_spelling,
+    "partly-spelling": _partly_spelling,
     "noise-in-group-search": f"{ENDED[Ending.NOISE]}; rates are averages over its noise, so that "
     "the groups' differences hold",
     "noise-in-search": _noise_in_search,
     "inputs-flip": _inputs_flip,
     "exact-score": "its score is {score:.4g}, exactly",
-    "score-between": "its score is between {low:.4g} and {high:.4g}: executions failed",
+    "score-between": _score_between,
     "groups-apart": "groups are {low:.3f} to {high:.3f} apart on {contexts} contexts",
     "within-set-below": "within {against}, which is below",
     "causal-score-below": "the causal score of {against} is below, and bounds it",

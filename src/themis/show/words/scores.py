@@ -47,6 +47,8 @@ def headline(score: Score) -> str:
     """The score as a sentence that says what is measured, with its interval."""
     if not score.samples:
         return _not_measured(score)
+    if score.stopped is Ending.SPELLING:
+        return f"the {score_words(score)} is open: {how_it_ended(score.stopped)} ({_how(score)})"
     if isinstance(score, CausalScore):
         return _causal_headline(score)
     assert isinstance(score, GroupScore)
@@ -206,16 +208,23 @@ def _exactly(score: Score) -> str:
     if not score.conclusive:
         return f"exact, although not {ALL_RUN[score.population]}"
     if score.unknown:
-        return "exact, although some executions failed"
+        return f"exact, although {_why_unknown(score)}"
     return f"exact: {ALL_RUN[score.population]}"
 
 
 def _how_much_was_run(score: Score) -> str:
-    if not score.conclusive and score.stopped is not Ending.NOISE:
+    if not score.conclusive and score.stopped not in (Ending.NOISE, Ending.SPELLING):
         return f"not {ALL_RUN[score.population]}"
     if score.unknown:
-        return f"{ALL_RUN[score.population]}, and some executions failed"
+        return f"{ALL_RUN[score.population]}, and {_why_unknown(score)}"
     return f"exact: {ALL_RUN[score.population]}"
+
+
+def _why_unknown(score: Score) -> str:
+    """Why some rows could have gone either way."""
+    if any(note.code in ("only-spelling", "partly-spelling") for note in score.notes):
+        return how_it_ended(Ending.SPELLING)
+    return "some executions failed"
 
 
 def _whom(score: Score) -> str:
@@ -229,7 +238,7 @@ def _certainty(score: Score) -> str:
         return "because the run ended early"
     if score.method == "exact":
         noisy = isinstance(score, CausalScore) and score.placebo is not None
-        return "because of noise" if noisy else "because some executions failed"
+        return "because of noise" if noisy else f"because {_why_unknown(score)}"
     if score.stopping is Stopping.PAPER:
         return "claimed by the paper's rule, not certified"
     return sure(score.confidence)
@@ -405,7 +414,12 @@ def inconclusive(scores: Sequence[Score]) -> Iterator[str]:
     early = sum(score.stopped.is_early for score in measured)
     noisy = sum(score.stopped is Ending.NOISE for score in measured)
     total = count(len(scores), "score")
-    reasons = {"the run ended early": early, how_it_ended(Ending.NOISE): noisy}
+    spelled = sum(score.stopped is Ending.SPELLING for score in measured)
+    reasons = {
+        "the run ended early": early,
+        how_it_ended(Ending.NOISE): noisy,
+        how_it_ended(Ending.SPELLING): spelled,
+    }
     for reason, unsure in reasons.items():
         if unsure:
             yield f"{unsure} of {total}: the interval is wider than asked, because {reason}"

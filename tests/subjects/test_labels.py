@@ -1,0 +1,455 @@
+"""Labels: which texts mean the same decision, and what is left open without them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import themis
+from tests.projects import run
+from tests.services import Reply, Request, serve
+from themis.audit.checker import run_checks
+from themis.config.reader import read_config
+from themis.results.notes import Ending
+from themis.results.verdicts import Check
+from themis.subjects.meanings import Meanings
+from themis.subjects.spelling import same_but_for_spelling, spelling_key
+
+LABELS = {"approved": ["approved*", "yes"], "refused": ["denied*", "no"]}
+SCHEMA = themis.Schema(sex=["f", "m"], race=["a", "b", "c"], age=range(18, 90), income=range(200))
+SMALL = themis.Schema(sex=["f", "m"], race=["a", "b", "c"], age=range(18, 40))
+
+
+def approve_all(person: dict[str, Any]) -> str:
+    return "Approved." if person["sex"] == "f" else "Approved\n"
+
+
+def silent(person: dict[str, Any]) -> str:
+    return "Hm." if person["sex"] == "f" and person["age"] < 30 else "approved"
+
+
+class TestMeanings:
+    @pytest.mark.parametrize(
+        ("output", "label"),
+        [
+            ("Approved.", ("approved",)),
+            ("  APPROVED\n", ("approved",)),
+            ("approved: welcome\nto us", ("approved",)),
+            ("Yes", ("approved",)),
+            ("yes!", ()),
+            ("Denied", ("refused",)),
+            ("disapproved", ()),
+            ("", ()),
+            (" ", ()),
+            (0.73, ()),
+            (None, ()),
+        ],
+    )
+    def test_text_fits_its_label(self, output: Any, label: tuple[str, ...]) -> None:
+        assert Meanings(LABELS).matching(output) == label
+
+    def test_numbers_and_truth_values_are_named_by_their_text(self) -> None:
+        meanings = Meanings({"yes": ["1", "true"], "no": ["0", "false"]})
+        found = [meanings.matching(each) for each in (1, 1.0, True, 0, False, "TRUE")]
+        assert found == [("yes",), ("yes",), ("yes",), ("no",), ("no",), ("yes",)]
+
+    def test_brackets_are_no_wildcards(self) -> None:
+        meanings = Meanings({"a": ["[ab]"]})
+        assert (meanings.matching("a"), meanings.matching("[AB]")) == ((), ("a",))
+
+    def test_all_mistakes_are_told_at_once(self) -> None:
+        labels = {"a": ["x*", "", "x1?", 3], "b": [], "c": ["X* ", "y"]}
+        with pytest.raises(themis.RequestError) as caught:
+            Meanings(labels)
+        assert [each.where for each in caught.value.mistakes] == [
+            "labels.a[1]",
+            "labels.a[2]",
+            "labels.a[3]",
+            "labels.a[4]",
+            "labels.b",
+            "labels.c[1]",
+        ]
+
+    @pytest.mark.parametrize(
+        ("one", "other"), [("a*", "*"), ("abc", "a?c"), ("a?", "a*"), ("a*b*c", "a*c")]
+    )
+    def test_pattern_within_another_labels_pattern_is_a_mistake(self, one: str, other: str) -> None:
+        with pytest.raises(themis.RequestError, match="no decision"):
+            Meanings({"one": [one], "other": [other]})
+
+    @pytest.mark.parametrize(("one", "other"), [("a*", "*b"), ("a?", "ab"), ("ab*", "ab?c")])
+    def test_patterns_that_only_overlap_are_none(self, one: str, other: str) -> None:
+        if (one, other) == ("a*", "*b"):
+            assert Meanings({"one": [one], "other": [other]}).matching("ab") == ("one", "other")
+            return
+        with pytest.raises(themis.RequestError) as caught:
+            Meanings({"one": [one], "other": [other]})
+        assert [each.where for each in caught.value.mistakes] == ["labels.other[1]"]
+
+
+FILE = """\
+version = 1
+[subject]
+kind = "python"
+function = "a:b"
+favourable = ["aproved", "refused"]
+[subject.labels]
+approved = ["approved*", "yes"]
+refused = []
+other = [
+  "YES ",
+  "fine",
+]
+third = "text"
+[inputs]
+sex = ["f", "m"]
+"""
+
+
+class TestFile:
+    def test_all_mistakes_have_their_lines(self, tmp_path: Path) -> None:
+        path = tmp_path / "themis.toml"
+        path.write_text(FILE)
+        with pytest.raises(themis.ConfigError) as caught:
+            read_config(path)
+        found = [(each.line, each.where) for each in caught.value.mistakes]
+        assert found == [
+            (5, "subject.favourable"),
+            (7, "subject.labels.approved[2]"),
+            (8, "subject.labels.refused"),
+            (10, "subject.labels.other[1]"),
+            (13, "subject.labels.third"),
+        ]
+        assert caught.value.mistakes[0].remedy == "did you mean 'approved'?"
+
+    def test_outputs_have_labels_of_their_own(self, tmp_path: Path) -> None:
+        path = tmp_path / "themis.toml"
+        text = FILE[: FILE.index("favourable")] + FILE[FILE.index("[inputs]") :]
+        path.write_text(f'{text}[outputs.x]\nfavourable = ["y"]\n[outputs.x.labels]\ny = ["y*"]\n')
+        assert read_config(path).outputs[0].labels == {"y": ["y*"]}
+        path.write_text(f'{text}[outputs.x]\nfavourable = ["z"]\n[outputs.x.labels]\ny = ["", 1]\n')
+        with pytest.raises(themis.ConfigError) as caught:
+            read_config(path)
+        found = [(each.line, each.where) for each in caught.value.mistakes]
+        assert found == [
+            (8, "outputs.x.favourable"),
+            (10, "outputs.x.labels.y[2]"),
+            (10, "outputs.x.labels.y[1]"),
+        ]
+
+    def test_labels_of_the_subject_go_with_no_outputs(self, tmp_path: Path) -> None:
+        path = tmp_path / "themis.toml"
+        text = FILE[: FILE.index("favourable")] + FILE[FILE.index("[inputs]") :]
+        labels = 'labels = { y = ["y"] }\n'
+        path.write_text(text.replace("[inputs]", f"{labels}[inputs]") + "[outputs.x]\n")
+        with pytest.raises(themis.ConfigError, match=r"write \[outputs.NAME.labels\]"):
+            read_config(path)
+
+
+class TestAudit:
+    def test_texts_of_one_label_are_one_decision(self) -> None:
+        audit = themis.Audit(approve_all, SMALL, labels=LABELS, favourable=["approved"])
+        causal, group = audit.causal("sex"), audit.group("sex")
+        assert (causal.score, causal.high, group.score, group.high) == (0, 0, 0, 0)
+        assert [each.rate for each in group.groups] == [1, 1]
+
+    def test_batches_and_arrays_of_texts_have_labels(self) -> None:
+        @themis.batch
+        def decide(people: Any) -> Any:
+            return np.where(people["sex"] == "f", "Approved.", "yes")
+
+        audit = themis.Audit(decide, SMALL, labels=LABELS, favourable=["approved"])
+        assert audit.causal("sex").high == 0
+
+    def test_favourable_must_name_a_label(self) -> None:
+        with pytest.raises(themis.RequestError, match="did you mean 'approved'"):
+            themis.Audit(approve_all, SMALL, labels=LABELS, favourable=["Approved"])
+
+    def test_what_fits_no_label_is_a_failure_with_an_example(self) -> None:
+        audit = themis.Audit(silent, SMALL, labels=LABELS, favourable=["approved"])
+        with pytest.raises(
+            themis.SubjectError, match=r"no decision in \d+ of .*'Hm.' \(fits no label\)"
+        ):
+            audit.causal("sex")
+
+    def test_what_fits_two_labels_is_a_failure(self) -> None:
+        labels = {"yes": ["y*"], "no": ["*n"]}
+        audit = themis.Audit(lambda person: "yn", SMALL, labels=labels, favourable=["yes"])
+        with pytest.raises(themis.SubjectError, match="fits both labels 'yes' and 'no'"):
+            audit.causal("sex")
+
+    def test_max_undecided_is_no_max_failures(self) -> None:
+        options: dict[str, Any] = {"labels": LABELS, "favourable": ["approved"]}
+        with pytest.raises(themis.SubjectError, match="max_undecided"):
+            themis.Audit(silent, SMALL, max_failures=1.0, **options).causal("sex")
+        score = themis.Audit(silent, SMALL, max_undecided=1.0, **options).causal("sex")
+        assert (score.score, score.unknown) == (0, 36)
+        assert score.high == pytest.approx(36 / 66)
+
+    def test_more_texts_than_labels_are_allowed(self) -> None:
+        audit = themis.Audit(
+            lambda person: f"approved no. {person['income']}",
+            SCHEMA,
+            labels=LABELS,
+            favourable=["approved"],
+        )
+        assert audit.causal("income").high < 0.1
+        without = themis.Audit(lambda person: f"approved no. {person['income']}", SCHEMA)
+        with pytest.raises(themis.SubjectError, match="more than 100"):
+            without.causal("income")
+
+    def test_output_with_labels(self) -> None:
+        output = themis.Output(name="word", at="/word", labels=LABELS, favourable=["approved"])
+        audit = themis.Audit(lambda person: {"word": approve_all(person)}, SMALL, outputs=output)
+        assert audit.causal("sex").high == 0
+        assert audit.group("sex").groups[0].rate == 1
+        with pytest.raises(themis.RequestError, match="did you mean"):
+            themis.Output(labels=LABELS, favourable=["aproved"])
+        with pytest.raises(themis.RequestError, match="not for numbers"):
+            themis.Output(labels=LABELS, min=0, max=1)
+
+
+class TestUndecidedByGroup:
+    OPTIONS: ClassVar[dict[str, Any]] = {
+        "labels": LABELS,
+        "favourable": ["approved"],
+        "max_undecided": 1.0,
+    }
+
+    def test_exact_rates_that_differ_are_a_finding(self) -> None:
+        (note,) = themis.Audit(silent, SMALL, **self.OPTIONS).group("sex").notes
+        assert note.code == "no-decision-apart"
+        assert note.values["apart"] == pytest.approx(12 / 22)
+        counts = [(each["undecided"], each["samples"]) for each in note.values["groups"]]
+        assert counts == [(36, 66), (0, 66)]
+        assert "sex f: 36 of 66; sex m: 0 of 66" in str(note)
+
+    def test_sampled_rates_have_intervals(self) -> None:
+        score = themis.Audit(silent, SCHEMA, **self.OPTIONS).group("sex")
+        assert score.method == "sampled"
+        (note,) = (each for each in score.notes if each.code == "no-decision-apart")
+        women, men = note.values["groups"]
+        assert women["low"] < 12 / 72 < women["high"] < 0.4
+        assert men["low"] == 0 == men["undecided"] < men["high"]
+        assert 0 < note.values["apart"] < 12 / 72
+        assert "99 % sure, both intervals together" in str(note)
+
+    def test_equal_rates_are_no_finding(self) -> None:
+        score = themis.Audit(silent, SCHEMA, **self.OPTIONS).group("race")
+        (note,) = (each for each in score.notes if each.code.startswith("no-decision"))
+        assert note.code == "no-decision-rates"
+
+    def test_given_people_have_them_as_well(self) -> None:
+        rows = [{"sex": sex, "race": "a", "age": age} for sex in "fm" for age in (20, 35)]
+        result = themis.Audit(silent, SMALL, **self.OPTIONS).apparent(rows, "sex")
+        score = next(each for each in result.scores if each.population == "rows"
+                     and each.measure == "group")  # fmt: skip
+        (note,) = (each for each in score.notes if each.code == "no-decision-apart")
+        assert [each["undecided"] for each in note.values["groups"]] == [1, 0]
+
+
+class TestSpelling:
+    def test_texts_that_differ_in_more_than_spelling(self) -> None:
+        texts = [
+            ">50K",
+            "<=50K",
+            "A+",
+            "A-",
+            "1.5",
+            "15",
+            "-1",
+            "1",
+            "95 %",
+            "95",
+            "👍",
+            "👎",
+            True,
+        ]
+        assert same_but_for_spelling(texts) == []
+
+    def test_texts_that_differ_only_in_spelling(self) -> None:
+        texts = ["Approved.", "approved", " APPROVED\n", "**Approved!**", "'Approved'", "Ａpproved"]
+        assert same_but_for_spelling([*texts, "denied"]) == [tuple(texts)]
+        assert spelling_key("not approved") == spelling_key("Not  approved.")
+
+    @pytest.mark.parametrize("schema", [SCHEMA, SMALL], ids=["sampled", "exact"])
+    @pytest.mark.parametrize("stopping", ["certified", "paper"])
+    def test_finding_that_rests_on_spelling_is_open(
+        self, schema: themis.Schema, stopping: Any
+    ) -> None:
+        audit = themis.Audit(approve_all, schema, favourable=["Approved."], stopping=stopping)
+        for score in (audit.causal("sex"), audit.group("sex")):
+            assert (score.low, score.high) == pytest.approx((0, 1), abs=1e-9)
+            assert score.stopped is Ending.SPELLING
+            assert not score.conclusive
+            (texts,) = score.notes[-1].values["texts"]
+            assert sorted(texts) == ["Approved\n", "Approved."]
+        assert audit.causal("race").conclusive
+
+    @pytest.mark.parametrize("schema", [SCHEMA, SMALL], ids=["sampled", "exact"])
+    def test_checks_and_searches_leave_it_open(self, schema: themis.Schema) -> None:
+        audit = themis.Audit(approve_all, schema, favourable=["Approved."])
+        checks = [
+            Check(against=("sex",), max_score=0.05),
+            Check(against=("sex",), measure="group", max_score=0.05),
+            Check(search=True, max_score=0.05),
+        ]
+        result = run_checks(audit, checks, among=["sex", "race"])
+        assert {each.verdict for each in result.checks} == {"not enough evidence"}
+        assert {each.reasons[0].code for each in result.checks} == {"only-spelling"}
+        assert all("[subject.labels]" in each.reason for each in result.checks)
+        search = audit.search(0.1, among=["sex", "race"])
+        assert (search.found, search.undecided) == ((), (("sex",), ("sex", "race")))
+
+    def test_sampled_search_leaves_it_open(self) -> None:
+        wide = themis.Schema(sex=["f", "m"], race=["a", "b"], age=range(100), income=range(10**6))
+        audit = themis.Audit(approve_all, wide, favourable=["Approved."])
+        search = audit.search(0.1, among=["sex", "race"])
+        assert search.method == "sampled"
+        assert (search.found, search.undecided) == ((), (("sex",), ("sex", "race")))
+        assert search.notes[-1].code == "only-spelling"
+
+    def test_what_rests_on_more_is_found_all_the_same(self) -> None:
+        def decide(person: dict[str, Any]) -> str:
+            if person["age"] < (30 if person["sex"] == "f" else 35):
+                return "Denied"
+            return "Approved" if person["race"] == "a" else "approved."
+
+        audit = themis.Audit(decide, SMALL, favourable=["Approved"])
+        both, sex, race = (audit.causal(*each) for each in (("sex", "race"), ("sex",), ("race",)))
+        assert sex.stopped is Ending.EXHAUSTED
+        assert (sex.low, sex.high, both.low, both.score) == pytest.approx((5 / 22,) * 4)
+        assert both.high > both.low  # those whose texts differ only in spelling
+        assert (race.low, race.stopped) == (0, Ending.SPELLING)
+        for witness in both.witnesses:
+            assert "Denied" in witness.outputs
+
+    def test_given_people_are_left_open(self) -> None:
+        rows = [{"sex": sex, "race": "a", "age": age} for sex in "fm" for age in range(18, 40)]
+        audit = themis.Audit(approve_all, SMALL, favourable=["Approved."])
+        result = audit.apparent(rows, "sex", counterfactuals="both", only_data=True)
+        assert len(result.scores) == 3
+        assert {(each.low, each.high, each.stopped) for each in result.scores} == {
+            (0, 1, Ending.SPELLING)
+        }
+
+    def test_random_spelling_is_not_taken_for_noise(self) -> None:
+        rng = np.random.default_rng(1)
+
+        def decide(person: dict[str, Any]) -> str:
+            return "Yes" if rng.random() < 0.5 else "yes."
+
+        audit = themis.Audit(decide, SCHEMA, favourable=["Yes"])
+        score = audit.causal("sex")
+        assert (score.low, score.stopped, audit.noise and audit.noise.differing) == (
+            0,
+            Ending.SPELLING,
+            0,
+        )
+
+
+class TestReplay:
+    def test_saved_labels_are_read_as_labels(self, tmp_path: Path) -> None:
+        def decide(person: dict[str, Any]) -> dict[str, str]:
+            return {"word": "Denied." if person["sex"] == "f" else "yes"}
+
+        output = themis.Output(name="word", at="/word", labels=LABELS, favourable=["approved"])
+        path = tmp_path / "suite.csv"
+        with themis.Audit(decide, SMALL, outputs=output, suite=path) as audit:
+            audit.causal("sex")
+        replay = themis.Audit(decide, SMALL, outputs=output).replay(path)
+        assert (replay.count("still"), replay.count("new"), replay.count("fixed")) == (66, 0, 0)
+
+    def test_other_spelling_is_no_new_discrimination(self, tmp_path: Path) -> None:
+        path = tmp_path / "suite.csv"
+        with themis.Audit(lambda person: "Approved.", SMALL, suite=path) as audit:
+            audit.causal("sex")
+        replay = themis.Audit(approve_all, SMALL).replay(path)
+        assert (replay.count("still"), replay.count("new")) == (0, 0)
+
+
+CONFIG = """\
+version = 1
+[subject]
+kind = "http"
+url = "{url}/decide"
+answer = "/says"
+favourable = ["{favourable}"]
+{labels}
+[inputs]
+sex = {{ values = ["female", "male"], protected = true }}
+age = {{ min = 18, max = 60 }}
+[[checks]]
+against = ["sex"]
+max_score = 0.05
+"""
+TABLE = '[subject.labels]\napproved = ["approved*"]\nrefused = ["refused*"]'
+
+
+class TestService:
+    """The service of the report: it approves everybody, and spells it in two ways."""
+
+    def answer(self, request: Request) -> Reply:
+        text = "Approved." if request.json["sex"] == "female" else "Approved\n"
+        return Reply(json.dumps({"says": text}))
+
+    def test_is_open_without_labels_and_fair_with_them(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        pytest.importorskip("aiohttp")
+        monkeypatch.chdir(tmp_path)
+        path = tmp_path / "themis.toml"
+        with serve() as service:
+            service.answer = self.answer
+
+            def write(labels: str, favourable: str) -> None:
+                text = CONFIG.format(url=service.url, labels=labels, favourable=favourable)
+                path.write_text(text)
+
+            write("", "Approved.")
+            for command in (["score"], ["check"], ["search", "--threshold", "0.1"]):
+                ended = run(*command, "--no-progress")
+                assert ended.exit_code == 4, ended.output
+                assert "[subject.labels]" in " ".join(ended.output.split())
+            asked = len(service.requests)
+            write(TABLE, "approved")
+            ended = run("score", "--json")
+            assert ended.exit_code == 0, ended.output
+            result = json.loads(ended.stdout)
+            assert {(each["score"], each["high"]) for each in result["scores"]} == {(0, 0)}
+            assert run("check").exit_code == 0
+            assert result["executions"] == 0
+            assert len(service.requests) == asked  # the cache has the answers themselves
+
+    def test_other_labels_run_nothing(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        pytest.importorskip("aiohttp")
+        monkeypatch.chdir(tmp_path)
+        path = tmp_path / "themis.toml"
+        with serve() as service:
+            service.answer = self.answer
+            text = CONFIG.format(url=service.url, labels=TABLE, favourable="approved")
+            path.write_text(text.replace('"approved*"', '"approved."'))
+            ended = run("score", "--json")
+            assert ended.exit_code == 3, ended.output
+            assert "max_undecided" in ended.output
+            allowed = text.replace('"approved*"', '"approved."').replace(
+                "answer =", "max_undecided = 1\nanswer ="
+            )
+            path.write_text(allowed)
+            first = json.loads(run("score", "--json").stdout)
+            asked = len(service.requests)
+            assert first["failures"]["no decision"]["count"] >= 43  # men, some of them twice
+            assert first["failures"]["no decision"]["input"]["sex"] == "male"
+            path.write_text(allowed)
+            again = json.loads(run("score", "--json").stdout)
+            assert again["failures"] == first["failures"]
+            path.write_text(text)
+            final = json.loads(run("score", "--json").stdout)
+            assert (final["executions"], len(service.requests)) == (0, asked)
+            assert {(each["score"], each["high"]) for each in final["scores"]} == {(0, 0)}
