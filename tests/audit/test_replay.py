@@ -434,7 +434,8 @@ def test_a_changed_program_is_run_again_whatever_the_cache_holds(
     replay = json.loads(again.output)
     assert replay["still"] > 0
     assert replay["new"] == replay["fixed"] == 0
-    assert len(ran(tmp_path)) - executed == replay["executions"] == replay["inputs"]
+    assert replay["executions"] == replay["inputs"]
+    assert len(ran(tmp_path)) - executed > replay["inputs"]  # those that fail are run twice
     assert run("replay", "result.json").exit_code == 1
     assert run("replay", "result.json", "--fail-on", "new").exit_code == 0
     write_command(tmp_path, decide=DECIDE.replace('-o "$3" -ge 60', '-o "$3" -ge 30'))

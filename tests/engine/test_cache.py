@@ -270,7 +270,7 @@ def test_key_of_a_batch_knows_what_codes_mean(cache: Cache) -> None:
 
 # Whole runs -------------------------------------------------------------------------------
 def test_another_question_uses_what_is_known_of_a_command(tmp_path: Path) -> None:
-    config = write_command(tmp_path)
+    config = write_command(tmp_path, options="deterministic = true")
     with themis.Audit.from_file(config, max_executions=100) as audit:
         assert audit.causal("race").executions == 100
     config.write_text(config.read_text().replace("max = 99 }", "max = 99, protected = true }"))
@@ -282,7 +282,7 @@ def test_another_question_uses_what_is_known_of_a_command(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("write", [write_command, write_worker], ids=["command", "worker"])
 def test_budget_ends_at_the_same_place_whatever_is_known(tmp_path: Path, write: Any) -> None:
-    config = write(tmp_path)
+    config = write(tmp_path, options="deterministic = true")
     results = []
     for _ in range(2):
         with themis.Audit.from_file(config, max_executions=150) as audit:
@@ -338,7 +338,7 @@ def test_python_interface_takes_a_cache_for_commands(tmp_path: Path) -> None:
 
 
 def test_unfinished_audits_do_not_lose_what_they_stored(tmp_path: Path) -> None:
-    config = write_command(tmp_path)
+    config = write_command(tmp_path, options="deterministic = true")
     audit = themis.Audit.from_file(config, max_executions=64)
     audit.causal("race")
     del audit
@@ -358,7 +358,7 @@ def test_failed_cells_are_never_taken_for_decisions(cache: Cache) -> None:
 # Housekeeping -----------------------------------------------------------------------------
 def test_info_and_clear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    write_command(tmp_path)
+    write_command(tmp_path, options="deterministic = true")
     assert "empty" in run("cache", "info").stdout
     assert run("cache", "clear").exit_code == 0
     run("score", "--against", "race", "--max-executions", "40")
@@ -385,7 +385,7 @@ def test_clear_removes_damaged_caches_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_secrets_of_the_environment_are_not_in_the_cache(tmp_path: Path) -> None:
-    config = write_command(tmp_path, options='env = { TOKEN = "hunter2" }')
+    config = write_command(tmp_path, options='env = { TOKEN = "hunter2" }\ndeterministic = true')
     run("score", str(config), "--against", "race", "--max-executions", "20")
     data = (tmp_path / ".themis" / "cache.sqlite").read_bytes()
     assert stored(tmp_path) == 20

@@ -18,6 +18,7 @@ from themis.results.notes import Note
 from themis.subjects.processes.command import CommandSubject
 
 RARE = 'case "$4" in *3) echo "no threes" >&2; exit 7;; esac'  # a tenth of the inputs
+TRUSTED = "max_failures = 1\ndeterministic = true"  # nothing is run again
 RARE_PYTHON = "if person['savings'] % 10 == 3: os._exit(7)"
 
 
@@ -163,9 +164,9 @@ def test_program_that_is_slow_by_itself_is_left_alone(
 @pytest.mark.parametrize("kind", ["command", "worker"])
 def test_failures_are_tried_again_and_decisions_are_not(folder: Path, kind: str) -> None:
     if kind == "command":
-        write_command(folder, before=RARE, options="max_failures = 1")
+        write_command(folder, before=RARE, options=TRUSTED)
     else:
-        write_worker(folder, before=RARE_PYTHON, options="max_failures = 1")
+        write_worker(folder, before=RARE_PYTHON, options=TRUSTED)
     options = ["--json", "--max-executions", "120"]
     first, second = (json.loads(run(*options).stdout) for _ in range(2))
     failed = first["failures"]["crash"]["count"]
@@ -192,7 +193,7 @@ def test_input_that_failed_once_may_succeed_later(folder: Path) -> None:
 
 def test_timeouts_and_empty_answers_are_not_stored(folder: Path) -> None:
     before = 'case "$4" in *1) sleep 300;; *5) exit 0;; esac'
-    write_command(folder, before=before, options="max_failures = 1\ntimeout_seconds = 3")
+    write_command(folder, before=before, options=f"{TRUSTED}\ntimeout_seconds = 3")
     data = json.loads(run("--json", "--max-executions", "30").stdout)
     assert set(data["failures"]) == {"timeout", "invalid output"}
     failed = sum(each["count"] for each in data["failures"].values())

@@ -239,7 +239,7 @@ def test_cache_in_use_is_not_cleared(tmp_path: Path) -> None:
 # Another subject --------------------------------------------------------------------------
 @pytest.mark.parametrize("write", [write_command, write_worker], ids=["command", "worker"])
 def test_results_of_an_edited_subject_are_not_used(tmp_path: Path, write: Writer) -> None:
-    config = write(tmp_path)
+    config = write(tmp_path, options="deterministic = true")
     scores = []
     for _ in range(2):
         with themis.Audit.from_file(config, max_executions=200) as audit:

@@ -406,7 +406,8 @@ def test_the_rebuilt_command_gives_the_same_result(
 ) -> None:
     enter(tmp_path, monkeypatch)
     write_project(tmp_path)
-    assert run(*asked, "--seed", "7", "-o", "first.json").exit_code == 0
+    paper = "paper" in asked  # nothing is run again then, so that nothing is certain
+    assert run(*asked, "--seed", "7", "-o", "first.json").exit_code == (4 if paper else 0)
     first = read_result("first.json")
     again = shlex.split(command_again(replace(first, source=None)).line)
     assert again[0] == "themis"

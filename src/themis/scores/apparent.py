@@ -19,7 +19,7 @@ from themis.inputs.people import People
 from themis.results.model import CausalScore, Group, GroupScore, Measure, Score
 from themis.results.notes import Ending, Note, ended_early
 from themis.scores.causal import causal_score
-from themis.scores.group import group_score
+from themis.scores.group import GroupInputs, group_score, passes
 from themis.scores.people import (
     PeopleRun,
     causal_generated,
@@ -100,6 +100,16 @@ def apparent_group(
         interval = Interval(
             spread, max(0.0, float(low.max() - high.min())), float(high.max() - low.min())
         )
+    if len(shown):
+        best, worst = (int(shown[pick(rates[shown])]) for pick in (np.argmax, np.argmin))
+
+        def members(group: int, count: int, rng: np.random.Generator) -> tuple[NDArray[Any], Cells]:
+            inside = np.flatnonzero((own == group) & known)
+            chances = run.weights[inside] / run.weights[inside].sum()
+            chosen = inside[passes(rng, chances, count)]
+            return run.codes[chosen], cells[chosen]
+
+        cost.runner.finding = GroupInputs(members, best, worst, reading, kept=1.0)
     silent = len(values) - len(shown)
     silence = [Note.of("groups-without-decision", groups=silent)] if silent else []
     score = group_score(

@@ -17,7 +17,7 @@ from themis.inputs.streams import MIXING
 from themis.results.model import CausalScore, Group, GroupScore, Region
 from themis.results.notes import Ending
 from themis.scores.causal import causal_score
-from themis.scores.group import GroupInputs, group_score
+from themis.scores.group import GroupInputs, group_score, passes
 from themis.scores.harm import HarmTally
 from themis.scores.regions import MOST_UNKNOWN, SeenRows, known_regions, sampled_regions
 from themis.scores.undecided import exact_undecided
@@ -201,7 +201,7 @@ def exact_group(
     def members(group: int, count: int, rng: np.random.Generator) -> tuple[NDArray[Any], Cells]:
         inside = np.flatnonzero(own == present[group])
         weights = domain.weights[inside] / domain.weights[inside].sum()
-        chosen = inside[_passes(rng, weights, count)]
+        chosen = inside[passes(rng, weights, count)]
         return domain.codes[chosen], sampler.reading.cells(domain.cells[chosen])
 
     cost.runner.finding = GroupInputs(
@@ -221,16 +221,6 @@ def exact_group(
         spelled=int(sampler.reading.is_spelled(cells).sum()),
         notes=exact_undecided(labels, own, cells == FAILED, domain.weights, present),
     )
-
-
-def _passes(
-    rng: np.random.Generator, weights: NDArray[np.float64], count: int
-) -> NDArray[np.int64]:
-    """So many places by their weights: each as often as the others where they weigh the same."""
-    if (weights == weights[0]).all():
-        orders = [rng.permutation(len(weights)) for _ in range(-(-count // len(weights)))]
-        return np.concatenate(orders)[:count]
-    return rng.choice(len(weights), count, p=weights)
 
 
 def _shares(domain: Domain, reading: Reading) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -76,7 +76,7 @@ def measure_group(sampler: Sampler, variants: Variants, settings: Settings) -> G
         state.look()
         stopped = Ending.INTERRUPTED
     score = _score(state, source.labels, variants, settings, stopped, count, cost, opened)
-    if state.champions is not None:
+    if state.champions is not None and count:
         sampler.runner.finding = kept_inputs(sampler, source, state, kept, count)
     return score
 
@@ -96,6 +96,14 @@ class GroupInputs:
     kept: float
 
 
+def passes(rng: np.random.Generator, weights: NDArray[np.float64], count: int) -> NDArray[np.int64]:
+    """So many places by their weights: each as often as the others where they weigh the same."""
+    if (weights == weights[0]).all():
+        orders = [rng.permutation(len(weights)) for _ in range(-(-count // len(weights)))]
+        return np.concatenate(orders)[:count]
+    return rng.choice(len(weights), count, p=weights)
+
+
 def kept_inputs(
     sampler: Sampler, source: GroupSource, state: GroupState, kept: Cells, count: int
 ) -> GroupInputs:
@@ -111,7 +119,7 @@ def kept_inputs(
     assert state.champions is not None
     size = sampler.population.size
     again = 0.0
-    if size is not None and sampler.runner.remembers:
+    if size is not None and sampler.runner.remembers and count:
         contexts = max(size / len(state.active), 1.0)
         again = 1.0 - contexts / count * -math.expm1(-count / contexts)
     return GroupInputs(draw, *state.champions, sampler.reading, kept=again)

@@ -54,9 +54,10 @@ SHARE_LEFT = 0.2  # of a finding that noise may explain without a limit to hold 
 CAUTION = 0.8  # of what a verdict could spare: then a few more pairs are run than the fewest
 AFTER_NOISE = 4  # times as many pairs are run again once noise was found, …
 HOPELESS = 0.4  # … unless so many did not come out the same
-CHEAP_PAIRS, ROW_PAIRS, EXTERNAL_PAIRS = 5_000, 1_000, 100  # run again at most, or asked // 8
+INNER_PAIRS, EXTERNAL_PAIRS = 5_000, 100  # run again at most, or asked // 8
 CALLS = (*(1,) * 24, *(8,) * 6)  # sizes of calls that show whether answers depend on the others
 FEWEST_NEIGHBOURS = 3  # answers that changed with the call, and not when it was made again
+TIMES = 10  # runs of one input that are numbered for other purposes
 GROUP_INPUTS, GROUP_MOST = 40, 5_000  # of each extreme group
 SHARE = 20  # one of so many executions is made again to look for noise
 ENOUGH = 300  # inputs run again where noise was found, or where that costs next to nothing
@@ -249,13 +250,14 @@ class NoiseProbe:
         """
         key = bytes([reading.place, first]) + codes.tobytes()
         if key not in self._confirmed:
-            order = rng.permutation(len(codes))
-            answers = self._runner.repeat(codes[order], again=1 if first else 2)
-            cells = np.empty(len(codes), dtype=answers.dtype)
-            cells[order] = answers
-            if random:
-                changed = (reading.cells(cells) != before) & (before >= 0)
-                self._doubt_call(codes[order], answers, int(changed.sum()))
+            cells = np.empty(len(codes), dtype=self._runner.labels.dtype)
+            for number, places in enumerate(_each_once(codes)):
+                order = rng.permutation(places)
+                again = (1 if first else 2) + TIMES * number
+                cells[order] = self._runner.repeat(codes[order], again=again)
+                if random and not number:
+                    changed = (reading.cells(cells[order]) != before[order]) & (before[order] >= 0)
+                    self._doubt_call(codes[order], cells[order], int(changed.sum()))
             self._confirmed[key] = reading.cells(cells)
         return self._confirmed[key]
 
@@ -316,7 +318,7 @@ class NoiseProbe:
         runner = self._runner
         if not pairs or runner.out_of_time:
             return 0
-        most = CHEAP_PAIRS if runner.traits.vectorised else ROW_PAIRS
+        most = INNER_PAIRS
         if runner.traits.external:
             most = max(EXTERNAL_PAIRS, runner.asked // 8)
         left = runner.executions_left
@@ -542,6 +544,16 @@ class NoiseProbe:
 def looks_for_noise(settings: Settings) -> bool:
     """Whether noise is looked for: the paper's procedures are left as printed."""
     return settings.probe != 0 and settings.stopping is not Stopping.PAPER
+
+
+def _each_once(codes: NDArray[Any]) -> Iterator[NDArray[np.int64]]:
+    """The places of all inputs, in parts that hold each input at most once."""
+    left = np.arange(len(codes))
+    keys = _keys(codes)
+    while len(left):
+        first = np.sort(np.unique(keys[left], return_index=True)[1])
+        yield left[first]
+        left = np.delete(left, first)
 
 
 def _keys(codes: NDArray[Any]) -> NDArray[np.uint64]:

@@ -234,9 +234,18 @@ def _with_reruns(score: Score, search: Search, mask: int) -> Score:
     return replace(score, reruns=replace(found, explains=explains))
 
 
+def _without_findings(search: SearchResult) -> SearchResult:
+    """The search of a subject whose answers depend on the other inputs of a call."""
+    return replace(_unlisted(search, Note.of("noise-may-explain")), stopped=Ending.INCONSISTENT)
+
+
 def _unchecked(search: SearchResult) -> SearchResult:
     """A search by the paper's procedure: nothing was run again, so nothing is listed as found."""
-    note = Note.of("not-checked-for-noise")
+    return _unlisted(search, Note.of("not-checked-for-noise"))
+
+
+def _unlisted(search: SearchResult, note: Note) -> SearchResult:
+    """The search with all that it found as undecided, for this reason."""
     return replace(
         search,
         minimal_sets=(),
@@ -288,6 +297,8 @@ def weigh_search(
     Those are undecided. What is still listed has, less all that noise may explain, a score above
     what the search promises of every set listed.
     """
+    if probe.neighbours and search.stopping is not Stopping.PAPER:
+        return _without_findings(search)
     measured = search.minimal_sets
     found = probe.finds_in(measured[0].output) if measured else probe.found
     if not found or search.stopping is Stopping.PAPER or settings.probe == 0:

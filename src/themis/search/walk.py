@@ -146,7 +146,7 @@ class Search:
             )
         score = replace(score, confidence=self.settings.confidence, reruns=found)
         if score.high <= limit and score.stopped is not Ending.INTERRUPTED:
-            note = Note.of("estimated", score=score.score)
+            note = Note.of("estimated-score", score=score.score)
             return replace(tested, decision="below", reasons=(*tested.reasons, note))
         self.scores[mask] = score
         bound = trial.accepted(score)
