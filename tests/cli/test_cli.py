@@ -235,7 +235,7 @@ def test_json_is_the_only_thing_on_stdout(project: Project) -> None:
     done = process("score", str(config), "--json", "--against", "race,sex", cwd="elsewhere")
     assert done.returncode == 0
     data = json.loads(done.stdout)
-    assert data["format"] == 1
+    assert data["format"] == 2
     assert [(s["measure"], s["against"]) for s in data["scores"]] == [
         ("causal", ["race", "sex"]),
         ("group", ["race", "sex"]),

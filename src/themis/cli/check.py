@@ -35,9 +35,7 @@ def check(
     baseline: Annotated[
         Path | None,
         typer.Option(
-            "--baseline",
-            metavar="FILE",
-            help="A saved result: fail only on what is significantly new beside it.",
+            metavar="FILE", help="A saved result: fail only on what is significantly new beside it."
         ),
     ] = None,
 ) -> int:
@@ -104,8 +102,7 @@ def replay(
         ),
     ],
     fail_on: Annotated[
-        FailOn,
-        typer.Option("--fail-on", help="End with 1 if any test discriminates, or only a new one."),
+        FailOn, typer.Option(help="End with 1 if any test discriminates, or only a new one.")
     ] = FailOn.ANY,
 ) -> int:
     """Run saved tests again: which still discriminate?"""

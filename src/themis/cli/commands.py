@@ -59,12 +59,10 @@ def init(
         ),
     ] = None,
     protected: Annotated[
-        list[str] | None,
-        typer.Option("--protected", metavar="race,sex", help="Columns to mark as protected."),
+        list[str] | None, typer.Option(metavar="race,sex", help="Columns to mark as protected.")
     ] = None,
     target: Annotated[
-        str | None,
-        typer.Option("--target", metavar="COLUMN", help="The column with what was decided."),
+        str | None, typer.Option(metavar="COLUMN", help="The column with what was decided.")
     ] = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write it.")
