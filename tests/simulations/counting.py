@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -20,27 +20,37 @@ class Run:
     convicted: bool  # violated, listed as found, called new: the verdict that may be false
     undecided: bool
     executions: int  # inputs that the subject saw, for whatever reason
+    reported: bool = False  # that the subject contradicts itself
+
+
+class Simulation(Protocol):
+    """Something that can be run again and again, each time with other random numbers."""
+
+    @property
+    def name(self) -> str:
+        """All that it is, in one line."""
+
+    def run(self, number: int) -> Run:
+        """The run of this number, the same each time."""
 
 
 @dataclass(frozen=True)
 class Tally:
     """The counts of one cell."""
 
-    runs: int
-    convicted: int
-    undecided: int
-    executions: int  # of all runs
+    runs: int = 0
+    convicted: int = 0
+    undecided: int = 0
+    reported: int = 0
+    executions: int = 0  # of all runs
 
-    @classmethod
-    def of(cls, runs: Iterable[Run]) -> Tally:
-        """The sums over runs."""
-        all_runs = list(runs)
-        return cls(
-            len(all_runs),
-            sum(each.convicted for each in all_runs),
-            sum(each.undecided for each in all_runs),
-            sum(each.executions for each in all_runs),
-        )
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+    @property
+    def price(self) -> float:
+        """The mean number of executions."""
+        return self.executions / self.runs
 
     def surely_above(self, share: float, *, cells: int) -> bool:
         """Whether more runs convict than this share, beyond what chance explains.
@@ -54,9 +64,13 @@ class Tally:
         return exact_ends(self.convicted, self.runs, LEVEL / cells)[0]
 
 
-def simulate(run: Callable[[int], Run], runs: int) -> Tally:
-    """The tally of runs 0, 1, 2, …"""
-    return Tally.of(run(number) for number in range(runs))
+def simulate(simulation: Simulation, runs: int, *, first: int = 0) -> Tally:
+    """The tally of so many runs, beginning with the number `first`."""
+    tally = Tally()
+    for number in range(first, first + runs):
+        run = simulation.run(number)
+        tally += Tally(1, run.convicted, run.undecided, run.reported, run.executions)
+    return tally
 
 
 def randomness(name: str, number: int, purpose: int = 0) -> np.random.Generator:
