@@ -80,6 +80,8 @@ BASE = {
     ),
 }
 
+LONG = ("command-line.md", "formats.md", "pytest.md", "python-api.md", "search.md", "tutorial.md")
+
 ids = [str(page.relative_to(ROOT)) for page in PAGES]
 
 
@@ -288,7 +290,13 @@ def check_toml(text: str, folder: Path) -> None:
     path.unlink()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=ids)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=name, marks=pytest.mark.slow if page.name in LONG else [])
+        for page, name in zip(PAGES, ids, strict=True)
+    ],
+)
 def test_every_snippet_works_and_shows_what_happens(page: Path, tmp_path: Path) -> None:
     session = Session(tmp_path)
     session.run(page.read_text(encoding="utf-8"))

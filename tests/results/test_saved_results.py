@@ -234,8 +234,8 @@ def test_unknown_endings_are_refused_with_their_place(
     with pytest.raises(RequestError) as caught:
         read_result("edited.json")
     (mistake,) = caught.value.mistakes
-    assert mistake.problem.startswith(f"{shown}: must be one of '")
-    assert mistake.problem.endswith(", got 'Budget'")
+    assert f"edited.json: {shown}: must be one of '" in str(mistake)
+    assert ", got 'Budget'" in str(mistake)
 
 
 def sentences_in(data: Any) -> Iterator[str]:

@@ -14,6 +14,7 @@ from themis.cli.options import Options, split_names, with_options
 from themis.cli.printing import say
 from themis.errors import Mistake, RequestError
 from themis.results.notes import Ending
+from themis.settings import Stopping
 
 if TYPE_CHECKING:
     from themis.audit.audit import Audit
@@ -220,7 +221,7 @@ def _search_exit_code(result: Result) -> Exit:
 
 def _check_search(audit: Audit, of: str | None, *, no_prune: bool) -> None:
     """Refuse what this search can't be asked for."""
-    if no_prune and audit.settings.stopping != "paper":
+    if no_prune and audit.settings.stopping is not Stopping.PAPER:
         problem = "the certified search never tests what follows from other sets"
         remedy = "leave it out, or add --stopping paper"
         raise RequestError.one("no-prune", "--no-prune", problem, remedy)
@@ -243,7 +244,7 @@ def _announce(audit: Audit, among: Sequence[str] | None, max_size: int | None) -
     if whole.executions_at_least < WORTH_A_LINE and not short:
         return
     text = f"searching {count(whole.sets, 'set')}"
-    if audit.settings.stopping == "certified":
+    if audit.settings.stopping is Stopping.CERTIFIED:
         more = "" if whole.complete else "over "
         most = f"{more}{whole.executions_at_least:,}"
         text += f": {count(least, 'execution')} or more; {most} if nothing is found"
