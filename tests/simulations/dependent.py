@@ -40,6 +40,7 @@ class Case:
     kind: Kind
     task: Task
     domain: Literal["sampled", "whole"]
+    measures: tuple[Literal["causal", "group"], ...] = ("causal", "group")
     options: dict[str, Any] = field(default_factory=dict, hash=False)  # of the audit, for tests
 
     @property
@@ -53,7 +54,7 @@ class Case:
         return not self.subject.startswith("drifts")
 
     def run(self, number: int) -> Run:
-        """One run, of both measures."""
+        """One run, of all measures."""
         schema = schema_of(self.domain)
         subject: Any
         if self.kind == "worker":
@@ -71,7 +72,7 @@ class Case:
         return Run(self._convicts(result), False, result.executions, reports(result))
 
     def _ask(self, audit: themis.Audit) -> themis.Result:
-        among, measures = ["race", "sex"], ("causal", "group")
+        among, measures = ["race", "sex"], self.measures
         if self.task == "score":
             return audit.score([["race"], among], measures)
         if self.task == "search":

@@ -22,6 +22,7 @@ from themis.results.verdicts import Check
 
 WHOLE, SAMPLED = 60, 1_000  # contexts that differ, in a domain that is run whole and in a large one
 SPREADS = {2: 1.0, 5: 1.6, 70: 3.3}  # expected spread of so many groups, in sd of a difference
+PLAIN = 0.5  # limits are so small a part of what noise seems to lift scores to
 MOST = 0.4  # of a limit, so that twice the limit is a score as well
 SECONDS = 0.001  # that an input takes on the fake clock
 ROUNDING = 1e-9
@@ -73,7 +74,7 @@ class Cell:
         """A limit above the truth and, where noise suffices, below what is seen."""
         least = 0.05 if self.domain == "whole" or self.measure == "group" else 0.02
         apparent = self.lift if self.truth == "fair" else self.lift / (0.2 + 0.8 * self.lift)
-        return round(min(max(0.7 * apparent, least), MOST), 3)
+        return round(min(max(PLAIN * apparent, least), MOST), 3)
 
     @property
     def error(self) -> float:
