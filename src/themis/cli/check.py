@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from themis.cli.endings import Exit
 from themis.cli.options import TALK, Options, with_options
-from themis.errors import ConfigError, Mistake, RequestError
+from themis.errors import ConfigError, Exit, Mistake, RequestError
 
 if TYPE_CHECKING:
     from themis.audit.audit import Audit

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from themis.cli.endings import Exit
 from themis.cli.options import Options, split_names, with_options
 from themis.cli.printing import say
-from themis.errors import Mistake, RequestError
+from themis.errors import Exit, Mistake, RequestError
 from themis.results.notes import Ending
 from themis.settings import Stopping
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from themis.cli.endings import Exit, ends_properly
+from themis.cli.endings import ends_properly
 from themis.cli.files import check_targets, output_mistake
 from themis.cli.options import Options, with_options
 from themis.cli.printing import print_line, write
-from themis.errors import RequestError, ThemisError
+from themis.errors import Exit, RequestError, ThemisError
 from themis.show.words.values import one_line
 
 if TYPE_CHECKING:

@@ -17,12 +17,11 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from themis.audit.audit import Audit
-from themis.cli.endings import Exit
 from themis.cli.files import Files, check_targets, output_mistake, source_of
 from themis.cli.options import Options
 from themis.cli.printing import say, write
 from themis.config.reader import Config, load_config
-from themis.errors import RequestError, SubjectError
+from themis.errors import Exit, RequestError, SubjectError
 from themis.events import Progress, SearchProgress
 from themis.results.model import Result
 from themis.results.notes import Ending
