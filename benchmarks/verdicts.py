@@ -1,12 +1,13 @@
 """How often is somebody convicted who should not be? Simulated subjects whose truth is known.
 
     python benchmarks/verdicts.py > table.md            # under an hour on two cores
-    python benchmarks/verdicts.py --quick               # minutes
+    python benchmarks/verdicts.py --quick               # about two minutes
     python benchmarks/verdicts.py --part noise --only "whole check" --runs 50
 
 A cell fails when so many of its runs end with a false verdict that the lower Clopper–Pearson end,
-at 0.01 divided by the number of cells, exceeds 1 − confidence. Tables go to standard output,
-progress to standard error. Ends with 1 if a cell fails. docs/verdicts.md says what is simulated.
+at 0.01 divided by the number of cells, exceeds 1 − confidence, or when a run crashes. Tables go to
+standard output, progress to standard error. Ends with 1 if a cell fails. docs/verdicts.md says what
+is simulated.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class Bench:
         """The tally of each, in order; all processes work on slices of them."""
         slices = [
             [
-                self.pool.submit(simulate, each, min(SLICE, runs - first), first=first)
+                self.pool.submit(simulate, each, min(SLICE, runs - first), first=first, go_on=True)
                 for first in range(0, runs, SLICE)
             ]
             for each, runs in jobs
@@ -83,7 +84,9 @@ class Bench:
         for (each, _), parts in zip(jobs, slices, strict=True):
             tally = sum((part.result() for part in parts), start=Tally())
             seconds = time.perf_counter() - started
-            progress(f"{seconds:5.0f} s  {tally.convicted:4} of {tally.runs:4}  {each.name}")
+            crashes = f"  {tally.crashed} crashed" if tally.crashed else ""
+            counts = f"{tally.convicted:4} of {tally.runs:4}{crashes}"
+            progress(f"{seconds:5.0f} s  {counts}  {each.name}")
             yield tally
 
 
@@ -111,7 +114,7 @@ def ending(failed: int, cells: int) -> int:
 def noise_cells(quick: bool) -> Iterator[tuple[Cell, int]]:
     """Cells with their numbers of runs; strict ones, at 99 %, where runs are quick."""
     for factors in cover(FACTORS, 2 if quick else 3):
-        yield Cell(**factors), 60 if quick else 300
+        yield Cell(**factors), 40 if quick else 250
     if not quick:
         for factors in cover(FACTORS, 2):
             if factors["task"] in ("score", "check"):
@@ -132,6 +135,7 @@ def noise_part(bench: Bench) -> int:
     failed = 0
     for (cell, _), tally, power in zip(jobs, counted[::2], counted[1::2], strict=True):
         fails = tally.surely_above(1 - cell.confidence, cells=len(jobs))
+        fails = fails or tally.crashed + power.crashed > 0
         failed += fails
         line(
             "0" if cell.truth == "fair" else "0.8 × limit",
@@ -161,13 +165,14 @@ def mark(fails: bool) -> str:
 
 def dependent_part(bench: Bench) -> int:
     """Subjects that remember or look at others: none is convicted, and those that show are told."""
-    runs = 3 if bench.quick else 20
+    runs = 1 if bench.quick else 10
     jobs = bench.chosen([(each, runs) for each in cases()])
     print("### Order and neighbours\n")
     heading("subject", "kind", "task", "domain", "convicted", "reported", "", "executions")
     failed = 0
     for (case, _), tally in zip(jobs, bench.tallies(jobs), strict=True):
         fails = tally.convicted > 0 or (case.shows and tally.reported < tally.runs)
+        fails = fails or tally.crashed > 0
         failed += fails
         counts = [f"{count} of {tally.runs}" for count in (tally.convicted, tally.reported)]
         parts = (case.subject, case.kind, case.task, case.domain)
@@ -178,8 +183,8 @@ def dependent_part(bench: Bench) -> int:
 # --- many sets, and nothing changed -------------------------------------------------------
 
 FAMILIES = {  # sets: runs, and with --quick
-    "causal": {5: (300, 30), 20: (100, 8), 50: (40, 0)},
-    "group": {5: (200, 30), 20: (60, 6), 50: (16, 0)},
+    "causal": {5: (300, 15), 20: (100, 4), 50: (40, 0)},
+    "group": {5: (200, 15), 20: (60, 4), 50: (16, 0)},
 }
 
 
@@ -197,7 +202,7 @@ def family_part(bench: Bench) -> int:
     heading("sets", "measure", "confidence", "violated", "", "undecided", "executions")
     failed = 0
     for (family, _), tally in zip(jobs, bench.tallies(jobs), strict=True):
-        fails = tally.surely_above(1 - family.confidence, cells=len(jobs))
+        fails = tally.surely_above(1 - family.confidence, cells=len(jobs)) or tally.crashed > 0
         failed += fails
         line(
             f"{family.sets}",
@@ -215,7 +220,7 @@ def unchanged_part(bench: Bench) -> int:
     """Two runs with different seeds, compared."""
     jobs = bench.chosen(
         [
-            (Unchanged(how, task, measure, domain, noise), 10 if bench.quick else 200)
+            (Unchanged(how, task, measure, domain, noise), 6 if bench.quick else 200)
             for how in ("diff", "baseline")
             for task in ("score", "search")
             for measure in ("causal", "group")
@@ -231,6 +236,7 @@ def unchanged_part(bench: Bench) -> int:
     failed = 0
     for (each, _), tally in zip(jobs, bench.tallies(jobs), strict=True):
         fails = tally.surely_above(2 * (1 - each.confidence), cells=len(jobs))
+        fails = fails or tally.crashed > 0
         failed += fails
         line(
             each.how,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import traceback
 import zlib
 from dataclasses import astuple, dataclass
 from typing import Protocol
@@ -43,6 +45,7 @@ class Tally:
     undecided: int = 0
     reported: int = 0
     executions: int = 0  # of all runs
+    crashed: int = 0  # runs that ended with an error of Themis itself
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
@@ -64,11 +67,21 @@ class Tally:
         return exact_ends(self.convicted, self.runs, LEVEL / cells)[0]
 
 
-def simulate(simulation: Simulation, runs: int, *, first: int = 0) -> Tally:
-    """The tally of so many runs, beginning with the number `first`."""
+def simulate(simulation: Simulation, runs: int, *, first: int = 0, go_on: bool = False) -> Tally:
+    """The tally of so many runs, beginning with the number `first`.
+
+    With `go_on` a run that crashes is told on standard error and counted.
+    """
     tally = Tally()
     for number in range(first, first + runs):
-        run = simulation.run(number)
+        try:
+            run = simulation.run(number)
+        except Exception:
+            if not go_on:
+                raise
+            print(f"run {number} of {simulation.name}: {traceback.format_exc()}", file=sys.stderr)
+            tally += Tally(runs=1, crashed=1)
+            continue
         tally += Tally(1, run.convicted, run.undecided, run.reported, run.executions)
     return tally
 
