@@ -1,0 +1,69 @@
+"""Are verdicts on many sets right as a whole, and is nothing new where nothing changed?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import themis
+from tests.simulations.counting import simulate
+from tests.simulations.families import AtTheLimit, Family, Unchanged
+
+VOUCHED = {"deterministic": True}  # somebody is wrong about that, and nothing is run again
+
+
+@pytest.mark.parametrize(
+    ("family", "runs"),
+    [
+        (Family(5, "group"), 10),
+        pytest.param(Family(5, "causal"), 20, marks=pytest.mark.slow),
+        pytest.param(Family(20, "group"), 10, marks=pytest.mark.slow),
+    ],
+    ids=lambda each: getattr(each, "name", each),
+)
+def test_sets_at_the_limit_are_not_convicted(family: Family, runs: int) -> None:
+    assert not simulate(family, runs).surely_above(1 - family.confidence, cells=3)
+
+
+@pytest.mark.parametrize("measure", ["causal", "group"])
+def test_these_runs_would_show_it_if_estimates_convicted(measure: Any) -> None:
+    tally = simulate(Family(5, measure, "estimates"), 10)
+    assert tally.surely_above(0.1, cells=3)
+
+
+@pytest.mark.parametrize("sets", [5, 20])
+@pytest.mark.parametrize("measure", ["causal", "group"])
+def test_every_set_is_at_the_limit(measure: str, sets: int) -> None:
+    subject, rng = AtTheLimit(sets, measure), np.random.default_rng(1)
+    count = 40_000
+    columns = {
+        each.name: each.decode(rng.integers(each.size, size=count)) for each in subject.schema
+    }
+    for name in subject.names:
+        no, yes = (
+            subject(themis.InputTable({**columns, name: np.full(count, value)}, count))
+            for value in (0, 1)
+        )
+        score = np.mean(no != yes) if measure == "causal" else abs(np.mean(yes) - np.mean(no))
+        limit = Family(sets, measure).limit  # type: ignore[arg-type]
+        assert score == pytest.approx(limit, abs=0.012)
+
+
+@pytest.mark.parametrize("task", ["score", "search"])
+@pytest.mark.parametrize("how", ["diff", "baseline"])
+@pytest.mark.parametrize("domain", ["sampled", "whole"])
+def test_nothing_is_new_where_nothing_changed(how: Any, task: Any, domain: Any) -> None:
+    for measure in ("causal", "group"):
+        unchanged = Unchanged(how, task, measure, domain, 0.01)  # type: ignore[arg-type]
+        tally = simulate(unchanged, 6)
+        assert not tally.surely_above(2 * (1 - unchanged.confidence), cells=16)
+
+
+@pytest.mark.parametrize("how", ["diff", "baseline"])
+def test_noise_would_seem_new_if_nothing_were_run_again(how: Any) -> None:
+    unchanged = Unchanged(how, "score", "group", "whole", 0.01)
+    assert not simulate(unchanged, 20).convicted
+    assert simulate(replace(unchanged, options=VOUCHED), 20).surely_above(0.1, cells=2)

@@ -1,0 +1,113 @@
+"""Do order or neighbours convict? Subjects that remember, and functions that look at other rows.
+
+The whole table of them is in benchmarks/verdicts.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.simulations.counting import Tally, simulate
+from tests.simulations.dependent import NEIGHBOURS, Case, cases
+from tests.simulations.states import STATES
+from themis.inputs.streams import MIXING, BaseInputs
+
+VOUCHED = {"deterministic": True}  # somebody is wrong about that, and nothing is run again
+SEEN = [name for name in STATES if not name.startswith("drifts")]
+
+
+@pytest.mark.parametrize("domain", ["sampled", "whole"])
+@pytest.mark.parametrize("task", ["score", "check"])
+@pytest.mark.parametrize("subject", STATES)
+def test_functions_that_remember_are_not_convicted(subject: str, task: Any, domain: Any) -> None:
+    check_case(Case(subject, "row function", task, domain), runs=3)
+
+
+@pytest.mark.parametrize("subject", STATES)
+def test_workers_that_remember_are_not_convicted(subject: str) -> None:
+    check_case(Case(subject, "worker", "check", "sampled"), runs=1)
+
+
+@pytest.mark.parametrize("domain", ["sampled", "whole"])
+@pytest.mark.parametrize("task", ["score", "check"])
+@pytest.mark.parametrize("subject", NEIGHBOURS)
+def test_functions_that_look_at_other_rows_are_not_convicted(
+    subject: str, task: Any, domain: Any
+) -> None:
+    if subject == "makes dummies":
+        pytest.importorskip("pandas")
+    check_case(Case(subject, "table function", task, domain), runs=2)
+
+
+def test_models_that_look_at_other_rows_are_not_convicted() -> None:
+    pytest.importorskip("pandas")
+    check_case(Case("centres", "model", "check", "sampled"), runs=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", list(cases()), ids=lambda case: case.name)
+def test_nobody_who_depends_on_others_is_convicted_by_any_command(case: Case) -> None:
+    pytest.importorskip("pandas")
+    check_case(case, runs=2)
+
+
+def check_case(case: Case, *, runs: int) -> Tally:
+    """Nobody is convicted, and what can be seen is reported."""
+    tally = simulate(case, runs)
+    assert tally.convicted == 0
+    if case.shows:
+        assert tally.reported == runs
+    return tally
+
+
+# Would it be noticed? ---------------------------------------------------------------------
+
+
+def in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inputs are run as they come: each context, one assignment after the other."""
+    drawn = BaseInputs.generator
+
+    class Unmixed:
+        def permutation(self, what: Any) -> Any:
+            return np.arange(what) if isinstance(what, int) else np.asarray(what)
+
+        def integers(self, high: int, size: Any = None) -> Any:
+            return np.zeros(size, dtype=np.int64)
+
+    def generator(self: BaseInputs, purpose: int, *key: int) -> Any:
+        return Unmixed() if purpose == MIXING else drawn(self, purpose, *key)
+
+    monkeypatch.setattr(BaseInputs, "generator", generator)
+
+
+@pytest.mark.parametrize("kind", ["worker", "row function"])
+def test_alternation_would_convict_if_inputs_were_run_in_order(
+    monkeypatch: pytest.MonkeyPatch, kind: Any
+) -> None:
+    case = Case("alternates", kind, "score", "sampled", measures=("group",), options=VOUCHED)
+    assert not case.run(0).convicted
+    in_order(monkeypatch)
+    assert case.run(0).convicted
+
+
+@pytest.mark.parametrize("subject", SEEN)
+def test_memory_convicts_if_nothing_is_run_again(subject: str) -> None:
+    assert simulate(Case(subject, "row function", "check", "sampled", options=VOUCHED), 3).convicted
+
+
+@pytest.mark.parametrize("subject", ["centres", "standardises", "counts rows"])
+def test_neighbours_convict_if_nothing_is_run_again(subject: str) -> None:
+    assert simulate(
+        Case(subject, "table function", "check", "sampled", options=VOUCHED), 2
+    ).convicted
+
+
+def test_cases_are_different_and_have_every_kind() -> None:
+    every = list(cases())
+    assert len({each.name for each in every}) == len(every)
+    assert {each.kind for each in every} == {"worker", "row function", "table function", "model"}
+    assert all(replace(each, task="score").shows == each.shows for each in every)

@@ -1,0 +1,91 @@
+"""Counts of simulated runs, and when they are too many false verdicts to be chance."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+import zlib
+from dataclasses import astuple, dataclass
+from typing import Protocol
+
+import numpy as np
+
+from themis.statistics.intervals import exact_ends
+
+LEVEL = 0.01  # the chance that any cell of a table fails although all promises hold
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one simulated run ended with."""
+
+    convicted: bool  # violated, listed as found, called new: the verdict that may be false
+    undecided: bool
+    executions: int  # inputs that the subject saw, for whatever reason
+    reported: bool = False  # that the subject contradicts itself
+
+
+class Simulation(Protocol):
+    """Something that can be run again and again, each time with other random numbers."""
+
+    @property
+    def name(self) -> str:
+        """All that it is, in one line."""
+
+    def run(self, number: int) -> Run:
+        """The run of this number, the same each time."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """The counts of one cell."""
+
+    runs: int = 0
+    convicted: int = 0
+    undecided: int = 0
+    reported: int = 0
+    executions: int = 0  # of all runs
+    crashed: int = 0  # runs that ended with an error of Themis itself
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+    @property
+    def price(self) -> float:
+        """The mean number of executions."""
+        return self.executions / self.runs
+
+    def surely_above(self, share: float, *, cells: int) -> bool:
+        """Whether more runs convict than this share, beyond what chance explains.
+
+        Compares the lower Clopper–Pearson end at LEVEL / cells.
+        """
+        return self.lowest(cells=cells) > share
+
+    def lowest(self, *, cells: int) -> float:
+        """The lower Clopper–Pearson end of the share of convictions, at LEVEL / cells."""
+        return exact_ends(self.convicted, self.runs, LEVEL / cells)[0]
+
+
+def simulate(simulation: Simulation, runs: int, *, first: int = 0, go_on: bool = False) -> Tally:
+    """The tally of so many runs, beginning with the number `first`.
+
+    With `go_on` a run that crashes is told on standard error and counted.
+    """
+    tally = Tally()
+    for number in range(first, first + runs):
+        try:
+            run = simulation.run(number)
+        except Exception:
+            if not go_on:
+                raise
+            print(f"run {number} of {simulation.name}: {traceback.format_exc()}", file=sys.stderr)
+            tally += Tally(runs=1, crashed=1)
+            continue
+        tally += Tally(1, run.convicted, run.undecided, run.reported, run.executions)
+    return tally
+
+
+def randomness(name: str, number: int, purpose: int = 0) -> np.random.Generator:
+    """Random numbers of one run of a cell, the same in every process and on every machine."""
+    return np.random.default_rng([zlib.crc32(name.encode()), number, purpose])

@@ -1,0 +1,150 @@
+"""Many true answers at once: sets exactly at the limit, and two runs of what did not change.
+
+A search check says one thing about many sets. If each of them were judged with the whole error
+probability, one of fifty would often be convicted by chance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+import themis
+from tests.simulations.counting import Run
+from tests.simulations.fake_time import fake_time
+from themis.audit.checker import run_checks
+from themis.results.comparison import beside_baseline, compare
+from themis.results.verdicts import Check
+
+TENTHS = 3  # of the contexts depend on a characteristic, of those at the limit
+MANY = 10**6
+DIGITS = 9  # of contexts in one number
+
+
+@dataclass(frozen=True)
+class Family:
+    """So many sets, each exactly at the limit of a check."""
+
+    sets: int
+    measure: Literal["causal", "group"]
+    rule: Literal["search check", "estimates"] = "search check"  # estimates alone are no rule
+    confidence: float = 0.9
+
+    @property
+    def name(self) -> str:
+        """In one line."""
+        return f"{self.sets} sets at the limit, {self.measure}, {self.rule}, {self.confidence:.0%}"
+
+    @property
+    def limit(self) -> float:
+        """The true score of every set, a number of tenths or the share of each of many."""
+        return TENTHS / 10 if self.measure == "causal" else 1 / self.sets
+
+    def run(self, number: int) -> Run:
+        """One run, with a seed of its own."""
+        subject = AtTheLimit(self.sets, self.measure)
+        options = {"confidence": self.confidence, "error": self.limit, "seed": number}
+        with fake_time():
+            audit = themis.Audit(themis.batch(subject), subject.schema, **options)
+            convicted, undecided = self._ask(audit, subject.names)
+        return Run(convicted, undecided, subject.executions)
+
+    def _ask(self, audit: themis.Audit, names: list[str]) -> tuple[bool, bool]:
+        """Whether one of the sets is convicted, and whether the question is left open."""
+        if self.rule == "estimates":
+            scores = audit.score([[name] for name in names], [self.measure]).scores
+            return any(each.score > self.limit for each in scores), False
+        check = Check(search=True, measure=self.measure, max_score=self.limit)
+        (answer,) = run_checks(audit, [check], among=names, max_size=1).checks
+        return answer.verdict == "violated", answer.verdict == "not enough evidence"
+
+
+class AtTheLimit:
+    """Independent characteristics, each with the same score.
+
+    Causal: each counts where its own digit of the context is below 3, and the answer is whether
+    an odd number of those that count is 1, so that a change of one always shows. Group: the context
+    chooses whose value is the answer.
+    """
+
+    def __init__(self, sets: int, measure: str) -> None:
+        self.sets, self.measure, self.executions = sets, measure, 0
+        self.names = [f"c{place}" for place in range(sets)]
+
+    @property
+    def schema(self) -> themis.Schema:
+        """The characteristics, and the contexts in which they count."""
+        inputs: dict[str, Any] = {name: range(2) for name in self.names}
+        if self.measure == "causal":
+            for first in range(0, self.sets, DIGITS):
+                inputs[f"x{first}"] = themis.Integers(0, 10**DIGITS - 1)
+        else:
+            inputs |= {"chosen": range(self.sets), "more": themis.Integers(0, MANY)}
+        return themis.Schema(inputs)
+
+    def __call__(self, table: themis.InputTable) -> Any:
+        self.executions += len(table)
+        if self.measure == "group":
+            values = np.stack([table[name] for name in self.names])
+            return values[table["chosen"], np.arange(len(table))] == 1
+        odd = np.zeros(len(table), dtype=bool)
+        for place, name in enumerate(self.names):
+            first = place // DIGITS * DIGITS
+            digit = table[f"x{first}"] // 10 ** (place - first) % 10
+            odd ^= (table[name] == 1) & (digit < TENTHS)
+        return odd
+
+
+@dataclass(frozen=True)
+class Unchanged:
+    """Two runs of one subject, which is compared with itself."""
+
+    how: Literal["diff", "baseline"]
+    task: Literal["score", "search"]
+    measure: Literal["causal", "group"]
+    domain: Literal["sampled", "whole"]
+    noise: float
+    confidence: float = 0.95  # of each run, so that a difference holds with 90 %
+    options: dict[str, Any] = field(default_factory=dict, hash=False)  # of the audits, for tests
+
+    @property
+    def name(self) -> str:
+        """In one line."""
+        return f"{self.how}, {self.task}, {self.measure}, {self.domain}, noise {self.noise:g}"
+
+    def run(self, number: int) -> Run:
+        """Whether the second run is said to be worse than the first."""
+        executions = [0]
+        before, after = (self._measure(number, half, executions) for half in (0, 1))
+        if self.how == "diff":
+            differences = compare(before, after)
+            new = differences.verdict == "new discrimination"
+            return Run(new, differences.verdict == "inconclusive", executions[0])
+        checks = beside_baseline(after, before).checks
+        new = any(each.fails for each in checks)
+        return Run(new, any(each.is_open for each in checks), executions[0])
+
+    def _measure(self, number: int, half: int, executions: list[int]) -> themis.Result:
+        """One of both runs; the subject is above the limit of the checks by far."""
+        rng = np.random.default_rng([number, half])
+
+        def decide(table: themis.InputTable) -> Any:
+            executions[0] += len(table)
+            line = np.where(table["race"] == 0, 50, 70) + np.where(table["sex"] == 0, 0, 12)
+            return (table["income"] < line) ^ (rng.random(len(table)) < self.noise)
+
+        more = {} if self.domain == "whole" else {"savings": themis.Integers(0, MANY)}
+        schema = themis.Schema(race=range(5), sex=range(2), income=range(100), **more)
+        options = {"confidence": self.confidence, "seed": 2 * number + half, **self.options}
+        with fake_time():
+            audit = themis.Audit(themis.batch(decide), schema, **options)
+            if self.how == "diff" and self.task == "score":
+                return audit.score([["race"]], [self.measure])
+            if self.how == "diff":
+                return audit.search_all(0.1, [self.measure], among=["race", "sex"])
+            searches = self.task == "search"
+            against = None if searches else ("race",)
+            check = Check(against=against, search=searches, measure=self.measure, max_score=0.05)
+            return run_checks(audit, [check], among=["race", "sex"])
