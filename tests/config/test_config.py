@@ -324,7 +324,7 @@ FAULTY: dict[str, tuple[str, str]] = {
         config_text('kind = "python"\nfunction = "a:b"\nurl = "http://a.org"'),
         "5: subject.url: there is no such key for the kind 'python'; "
         "choose from: kind, function, call, favourable, labels, version, max_failures, "
-        "max_undecided, repeats",
+        "max_undecided, repeats, deterministic",
     ),
     "unknown call": (
         config_text('kind = "python"\nfunction = "a:b"\ncall = "rows"'),
