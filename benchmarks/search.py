@@ -143,7 +143,7 @@ def run(case: Case, threshold: float, *, unpruned: bool) -> Row:
     options = {"among": case.among, "max_size": case.max_size}
 
     def paper(seed: int, *, prune: bool) -> int:
-        procedure = audit(case, subject, seed, stopping="paper")
+        procedure = audit(case, subject, seed, stopping="paper", deterministic=True)
         return procedure.search(threshold, prune=prune, **options).executions
 
     whole = paper(1, prune=False) if unpruned else 0

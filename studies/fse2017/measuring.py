@@ -155,7 +155,7 @@ def figure_1(name: str, effort: Effort) -> list[Numbers]:
             "group": audit(instance, error=effort.score_error).group(against),
             "causal": audit(instance, error=effort.score_error).causal(against),
         }
-        printed = audit(instance, stopping="paper")
+        printed = audit(instance, stopping="paper", deterministic=True)
         plain = plain_scores(instance.stored(), (against,), _people(instance, effort), SEED + 1)
         rows.append(
             {
