@@ -41,20 +41,23 @@ paper-quick: $(DEV)
 docs: $(DEV)
 	$(BIN)/mkdocs build --strict --site-dir site
 
-# Two stamps in one environment: the demo needs a fifth of what the tests do.
-ifneq ($(shell command -v uv),)
+# Two stamps in one environment: the demo needs a fifth of what the tests do. uv installs, where
+# there is one that knows dependency groups, and pip otherwise.
+ifneq ($(shell uv pip install --help 2>/dev/null | grep -e --group),)
+ENVIRONMENT := test -x $(BIN)/python || $(PYTHON) -m venv --without-pip $(VENV)
 INSTALL := uv pip install --quiet --python $(BIN)/python
 else
+ENVIRONMENT := test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check
 endif
 
 $(CORE): $(SOURCES)
-	test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
+	$(ENVIRONMENT)
 	$(INSTALL) --editable .
 	touch $@
 
 $(DEV): $(SOURCES)
-	test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
+	$(ENVIRONMENT)
 	$(INSTALL) "pip>=25.1" # the first that knows dependency groups
 	$(INSTALL) --editable ".[all]" --group dev
 	touch $(CORE) $@

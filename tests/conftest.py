@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
@@ -13,6 +14,9 @@ settings.register_profile("steady", derandomize=True, **UNHURRIED)
 settings.register_profile("explore", max_examples=300, **UNHURRIED)
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "steady")
 settings.load_profile(PROFILE)
+
+# What a shell starts in the background ignores Ctrl-C, and so would all that is interrupted here.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 if PROFILE == "steady" and hasattr(providers, "_get_local_constants"):
     # Hypothesis also tries constants that it finds in the modules loaded so far. Which these are

@@ -130,7 +130,7 @@ def interrupting(condition: Callable[[], Any]) -> Iterator[None]:
 # A gate at which the subject waits once it was executed so often, so that what is done to a run
 # in the middle is done in the middle of it, however fast or slow the machine is.
 GATE = """\
-while [ -e "$0.log" ] && gate=$(cat "${0%/*}/gate" 2>/dev/null) &&
+while [ -e "$0.log" ] && [ -e "${0%/*}/gate" ] && read gate < "${0%/*}/gate" &&
     [ "$(wc -l < "$0.log")" -ge "$gate" ]; do sleep 0.01; done"""
 PYTHON_GATE = """
     from pathlib import Path
@@ -141,7 +141,7 @@ PYTHON_GATE = """
 
 def close_gate(folder: Path, executions: int) -> None:
     """Let the subject wait after so many executions; each job may make one more."""
-    (folder / "gate.new").write_text(str(executions))
+    (folder / "gate.new").write_text(f"{executions}\n")
     (folder / "gate.new").replace(folder / "gate")
 
 

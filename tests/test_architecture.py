@@ -97,6 +97,7 @@ PUBLIC = [
     "__version__",
     "batch",
     "keywords",
+    "read_result",
     "to_frame",
 ]
 

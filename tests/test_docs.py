@@ -54,6 +54,7 @@ from themis.cli import app
 from themis.config import format as file_format
 from themis.config.reader import read_config
 from themis.errors import ThemisError
+from themis.results.notes import CODES
 from themis.results.verdicts import Acceptance, Acceptances, Check
 from themis.show.reports.formats import COLUMNS, FORMATS
 from themis.subjects.http.subject import HttpSubject
@@ -78,6 +79,8 @@ BASE = {
         "age = { min = 18, max = 80 }\nincome = { min = 0, max = 200000, step = 1000 }\n"
     ),
 }
+
+LONG = ("command-line.md", "formats.md", "pytest.md", "python-api.md", "search.md", "tutorial.md")
 
 ids = [str(page.relative_to(ROOT)) for page in PAGES]
 
@@ -287,7 +290,13 @@ def check_toml(text: str, folder: Path) -> None:
     path.unlink()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=ids)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=name, marks=pytest.mark.slow if page.name in LONG else [])
+        for page, name in zip(PAGES, ids, strict=True)
+    ],
+)
 def test_every_snippet_works_and_shows_what_happens(page: Path, tmp_path: Path) -> None:
     session = Session(tmp_path)
     session.run(page.read_text(encoding="utf-8"))
@@ -430,11 +439,20 @@ def score_columns() -> str:
     return f"Columns: {', '.join(f'`{name}`' for name in COLUMNS)}.\n"
 
 
+def note_codes() -> str:
+    """Every code of a note with the names of its values."""
+    lines = ["| code | values |", "|---|---|"]
+    for code, names in CODES.items():
+        lines.append(f"| `{code}` | {', '.join(f'`{name}`' for name in names) or '–'} |")
+    return "\n".join(lines) + "\n"
+
+
 GENERATED: dict[str, Callable[[], str]] = {
     "file-reference": file_reference,
     "formats": formats_table,
     "score-columns": score_columns,
     "rooms": rooms_table,
+    "note-codes": note_codes,
 }
 
 
@@ -495,6 +513,8 @@ def paths_in(value: Any, path: str = "") -> Iterator[str]:
             return
         for each in value:
             yield from paths_in(each, f"{path}[]")
+    elif isinstance(value, dict) and value.keys() == {"code", "values"}:
+        return  # a note: its codes are a table of their own
     elif isinstance(value, dict) and path.split(".")[-1] not in USERS:
         for key, each in value.items():
             inner = f"{path}.{key}" if path else key

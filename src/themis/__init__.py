@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         Witness,
     )
     from themis.results.replays import Replay, ReplayedSet, ReplayedTest
+    from themis.results.saved import read_result
     from themis.subjects.functions import InputTable
     from themis.subjects.loading import batch, keywords
     from themis.subjects.outputs import Output
@@ -84,6 +85,7 @@ __all__ = [
     "__version__",
     "batch",
     "keywords",
+    "read_result",
     "to_frame",
 ]
 
@@ -107,6 +109,7 @@ _HOMES = {
     "themis.subjects.outputs": ("Output",),
     "themis.results.frames": ("to_frame",),
     "themis.results.hooks": ("Plot",),
+    "themis.results.saved": ("read_result",),
     "themis.results.replays": ("Replay", "ReplayedSet", "ReplayedTest"),
     "themis.results.model": (
         "CausalScore",

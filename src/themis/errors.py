@@ -5,7 +5,21 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from typing import Any, Self
+
+
+class Exit(IntEnum):
+    """The exit codes of all commands."""
+
+    DONE = 0
+    DISCRIMINATES = 1  # a limit is violated, or a saved test or a newer result discriminates
+    MISTAKE = 2  # in the usage or the file
+    SUBJECT_FAILED = 3
+    INCONCLUSIVE = 4
+    BUG = 70  # EX_SOFTWARE: none of the documented codes
+    INTERRUPTED = 130
+    BROKEN_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
 
 
 @dataclass(frozen=True)
@@ -31,6 +45,8 @@ class Mistake:
 
 class ThemisError(Exception):
     """Base of everything that Themis raises on purpose."""
+
+    exit_code = Exit.MISTAKE  # of a command that it ends
 
 
 class MistakesError(ThemisError):
@@ -64,6 +80,8 @@ class SubjectError(ThemisError):
     `result` holds what was learned before it failed, if anything was.
     """
 
+    exit_code = Exit.SUBJECT_FAILED
+
     def __init__(self, message: str, *, result: Any = None) -> None:
         super().__init__(message)
         self.result = result
@@ -80,12 +98,14 @@ class LimitError(ThemisError, AssertionError):
 class DiscriminationError(LimitError):
     """A score is certainly above its limit."""
 
+    exit_code = Exit.DISCRIMINATES
     __module__ = "themis"  # where users find it, and short in the output of their tests
 
 
 class InconclusiveError(LimitError):
     """Whether a score is above its limit could not be told."""
 
+    exit_code = Exit.INCONCLUSIVE
     __module__ = "themis"
 
 

@@ -235,7 +235,7 @@ def test_json_is_the_only_thing_on_stdout(project: Project) -> None:
     done = process("score", str(config), "--json", "--against", "race,sex", cwd="elsewhere")
     assert done.returncode == 0
     data = json.loads(done.stdout)
-    assert data["format"] == 1
+    assert data["format"] == 2
     assert [(s["measure"], s["against"]) for s in data["scores"]] == [
         ("causal", ["race", "sex"]),
         ("group", ["race", "sex"]),
@@ -344,7 +344,7 @@ def test_full_disk_does_not_lose_what_was_learned(project: Project) -> None:
         "--version",
     ],
 )
-@pytest.mark.parametrize("buffering", ["", "1"])
+@pytest.mark.parametrize("buffering", ["", pytest.param("1", marks=pytest.mark.slow)])
 def test_full_disk_behind_stdout_is_told_in_one_line(
     project: Project, command: str, buffering: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,8 +15,9 @@ from typer.testing import CliRunner
 import themis.cli
 from tests.projects import run
 from themis.cli import check, measure, saved
-from themis.cli.endings import Exit, ends_properly
+from themis.cli.endings import ends_properly
 from themis.cli.options import Options, with_options
+from themis.errors import Exit
 
 COMMANDS = (measure.score, measure.search, measure.apparent, check.check, check.replay, saved.diff)
 

@@ -40,6 +40,7 @@ Writer = Callable[..., Path]
 Expect = Callable[[Writer, str], "Undisturbed"]
 
 NARROW = "error = 0.06\nconfidence = 0.95"
+WIDE = "error = 0.1\nconfidence = 0.95"
 GATES = {write_command: GATE, write_worker: PYTHON_GATE}
 
 
@@ -103,7 +104,7 @@ def children_of(process: int) -> list[str]:
 @pytest.mark.parametrize(
     ("write", "kills", "run"),
     [
-        pytest.param(write_command, 2, NARROW, id="command"),
+        pytest.param(write_command, 2, WIDE, id="command"),
         pytest.param(write_command, 5, NARROW, id="command, often", marks=pytest.mark.slow),
         pytest.param(
             write_worker, 4, "error = 0.02\nconfidence = 0.95", id="worker", marks=pytest.mark.slow
@@ -139,9 +140,9 @@ def test_killed_runs_end_in_the_same_result(
 def test_kill_while_nothing_is_stored_yet_loses_nothing(
     tmp_path: Path, undisturbed: Expect
 ) -> None:
-    expected = undisturbed(write_command, NARROW)
+    expected = undisturbed(write_command, WIDE)
     total = expected.executions
-    config = write_command(tmp_path, run=NARROW)
+    config = write_command(tmp_path, run=WIDE)
     folder = tmp_path / ".themis"
     for delay in (0.0, 0.002, 0.01):  # while the file is being created
         shutil.rmtree(folder, ignore_errors=True)
@@ -179,7 +180,7 @@ def test_interrupted_run_ends_soon_and_goes_on_later(tmp_path: Path, write: Writ
 
 
 # Disk full --------------------------------------------------------------------------------
-@pytest.mark.parametrize("kilobytes", [36, 40])
+@pytest.mark.parametrize("kilobytes", [pytest.param(36, marks=pytest.mark.slow), 40])
 def test_full_disk_is_said_and_what_was_stored_is_kept(
     tmp_path: Path, undisturbed: Expect, kilobytes: int
 ) -> None:
@@ -204,12 +205,12 @@ def test_full_disk_is_said_and_what_was_stored_is_kept(
 
 # Two at once ------------------------------------------------------------------------------
 def test_second_run_reads_says_who_writes_and_is_right(tmp_path: Path, undisturbed: Expect) -> None:
-    expected = undisturbed(write_command, NARROW)
+    expected = undisturbed(write_command, WIDE)
     total = expected.executions
-    config = write_command(tmp_path, run=NARROW, before=GATE)
-    close_gate(tmp_path, 200)
+    config = write_command(tmp_path, run=WIDE, before=GATE)
+    close_gate(tmp_path, total // 2)
     first = start("score", str(config), "--json")
-    wait_until(lambda: len(ran(tmp_path)) >= 200)
+    wait_until(lambda: len(ran(tmp_path)) >= total // 2)
     second = start("score", str(config), "--json")
     wait_until(lambda: children_of(second.pid))
     open_gate(tmp_path)

@@ -266,7 +266,10 @@ def test_every_failure_is_counted_with_an_example_of_its_kind(
     subject = Subject(crashing=crashing, babbling=babbling)
     decisions = Decisions(themis.batch(rowwise(subject)) if vectorised else subject)
     decisions.run(given_)
-    log, seen = decisions.runner.failures, set(given_)
+    runner = decisions.runner
+    log, seen = runner.failures, set(given_)
+    assert runner.executions == len(seen)
+    assert runner.isolating > 0 or not vectorised or len(seen) < 2 or not seen & crashing
     crashed, babbled = seen & crashing, (seen - crashing) & babbling
     assert log.counts == Counter({CRASH: len(crashed), INVALID: len(babbled)})
     assert log.total == len(crashed | babbled)
@@ -276,6 +279,29 @@ def test_every_failure_is_counted_with_an_example_of_its_kind(
             row, message = log.examples[kind]
             assert (row["a"], row["b"]) in among
             assert kind == INVALID or message.startswith("ValueError: no (")
+
+
+@pytest.mark.usefixtures("_forgetful")
+def test_the_example_of_a_failure_is_the_input_as_it_was_run() -> None:
+    """Also where columns were overwritten, and where only some inputs are run once more."""
+    decisions = Decisions(Subject(crashing=[(2, 1)]))
+    batch = decisions.runner.load(codes_of([(0, 0), (0, 1)]))
+    batch.overwrite(0, 2)
+    assert decisions.decoded(batch.run()) == [20, None]
+    assert decisions.runner.failures.examples[CRASH][0] == {"a": 2, "b": 1}
+
+    turns: Counter[Input] = Counter()
+
+    def decide(row: dict[str, Any]) -> int:
+        given = (row["a"], row["b"])
+        turns[given] += 1
+        if given == (1, 3) and turns[given] == 3:
+            raise ValueError("tired")
+        return turns[given] if given == (1, 3) else 0
+
+    decisions = Decisions(decide, runs=3)
+    assert decisions.run([(0, 0), (0, 1), (1, 3)]) == [0, 0, 1]
+    assert decisions.runner.failures.examples[CRASH][0] == {"a": 1, "b": 3}
 
 
 def rowwise(subject: Subject) -> Callable[[Any], Any]:

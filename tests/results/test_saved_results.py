@@ -1,4 +1,4 @@
-"""Is a saved result read back as it was? The JSON of every command, there and back."""
+"""Saved results: the JSON of every command there and back, edited files, the format before."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 import themis
@@ -21,8 +22,10 @@ from themis.cli.demo import demo_audit
 from themis.errors import RequestError
 from themis.results.comparison import compare
 from themis.results.model import Noise, Placebo, Region, Result
-from themis.results.saved import read_result, result_from_dict
+from themis.results.notes import Ending
+from themis.results.saved import read_result, result_from_dict, result_schema
 from themis.show.reports.formats import FORMATS
+from themis.show.terminal.checks import render_checks
 from themis.show.terminal.comparisons import render_differences
 
 
@@ -206,3 +209,82 @@ def places_in(data: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...
         yield (*place, key)
         if isinstance(value, dict | list):
             yield from places_in(value, (*place, key))
+
+
+# Endings, notes and the format before --------------------------------------------------------
+OLD = Path(__file__).parent / "saved" / "format-1.json"
+
+
+@pytest.mark.parametrize(
+    ("place", "shown"),
+    [
+        (("stopped",), "stopped"),
+        (("scores", 0, "stopped"), "scores[0].stopped"),
+        (("scores", 0, "stopping"), "scores[0].stopping"),
+        (("search", "stopped"), "search.stopped"),
+    ],
+)
+@pytest.mark.parametrize("older", [False, True])
+def test_unknown_endings_are_refused_with_their_place(
+    saved: Any, place: tuple[Any, ...], shown: str, older: bool
+) -> None:
+    data = json.loads(OLD.read_text()) if older else saved
+    put(data, place, "Budget")
+    Path("edited.json").write_text(json.dumps(data))
+    with pytest.raises(RequestError) as caught:
+        read_result("edited.json")
+    (mistake,) = caught.value.mistakes
+    assert f"edited.json: {shown}: must be one of '" in str(mistake)
+    assert ", got 'Budget'" in str(mistake)
+
+
+def sentences_in(data: Any) -> Iterator[str]:
+    """All notes and reasons of a result of format 1."""
+    for part in (data, *data["scores"], data["search"]):
+        yield from part["notes"]
+    for part in (*data["checks"], *data["search"]["sets"]):
+        yield from filter(None, [part["reason"]])
+
+
+def test_sentences_of_format_1_are_shown_as_they_are() -> None:
+    data, result = json.loads(OLD.read_text()), read_result(OLD)
+    assert data["format"] == 1
+    notes = [*result.notes, *(note for score in result.scores for note in score.notes)]
+    notes += [note for search in result.searches for note in search.notes]
+    reasons = [each.reason for each in (*result.checks, *result.searches[0].tested)]
+    said = list(sentences_in(data))
+    assert [*map(str, notes), *filter(None, reasons)] == said
+    assert len(said) == 15
+    page = "".join(render_checks(result).split())
+    for sentence in data["notes"]:
+        assert "".join(sentence.split()) in page
+    assert [each.stopped for each in result.scores] == [each["stopped"] for each in data["scores"]]
+    assert (result.noise, result.searches[0].stopped) == (Noise(**data["noise"]), Ending.NOISE)
+
+
+def test_format_1_is_written_again_as_format_2(tmp_path: Path) -> None:
+    result = read_result(OLD)
+    again = tmp_path / "again.json"
+    again.write_text(json.dumps(result.to_dict()))
+    assert result.to_dict()["format"] == 2
+    assert read_result(again) == result
+    jsonschema.validate(result.to_dict(), result_schema())
+
+
+def test_a_note_of_a_later_version_is_kept_and_shown_by_its_code(saved: Any) -> None:
+    saved["notes"] = [{"code": "later-code", "values": {"share": 0.1}}]
+    Path("later.json").write_text(json.dumps(saved))
+    result = read_result("later.json")
+    assert result.to_dict()["notes"] == saved["notes"]
+    assert "warning: later-code (share 0.1)" in render_checks(result)
+
+
+@pytest.mark.parametrize("depth", [200, 5_000, 100_000])
+def test_a_result_nested_deep_is_refused_in_one_line(saved: Any, depth: int) -> None:
+    saved["source"]["deep"] = "here"
+    nested = "[" * depth + "]" * depth
+    Path("deep.json").write_text(json.dumps(saved).replace('"here"', nested))
+    done = run("report", "deep.json")
+    assert done.exit_code == 2
+    assert "deep.json: is nested more than 100 levels deep" in done.stderr
+    assert len(done.stderr.splitlines()) == 1

@@ -70,7 +70,7 @@ SPACES = {
 }
 
 
-SOME = ("plain", "weighted, constrained", "bins, constrained in the set")
+SOME = ("plain", "bins, constrained in the set")
 SIMULATED = [
     pytest.param(space, id=name, marks=[] if name in SOME else pytest.mark.slow)
     for name, space in SPACES.items()

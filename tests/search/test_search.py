@@ -115,8 +115,8 @@ def is_right(
 @pytest.mark.parametrize(
     "constrained",
     [
-        pytest.param(False, id="free", marks=pytest.mark.slow),
-        pytest.param(True, id="constrained"),
+        pytest.param(False, id="free"),
+        pytest.param(True, id="constrained", marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.parametrize("measure", ["causal", "group"])

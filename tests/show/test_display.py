@@ -22,6 +22,7 @@ from themis.show.intervals import Axis
 from themis.show.terminal.parts import make_console
 from themis.show.terminal.progress import ProgressLine
 from themis.show.terminal.results import render_headlines, render_result
+from themis.show.words import scores as score_words
 from themis.show.words import values as words
 
 COMMON: dict[str, Any] = {
@@ -93,56 +94,56 @@ def text(shown: Result, *, width: int = 80, **options: Any) -> str:
 
 
 def test_causal_headline_says_what_is_measured_and_how_surely() -> None:
-    assert words.headline(causal()) == (
+    assert score_words.headline(causal()) == (
         "race changes the decision for 11.3 % of people (between 6.3 % and 16.3 %, 99 % sure)"
     )
 
 
 def test_headline_of_a_larger_set_names_all_of_it() -> None:
-    assert words.headline(causal(against=("race", "sex"))).startswith(
+    assert score_words.headline(causal(against=("race", "sex"))).startswith(
         "race and sex together change the decision for 11.3 %"
     )
 
 
 def test_headline_of_a_lower_bound_says_at_least() -> None:
-    headline = words.headline(causal(lower_bound=True, high=1.0))
+    headline = score_words.headline(causal(lower_bound=True, high=1.0))
     assert "at least 6.3 %" in headline
     assert "100 %" not in headline
 
 
 def test_exact_headline_says_that_every_input_was_run() -> None:
-    headline = words.headline(causal(method="exact", low=0.113, high=0.113))
+    headline = score_words.headline(causal(method="exact", low=0.113, high=0.113))
     assert headline == (
         "race changes the decision for 11.3 % of people (exact: every input was run)"
     )
 
 
 def test_no_flip_is_not_said_to_be_certain() -> None:
-    headline = words.headline(causal(score=0.0, low=0.0, high=0.01))
+    headline = score_words.headline(causal(score=0.0, low=0.0, high=0.01))
     assert headline == (
         "race changed the decision for none of the 702 people tried (at most 1.0 %, 99 % sure)"
     )
-    exact = words.headline(causal(score=0.0, low=0.0, high=0.0, method="exact"))
+    exact = score_words.headline(causal(score=0.0, low=0.0, high=0.0, method="exact"))
     assert exact.startswith("race never changes the decision")
 
 
 def test_paper_headline_says_that_the_interval_is_not_certified() -> None:
-    assert "not certified" in words.headline(causal(stopping=Stopping.PAPER))
-    assert "99 % sure" not in words.headline(causal(stopping=Stopping.PAPER))
-    assert "not certified" in words.headline(group(stopping=Stopping.PAPER, low=0.0))
+    assert "not certified" in score_words.headline(causal(stopping=Stopping.PAPER))
+    assert "99 % sure" not in score_words.headline(causal(stopping=Stopping.PAPER))
+    assert "not certified" in score_words.headline(group(stopping=Stopping.PAPER, low=0.0))
 
 
 def test_a_score_without_samples_claims_nothing() -> None:
-    assert "is unknown" in words.headline(causal(samples=0))
-    assert "is unknown" in words.headline(group(samples=0))
+    assert "is unknown" in score_words.headline(causal(samples=0))
+    assert "is unknown" in score_words.headline(group(samples=0))
 
 
 def test_group_headline_gives_the_difference_in_points() -> None:
-    assert words.headline(group()) == (
+    assert score_words.headline(group()) == (
         "the groups of race are 20.0 points apart in favourable decisions "
         "(between 15.0 and 25.0 points, 99 % sure)"
     )
-    assert "at most 3.0 points" in words.headline(group(score=0.01, low=0.0, high=0.03))
+    assert "at most 3.0 points" in score_words.headline(group(score=0.01, low=0.0, high=0.03))
 
 
 @pytest.mark.parametrize(
@@ -236,7 +237,7 @@ def test_many_groups_are_collapsed_to_both_ends() -> None:
 def test_impact_ratio_stands_to_the_four_fifths_line() -> None:
     assert "below the four-fifths line" in text(result(group()))
     unsure = group(impact_ratio=0.79, impact_ratio_low=0.7, impact_ratio_high=0.9)
-    assert "unclear" in str(words.impact(unsure))
+    assert "unclear" in str(score_words.impact(unsure))
 
 
 def test_equal_rates_that_hide_changed_decisions_are_pointed_out() -> None:
@@ -265,7 +266,10 @@ def test_inconclusive_scores_are_said_to_be() -> None:
 
 def test_headlines_alone_have_one_sentence_per_score() -> None:
     shown = render_headlines(result(causal(), group()), file=io.StringIO())
-    assert " ".join(shown.split()) == f"{words.headline(causal())} {words.headline(group())}"
+    assert (
+        " ".join(shown.split())
+        == f"{score_words.headline(causal())} {score_words.headline(group())}"
+    )
 
 
 NASTY = (

@@ -25,7 +25,7 @@ from themis.show.terminal.parts import IntervalBar, Sentence, in_encoding, make_
 from themis.show.terminal.results import render_result
 from themis.show.terminal.scores import show_difference
 from themis.show.terminal.searches import render_search
-from themis.show.words import values as words
+from themis.show.words import scores as score_words
 
 CHECK = CheckResult(
     name="causal race at most 0.05", measure="causal", against=("race",), search=False,
@@ -240,10 +240,10 @@ def test_equal_rates_are_said_to_be_equal_whatever_the_score_is_moved_to() -> No
 
 
 def test_nothing_is_said_about_a_score_that_was_not_moved() -> None:
-    assert words.seen(group()) is None
-    assert words.seen(replace(EQUAL, method="exact")) is None
+    assert score_words.seen(group()) is None
+    assert score_words.seen(replace(EQUAL, method="exact")) is None
     wide = replace(EQUAL, score=0.02, low=0.02, high=0.5)
-    assert "moved into the interval, to 0.020" in str(words.seen(wide))
+    assert "moved into the interval, to 0.020" in str(score_words.seen(wide))
 
 
 def test_the_score_of_a_real_run_stays_within_error_of_both_ends() -> None:

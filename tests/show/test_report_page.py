@@ -33,6 +33,7 @@ from themis.show.reports.page import render_page
 from themis.show.reports.scores import four_fifths_line, ratios
 from themis.show.reports.sets import choose_sets, totals
 from themis.show.reports.verdict import cautions
+from themis.show.words import scores as score_words
 from themis.show.words import values as display_words
 
 LIGHT, DARK = (
@@ -216,8 +217,8 @@ def test_a_clean_result_says_so_and_no_more() -> None:
 def test_every_score_is_said_in_the_words_of_the_terminal() -> None:
     shown = words(samples.demo()).casefold()
     for score in samples.demo().scores:
-        assert display_words.headline(score).casefold() in shown
-        assert display_words.method(score).casefold() in shown
+        assert score_words.headline(score).casefold() in shown
+        assert score_words.method(score).casefold() in shown
 
 
 def test_facts_that_may_be_there_are_shown_when_they_are() -> None:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from themis.cli.endings import Exit
 from themis.cli.options import TALK, Options, with_options
-from themis.errors import ConfigError, Mistake, RequestError
+from themis.errors import ConfigError, Exit, Mistake, RequestError
 
 if TYPE_CHECKING:
     from themis.audit.audit import Audit
@@ -35,9 +34,7 @@ def check(
     baseline: Annotated[
         Path | None,
         typer.Option(
-            "--baseline",
-            metavar="FILE",
-            help="A saved result: fail only on what is significantly new beside it.",
+            metavar="FILE", help="A saved result: fail only on what is significantly new beside it."
         ),
     ] = None,
 ) -> int:
@@ -104,8 +101,7 @@ def replay(
         ),
     ],
     fail_on: Annotated[
-        FailOn,
-        typer.Option("--fail-on", help="End with 1 if any test discriminates, or only a new one."),
+        FailOn, typer.Option(help="End with 1 if any test discriminates, or only a new one.")
     ] = FailOn.ANY,
 ) -> int:
     """Run saved tests again: which still discriminate?"""

@@ -10,11 +10,12 @@ import typer
 
 from themis._version import __version__
 from themis.cli.check import check, replay
-from themis.cli.endings import Exit, ends_properly, run_printing
+from themis.cli.endings import ends_properly, run_printing
 from themis.cli.measure import apparent, score, search
 from themis.cli.options import SETTINGS, TALK, Options, split_names, with_options
 from themis.cli.printing import print_line, spell_program
 from themis.cli.saved import cache_app, diff, report
+from themis.errors import Exit
 
 app = typer.Typer(
     name="themis",
@@ -59,12 +60,10 @@ def init(
         ),
     ] = None,
     protected: Annotated[
-        list[str] | None,
-        typer.Option("--protected", metavar="race,sex", help="Columns to mark as protected."),
+        list[str] | None, typer.Option(metavar="race,sex", help="Columns to mark as protected.")
     ] = None,
     target: Annotated[
-        str | None,
-        typer.Option("--target", metavar="COLUMN", help="The column with what was decided."),
+        str | None, typer.Option(metavar="COLUMN", help="The column with what was decided.")
     ] = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write it.")

@@ -7,26 +7,12 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from enum import IntEnum
 from typing import Any
 
 import typer
 
 from themis.cli.printing import UnprintableError, close_stdout, printing, say
-from themis.errors import MistakesError, SubjectError, ThemisError
-
-
-class Exit(IntEnum):
-    """The exit codes of all commands."""
-
-    DONE = 0
-    DISCRIMINATES = 1  # a limit is violated, or a saved test or a newer result discriminates
-    MISTAKE = 2  # in the usage or the file
-    SUBJECT_FAILED = 3
-    INCONCLUSIVE = 4
-    BUG = 70  # EX_SOFTWARE: none of the documented codes
-    INTERRUPTED = 130
-    BROKEN_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
+from themis.errors import Exit, MistakesError, ThemisError
 
 
 def ends_properly(command: Callable[..., int]) -> Callable[..., None]:
@@ -79,7 +65,7 @@ def say_error(error: ThemisError) -> Exit:
         say(f"error: {mistake}")
     if len(mistakes) > 1:
         say(f"{len(mistakes)} mistakes")
-    return Exit.SUBJECT_FAILED if isinstance(error, SubjectError) else Exit.MISTAKE
+    return error.exit_code
 
 
 def _say_unprintable(error: Exception) -> Exit | None:

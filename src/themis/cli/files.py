@@ -48,6 +48,11 @@ def check_targets(
         raise RequestError(mistakes)
 
 
+def output_mistake(problem: str, remedy: str) -> RequestError:
+    """Why nothing can be written where `--output` says."""
+    return RequestError.one("output", "--output", problem, remedy)
+
+
 def is_same(path: Path, other: Path) -> bool:
     """Whether two paths lead to one file, be it there or not yet."""
     try:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from themis.cli.files import check_targets
+from themis.cli.files import check_targets, output_mistake
 from themis.cli.printing import print_line
 from themis.config.drafts import SUBJECT_FILE_NAME, starter_subject_text, starter_text
 from themis.config.from_json_schema import draft_from_json_schema
@@ -28,7 +28,7 @@ def write_starter(
     for option, given in (("--protected", protected), ("--target", target)):
         if given:
             problem = "there are no columns without --from"
-            raise RequestError([Mistake("source", option, problem, "add --from FILE")])
+            raise RequestError.one("source", option, problem, "add --from FILE")
     output.write_text(starter_text(), encoding="utf-8")
     print_line(f"wrote {output}")
     subject = output.parent / SUBJECT_FILE_NAME
@@ -91,7 +91,7 @@ def _recognise(source: Path) -> tuple[str, bytes]:
             data = file.read(MOST_BYTES)
     except OSError as error:
         problem = f"{str(source)!r} can't be read: {error.strerror}"
-        raise RequestError([Mistake("source", "--from", problem, "check its name")]) from error
+        raise RequestError.one("source", "--from", problem, "check its name") from error
     start = data.removeprefix(b"\xef\xbb\xbf").lstrip()
     if kind == "xml" or start.startswith(b"<"):
         return "xml", data
@@ -101,12 +101,12 @@ def _recognise(source: Path) -> tuple[str, bytes]:
         return ("jsonl" if _has_lines(start) else "schema"), data
     if source.suffix.lower() in (".yaml", ".yml"):
         problem = f"{str(source)!r} is YAML, which is not read here"
-        raise RequestError([Mistake("source", "--from", problem, "convert it to JSON first")])
+        raise RequestError.one("source", "--from", problem, "convert it to JSON first")
     if any(mark in start.partition(b"\n")[0] for mark in (b",", b";", b"\t")):
         return "csv", b""
     problem = f"{str(source)!r} is not a file that can be converted"
     remedy = "give rows (.csv, .jsonl, .parquet), a JSON Schema or OpenAPI (.json), or XML settings"
-    raise RequestError([Mistake("source", "--from", problem, remedy)])
+    raise RequestError.one("source", "--from", problem, remedy)
 
 
 def _has_lines(start: bytes) -> bool:
@@ -123,7 +123,7 @@ def _parse_json(source: Path, data: bytes) -> Any:
         return json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         problem = f"{str(source)!r} is no JSON: {error}"
-        raise RequestError([Mistake("source", "--from", problem, "mend it")]) from None
+        raise RequestError.one("source", "--from", problem, "mend it") from None
 
 
 def _refuse(kind: str, protected: Sequence[str], target: str | None) -> None:
@@ -148,4 +148,4 @@ def _check_writable(output: Path, *, force: bool) -> None:
     elif not output.parent.is_dir():
         problem, remedy = f"there is no folder {str(output.parent)!r}", "create it first"
     if problem:
-        raise RequestError([Mistake("output", "--output", problem, remedy)])
+        raise output_mistake(problem, remedy)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from themis.cli.endings import Exit
 from themis.cli.options import Options, split_names, with_options
 from themis.cli.printing import say
-from themis.errors import Mistake, RequestError
+from themis.errors import Exit, Mistake, RequestError
 from themis.results.notes import Ending
+from themis.settings import Stopping
 
 if TYPE_CHECKING:
     from themis.audit.audit import Audit
@@ -52,13 +52,12 @@ class UnknownChoice(StrEnum):
 Against = Annotated[
     list[str] | None,
     typer.Option(
-        "--against",
         metavar="race,sex",
         help="A set of characteristics; may be given several times. "
         "Default: each protected one on its own.",
     ),
 ]
-Measured = Annotated[MeasureChoice, typer.Option("--measure", help="Which scores.")]
+Measured = Annotated[MeasureChoice, typer.Option(help="Which scores.")]
 
 
 @with_options()
@@ -78,25 +77,22 @@ def search(
     options: Options,
     *,
     threshold: Annotated[
-        float,
-        typer.Option("--threshold", metavar="0.1", help="Look for sets with a score above this."),
+        float, typer.Option(metavar="0.1", help="Look for sets with a score above this.")
     ],
     measure: Measured = MeasureChoice.CAUSAL,
     among: Annotated[
         list[str] | None,
-        typer.Option("--among", metavar="race,sex", help="Only sets of these characteristics."),
+        typer.Option(metavar="race,sex", help="Only sets of these characteristics."),
     ] = None,
     max_size: Annotated[
-        int | None,
-        typer.Option("--max-size", metavar="N", help="Only sets of at most so many."),
+        int | None, typer.Option(metavar="N", help="Only sets of at most so many.")
     ] = None,
     of: Annotated[
         str | None,
-        typer.Option("--of", metavar="OUTPUT", help="Which of several outputs; default the first."),
+        typer.Option(metavar="OUTPUT", help="Which of several outputs; default the first."),
     ] = None,
     no_prune: Annotated[
-        bool,
-        typer.Option("--no-prune", help="With --stopping paper: test also what follows."),
+        bool, typer.Option("--no-prune", help="With --stopping paper: test also what follows.")
     ] = False,
 ) -> int:
     """Find all minimal sets of characteristics that discriminate."""
@@ -132,7 +128,6 @@ def apparent(
     data: Annotated[
         Path | None,
         typer.Option(
-            "--data",
             metavar="FILE",
             help="The people: CSV, JSON lines or Parquet. Default: the [profile] of the file.",
         ),
@@ -142,23 +137,19 @@ def apparent(
     counterfactuals: Annotated[
         CounterfactualOption | None,
         typer.Option(
-            "--counterfactuals",
             help="Of the causal score: made up for each person, or found within the rows. "
-            "Default: both, since the second costs nothing.",
+            "Default: both, since the second costs nothing."
         ),
     ] = None,
     unknown: Annotated[
         UnknownChoice,
         typer.Option(
-            "--unknown",
-            help="Rows that do not fit the schema: leave them out, stop, or widen the schema.",
+            help="Rows that do not fit the schema: leave them out, stop, or widen the schema."
         ),
     ] = UnknownChoice.DROP,
     weights: Annotated[
         str | None,
-        typer.Option(
-            "--weights", metavar="COLUMN", help="The column that says how often a row counts."
-        ),
+        typer.Option(metavar="COLUMN", help="The column that says how often a row counts."),
     ] = None,
     draw: Annotated[
         bool,
@@ -207,7 +198,7 @@ def parse_sets(schema: Schema, against: Iterable[str]) -> Sequence[Sequence[str]
     if not given and not schema.protected:
         problem = "nothing is said to be protected, so there is nothing to measure by default"
         remedy = f"name a set, e.g. --against {schema.names[0]}, or write protected = true in "
-        raise RequestError([Mistake("no-set", "--against", problem, f"{remedy}the file")])
+        raise RequestError.one("no-set", "--against", problem, f"{remedy}the file")
     mistakes: list[Mistake] = []
     sets: dict[tuple[str, ...], None] = {}
     for names in given or [[name] for name in schema.protected]:
@@ -229,14 +220,14 @@ def _search_exit_code(result: Result) -> Exit:
 
 def _check_search(audit: Audit, of: str | None, *, no_prune: bool) -> None:
     """Refuse what this search can't be asked for."""
-    if no_prune and audit.settings.stopping != "paper":
+    if no_prune and audit.settings.stopping is not Stopping.PAPER:
         problem = "the certified search never tests what follows from other sets"
         remedy = "leave it out, or add --stopping paper"
-        raise RequestError([Mistake("no-prune", "--no-prune", problem, remedy)])
+        raise RequestError.one("no-prune", "--no-prune", problem, remedy)
     if of is not None and audit.first_output is None:
         problem = f"there is no output {of!r}"
         remedy = f"declare it in the file as [outputs.{of}], or leave --of out"
-        raise RequestError([Mistake("unknown-output", "--of", problem, remedy)])
+        raise RequestError.one("unknown-output", "--of", problem, remedy)
 
 
 def _announce(audit: Audit, among: Sequence[str] | None, max_size: int | None) -> None:
@@ -252,7 +243,7 @@ def _announce(audit: Audit, among: Sequence[str] | None, max_size: int | None) -
     if whole.executions_at_least < WORTH_A_LINE and not short:
         return
     text = f"searching {count(whole.sets, 'set')}"
-    if audit.settings.stopping == "certified":
+    if audit.settings.stopping is Stopping.CERTIFIED:
         more = "" if whole.complete else "over "
         most = f"{more}{whole.executions_at_least:,}"
         text += f": {count(least, 'execution')} or more; {most} if nothing is found"

@@ -3,17 +3,18 @@
 A new shared option is a new field of `Options`, with its help text.
 """
 
+# ruff: noqa: RUF009 - the calls in `Options` make fields
+
 from __future__ import annotations
 
 import functools
 import inspect
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping
-from copy import copy
-from dataclasses import dataclass
+from dataclasses import Field, dataclass, field, fields
 from enum import Enum, StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
@@ -27,108 +28,59 @@ class StoppingChoice(StrEnum):
     PAPER = "paper"
 
 
+def _option(text: str, metavar: str | None = None, *names: str, **about: Any) -> Any:
+    """A field that is an option, by default of the field's name, with its help text."""
+    about |= {"names": names, "help": text, "metavar": metavar}
+    return field(default=about.pop("default", None), metadata=about)
+
+
+def _flag(text: str, *names: str) -> Any:
+    return _option(text, None, *names, default=False)
+
+
+_setting = functools.partial(_option, setting=True)  # an option that overrides one of the file
+
+
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """What the command line says; an option that a command does not offer keeps its default."""
 
-    config: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="CONFIG",
-            help="The file; else themis.toml or pyproject.toml here.",
-            show_default=False,
-        ),
-    ] = None
-    confidence: Annotated[
-        float | None,
-        typer.Option("--confidence", metavar="0.99", help="The chance that the intervals hold."),
-    ] = None
-    error: Annotated[
-        float | None,
-        typer.Option("--error", metavar="0.05", help="Half the width of an interval."),
-    ] = None
-    seed: Annotated[
-        int | None,
-        typer.Option("--seed", metavar="42", help="The same seed gives the same result."),
-    ] = None
-    stopping: Annotated[
-        StoppingChoice | None,
-        typer.Option(
-            "--stopping", help="The rule that ends sampling; the paper's is not certified."
-        ),
-    ] = None
-    max_executions: Annotated[
-        int | None,
-        typer.Option("--max-executions", metavar="N", help="Run the subject at most so often."),
-    ] = None
-    max_seconds: Annotated[
-        float | None, typer.Option("--max-seconds", metavar="S", help="Stop after so much time.")
-    ] = None
-    repeats: Annotated[
-        int | None,
-        typer.Option("--repeats", metavar="N", help="Run each input so often, take the majority."),
-    ] = None
-    probe: Annotated[
-        int | None,
-        typer.Option(
-            "--probe",
-            metavar="N",
-            help="Run so many inputs again to look for noise. Default: some; 0: none.",
-        ),
-    ] = None
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs",
-            metavar="N",
-            min=1,
-            help="Processes at the same time. Default: one per processor for commands, else 1.",
-        ),
-    ] = None
-    cache: Annotated[
-        Path | None,
-        typer.Option(
-            "--cache",
-            metavar="FILE",
-            help="Keep decisions here; else in .themis/cache.sqlite beside the file.",
-        ),
-    ] = None
-    no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Neither use nor keep decisions of other runs.")
-    ] = False
-    trust_pickle: Annotated[
-        bool,
-        typer.Option(
-            "--trust-pickle",
-            help="Load a pickle or joblib model, which may run any code it likes.",
-        ),
-    ] = False
-    suite: Annotated[
-        Path | None,
-        typer.Option(
-            "--suite",
-            metavar="FILE",
-            help="Write the tests with their outputs: .csv, .jsonl or .parquet.",
-        ),
-    ] = None
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON on stdout, and nothing else.")
-    ] = False
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Save the result as JSON."),
-    ] = None
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="One sentence per score.")] = False
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Show everything that was found.")
-    ] = False
-    no_progress: Annotated[bool, typer.Option("--no-progress", help="No live line.")] = False
+    config: Path | None = _option("The file; else themis.toml or pyproject.toml here.", "CONFIG")
+    confidence: float | None = _setting("The chance that the intervals hold.", "0.99")
+    error: float | None = _setting("Half the width of an interval.", "0.05")
+    seed: int | None = _setting("The same seed gives the same result.", "42")
+    stopping: StoppingChoice | None = _setting(
+        "The rule that ends sampling; the paper's is not certified."
+    )
+    max_executions: int | None = _setting("Run the subject at most so often.", "N")
+    max_seconds: float | None = _setting("Stop after so much time.", "S")
+    repeats: int | None = _setting("Run each input so often, take the majority.", "N")
+    probe: int | None = _setting(
+        "Run so many inputs again to look for noise. Default: some; 0: none.", "N"
+    )
+    jobs: int | None = _option(
+        "Processes at the same time. Default: one per processor for commands, else 1.", "N", min=1
+    )
+    cache: Path | None = _option(
+        "Keep decisions here; else in .themis/cache.sqlite beside the file.", "FILE"
+    )
+    no_cache: bool = _flag("Neither use nor keep decisions of other runs.")
+    trust_pickle: bool = _flag("Load a pickle or joblib model, which may run any code it likes.")
+    suite: Path | None = _setting(
+        "Write the tests with their outputs: .csv, .jsonl or .parquet.", "FILE"
+    )
+    as_json: bool = _flag("Print the result as JSON on stdout, and nothing else.", "--json")
+    output: Path | None = _option("Save the result as JSON.", "FILE", "--output", "-o")
+    quiet: bool = _flag("One sentence per score.", "--quiet", "-q")
+    verbose: bool = _flag("Show everything that was found.", "--verbose", "-v")
+    no_progress: bool = _flag("No live line.")
     command: str = ""  # the shortest one that gives the same result
 
     @property
     def settings(self) -> dict[str, Any]:
         """The settings that are given, which override those of the file."""
-        given = {name: getattr(self, name) for name in (*SETTINGS, "repeats", "probe", "suite")}
+        names = [each.name for each in fields(self) if each.metadata.get("setting")]
+        given = {name: getattr(self, name) for name in names}
         return {name: _plain(value) for name, value in given.items() if value is not None}
 
     @property
@@ -174,22 +126,16 @@ def with_options(
 
     The command gets them as its first argument, an `Options`; `helps` are texts in place of theirs.
     """
-    hints = get_type_hints(Options, include_extras=True)
-    offered = [name for name in (names or hints) if name not in (*without, "command")]
     shared = [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=getattr(Options, name),
-            annotation=_with_help(hints[name], (helps or {}).get(name)),
-        )
-        for name in offered
+        _parameter(each, (helps or {}).get(each.name))
+        for each in fields(Options)
+        if each.metadata and each.name not in without and (not names or each.name in names)
     ]
 
     def decorate(command: Callable[..., int]) -> Callable[..., int]:
         @functools.wraps(command)
         def run(context: typer.Context, **given: Any) -> int:
-            options = {name: given.pop(name) for name in offered}
+            options = {each.name: given.pop(each.name) for each in shared}
             return command(Options(**options, command=_command_of(context)), **given)
 
         first, *own = inspect.signature(command, eval_str=True).parameters.values()
@@ -201,14 +147,21 @@ def with_options(
     return decorate
 
 
-def _with_help(hint: Any, text: str | None) -> Any:
-    """The annotation of an option with another help text."""
-    if text is None:
-        return hint
-    kind, option = get_args(hint)
-    option = copy(option)
-    option.help = text
-    return Annotated[kind, option]
+def _parameter(option: Field[Any], text: str | None) -> inspect.Parameter:
+    """A shared option as Typer reads it from a signature."""
+    about = {key: value for key, value in option.metadata.items() if key != "setting"}
+    names = about.pop("names") or (f"--{option.name.replace('_', '-')}",)
+    about["help"] = text or about["help"]
+    if option.name == "config":
+        info = typer.Argument(**about, show_default=False)
+    else:
+        info = typer.Option(*names, **about)
+    return inspect.Parameter(
+        option.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=option.default,
+        annotation=Annotated[get_type_hints(Options)[option.name], info],
+    )
 
 
 def _command_of(context: typer.Context) -> str:

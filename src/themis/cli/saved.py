@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from themis.cli.endings import Exit, ends_properly
+from themis.cli.endings import ends_properly
+from themis.cli.files import check_targets, output_mistake
 from themis.cli.options import Options, with_options
 from themis.cli.printing import print_line, write
-from themis.errors import Mistake, RequestError, ThemisError
+from themis.errors import Exit, RequestError, ThemisError
 from themis.show.words.values import one_line
 
 if TYPE_CHECKING:
@@ -75,25 +76,24 @@ def _places(chosen: list[Format], output: str, stem: str) -> dict[str, Path | No
     files = [each for each in chosen if each.suffix]
     if output == STDOUT:
         if any(each.name == "parquet" for each in chosen):
-            raise _mistake("parquet is no text", "name a file: -o FILE")
+            raise output_mistake("parquet is no text", "name a file: -o FILE")
         if len(chosen) > 1:
-            raise _mistake("several formats do not fit on stdout", "name a folder: -o DIR")
+            raise output_mistake("several formats do not fit on stdout", "name a folder: -o DIR")
         return {each.name: None for each in chosen}
     is_folder = path.is_dir() or output.endswith(("/", os.sep))
     if len(chosen) == 1 and not is_folder:
         return {chosen[0].name: path}
     if not files and output != HERE:
         problem = f"github is no file of a folder, and {output!r} is one"
-        raise _mistake(problem, "name a file, or leave it out for stdout")
+        raise output_mistake(problem, "name a file, or leave it out for stdout")
     if path.exists() and not path.is_dir():
         why = "several formats need a folder" if len(chosen) > 1 else "the slash asks for a folder"
-        raise _mistake(f"{output!r} is a file, and {why}", "name another place")
+        raise output_mistake(f"{output!r} is a file, and {why}", "name another place")
     return {each.name: path / f"{stem}{each.suffix}" if each.suffix else None for each in chosen}
 
 
 def _check_reads(places: Iterable[Path | None], result: Path, saved: Result) -> None:
     """Refuse to overwrite the result itself, or the configuration that it is of."""
-    from themis.cli.files import check_targets
     from themis.config.reader import find_config, read_config
 
     path, config, named = None, None, (saved.source or {}).get("file")
@@ -116,10 +116,10 @@ def _save(path: Path, rendered: str | bytes) -> None:
             path.write_bytes(data)
     except (FileExistsError, NotADirectoryError):
         problem = f"{str(path.parent)!r} can't be made a folder: a file is in the way"
-        raise _mistake(problem, "choose another place") from None
+        raise output_mistake(problem, "choose another place") from None
     except OSError as error:
         problem = f"{str(path)!r} can't be written: {error.strerror}"
-        raise _mistake(problem, "choose another place") from None
+        raise output_mistake(problem, "choose another place") from None
 
 
 def _summarise(result: Result) -> None:
@@ -135,11 +135,7 @@ def _summarise(result: Result) -> None:
                 file.write(page)
         except OSError as error:
             problem = f"{summary!r} can't be written: {error.strerror}"
-            raise _mistake(problem, f"unset {SUMMARY_VARIABLE}") from None
-
-
-def _mistake(problem: str, remedy: str) -> RequestError:
-    return RequestError([Mistake("output", "--output", problem, remedy)])
+            raise output_mistake(problem, f"unset {SUMMARY_VARIABLE}") from None
 
 
 @with_options("as_json", "quiet", "verbose", helps={"quiet": "One sentence."})
@@ -150,9 +146,7 @@ def diff(
     after: Annotated[Path, typer.Argument(metavar="AFTER", help="A later saved result.")],
     tolerance: Annotated[
         float,
-        typer.Option(
-            "--tolerance", metavar="0.01", min=0, max=1, help="Rises of at most this do not count."
-        ),
+        typer.Option(metavar="0.01", min=0, max=1, help="Rises of at most this do not count."),
     ] = 0.0,
 ) -> int:
     """Say what changed significantly between two saved results."""
@@ -214,7 +208,7 @@ def clear(
     if not yes:
         if not sys.stdin.isatty():
             problem = f"{path} would be deleted"
-            raise RequestError([Mistake("confirm", "cache clear", problem, "--yes does it")])
+            raise RequestError.one("confirm", "cache clear", problem, "--yes does it")
         typer.confirm(f"Delete {one_line(str(path))}?", abort=True)
     cache_contents.clear(path)
     print_line(f"deleted {one_line(str(path))}")

@@ -17,12 +17,11 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from themis.audit.audit import Audit
-from themis.cli.endings import Exit
-from themis.cli.files import Files, check_targets, source_of
+from themis.cli.files import Files, check_targets, output_mistake, source_of
 from themis.cli.options import Options
 from themis.cli.printing import say, write
 from themis.config.reader import Config, load_config
-from themis.errors import Mistake, RequestError, SubjectError
+from themis.errors import Exit, RequestError, SubjectError
 from themis.events import Progress, SearchProgress
 from themis.results.model import Result
 from themis.results.notes import Ending
@@ -82,6 +81,8 @@ class Session:
         with Watch(live=self.is_live) as watch, hosting_subject():
             try:
                 audit = self._start(watch)
+                if audit.cache_notice is not None:
+                    say(f"note: {audit.cache_notice}")
                 with watch.line:
                     learned = work(audit, watch)
             except SubjectError as error:
@@ -93,12 +94,13 @@ class Session:
             learned = replace(learned, source={**own, **(source or {})})
         if learned is not None:
             self._tell(learned, page, lines)
-        code = self._end(
-            learned,
-            problem,
-            exit_code,
-            stores=audit is not None and audit.runner.recall is not None,
-        )
+        if problem is not None:
+            say(f"error: {problem}")
+            code = Exit.SUBJECT_FAILED
+        else:
+            assert learned is not None
+            assert audit is not None
+            code = _say_interrupted(learned, audit) or exit_code(learned)
         if audit is not None and audit.suite is not None and self.options.talks:
             suite = audit.suite
             say(f"{suite.tests:,} tests, {suite.rows:,} rows in {suite.path}")
@@ -110,18 +112,16 @@ class Session:
         settings = self.options.settings
         with naming({name: f"--{name.replace('_', '-')}" for name in settings}):
             audit = self.make_audit(**settings, listen=watch.listen)
-        if audit.cache_notice is not None:
-            say(f"note: {audit.cache_notice}")
         audit.sampler.keep_on_interrupt = True
         watch.line.count_executions = lambda: audit.runner.executions
         return audit
 
     def _tell(self, learned: Learned, page: Callable[..., str], lines: Callable[..., str]) -> None:
         """Save and show what was learned."""
-        options, text = self.options, json.dumps(learned.to_dict(), indent=2) + "\n"
-        unsaved = _save(text, options.output)
+        options = self.options
+        unsaved = _save(learned, options.output)
         if options.as_json:
-            write(text)
+            write(_json(learned))
         elif isinstance(learned, Replay) or learned.searches or learned.checks or learned.scores:
             if options.quiet:
                 write(lines(learned, file=sys.stdout))
@@ -134,26 +134,16 @@ class Session:
         if options.output is not None and options.talks:
             write(f"saved in {options.output}\n")
 
-    def _end(
-        self,
-        learned: Learned | None,
-        problem: str | None,
-        exit_code: Callable[[Learned], Exit],
-        *,
-        stores: bool,
-    ) -> Exit:
-        """Say why a run ended early, where it did, and give the exit code."""
-        if problem is not None:
-            say(f"error: {problem}")
-            return Exit.SUBJECT_FAILED
-        assert learned is not None
-        if learned.stopped != "interrupted":
-            return exit_code(learned)
-        remedy = "the same command gives the full answer"
-        if stores:
-            remedy = "what was run is stored: run the same command again to go on"
-        say(f"interrupted; {remedy}: {shlex.join(['themis', *sys.argv[1:]])}")
-        return Exit.INTERRUPTED
+
+def _say_interrupted(learned: Result | Replay, audit: Audit) -> Exit | None:
+    """Say how to get the rest of a run that Ctrl-C ended, and give the exit code."""
+    if learned.stopped is not Ending.INTERRUPTED:
+        return None
+    remedy = "the same command gives the full answer"
+    if audit.runner.recall is not None:
+        remedy = "what was run is stored: run the same command again to go on"
+    say(f"interrupted; {remedy}: {shlex.join(['themis', *sys.argv[1:]])}")
+    return Exit.INTERRUPTED
 
 
 def open_config(options: Options) -> Config:
@@ -166,27 +156,27 @@ def check_output(output: Path | None) -> None:
     if output is None:
         return
     if output.is_dir():
-        raise _output_mistake(f"{str(output)!r} is a folder", "name a file")
+        raise output_mistake(f"{str(output)!r} is a folder", "name a file")
     if not output.parent.is_dir():
-        raise _output_mistake(f"there is no folder {str(output.parent)!r}", "create it first")
+        raise output_mistake(f"there is no folder {str(output.parent)!r}", "create it first")
     target = output if output.exists() else output.parent
     if not os.access(target, os.W_OK):
-        raise _output_mistake(f"{str(target)!r} can't be written", "choose another place")
+        raise output_mistake(f"{str(target)!r} can't be written", "choose another place")
 
 
-def _save(text: str, output: Path | None) -> RequestError | None:
+def _json(learned: Result | Replay) -> str:
+    return json.dumps(learned.to_dict(), indent=2) + "\n"
+
+
+def _save(learned: Result | Replay, output: Path | None) -> RequestError | None:
     """Write the result where the user wants it, if anywhere; gives the reason if it can't."""
     try:
         if output is not None:
-            output.write_text(text, encoding="utf-8")
+            output.write_text(_json(learned), encoding="utf-8")
     except OSError as error:  # what was learned is still to be shown
         problem = f"{str(output)!r} can't be written: {error.strerror}"
-        return _output_mistake(problem, "the result stands above")
+        return output_mistake(problem, "the result stands above")
     return None
-
-
-def _output_mistake(problem: str, remedy: str) -> RequestError:
-    return RequestError([Mistake("output", "--output", problem, remedy)])
 
 
 def _close(audit: Audit | None) -> RequestError | None:

@@ -12,10 +12,10 @@ from rich.text import Text
 
 from themis.audit.audit import Audit
 from themis.audit.plan import Estimate, Plan, Trial, make_plan
-from themis.cli.endings import Exit
 from themis.cli.options import Options
 from themis.cli.printing import say, write
 from themis.cli.session import hosting_subject, open_config
+from themis.errors import Exit
 from themis.inputs.characteristics import Characteristic, Integers, Reals, Values
 from themis.show.terminal.parts import (
     DIM,

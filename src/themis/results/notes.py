@@ -90,7 +90,7 @@ CODES: dict[str, tuple[str, ...]] = {
     "groups-apart": ("low", "high", "contexts"),
     "within-set-below": ("against",),
     "causal-score-below": ("against",),
-    "estimated": ("score",),
+    "estimated-score": ("score",),
     "noise-may-explain": ("high",),
     # of checks
     "run-ended": ("ended",),

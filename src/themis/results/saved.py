@@ -65,23 +65,13 @@ def read_result(path: str | Path) -> Result:
         raise _mistake(path, f"is nested more than {DEEPEST} levels deep", REMEDY)
     try:
         return result_from_dict(data)
-    except FaultsError as found:
-        faults = [f"{place}: {problem}" for place, problem in found.faults.items()]
-        raise RequestError(
-            Mistake("result", str(path), each, REMEDY) for each in faults[:MOST_FAULTS]
-        ) from None
-
-
-class FaultsError(ValueError):
-    """What no result can hold: by place (`scores[0].low`), what is wrong there."""
-
-    def __init__(self, faults: Mapping[str, str]) -> None:
-        super().__init__("\n".join(f"{place}: {problem}" for place, problem in faults.items()))
-        self.faults = faults
+    except RequestError as error:
+        found = error.mistakes[:MOST_FAULTS]
+        raise RequestError(replace(e, where=f"{path}: {e.where}") for e in found) from None
 
 
 def result_from_dict(data: Mapping[str, Any]) -> Result:
-    """The result that `Result.to_dict` described; raises FaultsError where there is none."""
+    """The result that `Result.to_dict` described; raises RequestError, with all faults, if none."""
     data = _prepared(data)
     saved: Any = None
     faults: dict[str, str] = {}
@@ -94,9 +84,9 @@ def result_from_dict(data: Mapping[str, Any]) -> Result:
         faults.setdefault(place, problem)
     faults |= _name_faults(data, faults)
     if faults:
-        raise FaultsError(faults)
+        raise RequestError(Mistake("result", *each, REMEDY) for each in faults.items())
     own = {each.name: getattr(saved, each.name) for each in fields(Result)}
-    own |= {name: data[name] for name in _CHECKED if name in data}
+    own |= {"timing": {}, **{name: data[name] for name in _CHECKED if name in data}}
     if saved.timing.notes:
         own["timing"] = {**data["timing"], "notes": list(saved.timing.notes)}
     own["searches"] = tuple(_with_scores(each, saved.scores) for each in saved.searches)
@@ -275,9 +265,9 @@ def _problem(error: ErrorDetails) -> str:
     if error["type"] == "missing":
         return "is missing"
     rule = _RULES.get(error["type"], error["msg"]).format_map(error.get("ctx", {}))
-    return f"must be {rule.replace(' or ', ', ', rule.startswith('one of'))}, got " + _show(
-        error["input"]
-    )
+    if rule.startswith("one of"):
+        rule = rule.replace(" or ", ", ")
+    return f"must be {rule}, got {_show(error['input'])}"
 
 
 def _show(value: Any) -> str:

@@ -40,7 +40,7 @@ def paper_search(
                 TestedSet(
                     score.against,
                     "above" if above else "below",
-                    (Note.of("estimated", score=score.score),),
+                    (Note.of("estimated-score", score=score.score),),
                     score.samples,
                     score.score,
                 )

@@ -76,8 +76,8 @@ def blocks(
     """A section with a block for each score, as many as there is room for; nothing for none."""
     if not scores:
         return Html()
-    rest = left_out(len(scores) - most, noun)
-    return section(name, title, tag("p", intro), *map(show, scores[:most]), *rest)
+    hidden = left_out(len(scores) - most, noun)
+    return section(name, title, tag("p", intro), *map(show, scores[:most]), *hidden)
 
 
 def left_out(hidden: int, noun: str) -> Iterator[Html]:

@@ -233,13 +233,9 @@ def _groups_of(score: GroupScore, axis: Axis, room: Room) -> Html:
 def _chart(score: GroupScore, drawn: Sequence[Group], hidden: int, axis: Axis) -> Html:
     line = four_fifths_line(score)
     marks = [] if line is None else [Mark(line, "four fifths")]
-    known = (
-        {}
-        if line is None
-        else {
-            id(group): ratio for group, ratio in zip(score.groups, ratios(score) or (), strict=True)
-        }
-    )
+    known: dict[int, Ratio] = {}
+    if line is not None:
+        known = dict(zip(map(id, score.groups), ratios(score) or (), strict=True))
     means = score.statistic == "mean"
     return table(
         f"Groups of {set_words(score.against)}",

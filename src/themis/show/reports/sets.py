@@ -97,7 +97,7 @@ def _node(search: SearchResult, names: tuple[str, ...], tested: TestedSet | None
 def kind_of(search: SearchResult, names: tuple[str, ...], tested: TestedSet | None) -> Kind:
     """What became of a set."""
     if tested is None:
-        return "pruned" if search.why(*names).startswith("pruned") else "open"
+        return "pruned" if any(set(names) > set(each) for each in search.found) else "open"
     if tested.decision == "above":
         # The search that prunes nothing tests sets that contain a found one as well.
         return "found" if names in search.found else "pruned"

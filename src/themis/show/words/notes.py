@@ -269,7 +269,7 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "groups-apart": "groups are {low:.3f} to {high:.3f} apart on {contexts} contexts",
     "within-set-below": "within {against}, which is below",
     "causal-score-below": "the causal score of {against} is below, and bounds it",
-    "estimated": "estimated at {score:.4g}",
+    "estimated-score": "estimated at {score:.4g}",
     "noise-may-explain": _noise_may_explain,
     "run-ended": _ended,
     "search-ended": lambda values: f"{_ended(values)} with {values['sets_open']:,} sets open",
