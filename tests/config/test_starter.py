@@ -41,7 +41,8 @@ def test_starter_file_is_valid_with_its_commented_keys_switched_on(tmp_path: Pat
         for line in starter_text().splitlines()
     ]
     path = tmp_path / "themis.toml"
-    path.write_text("\n".join(lines), encoding="utf-8")
+    text = "\n".join(lines).replace("favourable = [1]", 'favourable = ["yes"]')  # names a label
+    path.write_text(text, encoding="utf-8")
     config = read_config(path)
     assert config.subject.version == "2024-06"
     assert config.settings.max_seconds == 600

@@ -23,7 +23,7 @@ kind = "python"             # a function; or a trained model: kind = "model"
 function = "loan:decide"    # module:attribute; a model has object = "loan:model" instead
 call = "row"                # row: one dict · keywords: decide(sex=…, age=…) · batch: a table
 favourable = [1]            # the outputs that count as the favourable decision
-# labels = { yes = ["approved*", "yes"], no = ["refused*", "no"] }  # which texts mean the same
+# labels = { yes = ["approved*", "ok"], no = ["refused*"] }  # texts; favourable then names labels
 # version = "2024-06"       # free text; results of another version are not used again
 # max_failures = 0.01       # the fraction of executions that may fail; 0 unless you say so
 # max_undecided = 0.01      # the fraction whose answer may fit no label; 0 unless you say so

@@ -56,6 +56,8 @@ def exact_undecided(
     present: NDArray[np.int64],
 ) -> tuple[Note, ...]:
     """What is known of groups all of whose inputs were run: the rates themselves."""
+    if not failed.any():
+        return ()
     size = int(present.max(initial=0)) + 1
 
     def total(amounts: NDArray[Any]) -> NDArray[np.float64]:
@@ -80,6 +82,8 @@ def people_undecided(
         return np.bincount(own, amounts, len(groups)).astype(float)
 
     failed, run = cells == FAILED, cells >= FAILED
+    if not failed.any():
+        return ()
     weight = total(weights)
     low, high = total(weights * failed) / weight, total(weights * (failed | ~run)) / weight
     seen = np.maximum(total(weights * run), np.finfo(float).tiny)

@@ -25,9 +25,8 @@ def same_but_for_spelling(labels: Iterable[Any]) -> list[tuple[Any, ...]]:
     [('Approved.', 'approved')]
     """
     groups: dict[str, list[Any]] = {}
-    for label in dict.fromkeys(labels):
-        if isinstance(label, str):
-            groups.setdefault(spelling_key(label), []).append(label)
+    for label in dict.fromkeys(each for each in labels if isinstance(each, str)):
+        groups.setdefault(spelling_key(label), []).append(label)
     return [tuple(group) for group in groups.values() if len(group) > 1]
 
 

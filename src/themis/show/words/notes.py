@@ -105,19 +105,22 @@ def _no_decision_apart(values: Values) -> str:
     )
 
 
-def _spelling(values: Values, remedy: str) -> str:
+def _spelling(values: Values, until: str) -> str:
     texts = "; ".join(" and ".join(map(repr, group)) for group in values["texts"][:SPELLINGS])
     more = "; …" if len(values["texts"]) > SPELLINGS else ""
     table = f"[outputs.{values['output']}.labels]" if "output" in values else "[subject.labels]"
-    return f"{texts}{more} differ only in case, punctuation or white space; {remedy} {table}"
+    remedy = (
+        f"declare in {table} whether they are different decisions, and name labels in favourable"
+    )
+    return f"{texts}{more} differ only in case, punctuation or white space{until}; {remedy}"
 
 
 def _only_spelling(values: Values) -> str:
-    return _spelling(values, "declare whether they are different decisions in")
+    return _spelling(values, "")
 
 
 def _partly_spelling(values: Values) -> str:
-    return _spelling(values, "the interval covers both until labels are declared in")
+    return _spelling(values, ", and the interval covers both meanings")
 
 
 def _noise_in_search(values: Values) -> str:
