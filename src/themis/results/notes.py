@@ -123,7 +123,7 @@ CODES: dict[str, tuple[str, ...]] = {
     "no-favourable-output": ("outputs", "favourable"),
     "same-output": ("output", "executions"),
     "pairs-not-confirmed": (),
-    "deterministic": (),
+    "vouched-for": (),
     "depends-on-neighbours": ("differing", "inputs"),
     "slow-start": ("share",),
     "cache-not-used": (),

@@ -142,7 +142,7 @@ class NoiseProbe:
         """What the rate does not show: that the pairs of some score did not come out the same."""
         inputs = len(self._codes)
         if self.trusted:
-            yield Note.of("deterministic")
+            yield Note.of("vouched-for")
         if self.neighbours:
             yield Note.of("depends-on-neighbours", differing=self._neighbours, inputs=inputs)
         elif any(not self._changed(place, inputs, 2).any() for place in self._doubted):

@@ -314,7 +314,7 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "same-output": _same_output,
     "pairs-not-confirmed": f"{ENDED[Ending.NOISE]}: people with another decision got the same one "
     "when they were run again",
-    "deterministic": "the file vouches that the subject is deterministic: nothing was run again to "
+    "vouched-for": "the file vouches that the subject is deterministic: nothing was run again to "
     "check for noise",
     "depends-on-neighbours": "answers depend on the other inputs of a call: {differing:,} of "
     "{inputs:,} inputs got a different decision among others; decide each input by itself",
