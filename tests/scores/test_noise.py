@@ -316,7 +316,8 @@ def test_search_confirms_no_set_of_a_fair_subject_with_noise() -> None:
         assert found.undecided
         assert (found.stopped, found.conclusive) == ("noise", False)
         assert "noise alone may explain" in found.why(*found.undecided[0])
-        audit = themis.Audit(table_subject(0.02, seed=seed), SCHEMA, seed=seed, probe=0)
+        trusted: dict[str, Any] = {"seed": seed, "deterministic": True}
+        audit = themis.Audit(table_subject(0.02, seed=seed), SCHEMA, **trusted)
         guilty += bool(audit.search(0.11, **options).found)
     assert guilty == 8
 

@@ -334,7 +334,7 @@ def test_an_instance_gives_the_same_score_as_function_worker_and_command(tmp_pat
     with themis.Audit.from_file(folder / "worker.toml", jobs=1, cache=False, seed=3) as outside:
         assert outside.causal("gender").score == inside.causal("gender").score
     with themis.Audit.from_file(
-        folder / "command.toml", jobs=1, cache=False, seed=3, max_executions=4
+        folder / "command.toml", jobs=1, cache=False, seed=3, max_executions=4, deterministic=True
     ) as command:
         assert command.causal("gender").executions == 4
     codes = _anyone(instance.source, 40)
