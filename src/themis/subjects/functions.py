@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import inspect
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -31,7 +32,8 @@ class RowFunction(Subject):
             (lambda row: function(**row)) if keywords else function
         )
         self.fill = _filler(schema.names)
-        self.spare: list[list[dict[str, Any]]] = []  # dictionaries that no batch uses any more
+        self.latest: weakref.ref[_RowBatch] | None = None  # the batch that uses these dictionaries:
+        self.dictionaries: list[dict[str, Any]] = []
 
     def load(self, codes: NDArray[Any]) -> Batch:
         return _RowBatch(self, codes)
@@ -50,20 +52,18 @@ class _RowBatch:
     def __init__(self, subject: RowFunction, codes: NDArray[Any]) -> None:
         self._subject = subject
         self._fixed: dict[str, Any] = {}  # values that all inputs get in the next run
-        self._owned = subject.spare.pop() if subject.spare else []
+        if subject.latest is not None and subject.latest() is not None:
+            subject.dictionaries = []  # those are in use
+        subject.latest, owned = weakref.ref(self), subject.dictionaries
         empty = dict.fromkeys(subject.schema.names)
-        self._owned += [empty.copy() for _ in range(len(codes) - len(self._owned))]
-        self._rows = self._owned[: len(codes)]
+        owned += [empty.copy() for _ in range(len(codes) - len(owned))]
+        self._rows = owned[: len(codes)]
         columns = (each.decode(codes[:, c]).tolist() for c, each in enumerate(subject.schema))
         subject.fill(self._rows, *columns)
 
-    def __del__(self) -> None:
-        if not self._subject.spare:
-            self._subject.spare.append(self._owned)
-
     def take(self, places: NDArray[np.int64]) -> Batch:
         part = copy.copy(self)
-        part._rows = part._owned = [self._rows[place].copy() for place in places.tolist()]
+        part._rows = [self._rows[place].copy() for place in places.tolist()]
         part._fixed = {}
         return part
 
