@@ -18,7 +18,7 @@ class Exit(IntEnum):
     SUBJECT_FAILED = 3
     INCONCLUSIVE = 4
     BUG = 70  # EX_SOFTWARE: none of the documented codes
-    INTERRUPTED = 130
+    INTERRUPTED = 130  # by Ctrl-C; after another signal 128 and its number
     BROKEN_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
 
 

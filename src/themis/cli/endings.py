@@ -28,9 +28,9 @@ def ends_properly(command: Callable[..., int]) -> Callable[..., None]:
             raise
         except ThemisError as error:
             code = say_error(error)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as error:
             say("interrupted before anything was learned")
-            code = Exit.INTERRUPTED
+            code = error.args[0] if error.args else Exit.INTERRUPTED
         except BrokenPipeError:
             close_stdout()
             code = Exit.BROKEN_PIPE

@@ -96,11 +96,14 @@ class Session:
             self._tell(learned, page, lines)
         if problem is not None:
             say(f"error: {problem}")
-            code = Exit.SUBJECT_FAILED
+            code: int = Exit.SUBJECT_FAILED
         else:
             assert learned is not None
             assert audit is not None
-            code = _say_interrupted(learned, audit) or exit_code(learned)
+            code = exit_code(learned)
+            if learned.stopped is Ending.INTERRUPTED:
+                _say_interrupted(audit)
+                code = watch.exit_code
         if audit is not None and audit.suite is not None and self.options.talks:
             suite = audit.suite
             say(f"{suite.tests:,} tests, {suite.rows:,} rows in {suite.path}")
@@ -135,15 +138,12 @@ class Session:
             write(f"saved in {options.output}\n")
 
 
-def _say_interrupted(learned: Result | Replay, audit: Audit) -> Exit | None:
-    """Say how to get the rest of a run that Ctrl-C ended, and give the exit code."""
-    if learned.stopped is not Ending.INTERRUPTED:
-        return None
+def _say_interrupted(audit: Audit) -> None:
+    """Say how to get the rest of a run that a signal ended."""
     remedy = "the same command gives the full answer"
     if audit.runner.recall is not None:
         remedy = "what was run is stored: run the same command again to go on"
     say(f"interrupted; {remedy}: {shlex.join(['themis', *sys.argv[1:]])}")
-    return Exit.INTERRUPTED
 
 
 def open_config(options: Options) -> Config:
@@ -200,34 +200,43 @@ def naming(options: Mapping[str, str]) -> Iterator[None]:
         ) from None
 
 
-class Watch:
-    """Listens to a run: shows it in the live line, and ends it when Ctrl-C was pressed.
+SIGNALLED = 128  # and the number of a signal: the exit code of what it ended, by a shell's rule
 
-    Ctrl-C is a KeyboardInterrupt at once, and once more between two batches, because the subject
-    may swallow the first one.
+
+class Watch:
+    """Listens to a run: shows it in the live line, and ends it when a signal asks for that.
+
+    Signals are those of Ctrl-C, of a cancelled job or container, and of a closed terminal. Each is
+    a KeyboardInterrupt at once, and once more between two batches, because the subject may swallow
+    the first one.
     """
 
     def __init__(self, *, live: bool) -> None:
         self.line = SearchProgressLine(enabled=live)
+        self.exit_code: int = Exit.INTERRUPTED
         self._interrupted = False
-        self._before: Any = None
+        self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Watch:
         if threading.current_thread() is threading.main_thread():  # only there signals arrive
-            self._before = signal.signal(signal.SIGINT, self._interrupt)
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                # What `nohup` starts is to go on when the terminal is closed.
+                if number is signal.SIGINT or signal.getsignal(number) != signal.SIG_IGN:
+                    self._before[number] = signal.signal(number, self._interrupt)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
+        for number, before in self._before.items():
+            signal.signal(number, before)
 
-    def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
+    def _interrupt(self, number: int, _frame: FrameType | None) -> None:
         self._interrupted = True
-        raise KeyboardInterrupt
+        self.exit_code = SIGNALLED + number
+        raise KeyboardInterrupt(self.exit_code)
 
     def _heed(self) -> None:
         if self._interrupted:
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt(self.exit_code)
 
     def listen(self, event: Progress) -> None:
         """Take notice of where a measurement stands."""

@@ -164,6 +164,8 @@ def _added_arguments(schema: Schema, mode: str) -> Iterator[Argument]:
 
 BATCH = 32  # small: the decisions of a batch are stored at its end, and an interrupt loses them
 START_UP_RUNS = 5
+SWEEP_SECONDS = 1.0  # between two looks for what commands left running
+SWEEP_SHARE = 0.02  # of the time, at most
 
 _EMPTY_PROGRAMS = {"python": "-c", "pypy": "-c", "sh": "-c", "bash": "-c", "perl": "-e"}
 _EMPTY_PROGRAMS |= {"ruby": "-e", "node": "-e", "Rscript": "-e"}
@@ -206,6 +208,7 @@ class CommandSubject(Subject):
         self.layout = Layout(schema, self._command, arguments)
         self._seconds = 0.0
         self._runs = 0
+        self._next_sweep = 0.0
 
     def load(self, codes: NDArray[Any]) -> Batch:
         return CodesBatch(self.run, codes)
@@ -250,8 +253,22 @@ class CommandSubject(Subject):
                 else:
                     outputs[place] = outcome
 
-        work_together(crew, [work] * min(self._jobs, len(codes)))
+        try:
+            work_together(crew, [work] * min(self._jobs, len(codes)))
+        finally:
+            self._sweep(now=crew.stopped)
         return Answers(outputs, dict(sorted(failures.items())))
+
+    def close(self) -> None:
+        self._sweep(now=True)
+
+    def _sweep(self, *, now: bool) -> None:
+        """End what the commands left running; now and then, for all processes are looked at."""
+        started = time.monotonic()
+        if now or started >= self._next_sweep:
+            self.program.end_descendants()
+            took = time.monotonic() - started
+            self._next_sweep = started + max(SWEEP_SECONDS, took / SWEEP_SHARE)
 
     def execute(self, texts: Sequence[bytes], crew: Crew) -> str | Failure:
         """One run of the subject: its output, or why there is none."""

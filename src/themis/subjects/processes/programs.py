@@ -11,11 +11,14 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from themis.errors import Mistake, RequestError, SubjectError, suggest
+from themis.subjects.processes.keeper import VARIABLE, keeper
+from themis.subjects.processes.sweep import sweep
 
 START_ATTEMPTS = 5
 
@@ -38,8 +41,21 @@ class Program:
     extra_env: Mapping[str, str] | None = None
 
     @cached_property
-    def _env(self) -> dict[str, str] | None:
-        return {**os.environ, **self.extra_env} if self.extra_env else None
+    def _mark(self) -> str:
+        return keeper.new_mark()
+
+    @cached_property
+    def _env(self) -> dict[str, str]:
+        inherited = os.environ.get(VARIABLE, "")  # a subject may use Themis itself
+        return {**os.environ, **(self.extra_env or {}), VARIABLE: inherited + self._mark}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    def end_descendants(self) -> None:
+        """Kill all that was started by its processes and is still there, and those themselves."""
+        if "_mark" in self.__dict__:
+            sweep(self._mark)
 
     def start(self, arguments: Sequence[bytes], *, feeds: bool) -> subprocess.Popen[bytes]:
         """A child in a group of its own; tries again where the system is short of something.

@@ -116,6 +116,8 @@ class WorkerSubject(Subject):
 
     def close(self) -> None:
         _close(self._slots)
+        if os.getpid() == self._owner:
+            self.program.end_descendants()
 
     def run(self, codes: NDArray[Any]) -> Answers:
         """The answers to these inputs, in order, with as many processes as there are jobs."""
