@@ -28,6 +28,7 @@ class TooManyFailuresError(SubjectError):
 class FailureLog:
     """The failed executions: how many of each kind, and one example of each."""
 
+    redact: Callable[[str], str] = str  # takes secrets out of what a subject says
     counts: Counter[str] = field(default_factory=Counter)
     examples: dict[str, tuple[dict[str, Value], str]] = field(default_factory=dict)
     kinds: dict[bytes, str] | None = None  # by input, where somebody wants to know them all
@@ -60,7 +61,7 @@ class FailureLog:
                 self.kinds[_key(input_at(place))] = failure.kind
             if failure.kind not in self.examples:
                 row = schema.decode_row(input_at(place))
-                self.examples[failure.kind] = (row, failure.message)
+                self.examples[failure.kind] = (row, self.redact(failure.message))
         return bool(failed)
 
     def kind_of(self, codes: NDArray[Any]) -> str | None:

@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 
 from themis.engine.failures import FailureLog, TooManyFailuresError, number_answers
 from themis.engine.recall import Recall
+from themis.errors import SubjectError
 from themis.inputs.assignments import Places
 from themis.inputs.characteristics import Codes
 from themis.inputs.schema import Schema
 from themis.subjects.answers import AnswerLabels, NumberPart
 from themis.subjects.base import Answers, Batch, Subject, Traits
-from themis.subjects.decisions import FAILED, NOT_RUN, Cells, Labels
+from themis.subjects.decisions import FAILED, INVALID, NOT_RUN, Cells, Failure, Labels
 
 # Runs the inputs at these places, or all, for the n-th time.
 RunAgain: TypeAlias = Callable[[int, Places | None], Cells]
@@ -176,7 +177,8 @@ class Runner:
         self.explaining = 0  # those of the executions that explained a score
         self.explains = False  # whether what is run now explains a score
         self.finding: object = None  # what the latest score rests on, to be run again
-        self.failures = FailureLog()
+        self._secrets = subject.secrets()
+        self.failures = FailureLog(self._secrets.redact)
         self._seconds = 0.0
         self.start(budget or Budget())
         sizes = [each.size for each in self.schema]
@@ -364,11 +366,24 @@ class Runner:
 
     def _run(self, batch: Batch) -> Answers:
         started = time.perf_counter()
-        answers = batch.run()
+        try:
+            answers = batch.run()
+        except SubjectError as error:
+            error.args = tuple(map(self._secrets.redact, map(str, error.args)))
+            raise
+        if self.traits.external:
+            self._refuse_secrets(answers)
         self._seconds += time.perf_counter() - started
         self.executions += len(answers.outputs)
         self.isolating += answers.again
         return answers
+
+    def _refuse_secrets(self, answers: Answers) -> None:
+        """An answer that repeats a secret is no decision: decisions are shown."""
+        for place, output in enumerate(answers.outputs):
+            if self._secrets.are_in(output):
+                answers.failures[place] = Failure(INVALID, "the answer repeats a secret")
+                answers.outputs[place] = None
 
     def _log(self, cells: Cells, answers: Answers, input_at: InputAt) -> None:
         if self.explains:

@@ -15,6 +15,7 @@ from themis.inputs.characteristics import Codes, Value
 from themis.inputs.schema import Schema
 from themis.subjects.answers import OutputColumns
 from themis.subjects.decisions import CRASH, Failure
+from themis.subjects.secrets import Secrets, inherited_secrets
 
 ISOLATED_FAILURES = 16  # culprits looked for in one batch that fails as a whole
 
@@ -93,6 +94,12 @@ class Subject(ABC):
     def reproduce(self, row: Mapping[str, Value]) -> str | None:
         """A line that a person can paste into a shell to run the subject on this input."""
         return None
+
+    def secrets(self) -> Secrets:
+        """What it knows and must not be shown in what it says."""
+        secrets = Secrets()
+        secrets.protect_variables(inherited_secrets())
+        return secrets
 
     def note_answered(self) -> None:
         """Take note that it has answered in earlier runs: inputs that fail now are exceptions."""

@@ -6,22 +6,18 @@ Credentials: what must reach a service and nobody else, and how it is kept out o
 from __future__ import annotations
 
 import base64
-import binascii
-import html
-import json
 import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
-from urllib.parse import quote, quote_plus, unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from themis.errors import Mistake
 from themis.inputs.schema import Schema
 from themis.subjects.http.templates import Piece, Place, Template, TemplateWriter, Variable, split
-
-SHORTEST = 4  # shorter texts are no secrets, and would be found everywhere
+from themis.subjects.secrets import Secrets
 
 _SENSITIVE = re.compile(
     r"auth$|authori[sz]|token$|secret|session|signature$|^sig$|passw|pwd$|key$|cookie",
@@ -30,31 +26,8 @@ _SENSITIVE = re.compile(
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
-class Credentials:
-    """Secret values with the names that stand for them in everything that is said or stored."""
-
-    def __init__(self) -> None:
-        self._shown: dict[str, str] = {}
-        self._pattern: re.Pattern[str] | None = None
-
-    def __repr__(self) -> str:
-        return f"Credentials({', '.join(sorted(set(self._shown.values())))})"
-
-    def protect(self, value: str, name: str) -> None:
-        """Never show this value, in none of the ways in which a service may repeat it."""
-        for secret in (value, *_inner_secrets(value)):
-            for form in _forms(secret):
-                if len(form) >= SHORTEST:
-                    self._shown.setdefault(form, f"${name}")
-        longest_first = sorted(self._shown, key=len, reverse=True)
-        if longest_first:
-            self._pattern = re.compile("|".join(map(re.escape, longest_first)))
-
-    def redact(self, text: str) -> str:
-        """The text with the names of the secrets in their places."""
-        if self._pattern is None:
-            return text
-        return self._pattern.sub(lambda found: self._shown[found[0]], text)
+class Credentials(Secrets):
+    """The secrets of a service, which are read from the environment or written out."""
 
     def expand(
         self, pieces: Iterable[Piece], *, where: str, mistakes: list[Mistake]
@@ -132,33 +105,6 @@ def shell_word(pieces: Iterable[Piece]) -> str:
 def basic_authorization(user: str) -> str:
     """The Authorization header for `user:password`."""
     return f"Basic {base64.b64encode(user.encode()).decode()}"
-
-
-def _inner_secrets(value: str) -> Iterator[str]:
-    """The token of `Bearer …`, and the user and password of `Basic …`."""
-    scheme, _, token = value.strip().rpartition(" ")
-    if not scheme:
-        return
-    yield token
-    if scheme.lower() == "basic":
-        try:
-            pair = base64.b64decode(token, validate=True).decode()
-        except (binascii.Error, UnicodeDecodeError):
-            return
-        yield pair
-        yield from pair.split(":", 1)
-
-
-def _forms(secret: str) -> Iterator[str]:
-    """A secret as it is, and as JSON, addresses, HTML and base64 write it."""
-    yield secret
-    yield json.dumps(secret)[1:-1]
-    yield json.dumps(secret, ensure_ascii=False)[1:-1]
-    yield quote(secret, safe="")
-    yield quote(secret)
-    yield quote_plus(secret)
-    yield html.escape(secret)
-    yield base64.b64encode(secret.encode()).decode()
 
 
 WHERE = "subject.url"

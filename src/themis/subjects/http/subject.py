@@ -20,6 +20,7 @@ from themis.subjects.http.client import REDIRECTS, RETRYABLE, Client, Limits, Re
 from themis.subjects.http.requests import Requests
 from themis.subjects.processes.programs import check_limits
 from themis.subjects.processes.texts import no_answer_place, parse_json, resolve_pointer, shorten
+from themis.subjects.secrets import Secrets, inherited_secrets
 
 if TYPE_CHECKING:
     from yarl import URL
@@ -106,6 +107,11 @@ class HttpSubject(Subject):
         for part in parts:
             digest.update(part.encode() + b"\0")
         return digest.hexdigest()[:16]
+
+    def secrets(self) -> Secrets:
+        secrets = self.requests.credentials
+        secrets.protect_variables(inherited_secrets())
+        return secrets
 
     def reproduce(self, row: Mapping[str, Value]) -> str:
         return self.requests.curl(row)

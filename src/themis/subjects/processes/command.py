@@ -40,6 +40,7 @@ from themis.subjects.processes.texts import (
     write_json,
     write_plain,
 )
+from themis.subjects.secrets import Secrets
 
 WRITERS = {"positional": write_plain, "named": write_plain, "json": write_json, "csv": write_csv}
 
@@ -205,6 +206,7 @@ class CommandSubject(Subject):
         self._answer, self._version = answer, version
         self._read = answer_reader(answer)
         check_limits(timeout_seconds=timeout_seconds, jobs=jobs)
+        self._redact = self.secrets().redact  # before a text is shortened
         self.layout = Layout(schema, self._command, arguments)
         self._seconds = 0.0
         self._runs = 0
@@ -216,6 +218,11 @@ class CommandSubject(Subject):
     def fingerprint(self) -> str:
         details = (self.kind, self.layout.mode, self._answer, self._version)
         return self.program.fingerprint(self._command[1:], *details)
+
+    def secrets(self) -> Secrets:
+        secrets = super().secrets()
+        secrets.protect_variables(self.program.extra_env or {})
+        return secrets
 
     def reproduce(self, row: Mapping[str, Value]) -> str:
         texts = [column.text_of(row) for column in self.layout.columns]
@@ -293,7 +300,7 @@ class CommandSubject(Subject):
             return Failure(
                 INVALID, f"it printed more than {OUTPUT_LIMIT:,} bytes, beginning with {start!r}"
             )
-        said = last_line(child.error_text)
+        said = last_line(self._redact(child.error_text))
         behind = f": {said}" if said else ""
         if not in_time:
             return Failure(TIMEOUT, f"no end within {self.timeout_seconds:g} seconds{behind}")

@@ -40,6 +40,7 @@ from themis.subjects.processes.lines import (
 )
 from themis.subjects.processes.programs import Program, check_limits, find_program
 from themis.subjects.processes.texts import check_texts, last_line, text_columns
+from themis.subjects.secrets import Secrets
 
 FORMATS: dict[str, Callable[[Schema], Format]] = {"jsonl": JsonLines, "csv": CsvLines}
 
@@ -106,6 +107,11 @@ class WorkerSubject(Subject):
         details = (self.kind, self.format.name, self._version)
         return self.program.fingerprint(self._command[1:], *details)
 
+    def secrets(self) -> Secrets:
+        secrets = super().secrets()
+        secrets.protect_variables(self.program.extra_env or {})
+        return secrets
+
     def reproduce(self, row: Mapping[str, Value]) -> str:
         columns = [[column.text_of(row)] for column in self.format.columns]
         data = self.format.header + write_requests(self.format, 1, columns)
@@ -131,6 +137,7 @@ class WorkerSubject(Subject):
     def _open(self) -> None:
         self._owner = os.getpid()
         self._staff = Staff(self.program, self._command[1:], self.format, **self._limits)
+        self._staff.redact = self.secrets().redact
         self._slots = [Slot(self._staff) for _ in range(self._jobs)]
         weakref.finalize(self, _close, self._slots)
 
@@ -256,6 +263,7 @@ class Staff:
         self.start_seconds, self.timeout_seconds = start_seconds, timeout_seconds
         self.recycle_after = recycle_after
         self.flushes = True
+        self.redact: Callable[[str], str] = str  # takes secrets out of what they say
         self._program, self._arguments = program, [os.fsencode(each) for each in arguments]
         self._lock = threading.Lock()
         self._answered = False
@@ -398,7 +406,7 @@ class Slot:
         told = child.input_closed
         status = child.end(grace_seconds=GRACE_SECONDS if child.output_closed else 0.0)
         exchange.take(child.take_lines())
-        talk.errors = child.error_text
+        talk.errors = self._staff.redact(child.error_text)
         if exchange.complete:
             self._staff.flushes &= not talk.rescued
             return

@@ -1,0 +1,108 @@
+"""Secrets: values that subjects know, and that are never shown in what they say."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import html
+import json
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+SHORTEST = 4  # shorter texts are no secrets, and would be found everywhere
+SHORTEST_VARIABLE = 6  # of an environment variable: many hold a word such as "true"
+
+_SECRET_NAME = re.compile("KEY|TOKEN|SECRET|PASS", re.IGNORECASE)
+
+
+class Secrets:
+    """Secret values with the names that stand for them in everything that is said or stored."""
+
+    def __init__(self) -> None:
+        self._shown: dict[str, str] = {}
+        self._pattern: re.Pattern[str] | None = None  # of what is redacted
+        self._refused: re.Pattern[str] | None = None  # of what makes an answer no decision
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(sorted(set(self._shown.values())))})"
+
+    def protect(self, value: str, name: str) -> None:
+        """Never show this value, in none of the ways in which a subject may repeat it."""
+        self._redact(value, name)
+        self._refused = self._pattern
+
+    def protect_variables(self, variables: Mapping[str, str]) -> None:
+        """Never show the values of these environment variables, unless they are short.
+
+        Only those whose names promise a secret can't be in a decision: a subject may well be told
+        by a variable what to answer.
+        """
+        secret = {name for name in variables if _SECRET_NAME.search(name)}
+        for name in sorted(variables, key=secret.__contains__, reverse=True):
+            if len(variables[name]) >= SHORTEST_VARIABLE:
+                (self.protect if name in secret else self._redact)(variables[name], name)
+
+    def _redact(self, value: str, name: str) -> None:
+        for secret in (value, *_inner_secrets(value)):
+            for form in _forms(secret):
+                if len(form) >= SHORTEST:
+                    self._shown.setdefault(form, f"${name}")
+        longest_first = sorted(self._shown, key=len, reverse=True)
+        if longest_first:
+            self._pattern = re.compile("|".join(map(re.escape, longest_first)))
+
+    def redact(self, text: str) -> str:
+        """The text with the names of the secrets in their places."""
+        if self._pattern is None:
+            return text
+        return self._pattern.sub(lambda found: self._shown[found[0]], text)
+
+    def are_in(self, output: Any) -> bool:
+        """Whether an output repeats one of them, in a text or in a part that is one."""
+        if self._refused is None or isinstance(output, int | float):
+            return False
+        text = output if isinstance(output, str) else repr(output)
+        return self._refused.search(text) is not None
+
+
+def inherited_secrets() -> dict[str, str]:
+    """The variables of the environment whose names promise a secret; subjects inherit them."""
+    return {name: value for name, value in os.environ.items() if _SECRET_NAME.search(name)}
+
+
+def _inner_secrets(value: str) -> Iterator[str]:
+    """The token of `Bearer …`, and the user and password of `Basic …`."""
+    scheme, _, token = value.strip().rpartition(" ")
+    if not scheme:
+        return
+    yield token
+    if scheme.lower() == "basic":
+        try:
+            pair = base64.b64decode(token, validate=True).decode()
+        except (binascii.Error, UnicodeDecodeError):
+            return
+        yield pair
+        yield from pair.split(":", 1)
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """A secret as it is, and as JSON, addresses, HTML and base64 write it."""
+    yield secret
+    yield json.dumps(secret)[1:-1]
+    yield json.dumps(secret, ensure_ascii=False)[1:-1]
+    yield quote(secret, safe="")
+    yield quote(secret)
+    yield quote_plus(secret)
+    yield html.escape(secret)
+    data = secret.encode("utf-8", "surrogateescape")
+    yield base64.b64encode(data).decode()
+    for before in range(3):  # inside of a longer text it may begin at each place of three
+        padded = base64.b64encode(bytes(before) + data)
+        inner = padded[math.ceil(8 * before / 6) : 8 * (before + len(data)) // 6].decode()
+        if len(inner) >= SHORTEST_VARIABLE:
+            yield inner
+            yield inner.translate(str.maketrans("+/", "-_"))

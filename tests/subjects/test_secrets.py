@@ -1,0 +1,141 @@
+"""What a subject says is shown without the secrets that it knows; decisions as they are."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import themis
+from tests.external import RACE, write_command, write_worker
+from tests.projects import run
+from themis.show.reports.formats import FORMATS
+from themis.subjects.secrets import Secrets
+
+TOKEN = "s3cr3t/with+signs&more"
+SAYS = {
+    "as it is": '"$API_TOKEN"',
+    "in an address": f"'https://service/?token={quote(TOKEN, safe='')}'",
+    "where a long line is cut": f'"{"$API_TOKEN " * 100}"',
+    "in base64": '"Basic $(printf %s "me:$API_TOKEN" | base64 -w0)"',
+}
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in list(os.environ):
+        if any(part in name.upper() for part in ("KEY", "TOKEN", "SECRET", "PASS")):
+            monkeypatch.delenv(name)
+
+
+def assert_secret(text: str) -> None:
+    """The token is in the text in none of the ways in which one writes it."""
+    inner = [base64.b64encode(b"x" * n + TOKEN.encode()).decode()[4:-4] for n in range(3)]
+    for form in (TOKEN[:9], quote(TOKEN), quote(TOKEN, safe=""), json.dumps(TOKEN)[1:-1], *inner):
+        assert form not in text
+
+
+@pytest.mark.parametrize("where", ["env", "inherited"])
+def test_a_failing_command_puts_no_token_into_any_document(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    fails = f'if [ "$3" -ge 70 ]; then echo token {SAYS["as it is"]} >&2; exit 3; fi'
+    options = "max_failures = 0.9\n"
+    if where == "env":
+        options += f'env = {{ API_TOKEN = "{TOKEN}" }}\n'
+    else:
+        monkeypatch.setenv("API_TOKEN", TOKEN)
+    write_command(tmp_path, before=fails, options=options, run="error = 0.3\nprobe = 0")
+    done = run("score", *RACE, "-o", "result.json", "-v", "--suite", "tests.jsonl")
+    assert_secret(done.output)
+    saved = Path("result.json").read_text()
+    assert "token $API_TOKEN" in saved
+    for each in (saved, Path("tests.jsonl").read_text()):
+        assert_secret(each)
+    for name in FORMATS:
+        folder = tmp_path / name
+        assert run("report", "result.json", "--format", name, "-o", str(folder)).exit_code == 0
+        paths = folder.rglob("*") if folder.is_dir() else [folder]
+        assert_secret(" ".join(p.read_bytes().decode("latin-1") for p in paths if p.is_file()))
+
+
+@pytest.mark.parametrize("way", list(SAYS))
+def test_every_way_of_writing_it_is_redacted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setenv("API_TOKEN", TOKEN)
+    write_command(tmp_path, before=f"echo said {SAYS[way]} >&2; exit 3")
+    done = run("score", *RACE)
+    assert done.exit_code == 3
+    assert "$API_TOKEN" in done.output
+    assert_secret(done.output)
+
+
+def test_a_worker_that_dies_at_once_says_no_token(tmp_path: Path) -> None:
+    dies = "print(os.environ['API_TOKEN'], file=sys.stderr); sys.exit(3)"
+    write_worker(tmp_path, before=dies, options=f'env = {{ API_TOKEN = "{TOKEN}" }}\n')
+    done = run("score", *RACE)
+    assert done.exit_code == 3
+    assert "$API_TOKEN" in done.output
+    assert_secret(done.output)
+
+
+def test_an_exception_of_a_function_says_no_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_PASSWORD", TOKEN)
+
+    def decide(_: dict[str, Any]) -> int:
+        raise ValueError(f"can't log in with {os.environ['DATABASE_PASSWORD']}")
+
+    with pytest.raises(themis.SubjectError, match=r"log in with \$DATABASE_PASSWORD") as error:
+        themis.Audit(decide, themis.Schema(sex=["f", "m"])).causal("sex")
+    assert_secret(str(error.value))
+
+
+def test_a_decision_that_contains_a_secret_is_invalid(tmp_path: Path) -> None:
+    options = f'max_failures = 1.0\nenv = {{ API_TOKEN = "{TOKEN}" }}\n'
+    write_command(tmp_path, decide='echo "approved $API_TOKEN"', options=options)
+    run("score", *RACE, "-o", "result.json", "--max-executions", "50")
+    failures = json.loads(Path("result.json").read_text())["failures"]
+    assert list(failures) == ["invalid output"]
+    assert failures["invalid output"]["message"] == "the answer repeats a secret"
+    assert_secret(Path("result.json").read_text())
+
+
+def test_a_variable_that_is_no_secret_may_be_a_decision(tmp_path: Path) -> None:
+    write_command(tmp_path, decide='echo "$DEFAULT"', options='env = { DEFAULT = "approved" }\n')
+    assert run("score", *RACE, "-o", "result.json").exit_code == 0
+    assert json.loads(Path("result.json").read_text())["failures"] == {}
+
+
+def test_names_and_values_are_shown_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("API_KEY", "purple")
+    schema = themis.Schema(race=["green", "purple"], purple=[0, 1])
+    result = themis.Audit(lambda p: int(p["race"] == "purple"), schema).score([["race"]])
+    (pair, *_) = result.to_dict()["scores"][0]["witnesses"]
+    assert {each["race"] for each in pair["inputs"]} == {"green", "purple"}
+
+
+def test_short_values_are_no_secrets() -> None:
+    secrets = Secrets()
+    secrets.protect_variables({"TOKEN": "short", "MODE": "12345"})
+    assert secrets.redact("short 12345") == "short 12345"
+    assert not secrets.are_in("short")
+
+
+@given(st.text(min_size=6).filter(str.strip), st.binary(max_size=5))
+def test_base64_of_a_longer_text_gives_nothing_away(secret: str, before: bytes) -> None:
+    secrets = Secrets()
+    secrets.protect_variables({"TOKEN": secret})
+    encoded = base64.b64encode(before + secret.encode("utf-8", "surrogateescape")).decode()
+    kept = secrets.redact(encoded).partition("$TOKEN")
+    assert len(kept[0]) <= len(before) * 4 // 3 + 4
+    assert len(kept[2]) <= 4
+    assert kept[1]
