@@ -16,7 +16,7 @@ from themis.results.verdicts import Acceptance, least_listed
 from themis.scores.noise import NoiseProbe, is_weighed
 from themis.scores.scorer import Scorer
 from themis.scores.spelling import spelling_in_search
-from themis.search.deciders import CausalDecider, ExactDecider, is_cheaper
+from themis.search.deciders import CausalDecider
 from themis.search.estimates import estimate_found
 from themis.search.flips import FlipBook
 from themis.search.lattice import Border, Lattice, members
@@ -29,6 +29,7 @@ from themis.search.walk import (
     SearchRequest,
     Trial,
 )
+from themis.search.whole_domain import ExactDecider, is_cheaper
 from themis.settings import Settings, Stopping
 
 Accepted = Callable[[Score], Acceptance | None]  # the acceptance of exactly a score's set
