@@ -124,7 +124,7 @@ class _Decision:
                 self._draw(counts, at_least=counts.total // 8)
 
     def _decide(self, counts: Counts) -> Decision:
-        if counts.total > self.rule.max_samples:
+        if counts.total > self.rule.max_samples and not (self.rule.floor == 0 and counts.hits):
             first = self.inputs.counts_of(self.rule.max_samples)
             last = self.rule.decide_last(first.hits, first.unknown + first.untried)
             if last != "undecided":
@@ -138,6 +138,8 @@ class _Decision:
 
     def _draw(self, counts: Counts, at_least: int = 1) -> None:
         steps = self.rule.safe_steps(counts.hits, counts.misses + counts.untried, counts.unknown)
+        if self.rule.one_decides:  # not one by one until it comes
+            at_least = max(at_least, min(counts.total, self.rule.max_samples - counts.total))
         target = counts.total + max(steps, at_least)
         self.inputs.draw(min(target, self.ahead[0].rows) if self.ahead else target)
 

@@ -1,9 +1,14 @@
-"""Searching a small domain: every input is run once, then every set's score is exact."""
+"""Searching a small domain: every input is run once, then every set's score is exact.
+
+A score is compared with the threshold as a ratio of whole numbers, so that a tie is seen as one.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,7 +17,7 @@ from numpy.typing import NDArray
 from themis.engine.sampler import Sampler
 from themis.results.model import TestedSet
 from themis.results.notes import Note
-from themis.scores.exact import Domain, rounded
+from themis.scores.exact import Domain, count_missing, rounded, whole_numbers
 from themis.scores.group import GroupInputs
 from themis.scores.noise import Finding
 from themis.scores.witnesses import KEPT, Flips, Pairs
@@ -27,25 +32,54 @@ ROWS = 8  # a sampled search runs at least about this many rows per set
 LISTED_SETS = 4_096
 
 
-def is_cheaper(sampler: Sampler, lattice: Lattice, columns: tuple[int, ...]) -> bool:
-    """Whether running everything costs no more than a sampled search would at least."""
-    population = sampler.population
-    schema = population.schema
+def is_cheaper(
+    sampler: Sampler,
+    columns: tuple[int, ...],
+    lattice: Lattice,
+    left: Iterable[int],
+    done: Iterable[int],
+    spent: int,
+) -> bool:
+    """Whether to run what is missing of the domain costs no more than to go on sampling.
+
+    That takes a few rows of each set that is left, at least; and if it goes on as it went with
+    those that are done, as much more as they took. What is only foreseen so counts only where no
+    more is missing than was spent already.
+    """
+    if not _is_dense(sampler, columns):
+        return False
+    size = sampler.population.size or 0
+    missing = max(size - sampler.runner.asked, 0)  # at the least
+    at_least = _least_cost(lattice, left, max(missing, 1))
+    planned = _least_cost(lattice, done, math.inf)
+    pace = max(spent / planned, 1.0) if planned else 1.0
+
+    def pays(missing: int) -> bool:
+        foreseen = at_least * pace if spent >= missing else at_least
+        return missing <= min(foreseen, sampler.runner.executions_left) or not missing
+
+    return pays(missing) and pays(count_missing(sampler))
+
+
+def _is_dense(sampler: Sampler, columns: tuple[int, ...]) -> bool:
+    """Whether the domain can be held as one block, and the definitions be computed from it."""
+    schema = sampler.population.schema
+    if sampler.population.size is None or schema.size > DENSE_LIMIT:
+        return False
     binned = any(schema.characteristics[column].bin_starts is not None for column in columns)
-    if population.size is None or schema.size > DENSE_LIMIT:
-        return False
-    if binned or sampler.reading.needs_tolerances:
-        return False
-    if population.size > sampler.runner.executions_left:
-        return False
-    sampled = 0
-    for number, mask in enumerate(lattice.by_size()):
-        sampled += ROWS * lattice.cost(mask)
-        if sampled >= population.size:
-            return True
+    return not binned and not sampler.reading.needs_tolerances
+
+
+def _least_cost(lattice: Lattice, sets: Iterable[int], enough: float) -> float:
+    """What a sampled search runs at least for these sets; infinite if they are very many."""
+    cost = 0
+    for number, mask in enumerate(sets):
+        cost += ROWS * lattice.cost(mask)
+        if cost >= enough:
+            break
         if number > LISTED_SETS:
-            return True
-    return False
+            return math.inf
+    return cost
 
 
 @dataclass
@@ -54,7 +88,7 @@ class ExactDecider:
 
     request: SearchRequest
     cells: NDArray[Any]  # one axis per characteristic
-    weights: NDArray[np.float64]
+    weights: NDArray[Any]  # whole numbers, where they are in the ratio of such
     reading: Reading
     names: tuple[str, ...]
     seed: int
@@ -66,10 +100,12 @@ class ExactDecider:
         shape = tuple(each.size for each in schema)
         seen = sampler.reading.cells(domain.cells)
         cells = np.full(shape, NO_COUNTERFACTUAL, dtype=seen.dtype)
-        weights = np.zeros(shape)
+        whole = whole_numbers(domain.weights)
+        given = domain.weights if whole is None else whole
+        weights = np.zeros(shape, dtype=given.dtype)
         place = tuple(domain.codes.T)
         cells[place] = seen
-        weights[place] = domain.weights
+        weights[place] = given
         return cls(request, cells, weights, sampler.reading, schema.names, sampler.seed)
 
     def takes_proofs(self, mask: int, delta: float) -> bool:
@@ -80,16 +116,29 @@ class ExactDecider:
         low, high = (
             self.causal(columns) if self.request.measure == "causal" else self.group(columns)
         )
+        names = tuple(self.names[column] for column in columns)
+        reason = self._reason(low, high)
+        return TestedSet(
+            names, self._decision(low, high), (reason,), self.cells.size, rounded(float(low))
+        )
+
+    def _decision(self, low: Fraction, high: Fraction) -> Decision:
+        """By Definition 3.9 a score that equals the threshold is in; not at 0, where all do."""
         threshold = self.request.threshold
-        decision: Decision = "undecided"
-        if low > threshold or high <= threshold:
-            decision = "above" if low > threshold else "below"
-        reason = Note.of("exact-score", score=low)
+        least = 0 if threshold > 0 else 1
+        if compare(low, threshold) >= least:
+            return "above"
+        return "below" if compare(high, threshold) < least else "undecided"
+
+    def _reason(self, low: Fraction, high: Fraction) -> Note:
         if high > low:
             spelled = not (self.cells == FAILED).any() or None
-            reason = Note.of("score-between", low=low, high=high, spelled=spelled)
-        names = tuple(self.names[column] for column in columns)
-        return TestedSet(names, decision, (reason,), self.cells.size, low)
+            ends = {"low": rounded(float(low)), "high": rounded(float(high))}
+            return Note.of("score-between", **ends, spelled=spelled)
+        threshold = self.request.threshold
+        if threshold > 0 and not compare(low, threshold):
+            return Note.of("equals-threshold", score=threshold)
+        return Note.of("exact-score", score=rounded(float(low)))
 
     def finding(self, mask: int) -> Finding:
         columns = tuple(self.request.columns[place] for place in members(mask))
@@ -140,7 +189,7 @@ class ExactDecider:
 
         return GroupInputs(draw, best, worst, self.reading, kept=1.0)
 
-    def causal(self, columns: tuple[int, ...]) -> tuple[float, float]:
+    def causal(self, columns: tuple[int, ...]) -> tuple[Fraction, Fraction]:
         """The causal score, at least and at most (they differ where executions failed)."""
         merged = self.reading.merged(self.cells)
         flips = _flips(merged, columns)
@@ -150,22 +199,44 @@ class ExactDecider:
         open_rows &= ~flips
         weights = self.weights.sum(axis=columns)
         low, more = weights[flips].sum(), weights[open_rows].sum()
-        return rounded(low), rounded(low + more)
+        return ratio(low, weights.sum()), ratio(low + more, weights.sum())
 
-    def group(self, columns: tuple[int, ...]) -> tuple[float, float]:
+    def group(self, columns: tuple[int, ...]) -> tuple[Fraction, Fraction]:
         """The group score, at least and at most."""
         others = tuple(c for c in range(self.cells.ndim) if c not in columns)
         favourable = self.reading.labels.is_favourable(self.cells)
         total = self.weights.sum(axis=others)
         occurs = total > 0
-        certain = (self.weights * favourable).sum(axis=others)[occurs] / total[occurs]
+        total = total[occurs]
+        certain = (self.weights * favourable).sum(axis=others)[occurs]
         failed = (self.cells == FAILED) | self.reading.is_spelled(self.cells)
         if not failed.any():
-            spread = rounded(certain.max() - certain.min())
+            spread = _spread(certain, certain, total)
             return spread, spread
-        possible = (self.weights * (favourable | failed)).sum(axis=others)[occurs] / total[occurs]
-        low = max(0.0, rounded(certain.max() - possible.min()))
-        return low, rounded(possible.max() - certain.min())
+        possible = (self.weights * (favourable | failed)).sum(axis=others)[occurs]
+        low = max(Fraction(0), _spread(certain, possible, total))
+        return low, _spread(possible, certain, total)
+
+
+def ratio(part: Any, whole: Any) -> Fraction:
+    """Their ratio: exact for whole numbers, of others without the noise of the last digits."""
+    if isinstance(part, np.integer):
+        return Fraction(int(part), int(whole))
+    share = float(part) / float(whole)
+    return Fraction(str(rounded(share) or share))
+
+
+def compare(score: Fraction, threshold: float) -> int:
+    """−1, 0 or 1: below, equal, above. Equal is a score for which the threshold is the float."""
+    if float(score) == threshold:
+        return 0
+    return 1 if score > Fraction(threshold) else -1
+
+
+def _spread(tops: NDArray[Any], bottoms: NDArray[Any], totals: NDArray[Any]) -> Fraction:
+    """The highest rate of some less the lowest of others."""
+    best, worst = int((tops / totals).argmax()), int((bottoms / totals).argmin())
+    return ratio(tops[best], totals[best]) - ratio(bottoms[worst], totals[worst])
 
 
 def _flips(cells: NDArray[Any], columns: tuple[int, ...]) -> NDArray[np.bool_]:
