@@ -417,7 +417,7 @@ def limit_on(
 ) -> Check:
     """A limit on the score of one set, or of all; raises RequestError where it makes no sense."""
     number = isinstance(limit, int | float) and not isinstance(limit, bool)
-    if not number or not 0 <= limit < 1:
+    if not number or not 0 <= limit < 1 or (against is None and limit == 0):
         problem = f"must be at least 0 and below 1, got {limit!r}"
         raise RequestError([Mistake("limit", "limit", problem, "write 0.05 for 5 %")])
     return Check(

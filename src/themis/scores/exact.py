@@ -51,7 +51,7 @@ def rounded(share: float) -> float:
 
 
 def run_domain(sampler: Sampler) -> Domain | None:
-    """Run every input that occurs; None when the budget ends before.
+    """Run every input that occurs and was not run yet; None when the budget ends before.
 
     Subjects that run input by input get them in random order, so that what they remember of earlier
     ones has nothing to do with any characteristic.
@@ -70,10 +70,10 @@ def run_domain(sampler: Sampler) -> Domain | None:
                 indices = order[start : min(start + CHUNK, last)]
                 cells[indices] = sampler.runner.run(population.combinations(indices))
     finally:
-        run = np.flatnonzero(cells != NOT_RUN)
-        if len(run) < population.size and sampler.tables.suite is not None:
+        run = order[cells[order] != NOT_RUN]
+        if len(run) < len(order) and sampler.tables.suite is not None:
             sampler.tables.suite.add_singles((), population.combinations(run), cells[run])
-    if len(run) < population.size:
+    if len(run) < len(order):
         return None
     every = np.arange(population.size)
     return Domain(population.combinations(every), cells, population.probabilities(every))

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.engine.runner import Runner
 from themis.engine.sampler import Sampler
 from themis.results.model import TestedSet
 from themis.results.notes import Note
@@ -56,9 +57,16 @@ def is_cheaper(
 
     def pays(missing: int) -> bool:
         foreseen = at_least * pace if spent >= missing else at_least
-        return missing <= min(foreseen, sampler.runner.executions_left) or not missing
+        return missing <= min(foreseen, _affordable(sampler.runner)) or not missing
 
     return pays(missing) and pays(count_missing(sampler))
+
+
+def _affordable(runner: Runner) -> float:
+    """How many executions the budget surely allows for: in half of the time that is left."""
+    seconds = runner.runs * (runner.seconds_per_execution or 0.0)
+    timely = runner.seconds_left / (2 * seconds) if seconds else math.inf
+    return min(runner.executions_left, timely)
 
 
 def _is_dense(sampler: Sampler, columns: tuple[int, ...]) -> bool:
