@@ -538,7 +538,7 @@ OPTIONAL = {  # fields that a run may have
     "timing.isolating",
     "data.reasons[].examples[].line",
     *("source", "source.file", "source.lines", "source.checks", "source.command"),
-    *("search.output", "search.distance", "search.statistic"),
+    *("search.ties", "search.output", "search.distance", "search.statistic"),
 }
 
 

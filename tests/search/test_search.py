@@ -314,6 +314,7 @@ def test_the_papers_search_prunes_or_not_and_finds_the_same() -> None:
     ("options", "message"),
     [
         ({"threshold": 1.5}, "--threshold: must lie between 0 and 1"),
+        ({"threshold": -0.1}, "--threshold: must lie between 0 and 1"),
         ({"threshold": 0.1, "max_size": 0}, "--max-size: must be at least 1"),
         ({"threshold": 0.1, "among": ["rase"]}, "--among: .* did you mean 'race'"),
     ],
@@ -337,13 +338,15 @@ def test_the_answer_does_not_depend_on_the_batch_size() -> None:
 @pytest.mark.parametrize(
     ("low", "tenths"), [(low, tenths) for tenths in range(1, 10) for low in range(11 - tenths)]
 )
-def test_an_exact_score_that_equals_the_threshold_is_not_above_it(low: int, tenths: int) -> None:
+def test_an_exact_score_that_equals_the_threshold_is_found_as_a_tie(low: int, tenths: int) -> None:
     schema = themis.Schema(race=["green", "purple"], income=range(10))
     limits = {"green": low, "purple": low + tenths}
     audit = themis.Audit(lambda person: person["income"] >= limits[person["race"]], schema)
     for measure in ("causal", "group"):
         answer = audit.search(tenths / 10, measure=measure)
         assert answer.method == "exact"
-        assert ("race",) not in answer.found
+        assert ("race",) in answer.ties
+        assert ("race",) in answer.found
+        assert answer.why("race").startswith("above: a tie: ")
     audit.causal("race").assert_below(tenths / 10)
     audit.group("race").assert_below(tenths / 10)

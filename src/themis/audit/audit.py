@@ -364,11 +364,12 @@ class Audit:
         listen: SearchListener | None = None,
         **settings: Any,
     ) -> SearchResult:
-        """All minimal sets whose score exceeds a threshold (Def. 3.9).
+        """All minimal sets whose score reaches a threshold (Def. 3.9); at 0, those above it.
 
         `among` restricts the characteristics that sets are made of, `max_size` the sets' size.
         With the stated confidence the whole answer holds: every found set is above threshold −
-        error, and no set above threshold + error was missed.
+        error, and no set above threshold + error was missed. Where every input was run, which a
+        search does once it is no dearer than to go on, the answer is exact.
         """
         own = self.settings.changed(**settings)
         columns = self._among(among)

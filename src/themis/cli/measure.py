@@ -77,7 +77,7 @@ def search(
     options: Options,
     *,
     threshold: Annotated[
-        float, typer.Option(metavar="0.1", help="Look for sets with a score above this.")
+        float, typer.Option(metavar="0.1", help="Look for sets that reach this score.")
     ],
     measure: Measured = MeasureChoice.CAUSAL,
     among: Annotated[

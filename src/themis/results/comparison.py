@@ -152,8 +152,10 @@ def _from_searches(result: Result, quantity: Quantity) -> Iterator[Bounds]:
         if not about_it or search.stopping is not Stopping.CERTIFIED:
             continue
         error, sampled = _error(result, search), search.method == "sampled"
-        if any(names >= set(found) for found in search.found):
-            yield Bounds(least_listed(search), 1.0, error, above_low=True)
+        listed = {found for found in search.found if names >= set(found)}
+        if listed:
+            above = not listed <= set(search.ties)
+            yield Bounds(least_listed(search), 1.0, error, above_low=above)
         elif any(names <= set(t.against) for t in search.tested if t.decision == "below"):
             yield Bounds(0.0, largest_missed(search), error, below_high=sampled)
 

@@ -269,13 +269,19 @@ class TestedSet:
         """The reasons as text."""
         return "; ".join(map(str, self.reasons))
 
+    @property
+    def is_tie(self) -> bool:
+        """Whether its score, which is exact, equals the threshold."""
+        return any(each.code == "equals-threshold" for each in self.reasons)
+
 
 @dataclass(frozen=True, kw_only=True)
 class SearchResult(Plotted):
-    """The minimal sets above a threshold (Def. 3.9).
+    """The minimal sets that reach a threshold (Def. 3.9); at 0, those with a score above it.
 
     With the stated confidence, all at once: every found set has a score above threshold − error,
-    and every set above threshold + error contains a found or an undecided one.
+    and every set above threshold + error contains a found or an undecided one. Where every input
+    was run, without the error.
     """
 
     measure: Measure
@@ -301,6 +307,12 @@ class SearchResult(Plotted):
     output: str | None = None  # as of the scores of its sets
     distance: str = "exact"
     statistic: Literal["rate", "mean"] = "rate"
+
+    @property
+    def ties(self) -> tuple[tuple[str, ...], ...]:
+        """The found sets whose score, which is exact, equals the threshold."""
+        tied = {each.against for each in self.tested if each.is_tie}
+        return tuple(names for names in self.found if names in tied)
 
     @property
     def conclusive(self) -> bool:
@@ -330,6 +342,7 @@ class SearchResult(Plotted):
             "max_size": self.max_size,
             "minimal_sets": [list(names) for names in self.found],
             "undecided": [list(names) for names in self.undecided],
+            **({"ties": [list(names) for names in self.ties]} if self.ties else {}),
             "sets_total": self.sets_total,
             "sets_tested": self.sets_tested,
             "sets_pruned": self.sets_pruned,

@@ -87,6 +87,7 @@ CODES: dict[str, tuple[str, ...]] = {
     # of sets that a search looked at
     "inputs-flip": ("flips", "inputs", "untried", "unsettled"),
     "exact-score": ("score",),
+    "equals-threshold": ("score",),
     "score-between": ("low", "high", "spelled"),
     "groups-apart": ("low", "high", "contexts"),
     "within-set-below": ("against",),
@@ -105,6 +106,7 @@ CODES: dict[str, tuple[str, ...]] = {
     "executions-failed": (),
     "score-near-limit": ("error",),
     "sets-near-limit": ("error",),
+    "sets-at-limit": (),
     "sets-undecided": ("undecided", "sets"),
     "accepted-up-to": ("against", "max_score"),
     "accepted-until": ("against", "until"),

@@ -346,7 +346,7 @@ _OPTIONAL = {  # what `to_dict` leaves out at times
     "Group": {"few"},
     "CausalScore": set(UNLESS_USED),
     "GroupScore": set(UNLESS_USED),
-    "SearchResult": {"output", "distance", "statistic"},
+    "SearchResult": {"ties", "output", "distance", "statistic"},
     "Result": {"search", "checks", "noise", "data", "source"},
 }
 
@@ -363,6 +363,7 @@ def result_schema() -> dict[str, Any]:
     del search["cache_hits"]
     for name, key in _RENAMED.items():
         search[key] = search.pop(name)
+    search["ties"] = search["minimal_sets"]
     for kind, other in (("causal", "groups"), ("group", "witnesses")):  # empty, where of the other
         more = {"measure": {"const": kind}, other: {"type": "array", "maxItems": 0}}
         kinds[f"{kind.capitalize()}Score"]["properties"] |= more

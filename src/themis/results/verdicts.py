@@ -139,12 +139,12 @@ def _surely_not_found(answer: CheckResult, against: tuple[str, ...]) -> bool:
 
 
 def least_listed(search: SearchResult) -> float:
-    """Every found set is above this, at the stated confidence."""
+    """Every found set is above this, at the stated confidence; an exact one may equal it."""
     return search.threshold if search.method == "exact" else _rule(search).floor
 
 
 def largest_missed(search: SearchResult) -> float:
-    """No set above this was missed, at the stated confidence."""
+    """No set above this was missed, at the stated confidence; at 1, none that equals it."""
     return search.threshold if search.method == "exact" else _rule(search).ceiling
 
 
@@ -370,6 +370,8 @@ def _why_search_open(
         return undecided_note(search)
     if worst is not None and not worst.conclusive:
         return Note.of("run-ended", ended=worst.stopped)
+    if set(left) <= set(search.ties):
+        return Note.of("sets-at-limit")
     return Note.of("sets-near-limit", error=search.error)
 
 
@@ -398,9 +400,8 @@ def assert_below(score: Score, limit: float) -> None:
 def assert_nothing_found(search: SearchResult) -> None:
     """Raise DiscriminationError if some set is above, InconclusiveError if one may be."""
     __tracebackhide__ = True
-    answer = judge_search(limit_on(search.measure, None, search.threshold), search,
-                          search.confidence)  # fmt: skip
-    raise_unless_it_holds(answer, search)
+    check = Check(search=True, measure=search.measure, max_score=search.threshold)
+    raise_unless_it_holds(judge_search(check, search, search.confidence), search)
 
 
 def assert_conclusive(score: Score) -> None:

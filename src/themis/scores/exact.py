@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,8 @@ from themis.subjects.readings import FLIP, UNKNOWN, Reading
 
 CHUNK = 2**18
 DENSE_LIMIT = 2**25  # cells of a table that is built whole
+MOST_SHARES = 10_000  # distinct weights of inputs that are looked at for a common denominator
+LARGEST_DENOMINATOR, LARGEST_TOTAL = 10**8, 2**53
 FREE_ROWS = 1_000  # rows of a binned set's table read from what was run, for people and harm
 
 
@@ -48,7 +51,7 @@ def rounded(share: float) -> float:
 
 
 def run_domain(sampler: Sampler) -> Domain | None:
-    """Run every input that occurs; None when the budget ends before.
+    """Run every input that occurs and was not run yet; None when the budget ends before.
 
     Subjects that run input by input get them in random order, so that what they remember of earlier
     ones has nothing to do with any characteristic.
@@ -58,20 +61,52 @@ def run_domain(sampler: Sampler) -> Domain | None:
     order = np.arange(population.size)
     if not sampler.runner.traits.vectorised:
         order = sampler.base.generator(MIXING).permutation(order)
-    cells = np.full(population.size, NOT_RUN, dtype=sampler.runner.labels.dtype)
+    cells = _known(sampler)
+    order = order[cells[order] == NOT_RUN]
+    sampler.runner.cache_hits += population.size - len(order)
     try:
-        for first, last in sampler.blocks(0, population.size, 1):
+        for first, last in sampler.blocks(0, len(order), 1):
             for start in range(first, last, CHUNK):
                 indices = order[start : min(start + CHUNK, last)]
                 cells[indices] = sampler.runner.run(population.combinations(indices))
     finally:
-        run = np.flatnonzero(cells != NOT_RUN)
-        if len(run) < population.size and sampler.tables.suite is not None:
+        run = order[cells[order] != NOT_RUN]
+        if len(run) < len(order) and sampler.tables.suite is not None:
             sampler.tables.suite.add_singles((), population.combinations(run), cells[run])
-    if len(run) < population.size:
+    if len(run) < len(order):
         return None
     every = np.arange(population.size)
     return Domain(population.combinations(every), cells, population.probabilities(every))
+
+
+def count_missing(sampler: Sampler) -> int:
+    """How many inputs that occur were not run yet, as far as that is remembered."""
+    return int((_known(sampler) == NOT_RUN).sum())
+
+
+def _known(sampler: Sampler) -> Cells:
+    """The outputs of all inputs that occur, NOT_RUN where they are not known."""
+    every = np.arange(sampler.population.size or 0)
+    if not sampler.runner.remembers:
+        return np.full(len(every), NOT_RUN, dtype=sampler.runner.labels.dtype)
+    parts = [
+        sampler.runner.known(sampler.population.combinations(every[start : start + CHUNK]))
+        for start in range(0, len(every), CHUNK)
+    ]
+    return np.concatenate(parts)
+
+
+def whole_numbers(shares: NDArray[np.float64]) -> NDArray[np.int64] | None:
+    """Whole numbers in the ratio of these shares of one; None where there are no small ones."""
+    distinct, places, counts = np.unique(shares, return_inverse=True, return_counts=True)
+    if len(distinct) > MOST_SHARES:
+        return None
+    ratios = [Fraction(share).limit_denominator(LARGEST_DENOMINATOR) for share in distinct.tolist()]
+    common = math.lcm(*(each.denominator for each in ratios))
+    total = sum(each * count for each, count in zip(ratios, counts.tolist(), strict=True))
+    if common > LARGEST_TOTAL or total != 1:
+        return None
+    return np.array([int(each * common) for each in ratios], dtype=np.int64)[places]
 
 
 def can_be_exact(sampler: Sampler, assignments: Assignments) -> bool:

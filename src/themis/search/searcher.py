@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -16,7 +16,7 @@ from themis.results.verdicts import Acceptance, least_listed
 from themis.scores.noise import NoiseProbe, is_weighed
 from themis.scores.scorer import Scorer
 from themis.scores.spelling import spelling_in_search
-from themis.search.deciders import CausalDecider, ExactDecider, is_cheaper
+from themis.search.deciders import CausalDecider
 from themis.search.estimates import estimate_found
 from themis.search.flips import FlipBook
 from themis.search.lattice import Border, Lattice, members
@@ -29,6 +29,7 @@ from themis.search.walk import (
     SearchRequest,
     Trial,
 )
+from themis.search.whole_domain import ExactDecider, is_cheaper
 from themis.settings import Settings, Stopping
 
 Accepted = Callable[[Score], Acceptance | None]  # the acceptance of exactly a score's set
@@ -95,6 +96,8 @@ class Searcher:
                     partial(self._score_of, search), partial(_accepted_up_to, accepted)
                 )
             result = self._estimated(search, search.run(), settings)
+            if result.stopped is not Ending.INTERRUPTED and search.becomes_exact():
+                result = self._estimated(search, search.run(), settings)
             found = replace(result, executions=self._spent() - before)
             results.append(self._of_whom(found))
             if result.stopped is Ending.INTERRUPTED:
@@ -161,37 +164,30 @@ class Searcher:
         known = causal_border if independent else None
         if sampler.reading.needs_tolerances:  # Theorem 4.3 is about outputs that differ or do not
             known = None
-        ended = Ending.DONE
-        if is_cheaper(self.scorer.whole, lattice, request.columns):
-            domain = None
-            try:
-                domain = self.scorer.run_all()
-            except KeyboardInterrupt:
-                if not sampler.keep_on_interrupt:
-                    raise
-                ended = Ending.INTERRUPTED
-            if domain is not None:
-                if sampler.tables.suite is not None:
-                    sampler.tables.suite.add_domain((), domain.codes, domain.cells)
-                exact = ExactDecider.of(sampler, domain, request)
-                return Search(
-                    sampler, request, settings, exact, lattice, probe, "exact", None, listen
-                )
         decider: Decider = GroupDecider(sampler, request, settings)
         if request.measure == "causal":
             decider = CausalDecider(self.book, request, settings)
-        return Search(
-            sampler,
-            request,
-            settings,
-            decider,
-            lattice,
-            probe,
-            "sampled",
-            known,
-            listen,
-            ended=ended,
-        )
+        run_all = partial(self._run_all, request, lattice)
+        return Search(sampler, request, settings, decider, lattice, probe, run_all, known, listen)
+
+    def _run_all(
+        self,
+        request: SearchRequest,
+        lattice: Lattice,
+        left: Iterable[int],
+        done: Iterable[int],
+        spent: int,
+    ) -> ExactDecider | None:
+        """The exact decider, where that is cheaper than to go on; None when the budget ends."""
+        if not is_cheaper(self.scorer.whole, request.columns, lattice, left, done, spent):
+            return None
+        domain = self.scorer.run_all()
+        if domain is None:
+            return None
+        suite = self.sampler.tables.suite
+        if suite is not None:
+            suite.add_domain((), domain.codes, domain.cells)
+        return ExactDecider.of(self.sampler, domain, request)
 
     def _estimated(self, search: Search, result: SearchResult, settings: Settings) -> SearchResult:
         """The result with scores of the found sets; those that the budget does not reach lack."""
@@ -266,12 +262,12 @@ def check_request(threshold: float, max_size: int | None) -> None:
 
 
 def _mistakes(threshold: float, max_size: int | None) -> Iterator[Mistake]:
-    if isinstance(threshold, bool) or not 0 < threshold < 1:
+    if isinstance(threshold, bool) or not 0 <= threshold <= 1:
         yield Mistake(
             "threshold",
             "--threshold",
             f"must lie between 0 and 1, got {threshold!r}",
-            "write 0.1 for 10 %",
+            "write 0.1 for 10 %, 0 for whatever matters at all",
         )
     if max_size is not None and max_size < 1:
         yield Mistake(

@@ -1,4 +1,4 @@
-"""Discrimination search (Def. 3.9): all minimal sets whose score exceeds a threshold.
+"""Discrimination search (Def. 3.9): all minimal sets whose score reaches a threshold.
 
 Each set is decided, not estimated; what follows by monotonicity is not run. One error budget is
 divided among all sets before anything is seen, so that the whole answer holds at once.
@@ -6,7 +6,7 @@ divided among all sets before anything is seen, so that the whole answer holds a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
@@ -58,6 +58,11 @@ class Decider(Protocol):
         """What a decision that a set is above rests on, to be run again."""
 
 
+# The exact decider, where running all is no dearer than deciding these sets, after so many
+# executions for others.
+RunAll = Callable[[Iterable[int], Iterable[int], int], Decider | None]
+
+
 @dataclass(frozen=True)
 class Trial:
     """What a check asks of a search: that found sets are held against its limit right away."""
@@ -73,6 +78,8 @@ class Search:
     With a `trial` each found set is measured before the search goes on, with a part of the error
     probability that is its own: one that is not above the threshold after all settles nothing about
     its supersets, nor does one that is accepted up to a score.
+
+    It begins by sampling. As soon as `run_all` gives an exact decider it begins again with that.
     """
 
     sampler: Sampler
@@ -81,9 +88,10 @@ class Search:
     decider: Decider
     lattice: Lattice
     probe: NoiseProbe
-    method: Literal["exact", "sampled"] = "sampled"
+    run_all: RunAll
     known_below: Border | None = None  # of the causal search, where group ≤ causal holds
     listen: SearchListener | None = None
+    method: Literal["exact", "sampled"] = "sampled"
     border: Border = field(default_factory=Border)
     tested: dict[int, TestedSet] = field(default_factory=dict)
     ended: Ending = Ending.DONE  # or why not all sets were visited
@@ -91,16 +99,16 @@ class Search:
     trial: Trial | None = None
     scores: dict[int, Score] = field(default_factory=dict)  # of sets that were tried
     accepted: dict[int, float] = field(default_factory=dict)  # and up to which score
+    _seen: dict[int, tuple[Reruns, float]] = field(default_factory=dict)  # reruns, before all ran
+    _next_look: int = 0  # at whether to run all: so many sets are decided then
 
     def run(self) -> SearchResult:
         """Decide every set that is not implied by others, cheap ones first."""
         cost = Cost(self.sampler.runner)
-        if self.ended is not Ending.DONE:  # before it could begin
-            return self._result(cost)
+        self.ended = Ending.DONE
         try:
-            for mask in self.lattice.by_cost(lambda each: self.border.pruned_by(each) is not None):
-                self._visit(mask)
-                self._tell(mask)
+            while not self._walk(cost):
+                pass
         except BudgetEndedError:
             self.ended = Ending.BUDGET
         except KeyboardInterrupt:
@@ -108,6 +116,46 @@ class Search:
                 raise
             self.ended = Ending.INTERRUPTED
         return self._result(cost)
+
+    def becomes_exact(self, left: Iterable[int] = (), spent: int = 0) -> bool:
+        """Whether all inputs were run, or are now: then every set is to be decided anew.
+
+        They are run where these sets are left for a sampled search, and that costs no less.
+        """
+        if self.method == "exact":
+            return False
+        decider = self.run_all(left, list(self.tested), spent)
+        if decider is None:
+            return False
+        for mask, found in self.reruns.items():
+            self._seen[mask] = found, self.tested[mask].estimate or 1.0
+        self.decider, self.method, self.known_below = decider, "exact", None
+        self.border, self.tested, self.reruns = Border(), {}, {}
+        self.scores, self.accepted = {}, {}
+        return True
+
+    def _walk(self, cost: Cost) -> bool:
+        """Decide the sets in order; False if all inputs were run meanwhile."""
+        try:
+            for mask in self.lattice.by_cost(lambda each: self.border.pruned_by(each) is not None):
+                if len(self.tested) >= self._next_look:
+                    self._next_look = 2 * len(self.tested) + 1
+                    if self.becomes_exact(self._left(), cost.executions):
+                        return False
+                self._visit(mask)
+                self._tell(mask)
+        except BudgetEndedError:  # it may allow for what is missing
+            if not self.becomes_exact(self._left(), cost.executions):
+                raise
+            return False
+        return not self.becomes_exact(self._left(), cost.executions)
+
+    def _left(self) -> Iterator[int]:
+        """The sets that a sampled search has still to run: to decide them, or to measure them."""
+        yield from (mask for mask in self.border.above if mask not in self.scores)
+        for mask in self.lattice.by_size():
+            if mask not in self.tested and self.border.pruned_by(mask) is None:
+                yield mask
 
     def _visit_larger(self, mask: int) -> None:
         """Decide larger sets that seem to be below, until one is: this one is implied then.
@@ -168,9 +216,7 @@ class Search:
                 decision="undecided",
                 reasons=(*tested.reasons, Note.of("not-checked-for-noise")),
             )
-        with self.sampler.runner.spending_reserve():
-            alpha = self._alpha(mask) * RERUNS_SHARE
-            found = self.probe.rerun(self.decider.finding(mask), low, low, alpha)
+        found = self._rerun(mask, low)
         doubt: Note | None = None
         if found is None:
             doubt = Note.of("not-checked-for-noise")
@@ -181,6 +227,15 @@ class Search:
         if doubt is None:
             return tested
         return replace(tested, decision="undecided", reasons=(*tested.reasons, doubt))
+
+    def _rerun(self, mask: int, low: float) -> Reruns | None:
+        """What running a finding again shows; once is enough, also if all inputs are run later."""
+        if mask in self._seen:
+            found, estimate = self._seen[mask]
+            return replace(found, explains=found.explains * max(low / estimate, 1.0))
+        with self.sampler.runner.spending_reserve():
+            alpha = self._alpha(mask) * RERUNS_SHARE
+            return self.probe.rerun(self.decider.finding(mask), low, low, alpha)
 
     def _visit(self, mask: int) -> None:
         if mask in self.tested:
@@ -292,7 +347,9 @@ class GroupDecider:
         )
         limits = ThresholdRule(self.search.threshold, self.settings.error, delta)
         source = group_source(self.sampler, variants)
-        rule = GroupRule(1.0 - delta, self.settings.error, decide_below=limits.ceiling)
+        zone = round((limits.ceiling - limits.floor) / 2, 12)  # narrower near 0 and 1
+        error = min(self.settings.error, zone)
+        rule = GroupRule(1.0 - delta, error, decide_below=limits.ceiling)
         state = rule.start(len(source.labels))
         kept = np.full((KEPT_ROWS, len(source.labels)), NOT_RUN, dtype=np.int64)
         count = 0

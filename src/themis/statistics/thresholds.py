@@ -179,6 +179,9 @@ class ThresholdRule:
     decides what is left. With `spot`, "below" can also be reached by spot proofs at a few
     numbers of samples. delta is divided among these ways, for each of the two decisions by itself,
     since for any proportion at most one of them is an error.
+
+    At a threshold of 0 the floor is 0: one hit proves "above". At 1 the ceiling is 1: one miss
+    proves "below". What is left to chance is only the other answer.
     """
 
     threshold: float
@@ -195,6 +198,11 @@ class ThresholdRule:
     def ceiling(self) -> float:
         """At or above this, "below" would be an error."""
         return min(self.threshold + self.error, (1 + self.threshold) / 2)
+
+    @property
+    def one_decides(self) -> bool:
+        """Whether one sample can decide: a hit at a threshold of 0, a miss at 1."""
+        return self.floor == 0.0 or self.ceiling == 1.0
 
     @property
     def max_samples(self) -> int:
@@ -228,8 +236,11 @@ class ThresholdRule:
         return int(steps[crossed.argmax()]) if crossed.any() else max(left, 1)
 
     def spot_proofs(self) -> list[SpotProofs]:
-        """The tests of "below" that settle a part of the open samples, in order."""
-        stages = _STAGES[self.spot]
+        """The tests of "below" that settle a part of the open samples, in order.
+
+        Against a proportion of 1 a single one is enough, so that none are planned.
+        """
+        stages = _STAGES[self.spot] if self.ceiling < 1.0 else ()
         return [
             SpotProofs(
                 self.ceiling,
@@ -274,6 +285,8 @@ def _log_ratio(
 ) -> Floats:
     """The log of the mixture of likelihood ratios of the alternatives against the null."""
     hits, misses = np.broadcast_arrays(np.asarray(hits, float), np.asarray(misses, float))
+    if null in (0.0, 1.0):  # never a hit, never a miss: one refutes it, and nothing else does
+        return np.where(misses if null else hits, np.inf, -np.inf)
     gain = xlogy(hits[..., None], alternatives / null)
     loss = xlogy(misses[..., None], (1 - alternatives) / (1 - null))
     return np.asarray(np.logaddexp.reduce(gain + loss + _WEIGHTS, axis=-1))

@@ -19,6 +19,7 @@ from themis.show.words.searches import (
     check_interval,
     example,
     harms,
+    listed_words,
     search_headline,
     set_text,
     verdict_words,
@@ -75,7 +76,7 @@ def findings(result: Result) -> Iterator[Finding]:
         scores = narrowest(result, search)
         for names in search.found:
             score = scores.get(names)
-            above = f"above {amount(search.threshold, search.measure)}"
+            above = listed_words(search, names)
             title = f"{search.measure} score of {set_phrase(names)} is {above}"
             yield Finding("found", title, _text(score, title), search.measure, names, score)
         if not search.conclusive:
@@ -251,7 +252,8 @@ def _search_cases(search: SearchResult, found: list[Finding]) -> Iterator[Elemen
     for each in found:
         if each.kind == "found" and each.measure == search.measure:
             name = set_text(each.against)
-            yield _case(name, group, "failure", each.title, "above the threshold", each.text)
+            where = "at" if each.against in search.ties else "above"
+            yield _case(name, group, "failure", each.title, f"{where} the threshold", each.text)
     for names in search.undecided:
         yield _case(set_text(names), group, "error", "it could not be decided", "undecided")
     whole = partial(_case, "every set is decided", group)

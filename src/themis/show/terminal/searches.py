@@ -144,7 +144,8 @@ def _table(
             table.add_row(set_text(names), about, short("not measured", DIM))
             continue
         bar = IntervalBar(score.low, score.high, axis, "red", search.threshold)
-        cells: list[RenderableType] = [set_text(names), point(score), bar, interval_text(score)]
+        ends = "exact, a tie" if names in search.ties else interval_text(score)
+        cells: list[RenderableType] = [set_text(names), point(score), bar, ends]
         table.add_row(*cells, *([f"{score.executions:,}"] if with_cost else []))
     if len(found) < len(search.found):
         table.add_row(short(f"… {len(search.found) - len(found):,} more: -v", DIM))

@@ -269,6 +269,7 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "noise-in-search": _noise_in_search,
     "inputs-flip": _inputs_flip,
     "exact-score": "its score is {score:.4g}, exactly",
+    "equals-threshold": "a tie: its score is {score:.4g}, exactly the threshold",
     "score-between": _score_between,
     "groups-apart": "groups are {low:.3f} to {high:.3f} apart on {contexts} contexts",
     "within-set-below": "within {against}, which is below",
@@ -285,6 +286,8 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "executions-failed": "some executions failed, so the interval stays wide",
     "score-near-limit": _points(f"the score is {NEAR}"),
     "sets-near-limit": _points(f"found sets are {NEAR}"),
+    "sets-at-limit": "found sets are exactly at the limit, and sets that contain them were not "
+    "looked at",
     "sets-undecided": "{undecided:,} of {sets:,} sets could not be decided",
     "accepted-up-to": "{against} is accepted only up to {max_score:g}",
     "accepted-until": "{against} was accepted until {until}",

@@ -38,27 +38,47 @@ def amount(share: float, measure: Measure) -> str:
 
 def search_headline(search: SearchResult) -> str:
     """How many minimal sets there are, and whether that is all of them."""
-    limit, found = amount(search.threshold, search.measure), len(search.found)
+    found = len(search.found)
     sets = count(found, "minimal set") if found else "no set of characteristics was found that"
     if search.measure == "causal":
         does = "change" if found > 1 else "changes"
-        text = f"{sets} {does} {_effect(search, limit)}"
+        text = f"{sets} {does} {_effect(search)}"
     else:
         has = "have" if found > 1 else "has"
-        text = f"{sets} {has} groups more than {limit} apart in {_figure(search)}"
+        apart = f"{_reach(search)} apart" if search.threshold else "that differ"
+        text = f"{sets} {has} groups {apart} in {_figure(search)}"
     return f"{text}{_so_far(search)}"
 
 
-def _effect(search: SearchResult, limit: str) -> str:
+def _reach(search: SearchResult) -> str:
+    """What the scores of the found sets reach, and no more than is certain at 100 %."""
+    limit = amount(search.threshold, search.measure)
+    if search.threshold == 1:
+        least = least_listed(search) if search.found else 1.0
+        return limit if least == 1 else f"at least {amount(least, search.measure)}"
+    return f"at least {limit}" if search.ties else f"more than {limit}"
+
+
+def listed_words(search: SearchResult, names: tuple[str, ...]) -> str:
+    """Where the score of a found set lies: `above 10 %`."""
+    limit = amount(search.threshold, search.measure)
+    if names in search.ties:
+        return f"exactly {limit}"
+    return _reach(search) if search.threshold == 1 else f"above {limit}"
+
+
+def _effect(search: SearchResult) -> str:
     """What a set changes, for whom or by how much: `the decision for more than 10 % of people`."""
     kind, _, tolerance = search.distance.partition(" ")
     name = "the decision" if kind == "exact" else "the output"
     if search.output is not None:
         name = set_phrase([search.output])
     if kind != "exact" and not tolerance:
-        return f"{name} by more than {limit} on average"
+        return f"{name} by {_reach(search)} on average" if search.threshold else f"{name} at all"
     by = f" by more than {tolerance}" if tolerance else ""
-    return f"{name}{by} for more than {limit} of people"
+    if not search.threshold:
+        return f"{name}{by} for {'some people' if search.found else 'anyone'}"
+    return f"{name}{by} for {_reach(search)} of people"
 
 
 def _figure(search: SearchResult) -> str:
@@ -87,7 +107,8 @@ def why(search: SearchResult, *against: str) -> str:
             return f"{each.decision}: {each.reason}"
     for found in search.found:
         if names > set(found):
-            return f"pruned: it contains {','.join(found)}, which is above"
+            is_at = "a tie" if found in search.ties else "above"
+            return f"pruned: it contains {','.join(found)}, which is {is_at}"
     return "not searched" if not names <= set(search.among) else "open: the budget ended before"
 
 
@@ -108,27 +129,45 @@ def guarantee(search: SearchResult) -> str:
     """What is certain about the list as a whole."""
     if search.stopping is Stopping.PAPER:
         return "The paper's stopping rule was used: that this list is right is not certified."
-    above = amount(least_listed(search), search.measure)
-    missed = amount(largest_missed(search), search.measure)
+    above, missed = _certain_ends(search)
     sure = f"With {100 * search.confidence:.10g} % confidence"
     if search.method == "exact":
         sure = "Every input was run:"
     if search.stopped is Ending.NOISE:
         return (
-            f"{sure} every set listed is above {above}, all that noise may explain left out. "
+            f"{sure} every set listed is {above}, all that noise may explain left out. "
             "Nothing is certain about the other sets."
         )
     if search.stopped is not Ending.DONE:
         return (
-            f"{sure} every set listed is above {above}. Nothing is known about "
+            f"{sure} every set listed is {above}. Nothing is known about "
             f"the {count(search.sets_open, 'open set')}: "
             f"{'it' if search.sets_open == 1 else 'any of them'} may be above as well."
         )
     but = ", except those undecided" if search.undecided else ""
     return (
-        f"{sure} the whole list is right: every set listed is above {above}, and no set above "
-        f"{missed} is missing{but} (a set that contains a listed one is not listed)."
+        f"{sure} the whole list is right: every set listed is {above}, and no set {missed} is "
+        f"missing{but} (a set that contains a listed one is not listed).{_ties(search)}"
     )
+
+
+def _certain_ends(search: SearchResult) -> tuple[str, str]:
+    """Where every set listed lies, and which sets can't be missing: `above 5 %`, `above 15 %`."""
+    ends = least_listed(search), largest_missed(search)
+    least, most = (amount(end, search.measure) for end in ends)
+    if search.method == "exact" and search.ties:
+        return f"at least {least}", f"of at least {most}"
+    if search.threshold == 1:
+        return f"above {least}" if ends[0] < 1 else f"at {least}", f"at {most}"
+    return f"above {least}", f"above {most}"
+
+
+def _ties(search: SearchResult) -> str:
+    """Which of the listed sets only equal the threshold; empty where none does."""
+    if not search.ties:
+        return ""
+    sets = "; ".join(map(set_text, search.ties))
+    return f" Exactly at {amount(search.threshold, search.measure)}, a tie: {sets}."
 
 
 def harms(score: Score, *, most: int) -> Iterator[str]:

@@ -1,0 +1,255 @@
+"""Searching a small domain: every input is run once, then every set's score is exact.
+
+A score is compared with the threshold as a ratio of whole numbers, so that a tie is seen as one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.engine.runner import Runner
+from themis.engine.sampler import Sampler
+from themis.results.model import TestedSet
+from themis.results.notes import Note
+from themis.scores.exact import Domain, count_missing, rounded, whole_numbers
+from themis.scores.group import GroupInputs
+from themis.scores.noise import Finding
+from themis.scores.witnesses import KEPT, Flips, Pairs
+from themis.search.lattice import Lattice, members
+from themis.search.walk import SearchRequest
+from themis.statistics.thresholds import Decision
+from themis.subjects.decisions import FAILED, NO_COUNTERFACTUAL, Cells
+from themis.subjects.readings import Reading
+
+DENSE_LIMIT = 2**22  # inputs of a domain that is held as one block
+ROWS = 8  # a sampled search runs at least about this many rows per set
+LISTED_SETS = 4_096
+
+
+def is_cheaper(
+    sampler: Sampler,
+    columns: tuple[int, ...],
+    lattice: Lattice,
+    left: Iterable[int],
+    done: Iterable[int],
+    spent: int,
+) -> bool:
+    """Whether to run what is missing of the domain costs no more than to go on sampling.
+
+    That takes a few rows of each set that is left, at least; and if it goes on as it went with
+    those that are done, as much more as they took. What is only foreseen so counts only where no
+    more is missing than was spent already.
+    """
+    if not _is_dense(sampler, columns):
+        return False
+    size = sampler.population.size or 0
+    missing = max(size - sampler.runner.asked, 0)  # at the least
+    at_least = _least_cost(lattice, left, max(missing, 1))
+    planned = _least_cost(lattice, done, math.inf)
+    pace = max(spent / planned, 1.0) if planned else 1.0
+
+    def pays(missing: int) -> bool:
+        foreseen = at_least * pace if spent >= missing else at_least
+        return missing <= min(foreseen, _affordable(sampler.runner)) or not missing
+
+    return pays(missing) and pays(count_missing(sampler))
+
+
+def _affordable(runner: Runner) -> float:
+    """How many executions the budget surely allows for: in half of the time that is left."""
+    seconds = runner.runs * (runner.seconds_per_execution or 0.0)
+    timely = runner.seconds_left / (2 * seconds) if seconds else math.inf
+    return min(runner.executions_left, timely)
+
+
+def _is_dense(sampler: Sampler, columns: tuple[int, ...]) -> bool:
+    """Whether the domain can be held as one block, and the definitions be computed from it."""
+    schema = sampler.population.schema
+    if sampler.population.size is None or schema.size > DENSE_LIMIT:
+        return False
+    binned = any(schema.characteristics[column].bin_starts is not None for column in columns)
+    return not binned and not sampler.reading.needs_tolerances
+
+
+def _least_cost(lattice: Lattice, sets: Iterable[int], enough: float) -> float:
+    """What a sampled search runs at least for these sets; infinite if they are very many."""
+    cost = 0
+    for number, mask in enumerate(sets):
+        cost += ROWS * lattice.cost(mask)
+        if cost >= enough:
+            break
+        if number > LISTED_SETS:
+            return math.inf
+    return cost
+
+
+@dataclass
+class ExactDecider:
+    """Compares exact scores with the threshold; failed executions may leave a set undecided."""
+
+    request: SearchRequest
+    cells: NDArray[Any]  # one axis per characteristic
+    weights: NDArray[Any]  # whole numbers, where they are in the ratio of such
+    reading: Reading
+    names: tuple[str, ...]
+    seed: int
+
+    @classmethod
+    def of(cls, sampler: Sampler, domain: Domain, request: SearchRequest) -> ExactDecider:
+        """From the outputs of the whole domain."""
+        schema = sampler.population.schema
+        shape = tuple(each.size for each in schema)
+        seen = sampler.reading.cells(domain.cells)
+        cells = np.full(shape, NO_COUNTERFACTUAL, dtype=seen.dtype)
+        whole = whole_numbers(domain.weights)
+        given = domain.weights if whole is None else whole
+        weights = np.zeros(shape, dtype=given.dtype)
+        place = tuple(domain.codes.T)
+        cells[place] = seen
+        weights[place] = given
+        return cls(request, cells, weights, sampler.reading, schema.names, sampler.seed)
+
+    def takes_proofs(self, mask: int, delta: float) -> bool:
+        return False
+
+    def decide(self, mask: int, delta: float) -> TestedSet:
+        columns = tuple(self.request.columns[place] for place in members(mask))
+        low, high = (
+            self.causal(columns) if self.request.measure == "causal" else self.group(columns)
+        )
+        names = tuple(self.names[column] for column in columns)
+        reason = self._reason(low, high)
+        return TestedSet(
+            names, self._decision(low, high), (reason,), self.cells.size, rounded(float(low))
+        )
+
+    def _decision(self, low: Fraction, high: Fraction) -> Decision:
+        """By Definition 3.9 a score that equals the threshold is in; not at 0, where all do."""
+        threshold = self.request.threshold
+        least = 0 if threshold > 0 else 1
+        if compare(low, threshold) >= least:
+            return "above"
+        return "below" if compare(high, threshold) < least else "undecided"
+
+    def _reason(self, low: Fraction, high: Fraction) -> Note:
+        if high > low:
+            spelled = not (self.cells == FAILED).any() or None
+            ends = {"low": rounded(float(low)), "high": rounded(float(high))}
+            return Note.of("score-between", **ends, spelled=spelled)
+        threshold = self.request.threshold
+        if threshold > 0 and not compare(low, threshold):
+            return Note.of("equals-threshold", score=threshold)
+        return Note.of("exact-score", score=rounded(float(low)))
+
+    def finding(self, mask: int) -> Finding:
+        columns = tuple(self.request.columns[place] for place in members(mask))
+        if self.request.measure == "group":
+            return self._extremes(columns)
+        others = [c for c in range(self.cells.ndim) if c not in columns]
+        order = [*others, *columns]
+        shape = [self.cells.shape[c] for c in columns]
+        width = math.prod(shape)
+        table = self.cells.transpose(order).reshape(-1, width)
+        weights = self.weights.transpose(order).reshape(-1, width).sum(axis=1)
+        known = table >= 0
+        first = known.argmax(axis=1)
+        other = known & (table != table[np.arange(len(table)), first][:, None])
+        places = np.flatnonzero(other.any(axis=1) & (weights > 0))
+        places = np.random.default_rng(self.seed).permutation(places)[:KEPT]
+        contexts = [self.cells.shape[c] for c in others]
+        codes = np.empty((len(places), 2, self.cells.ndim), np.int64)
+        columns_of = (first[places], other[places].argmax(axis=1))
+        for side, at in enumerate(columns_of):
+            if others:
+                codes[:, side, others] = np.stack(np.unravel_index(places, contexts), 1)
+            codes[:, side, columns] = np.stack(np.unravel_index(at, shape), 1)
+        outputs = np.stack([table[places, at] for at in columns_of], axis=1)
+        return Flips(Pairs(codes, outputs), weights[places], self.reading)
+
+    def _extremes(self, columns: tuple[int, ...]) -> Finding:
+        """The inputs of the groups with the highest and the lowest rate."""
+        others = tuple(c for c in range(self.cells.ndim) if c not in columns)
+        total = self.weights.sum(axis=others)
+        favourable = self.reading.labels.is_favourable(self.cells)
+        rates = (self.weights * favourable).sum(axis=others) / np.where(total > 0, total, 1.0)
+        best = int(np.where(total > 0, rates, -1.0).argmax())
+        worst = int(np.where(total > 0, rates, 2.0).argmin())
+        shape = [self.cells.shape[c] for c in columns]
+
+        def draw(group: int, count: int, rng: np.random.Generator) -> tuple[NDArray[Any], Cells]:
+            levels = dict(zip(columns, np.unravel_index(group, shape), strict=True))
+            inside = self.weights[tuple(levels.get(c, slice(None)) for c in range(self.cells.ndim))]
+            chosen = rng.choice(inside.size, count, p=inside.ravel() / inside.sum())
+            codes = np.empty((count, self.cells.ndim), np.int64)
+            for column, level in levels.items():
+                codes[:, column] = level
+            if others:
+                places = np.unravel_index(chosen, inside.shape)
+                codes[:, others] = np.stack(places, axis=1)
+            return codes, self.cells[tuple(codes.T)]
+
+        return GroupInputs(draw, best, worst, self.reading, kept=1.0)
+
+    def causal(self, columns: tuple[int, ...]) -> tuple[Fraction, Fraction]:
+        """The causal score, at least and at most (they differ where executions failed)."""
+        merged = self.reading.merged(self.cells)
+        flips = _flips(merged, columns)
+        open_rows = (self.cells == FAILED).any(axis=columns)
+        if merged is not self.cells:  # outputs that differ only in spelling
+            open_rows |= _flips(self.cells, columns)
+        open_rows &= ~flips
+        weights = self.weights.sum(axis=columns)
+        low, more = weights[flips].sum(), weights[open_rows].sum()
+        return ratio(low, weights.sum()), ratio(low + more, weights.sum())
+
+    def group(self, columns: tuple[int, ...]) -> tuple[Fraction, Fraction]:
+        """The group score, at least and at most."""
+        others = tuple(c for c in range(self.cells.ndim) if c not in columns)
+        favourable = self.reading.labels.is_favourable(self.cells)
+        total = self.weights.sum(axis=others)
+        occurs = total > 0
+        total = total[occurs]
+        certain = (self.weights * favourable).sum(axis=others)[occurs]
+        failed = (self.cells == FAILED) | self.reading.is_spelled(self.cells)
+        if not failed.any():
+            spread = _spread(certain, certain, total)
+            return spread, spread
+        possible = (self.weights * (favourable | failed)).sum(axis=others)[occurs]
+        low = max(Fraction(0), _spread(certain, possible, total))
+        return low, _spread(possible, certain, total)
+
+
+def ratio(part: Any, whole: Any) -> Fraction:
+    """Their ratio: exact for whole numbers, of others without the noise of the last digits."""
+    if isinstance(part, np.integer):
+        return Fraction(int(part), int(whole))
+    share = float(part) / float(whole)
+    return Fraction(str(rounded(share) or share))
+
+
+def compare(score: Fraction, threshold: float) -> int:
+    """−1, 0 or 1: below, equal, above. Equal is a score for which the threshold is the float."""
+    if float(score) == threshold:
+        return 0
+    return 1 if score > Fraction(threshold) else -1
+
+
+def _spread(tops: NDArray[Any], bottoms: NDArray[Any], totals: NDArray[Any]) -> Fraction:
+    """The highest rate of some less the lowest of others."""
+    best, worst = int((tops / totals).argmax()), int((bottoms / totals).argmin())
+    return ratio(tops[best], totals[best]) - ratio(bottoms[worst], totals[worst])
+
+
+def _flips(cells: NDArray[Any], columns: tuple[int, ...]) -> NDArray[np.bool_]:
+    """In which contexts two outputs differ."""
+    largest = cells.max(axis=columns)
+    unsigned = np.dtype(f"u{cells.itemsize}")
+    smallest = cells.view(unsigned).min(axis=columns)
+    return np.asarray((largest >= 0) & (smallest != largest.view(unsigned)))

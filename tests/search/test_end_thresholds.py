@@ -1,0 +1,172 @@
+"""Sampled searches at the ends: which sets matter at all (0), which always do (1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import themis
+from tests.simulated_flips import SimulatedBook
+from themis.search import walk
+from themis.search.deciders import CausalDecider
+from themis.search.walk import SearchRequest
+from themis.settings import Settings
+from themis.show.words.searches import guarantee, search_headline
+from themis.statistics import thresholds
+from themis.statistics.thresholds import ThresholdRule
+
+RUNS, DELTA, ERROR = 120, 0.2, 0.1
+
+
+def decisions(share: float, threshold: float, found: float = 0.7, cost: int = 500) -> list[str]:
+    """What is decided about sets under which this share of the inputs flips."""
+    request = SearchRequest("causal", threshold, (0,), 1)
+    settings = Settings(error=ERROR)
+    books = [SimulatedBook(seed, share, found, cost) for seed in range(RUNS)]
+    deciders = [CausalDecider(book, request, settings) for book in books]  # type: ignore[arg-type]
+    return [each.decide(1, DELTA).decision for each in deciders]
+
+
+@pytest.mark.parametrize("cost", [1, 500], ids=["all proofs", "spot proofs"])
+def test_at_0_a_set_is_below_although_it_reaches_the_error_as_seldom_as_stated(cost: int) -> None:
+    answers = decisions(ERROR, 0.0, cost=cost)
+    assert "undecided" not in answers
+    assert answers.count("below") / RUNS <= DELTA
+    assert set(decisions(0.0, 0.0, cost=cost)) == {"below"}  # never found without a flip
+
+
+def test_at_1_a_set_is_found_although_it_only_reaches_1_less_the_error_as_seldom_as_stated() -> (
+    None
+):
+    answers = decisions(1.0 - ERROR, 1.0)
+    assert "undecided" not in answers
+    assert answers.count("above") / RUNS <= DELTA
+    assert set(decisions(1.0, 1.0)) == {"above"}  # never below without an input that stays
+
+
+def test_fewer_inputs_than_the_rule_asks_for_would_be_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    design = thresholds._fixed_design
+
+    def hasty(floor: float, ceiling: float, delta: float) -> tuple[int, int]:
+        samples, cut = design(floor, ceiling, delta)
+        return samples // 4, cut if floor == 0 else samples // 4
+
+    monkeypatch.setattr(thresholds, "_fixed_design", hasty)
+    assert decisions(ERROR, 0.0, cost=1).count("below") / RUNS > 1.5 * DELTA
+    assert decisions(1.0 - ERROR, 1.0).count("above") / RUNS > 1.5 * DELTA
+
+
+@pytest.mark.parametrize(("threshold", "hits", "misses"), [(0.0, 1, 500), (1.0, 500, 1)])
+def test_one_sample_decides_at_the_ends(threshold: float, hits: int, misses: int) -> None:
+    rule = ThresholdRule(threshold, 0.05, 1e-9)
+    assert rule.decide(hits, misses) == ("below" if threshold else "above")
+    assert rule.decide(3 * (hits > 1), 3 * (misses > 1)) == "undecided"
+    assert not np.isnan(rule._evidence_above(np.arange(5.0), np.arange(5.0))).any()
+    assert not np.isnan(rule._evidence_below(np.arange(5.0), np.arange(5.0))).any()
+
+
+# Groups -------------------------------------------------------------------------------------
+GROUPS = themis.Schema(sex=range(2), age=range(1_000), id=range(10**6))
+
+
+def searched(gap: float, threshold: float, runs: int) -> list[str]:
+    """What group searches decide about sex, where this many points lie between the two."""
+
+    def decide(table: themis.InputTable) -> Any:
+        codes = [np.asarray(table[name], dtype=np.uint64) for name in ("sex", "age", "id")]
+        mixed = (codes[0] * 7919 + codes[1] * 104_729 + codes[2]) * np.uint64(0x9E3779B97F4A7C15)
+        chance = (mixed >> np.uint64(40)) / 2**24  # of each input, as good as independent
+        return chance < (1 - gap) / 2 + gap * codes[0]
+
+    answers = []
+    for seed in range(runs):
+        audit = themis.Audit(
+            themis.batch(decide), GROUPS, seed=seed, confidence=0.8, error=0.2, deterministic=True
+        )
+        result = audit.search(threshold, "group", among=["sex"])
+        assert result.method == "sampled"
+        answers.append(result.tested[0].decision)
+    return answers
+
+
+@pytest.mark.parametrize("runs", [25, pytest.param(200, marks=pytest.mark.slow)])
+def test_group_searches_at_the_ends_are_wrong_as_seldom_as_stated(runs: int) -> None:
+    fair = searched(0.0, 0.0, runs)
+    assert fair.count("above") / runs <= 0.2  # of groups that do not differ
+    assert fair.count("below") / runs >= 0.8
+    assert searched(0.2, 0.0, runs).count("below") / runs <= 0.2  # the gap reaches the error
+    assert searched(0.8, 1.0, runs).count("above") / runs <= 0.2  # and here 1 − error
+    assert set(searched(1.0, 1.0, 10)) == {"above"}
+
+
+def test_groups_that_are_found_for_a_lower_end_of_0_would_be_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    decided = walk._group_decision
+
+    def lenient(low: float, high: float, limits: ThresholdRule, *, complete: bool) -> Any:
+        return "above" if low >= limits.floor else decided(low, high, limits, complete=complete)
+
+    monkeypatch.setattr(walk, "_group_decision", lenient)
+    assert searched(0.0, 0.0, 20).count("above") / 20 > 0.3
+
+
+# What is said, and what noise can do -----------------------------------------------------------
+LARGE = themis.Schema(race=range(4), sex=range(2), income=range(1_000), id=range(10**6))
+
+
+def test_one_flip_finds_a_set_at_0_and_what_is_below_is_below_the_error() -> None:
+    def seldom(table: themis.InputTable) -> Any:
+        return (table["income"] < 300) & (table["sex"] == 1)
+
+    audit = themis.Audit(themis.batch(seldom), LARGE, seed=1)
+    result = audit.search(0, among=["race", "sex"])
+    assert result.found == (("sex",),)
+    assert result.minimal_sets[0].reruns is not None
+    assert result.conclusive
+    assert search_headline(result) == "1 minimal set changes the decision for some people"
+    assert "every set listed is above 0 %, and no set above 5 % is missing" in guarantee(result)
+    nothing = audit.search(0, among=["race"])
+    assert (
+        search_headline(nothing)
+    ) == "no set of characteristics was found that changes the decision for anyone"
+    group = audit.search(0, "group", among=["race", "sex"])
+    assert group.found == (("sex",),)
+    assert search_headline(group) == "1 minimal set has groups that differ in favourable decisions"
+
+
+def test_at_0_flips_that_do_not_come_again_find_nothing() -> None:
+    rng = np.random.default_rng(3)
+
+    def noisy(row: dict[str, Any]) -> bool:
+        return bool(rng.random() < 0.1)
+
+    audit = themis.Audit(noisy, LARGE, seed=1)
+    assert not audit.search(0, among=["race", "sex"]).found
+    vouched = themis.Audit(noisy, LARGE, seed=1, deterministic=True)
+    assert vouched.search(0, among=["race", "sex"]).found
+
+
+def test_at_1_a_sampled_search_claims_1_less_the_error_and_an_exact_one_claims_1() -> None:
+    def always(table: themis.InputTable) -> Any:
+        return table["sex"] == 1
+
+    sampled = themis.Audit(themis.batch(always), LARGE, seed=1).search(1, among=["race", "sex"])
+    assert sampled.method == "sampled"
+    assert sampled.found == (("sex",),)
+    assert not sampled.ties
+    headline = "1 minimal set changes the decision for at least 95 % of people"
+    assert search_headline(sampled) == headline
+    assert "every set listed is above 95 %, and no set at 100 % is missing" in guarantee(sampled)
+    small = themis.Schema(race=range(4), sex=range(2))
+    exact = themis.Audit(themis.batch(always), small).search(1)
+    assert exact.method == "exact"
+    assert exact.ties == exact.found == (("sex",),)
+    assert search_headline(exact) == "1 minimal set changes the decision for 100 % of people"
+    none = themis.Audit(themis.batch(lambda t: t["income"] > 9), LARGE).search(1, among=["race"])
+    assert not none.found
+    assert search_headline(none).endswith("was found that changes the decision for 100 % of people")
