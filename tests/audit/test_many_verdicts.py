@@ -10,7 +10,7 @@ import pytest
 
 import themis
 from tests.simulations.counting import simulate
-from tests.simulations.families import AtTheLimit, Family, Unchanged
+from tests.simulations.families import AtTheLimit, Family, Together, Unchanged
 
 VOUCHED = {"deterministic": True}  # somebody is wrong about that, and nothing is run again
 
@@ -60,6 +60,23 @@ def test_nothing_is_new_where_nothing_changed(how: Any, task: Any, domain: Any) 
         unchanged = Unchanged(how, task, measure, domain, 0.01)  # type: ignore[arg-type]
         tally = simulate(unchanged, 6)
         assert not tally.surely_above(2 * (1 - unchanged.confidence), cells=16)
+
+
+def test_what_a_baseline_left_open_would_often_seem_new_if_it_were_not_told_apart() -> None:
+    unchanged = Unchanged("baseline", "search", "group", "whole", 0.01)
+    assert not simulate(unchanged, 12).convicted
+    assert simulate(replace(unchanged, rule="not known"), 12).convicted >= 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("measure", ["causal", "group"])
+def test_ten_scores_are_right_together(measure: Any) -> None:
+    assert not simulate(Together(10, measure, "score"), 30).surely_above(0.1, cells=2)
+
+
+def test_one_of_ten_scores_is_often_wrong_where_each_is_right_by_itself() -> None:
+    alone = Together(10, "causal", "score", family=False)
+    assert simulate(alone, 8).convicted > simulate(replace(alone, family=True), 8).convicted + 2
 
 
 @pytest.mark.parametrize("how", ["diff", "baseline"])
