@@ -115,7 +115,7 @@ def ending(failed: int, cells: int) -> int:
 def noise_cells(quick: bool) -> Iterator[tuple[Cell, int]]:
     """Cells with their numbers of runs; strict ones, at 99 %, where runs are quick."""
     for factors in cover(FACTORS, 2 if quick else 3):
-        yield Cell(**factors), 40 if quick else 250
+        yield Cell(**factors), 40 if quick else 200
     if not quick:
         for factors in cover(FACTORS, 2):
             if factors["task"] in ("score", "check"):
@@ -184,7 +184,7 @@ def dependent_part(bench: Bench) -> int:
 # --- many sets, and nothing changed -------------------------------------------------------
 
 FAMILIES = {  # sets: runs, and with --quick
-    "causal": {5: (300, 15), 20: (60, 4), 50: (16, 0)},
+    "causal": {5: (300, 15), 20: (40, 4), 50: (10, 0)},
     "group": {5: (300, 15), 20: (100, 4), 50: (40, 0)},
 }
 
@@ -220,8 +220,8 @@ def family_part(bench: Bench) -> int:
 TOGETHER = {  # task, measure: runs, and with --quick, of ten scores or checks
     ("score", "causal"): (200, 10),
     ("score", "group"): (200, 10),
-    ("check", "causal"): (60, 2),
-    ("check", "group"): (60, 2),
+    ("check", "causal"): (40, 2),
+    ("check", "group"): (40, 2),
 }
 
 
@@ -265,7 +265,7 @@ CHEAP = ("score", "search")  # tasks of which 2,000 runs take a minute or two
 
 def limit_part(bench: Bench) -> int:
     """Scores right at a limit: how often is one cleared, or accepted, that should not be?"""
-    cells = [(each, 20 if bench.quick else 300) for each in at_limits()]
+    cells = [(each, 20 if bench.quick else 200) for each in at_limits()]
     if not bench.quick:
         cells += [(each, 2_000) for each in at_limits(0.99) if each.task in CHEAP]
     jobs = bench.chosen(cells)
@@ -290,9 +290,16 @@ def limit_part(bench: Bench) -> int:
 
 def unchanged_part(bench: Bench) -> int:
     """Two runs with different seeds, compared."""
+
+    def runs(domain: str, noise: float) -> int:
+        return 200 if noise or domain == "sampled" else 20  # without chance all are the same
+
     jobs = bench.chosen(
         [
-            (Unchanged(how, task, measure, domain, noise), 6 if bench.quick else 200)
+            (
+                Unchanged(how, task, measure, domain, noise),
+                6 if bench.quick else runs(domain, noise),
+            )
             for how in ("diff", "baseline")
             for task in ("score", "search")
             for measure in ("causal", "group")
