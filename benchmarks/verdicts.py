@@ -28,7 +28,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # subjects are 
 from tests.simulations.counting import Simulation, Tally, simulate
 from tests.simulations.covers import cover
 from tests.simulations.dependent import cases
-from tests.simulations.families import Family, Unchanged
+from tests.simulations.families import Family, Together, Unchanged
+from tests.simulations.limits import at_limits
 from tests.simulations.noisy import FACTORS, Cell
 
 SLICE = 10  # runs that a process makes in one go
@@ -114,7 +115,7 @@ def ending(failed: int, cells: int) -> int:
 def noise_cells(quick: bool) -> Iterator[tuple[Cell, int]]:
     """Cells with their numbers of runs; strict ones, at 99 %, where runs are quick."""
     for factors in cover(FACTORS, 2 if quick else 3):
-        yield Cell(**factors), 40 if quick else 250
+        yield Cell(**factors), 40 if quick else 200
     if not quick:
         for factors in cover(FACTORS, 2):
             if factors["task"] in ("score", "check"):
@@ -183,8 +184,8 @@ def dependent_part(bench: Bench) -> int:
 # --- many sets, and nothing changed -------------------------------------------------------
 
 FAMILIES = {  # sets: runs, and with --quick
-    "causal": {5: (300, 15), 20: (100, 4), 50: (40, 0)},
-    "group": {5: (200, 15), 20: (60, 4), 50: (16, 0)},
+    "causal": {5: (300, 15), 20: (40, 4), 50: (10, 0)},
+    "group": {5: (300, 15), 20: (100, 4), 50: (40, 0)},
 }
 
 
@@ -216,11 +217,89 @@ def family_part(bench: Bench) -> int:
     return ending(failed, len(jobs))
 
 
-def unchanged_part(bench: Bench) -> int:
-    """Two runs with different seeds, compared."""
+TOGETHER = {  # task, measure: runs, and with --quick, of ten scores or checks
+    ("score", "causal"): (200, 10),
+    ("score", "group"): (200, 10),
+    ("check", "causal"): (40, 2),
+    ("check", "group"): (40, 2),
+}
+
+
+def together_part(bench: Bench) -> int:
+    """Commands with ten scores or checks: is all that is said right, with `family`?"""
     jobs = bench.chosen(
         [
-            (Unchanged(how, task, measure, domain, noise), 6 if bench.quick else 200)
+            (
+                Together(10, measure, task, error=0.1 if task == "score" else 0.4),
+                counts[bench.quick],
+            )
+            for (task, measure), counts in TOGETHER.items()
+        ]
+    )
+    alone = [(replace(each, family=False), runs) for each, runs in jobs]
+    counted = list(bench.tallies([*jobs, *alone]))
+    print("### Several scores of one command\n")
+    heading("of", "measure", "confidence", "any is wrong", "", "executions", "without family",
+            "executions")  # fmt: skip
+    failed = 0
+    halves = counted[: len(jobs)], counted[len(jobs) :]
+    for (each, _), tally, other in zip(jobs, *halves, strict=True):
+        fails = tally.surely_above(1 - each.confidence, cells=len(jobs))
+        fails = fails or tally.crashed + other.crashed > 0
+        failed += fails
+        line(
+            f"{each.members} {each.task}s",
+            each.measure,
+            f"{100 * each.confidence:.0f} %",
+            f"{tally.convicted} of {tally.runs}",
+            mark(fails),
+            f"{tally.price:,.0f}",
+            f"{other.convicted} of {other.runs}",
+            f"{other.price:,.0f}",
+        )
+    return ending(failed, len(jobs))
+
+
+CHEAP = ("score", "search")  # tasks of which 2,000 runs take a minute or two
+
+
+def limit_part(bench: Bench) -> int:
+    """Scores right at a limit: how often is one cleared, or accepted, that should not be?"""
+    cells = [(each, 20 if bench.quick else 200) for each in at_limits()]
+    if not bench.quick:
+        cells += [(each, 2_000) for each in at_limits(0.99) if each.task in CHEAP]
+    jobs = bench.chosen(cells)
+    print("### Right at a limit\n")
+    heading("false verdict", "task", "measure", "confidence", "runs", "", "undecided", "executions")
+    failed = 0
+    for (each, _), tally in zip(jobs, bench.tallies(jobs), strict=True):
+        fails = tally.surely_above(1 - each.confidence, cells=len(jobs)) or tally.crashed > 0
+        failed += fails
+        line(
+            each.claim,
+            each.task,
+            each.measure,
+            f"{100 * each.confidence:.0f} %",
+            f"{tally.convicted} of {tally.runs:,}",
+            mark(fails),
+            f"{100 * tally.undecided / tally.runs:.0f} %",
+            f"{tally.price:,.0f}",
+        )
+    return ending(failed, len(jobs))
+
+
+def unchanged_part(bench: Bench) -> int:
+    """Two runs with different seeds, compared."""
+
+    def runs(domain: str, noise: float) -> int:
+        return 200 if noise or domain == "sampled" else 20  # without chance all are the same
+
+    jobs = bench.chosen(
+        [
+            (
+                Unchanged(how, task, measure, domain, noise),
+                6 if bench.quick else runs(domain, noise),
+            )
             for how in ("diff", "baseline")
             for task in ("score", "search")
             for measure in ("causal", "group")
@@ -256,6 +335,8 @@ PARTS: dict[str, Callable[[Bench], int]] = {
     "noise": noise_part,
     "order": dependent_part,
     "families": family_part,
+    "together": together_part,
+    "limits": limit_part,
     "unchanged": unchanged_part,
 }
 

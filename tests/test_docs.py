@@ -564,7 +564,7 @@ def real_fields() -> set[str]:
         run_checks(
             themis.Audit(loan, small, max_failures=0.5), [limit], accepted=Acceptances((passes,))
         ),
-        run_checks(themis.Audit(loan, small, max_failures=0.5), [limit]),
+        run_checks(themis.Audit(loan, small, max_failures=0.5, family=True), [limit, limit]),
         themis.Audit(lambda _: random.random() < 0.5, schema).score([["race"]]),
         themis.Audit(loan, small, max_failures=0.5).apparent(rows, "race", weights="count"),
         themis.Audit(loan, small, max_failures=0.5).apparent(rows, "race", unknown="extend"),

@@ -51,6 +51,7 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
     "integer": _is_whole,
     "number": _is_number,
     "string": _is_text,
+    "boolean": lambda value: isinstance(value, bool),
 }
 _LIMITS: dict[str, Callable[[Any, Any], bool]] = {
     "minimum": operator.ge,
@@ -61,6 +62,7 @@ _LIMITS: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 BETWEEN = "must lie between 0 and 1, got {}"
+TRUTH = Rule("must be true or false, got {}", {"type": "boolean"})
 NUMBER = Rule("must be a number, got {}", {"type": "number"})
 POSITIVE = Rule("must be a positive number, got {}", {"type": "number", "exclusiveMinimum": 0})
 FRACTION = Rule(BETWEEN, {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1})

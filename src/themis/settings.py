@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from themis.errors import Mistake, RequestError, suggest
-from themis.keys import FRACTION, POSITIVE, SHARE, Rule, at_least, broken_rules, optional
+from themis.keys import FRACTION, POSITIVE, SHARE, TRUTH, Rule, at_least, broken_rules, optional
 
 NOISE_LIMIT = 0.01
 _NONE = "leave it out for no limit"
@@ -30,6 +30,13 @@ class Settings:
 
     confidence: float = optional(
         0.99, "The chance that the intervals hold", rule=FRACTION, remedy="write 0.99 for 99 %"
+    )
+    family: bool = optional(
+        False,
+        "The confidence holds for all scores, searches and checks of a command together",
+        True,
+        rule=TRUTH,
+        remedy="write true to divide 1 − confidence among them, beforehand",
     )
     error: float = optional(
         0.05, "The half width of the intervals", rule=FRACTION, remedy="write 0.05 for ± 0.05"
@@ -74,6 +81,16 @@ class Settings:
     def noise_limit(self) -> float:
         """A score that noise alone may explain by more than this is inconclusive."""
         return min(NOISE_LIMIT, self.error) if self.max_noise is None else self.max_noise
+
+    def divided(self, parts: float) -> Settings:
+        """Of a family, the settings of one of its parts: 1 − confidence is divided equally.
+
+        If each of so many statements holds with the confidence of a part, all of them together hold
+        with the asked one, however they depend on each other (Bonferroni's inequality).
+        """
+        if not self.family or parts <= 1:
+            return self
+        return replace(self, confidence=1.0 - (1.0 - self.confidence) / parts)
 
     @classmethod
     def names(cls) -> tuple[str, ...]:

@@ -18,11 +18,11 @@ import themis
 from tests.projects import enter, process, run, write_project
 from tests.results.test_checks import SCORE, SEARCHED, check
 from themis.audit.checker import run_checks
+from themis.results.baselines import beside_baseline
 from themis.results.comparison import (
     Bounds,
     Differences,
     Quantity,
-    beside_baseline,
     compare,
     has_risen,
     known,
@@ -36,6 +36,7 @@ from themis.show.terminal.comparisons import (
     differences_headline,
     render_differences,
 )
+from themis.show.words.searches import verdict_words
 
 Project = Callable[..., Path]
 RACE = Quantity("causal", ("race",))
@@ -479,9 +480,25 @@ def test_violation_that_is_no_larger_is_known() -> None:
 
 
 def test_baseline_excuses_only_what_it_measured_to_the_end() -> None:
-    assert marked(result(), between(0.15, 0.25)) == "new"
-    assert marked(result(between(0, 1, stopped=Ending.BUDGET)), between(0.15, 0.25)) == "new"
-    assert marked(result(between(0.1, 0.3, stopping=Stopping.PAPER)), between(0.15, 0.25)) == "new"
+    above = between(0.15, 0.25)
+    assert marked(result(), above) == "undecided"
+    assert marked(result(between(0, 1, stopped=Ending.BUDGET)), above) == "undecided"
+    assert marked(result(between(0.1, 0.3, stopping=Stopping.PAPER)), above) == "undecided"
+    assert marked(result(between(0.0, 0.1, stopped=Ending.BUDGET)), above) == "new"
+
+
+def test_what_a_baseline_left_undecided_is_not_new_and_the_check_speaks_for_itself() -> None:
+    after = run_checks(audit(0.4, seed=1), [check(0.1)])
+    (search,) = after.searches
+    undecided = replace(search, found=(), minimal_sets=(), undecided=search.found, tested=())
+    before = replace(after, scores=(), checks=(), searches=(undecided,))
+    (answer,) = beside_baseline(after, before).checks
+    assert (answer.verdict, answer.baseline) == ("violated", "undecided")
+    assert answer.fails
+    assert verdict_words(answer) == "violated, not decided in the baseline"
+    assert "the baseline could not decide it" in answer.reason
+    (answer,) = beside_baseline(after, replace(before, searches=())).checks
+    assert "the baseline says nothing about it" in answer.reason
 
 
 def test_what_holds_is_not_compared() -> None:
@@ -491,7 +508,7 @@ def test_what_holds_is_not_compared() -> None:
 def test_missing_evidence_beside_a_baseline_may_be_nothing_new() -> None:
     assert marked(result(between(0.05, 0.15)), between(0.06, 0.16)) == "known"
     assert marked(result(between(0, 0.05)), between(0.06, 0.16)) == "new"
-    assert marked(result(), between(0.06, 0.16)) == "new"
+    assert marked(result(), between(0.06, 0.16)) == "undecided"
     ended = between(0.06, 0.16, stopped=Ending.BUDGET)
     answer = judge_score(check(0.1, "race"), ended, 0.99)
     after = result(ended, checks=(answer,), stopped=Ending.BUDGET)

@@ -29,7 +29,7 @@ from tests.report_results import notes
 from themis.audit.checker import run_checks
 from themis.cli.demo import demo_audit
 from themis.errors import RequestError, SubjectError
-from themis.results.comparison import beside_baseline
+from themis.results.baselines import beside_baseline
 from themis.results.model import CausalScore, Noise, Placebo, Region, Result
 from themis.results.saved import result_from_dict, result_schema
 from themis.results.verdicts import Acceptance, Acceptances, Check

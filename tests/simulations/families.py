@@ -15,7 +15,8 @@ import themis
 from tests.simulations.counting import Run
 from tests.simulations.fake_time import fake_time
 from themis.audit.checker import run_checks
-from themis.results.comparison import beside_baseline, compare
+from themis.results.baselines import beside_baseline
+from themis.results.comparison import compare
 from themis.results.verdicts import Check
 
 TENTHS = 3  # of the contexts depend on a characteristic, of those at the limit
@@ -106,6 +107,7 @@ class Unchanged:
     measure: Literal["causal", "group"]
     domain: Literal["sampled", "whole"]
     noise: float
+    rule: Literal["new", "not known"] = "new"  # what a baseline left open is not new
     confidence: float = 0.95  # of each run, so that a difference holds with 90 %
     options: dict[str, Any] = field(default_factory=dict, hash=False)  # of the audits, for tests
 
@@ -123,8 +125,11 @@ class Unchanged:
             new = differences.verdict == "new discrimination"
             return Run(new, differences.verdict == "inconclusive", executions[0])
         checks = beside_baseline(after, before).checks
-        new = any(each.fails for each in checks)
-        return Run(new, any(each.is_open for each in checks), executions[0])
+        new = any(each.baseline == "new" for each in checks)
+        if self.rule == "not known":
+            new = any(each.fails for each in checks)
+        open_ = any(each.is_open or each.baseline == "undecided" for each in checks)
+        return Run(new, open_, executions[0])
 
     def _measure(self, number: int, half: int, executions: list[int]) -> themis.Result:
         """One of both runs; the subject is above the limit of the checks by far."""
@@ -148,3 +153,48 @@ class Unchanged:
             against = None if searches else ("race",)
             check = Check(against=against, search=searches, measure=self.measure, max_score=0.05)
             return run_checks(audit, [check], among=["race", "sex"])
+
+
+@dataclass(frozen=True)
+class Together:
+    """So many scores, or checks, of one command, each exactly at its limit.
+
+    With `family` all that the command says is true with the confidence, without it each part is.
+    """
+
+    members: int
+    measure: Literal["causal", "group"]
+    task: Literal["score", "check"]
+    family: bool = True
+    confidence: float = 0.9
+    error: float = 0.1
+
+    @property
+    def name(self) -> str:
+        """In one line."""
+        how = "together" if self.family else "each by itself"
+        return f"{self.members} {self.measure} {self.task}s {how}, {self.confidence:.0%}"
+
+    def run(self, number: int) -> Run:
+        """Whether any interval misses the truth, or any verdict is false."""
+        subject = AtTheLimit(self.members, self.measure)
+        limit = TENTHS / 10 if self.measure == "causal" else 1 / self.members
+        with fake_time():
+            audit = themis.Audit(
+                themis.batch(subject),
+                subject.schema,
+                confidence=self.confidence,
+                family=self.family,
+                error=self.error,
+                seed=number,
+            )
+            false, undecided = self._ask(audit, subject.names, limit)
+        return Run(false, undecided, subject.executions)
+
+    def _ask(self, audit: themis.Audit, names: list[str], limit: float) -> tuple[bool, bool]:
+        if self.task == "score":
+            scores = audit.score([[name] for name in names], [self.measure]).scores
+            return any(not each.low <= limit <= each.high for each in scores), False
+        checks = [Check(against=(name,), measure=self.measure, max_score=limit) for name in names]
+        verdicts = [each.verdict for each in run_checks(audit, checks).checks]
+        return "violated" in verdicts, "not enough evidence" in verdicts

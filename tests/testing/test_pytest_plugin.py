@@ -541,3 +541,33 @@ def test_a_plugin_that_is_not_used_imports_nothing_and_says_nothing(
     done = pytester.runpytest_subprocess(*STRICT, "-p", "themis.pytest_plugin")  # named twice
     done.assert_outcomes(passed=1)
     assert "= themis =" not in done.stdout.str()
+
+
+def test_tests_of_a_family_share_the_confidence(project: pytest.Pytester) -> None:
+    text = BELOW.format("sex", 0.05) + BELOW.replace("_it", "_again").format("sex", 0.05)
+    alone, together = (
+        [properties(each) for each in reports(project, text, *options)]
+        for options in ((), ("--themis-family",))
+    )
+    name = "themis.causal.sex"
+    assert [each[f"{name}.verdict"] for each in together] == ["holds", "holds"]
+    assert {each[f"{name}.confidence"] for each in (*alone, *together)} == {0.99}
+    assert together[0][f"{name}.executions"] > alone[0][f"{name}.executions"]
+
+
+def test_only_tests_that_use_an_audit_share_the_confidence(run: Run) -> None:
+    outcome = run(
+        """
+        def test_nothing():
+            pass
+
+        def test_two(themis_audit):
+            assert themis_audit.turns.tests == 2
+
+        def test_of(themis_audit_of, themis_audit):
+            score = themis_audit.causal("race", family=True, confidence=0.96)
+            assert score.confidence == 1 - 0.04 / 4  # one of two tests, half for the first claim
+            assert themis_audit.turns.taken == 1
+        """
+    )
+    outcome.assert_outcomes(passed=3)

@@ -9,9 +9,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
+from themis.audit.family import Family
 from themis.audit.notes import sparse, with_commands
 from themis.audit.replay import replay_tests
-from themis.audit.rows import CounterfactualChoice, RowRequest, row_scores, sets_of
+from themis.audit.rows import CounterfactualChoice, RowRequest, row_measures, row_scores, sets_of
 from themis.audit.run import Work, start_budget
 from themis.audit.saved_tests import read_tests
 from themis.audit.views import View, Views
@@ -61,13 +62,14 @@ class Audit:
     `subject` is a function of a dictionary, `themis.batch(f)`, `themis.keywords(f)`, or an object
     with `predict`. `labels` say which texts mean the same decision, a label and its patterns, with
     `*` and `?` as in file names; then `favourable` names labels. The settings given here are the
-    defaults of every measurement. `cache` is a file that keeps the decisions of subjects outside
-    of this process for later runs. With `repeats` each output is the majority, or the mean, of so
-    many runs. With `profile`, rows of people (a table, dictionaries or a path), inputs are drawn
-    from them instead of from all that the schema allows, by `profile_weights` (a column or
-    numbers) if given. `suite` is a file that gets the tests that were made up, with their outputs.
-    `close`, or a `with` statement, makes it complete and ends the processes that a subject keeps
-    alive.
+    defaults of every measurement. With `family` the confidence is that of all scores of one call
+    of `score`, `search_all` or `apparent` together, and not of each by itself. `cache` is a file
+    that keeps the decisions of subjects outside of this process for later runs. With `repeats` each
+    output is the majority, or the mean, of so many runs. With `profile`, rows of people (a table,
+    dictionaries or a path), inputs are drawn from them instead of from all that the schema allows,
+    by `profile_weights` (a column or numbers) if given. `suite` is a file that gets the tests that
+    were made up, with their outputs. `close`, or a `with` statement, makes it complete and ends the
+    processes that a subject keeps alive.
 
     >>> schema = Schema(race=["green", "purple"], savings=range(0, 100))
     >>> def loan(person):
@@ -90,6 +92,7 @@ class Audit:
         labels: Mapping[str, Iterable[str]] | None = None,
         outputs: Iterable[Output] | Output | None = None,
         confidence: float = 0.99,
+        family: bool = False,
         error: float = 0.05,
         max_executions: int | None = None,
         max_seconds: float | None = None,
@@ -110,6 +113,7 @@ class Audit:
         self._people = _profile(profile, schema, profile_weights)
         self.settings = Settings(
             confidence=confidence,
+            family=family,
             error=error,
             seed=seed,
             stopping=stopping,  # type: ignore[arg-type]  # text becomes a Stopping
@@ -344,13 +348,15 @@ class Audit:
         run again as often as a verdict on it needs.
         """
         columns = [self.schema.columns_of(each) for each in sets]
+        views = list(self._views.measured(measures, output))
+        family = Family.of(self.settings, [measure for measure, _ in views] * len(columns))
 
         def measure_all(work: Work) -> None:
             for each in columns:
-                for measure, view in self._views.measured(measures, output):
-                    work.add(view.scorer.measure(each, measure, self.settings), limit)
+                for measure, view in views:
+                    work.add(view.scorer.measure(each, measure, family.settings), limit)
 
-        return self._run(command, measure_all)
+        return self._run(command, measure_all, family)
 
     def search(
         self,
@@ -371,14 +377,15 @@ class Audit:
         error, and no set above threshold + error was missed. Where every input was run, which a
         search does once it is no dearer than to go on, the answer is exact.
         """
-        own = self.settings.changed(**settings)
-        columns = self._among(among)
+        family = Family.of_searches(self.settings.changed(**settings), [measure])
+        own, columns = family.settings, self._among(among)
         start_budget(self.runner, own, self.probe)
         (result,) = self._views.searched(output, [measure]).searcher.search(
             [measure], threshold, columns, max_size, own, self.probe, prune=prune, listen=listen
         )
         self._look(own)
         result = weigh_search(result, self.probe, own)
+        result = family.search(result)
         if self.runner.fails_too_often:
             raise SubjectError(self.runner.failure_message(), result=result)
         return result
@@ -406,6 +413,7 @@ class Audit:
         With `accepted` it is for a check: found sets are held against the threshold right away.
         """
         columns = self._among(among)
+        family = Family.of_searches(self.settings, measures)
 
         def find_all(work: Work) -> None:
             searcher = self._views.searched(output, measures).searcher
@@ -415,7 +423,7 @@ class Audit:
                     threshold,
                     columns,
                     max_size,
-                    self.settings,
+                    family.settings,
                     self.probe,
                     prune=prune,
                     accepted=accepted,
@@ -423,7 +431,7 @@ class Audit:
                 )
             )
 
-        return self._run("search", find_all)
+        return self._run("search", find_all, family)
 
     def apparent(
         self,
@@ -466,12 +474,14 @@ class Audit:
         return self._people
 
     def _apparent(self, people: People, request: RowRequest) -> Result:
+        whole = self._whole_views
+        family = Family.of(self.settings, row_measures(request, whole))
+
         def measure_all(work: Work) -> None:
-            whole = self._whole_views
-            for score in row_scores(request, people, self.sampler, whole, self.settings):
+            for score in row_scores(request, people, self.sampler, whole, family.settings):
                 work.add(score)
 
-        return self._run("apparent", measure_all, data=people.facts)
+        return self._run("apparent", measure_all, family, data=people.facts)
 
     def _widened(self, schema: Schema) -> Audit:
         """The same audit with a wider schema; this one is closed."""
@@ -509,11 +519,12 @@ class Audit:
         self,
         command: str,
         measure: Callable[[Work], None],
+        family: Family,
         *,
         data: Mapping[str, Any] | None = None,
     ) -> Result:
         """Measure within the budget, and make what was learned a result."""
-        work = Work(self.sampler, self.probe, self.settings)
+        work = Work(self.sampler, self.probe, family)
         work.do(measure)
         notes = [*sparse(self.population), *self._views.notes(self._favourable)]
         own = self.profile_facts if data is None else data
@@ -522,14 +533,16 @@ class Audit:
     def _measure(
         self, against: tuple[str, ...], measure: Measure, view: View, settings: Any
     ) -> Score:
-        own = self.settings.changed(**settings)
+        family = Family.of(self.settings.changed(**settings), [measure])
+        own = family.settings
         names = [name for part in against for name in part.split(",")]
         columns = self.schema.columns_of(names, where="against")
         start_budget(self.runner, own, self.probe)
         score = view.scorer.measure(columns, measure, own)
         score = self.probe.confirm(score, own)
         self._look(own)
-        score = with_commands(self.probe.weigh(score, own), self.runner.subject)
+        score = self.probe.weigh(score, own)
+        score = family.score(with_commands(score, self.runner.subject))
         if self.runner.fails_too_often:
             raise SubjectError(self.runner.failure_message(), result=score)
         return score

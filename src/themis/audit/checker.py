@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from themis.audit.audit import Audit
+from themis.audit.family import Family
 from themis.errors import SubjectError
 from themis.events import SearchListener
 from themis.results.model import CheckResult, Result, Score, SearchResult
@@ -40,16 +41,21 @@ def run_checks(
     listen: SearchListener | None = None,
     among: Sequence[str] | None = None,
     max_size: int | None = None,
+    family: Family | None = None,
 ) -> Result:
     """The verdicts on all checks, with the scores and searches that they rest on.
 
     `among` and `max_size` restrict the sets that searches look at.
 
-    Each verdict by itself is right with the audit's confidence. Raises SubjectError, with what was
+    Each verdict by itself is right with the audit's confidence. Where its settings ask for a family
+    all of them together are, or all of the given `family` of which they are a part. Raises
+    SubjectError, with what was
     learned, when the subject fails too often.
     """
     scope = {"among": among, "max_size": max_size}
-    run = _Run(audit, audit.settings, listen, accepted, scope)
+    family = family or Family.of(audit.settings, [check.measure for check in checks])
+    settings = replace(family.settings, family=False)  # it is divided: no round divides it again
+    run = _Run(audit, settings, family, listen, accepted, scope)
     for check in checks:
         run.decide(check)
     run.reconsider(checks)
@@ -87,6 +93,7 @@ class _Round:
 class _Run:
     audit: Audit
     settings: Settings
+    family: Family
     listen: SearchListener | None
     accepted: Acceptances
     scope: dict[str, Any]  # which sets a search looks at
@@ -198,7 +205,7 @@ class _Run:
             self.audit.settings = replace(self.settings, **changes)
             yield
         finally:
-            self.audit.settings = self.settings
+            self.audit.settings = self.family.asked
 
     def _measure(self, check: Check) -> Result:
         output = check.output or self.audit.first_output
@@ -231,7 +238,7 @@ class _Run:
         if last.stopped in (Ending.INTERRUPTED, Ending.FAILED):
             stopped = last.stopped
         checks = tuple(each.answer for each in self.kept)
-        return replace(
+        whole = replace(
             last,
             command="check",
             notes=(*last.notes, *acceptance_notes(checks, self.accepted)),
@@ -243,3 +250,4 @@ class _Run:
             cache_hits=sum(each.cache_hits for each in self.results),
             timing=timing,
         )
+        return self.family.whole(whole)

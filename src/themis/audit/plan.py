@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from themis.audit.audit import Audit
+from themis.audit.family import Family
 from themis.audit.notes import sparse
 from themis.audit.rows import fit_notes
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
 from themis.results.notes import Note
 from themis.scores.scorer import EXACT_LIMIT
-from themis.settings import Stopping
+from themis.settings import Settings, Stopping
 from themis.statistics.proportions import ProportionRule
 
 TRIALS = 8
@@ -77,7 +78,7 @@ def make_plan(audit: Audit) -> Plan:
         ),
         trials=trials,
         seconds_per_execution=audit.runner.seconds_per_execution or 0.0,
-        estimates=tuple(_estimate(audit, name) for name in schema.protected),
+        estimates=tuple(_estimates(audit)),
         confidence=audit.settings.confidence,
         error=audit.settings.error,
         failure=audit.runner.failure_message() if failed else None,
@@ -118,8 +119,15 @@ def _share(schema: Schema, valid: int | None) -> tuple[float, bool]:
     return float(schema.valid(codes).mean()), False
 
 
-def _estimate(audit: Audit, name: str) -> Estimate:
-    settings = audit.settings
+def _estimates(audit: Audit) -> Iterator[Estimate]:
+    """Of each protected characteristic, measured with all others in one command."""
+    names = audit.schema.protected
+    family = Family.of(audit.settings, ("causal", "group") * len(names))
+    for name in names:
+        yield _estimate(audit, name, family.settings)
+
+
+def _estimate(audit: Audit, name: str, settings: Settings) -> Estimate:
     assignments = audit.sampler.assignments(audit.schema.columns_of([name]))
     levels = min(assignments.count, settings.max_assignments)
     rule = ProportionRule(settings.confidence, settings.error)

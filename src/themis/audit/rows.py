@@ -57,6 +57,16 @@ class RowRequest:
         return ("within",) if self.counterfactuals == "within" else ("generated", "within")
 
 
+def row_measures(request: RowRequest, whole: Views) -> Iterator[Measure]:
+    """The measure of each score that `row_scores` gives."""
+    views = list(whole.measured(request.measures, request.output))
+    for _ in request.sets:
+        for measure, _ in views:
+            yield from (measure for _ in request.kinds(measure))
+            if not request.only_data:
+                yield measure
+
+
 def row_scores(
     request: RowRequest, people: People, sampler: Sampler, whole: Views, settings: Settings
 ) -> Iterator[Score]:

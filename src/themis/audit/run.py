@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from themis.audit.family import Family
 from themis.audit.notes import Spent, slow_start, timing_of, with_commands
 from themis.audit.rows import fit_notes
 from themis.engine.failures import TooManyFailuresError
@@ -24,16 +25,16 @@ from themis.settings import Settings
 class Work:
     """The scores and searches of one command; nothing of it is lost however it ends."""
 
-    def __init__(self, sampler: Sampler, probe: NoiseProbe, settings: Settings) -> None:
+    def __init__(self, sampler: Sampler, probe: NoiseProbe, family: Family) -> None:
         self._sampler = sampler
         self._probe = probe
-        self._settings = settings
+        self._family, self._settings = family, family.settings
         self._scores: list[Score] = []
         self._searches: list[SearchResult] = []
         self._interrupted = self._failed = False
         self._started, self._clock = datetime.now(UTC), time.monotonic()
         self._before = Spent.of(self._runner)
-        start_budget(self._runner, settings, probe)
+        start_budget(self._runner, self._settings, probe)
 
     @property
     def _runner(self) -> Runner:
@@ -113,8 +114,8 @@ class Work:
             data=data,
         )
         if failed:
-            raise SubjectError(runner.failure_message(), result=result)
-        return result
+            raise SubjectError(runner.failure_message(), result=self._family.whole(result))
+        return self._family.whole(result)
 
     def _weigh(self, *, may_run: bool = True) -> None:
         most = SEARCH_ASSIGNMENTS if self._searches else None

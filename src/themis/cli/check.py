@@ -41,7 +41,7 @@ def check(
     """Run the [[checks]] of the file; ends with 1 if one is violated."""
     from themis.audit.checker import run_checks
     from themis.cli.session import Session
-    from themis.results.comparison import beside_baseline
+    from themis.results.baselines import beside_baseline
     from themis.results.verdicts import Acceptances
     from themis.show.terminal.checks import render_check_lines, render_checks
 

@@ -47,6 +47,9 @@ class Options:
 
     config: Path | None = _option("The file; else themis.toml or pyproject.toml here.", "CONFIG")
     confidence: float | None = _setting("The chance that the intervals hold.", "0.99")
+    family: bool | None = _setting(
+        "The confidence is that of all scores, or checks, together.", None, "--family/--no-family"
+    )
     error: float | None = _setting("Half the width of an interval.", "0.05")
     seed: int | None = _setting("The same seed gives the same result.", "42")
     stopping: StoppingChoice | None = _setting(
@@ -113,7 +116,7 @@ class Options:
             raise RequestError(mistakes)
 
 
-SETTINGS = ("confidence", "error", "seed", "stopping", "max_executions", "max_seconds")
+SETTINGS = ("confidence", "family", "error", "seed", "stopping", "max_executions", "max_seconds")
 TALK = ("as_json", "output", "quiet", "verbose", "no_progress")
 # Options that change how a result is shown or how fast it comes, and nothing in it.
 WITHOUT_EFFECT = frozenset({*TALK, "jobs", "cache", "no_cache", "suite"})
@@ -181,8 +184,8 @@ def _given_words(context: typer.Context) -> Iterator[str]:
         value = context.params[str(each.name)]
         for one in value if isinstance(value, list | tuple) else [value]:
             if each.param_type_name != "argument":
-                yield max(each.opts, key=len)
-            if one is not True:
+                yield max(each.secondary_opts if one is False else each.opts, key=len)
+            if not isinstance(one, bool):
                 yield str(one)
 
 

@@ -46,6 +46,7 @@ income_has_a_source = "employed or income <= 50000"
 # How sure, how precise, how expensive.
 [run]
 confidence = 0.99           # the chance that the stated intervals hold
+# family = true             # that chance is for all scores, or checks, of a command together
 error = 0.05                # their half width
 seed = 42                   # the same seed gives the same result
 stopping = "certified"      # or "paper", the rule of the 2017 paper, for comparison

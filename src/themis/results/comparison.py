@@ -15,7 +15,6 @@ from typing import Any, Literal
 
 from themis._version import __version__
 from themis.results.model import (
-    CheckResult,
     GroupScore,
     Measure,
     Result,
@@ -118,11 +117,22 @@ def known(result: Result, quantity: Quantity) -> Bounds | None:
     return next(iter(parts), None)
 
 
+def was_searched(result: Result, quantity: Quantity) -> bool:
+    """Whether a search looked at the set, or at sets that contain it, whatever it found."""
+    return any(
+        Quantity.of_set(each, quantity.against) == quantity
+        and set(quantity.against) <= set(each.among)
+        for each in result.searches
+    )
+
+
 def total_error(result: Result) -> float:
     """The largest probability that any of a result's intervals and searches is wrong."""
     scores = [known(result, each) for each in measured(result)]
-    intervals = sum(each.error for each in scores if each is not None)
-    return min(intervals + sum(_error(result, each) for each in result.searches), 1.0)
+    errors = [each.error for each in scores if each is not None]
+    errors += [_error(result, each) for each in result.searches]
+    together = 1.0 if result.family is None else max(errors, default=0.0)  # of a family, at most so
+    return min(sum(errors), together, 1.0)
 
 
 def _from_scores(result: Result, quantity: Quantity) -> Iterator[Bounds]:
@@ -430,78 +440,3 @@ def _not_compared(before: Result, after: Result) -> Iterator[Note]:
 
 def _says_anything(result: Result) -> bool:
     return bool(measured(result) or result.searches)
-
-
-State = Literal["new", "known"]
-
-
-def beside_baseline(result: Result, baseline: Result) -> Result:
-    """The result with each finding marked as new or as known from the baseline.
-
-    Known is what the baseline measured to its end and what is not surely larger now. Of what the
-    baseline says nothing about, everything is new.
-    """
-    checks = tuple(_beside(each, result, baseline) for each in result.checks)
-    unlike = rule_contrasts(baseline, result)
-    notes = [Note.of(each.code, **each.values, when="baseline") for each in unlike]
-    return replace(result, checks=checks, notes=(*result.notes, *notes))
-
-
-def _beside(check: CheckResult, result: Result, baseline: Result) -> CheckResult:
-    if check.verdict in ("holds", "accepted"):
-        return check
-    found = list(_findings(check, result))
-    marks = [
-        _state(known(baseline, each), known(result, each), each if len(found) > 1 else None)
-        for each in found
-    ]
-    if not marks or (check.verdict != "violated" and not _is_settled(check, result)):
-        return check
-    state: State = "new" if any(each == "new" for each, _ in marks) else "known"
-    return replace(check, baseline=state, reasons=(*check.reasons, *(why for _, why in marks)))
-
-
-def _state(
-    before: Bounds | None, after: Bounds | None, quantity: Quantity | None
-) -> tuple[State, Note]:
-    """Whether a finding is new, and why; a quantity is named where there are several."""
-    about = None if quantity is None else ",".join(quantity.against)
-    if before is None or after is None or not before.certified:
-        return "new", Note.of("not-in-baseline", about=about)
-    if has_risen(before, after):
-        return "new", Note.of("above-baseline", high=before.high, about=about)
-    if not before.conclusive:
-        return "new", Note.of("baseline-unfinished", about=about)
-    return "known", Note.of("not-above-baseline", low=before.low, high=before.high, about=about)
-
-
-def _findings(check: CheckResult, result: Result) -> Iterator[Quantity]:
-    """The sets on which a verdict rests: of a search, those that are not accepted."""
-    if check.against is not None:
-        yield _quantity(check, check.against, result)
-        return
-    accepted = {each.against for each in check.accepted}
-    for names in check.sets:
-        quantity = _quantity(check, names, result)
-        bounds = known(result, quantity)
-        surely = bounds is not None and bounds.low > check.max_score
-        if names not in accepted and (surely or check.verdict != "violated"):
-            yield quantity
-
-
-def _quantity(check: CheckResult, names: tuple[str, ...], result: Result) -> Quantity:
-    """The score of a set as a check means it."""
-    for score in result.scores:
-        own = (score.measure, score.against, score.output)
-        if own == (check.measure, names, check.output):
-            return Quantity.of(score)
-    return Quantity(check.measure, tuple(sorted(names)), check.output)
-
-
-def _is_settled(check: CheckResult, result: Result) -> bool:
-    """Whether all that could be learned for a check was: no budget ended, no set is open."""
-    if result.stopped is not Ending.DONE:
-        return False
-    own = (check.measure, check.output)
-    searches = [each for each in result.searches if (each.measure, each.output) == own]
-    return not check.search or all(each.conclusive for each in searches)

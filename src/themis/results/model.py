@@ -30,6 +30,7 @@ UNLESS_USED: dict[str, Any] = {
     "placebo": None,
     "reruns": None,
     "statistic": "rate",
+    "family": None,
 }
 
 
@@ -150,6 +151,7 @@ class Score(Plotted):
     scale: tuple[float, float] | None = None  # what 0 and 1 stand for, of numbers that are averaged
     population: Literal["inputs", "profile", "rows"] = "inputs"  # of whom this is the score
     counterfactuals: Literal["generated", "within"] = "generated"  # made up, or among the rows
+    family: int | None = None  # so many hold together with this confidence; None: each by itself
 
     @property
     def is_checked(self) -> bool:
@@ -168,9 +170,10 @@ class Score(Plotted):
 
     def __str__(self) -> str:
         bound = "at least " if self.lower_bound else ""
+        together = "" if self.family is None else f" for all {self.family} together"
         return (
             f"{self.measure} score against {','.join(self.against)}: {bound}{self.score:.3f} "
-            f"[{self.low:.3f}, {self.high:.3f}] at {self.confidence:.0%} "
+            f"[{self.low:.3f}, {self.high:.3f}] at {self.confidence:.0%}{together} "
             f"({self.method}, {self.executions:,} executions)"
         )
 
@@ -380,7 +383,7 @@ class CheckResult:
     against: tuple[str, ...] | None  # None: a search
     search: bool
     max_score: float
-    confidence: float  # that this verdict, by itself, is right
+    confidence: float  # that this verdict is right, by itself or with all others of its family
     verdict: Verdict
     score: float | None = None
     low: float | None = None
@@ -389,7 +392,8 @@ class CheckResult:
     reasons: tuple[Note, ...] = ()
     output: str | None = None  # the output's name, where a subject has several
     accepted: tuple[Accepted, ...] = ()  # what was let pass
-    baseline: Literal["new", "known"] | None = None  # beside an earlier result, if there is one
+    baseline: Literal["new", "undecided", "known"] | None = None  # beside an earlier result
+    family: int | None = None  # so many verdicts are right together; None: each by itself
 
     @property
     def reason(self) -> str:
@@ -405,6 +409,11 @@ class CheckResult:
     def is_open(self) -> bool:
         """Whether it is neither decided nor, beside a baseline, surely nothing new."""
         return self.verdict == "not enough evidence" and self.baseline != "known"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The check as it stands in the JSON result."""
+        data: dict[str, Any] = plain(self)
+        return data if self.family is not None else {n: data[n] for n in data if n != "family"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -433,11 +442,17 @@ class Result(Plotted):
         """The stopping rules that were used."""
         return {each.stopping for part in (self.scores, self.searches) for each in part}
 
+    @property
+    def family(self) -> int | None:
+        """How many scores or checks hold together with their confidence; None: each by itself."""
+        parts: tuple[CheckResult | Score, ...] = self.checks or self.scores
+        return next((each.family for each in parts), None)
+
     def to_dict(self) -> dict[str, Any]:
         """The JSON result."""
         found = [each.to_dict() for each in self.searches]
         searched = {"search": found[0] if len(found) == 1 else found} if found else {}
-        checked = {"checks": plain(self.checks)} if self.checks else {}
+        checked = {"checks": [each.to_dict() for each in self.checks]} if self.checks else {}
         return {
             "themis": __version__,
             "format": FORMAT,

@@ -111,6 +111,7 @@ CODES: dict[str, tuple[str, ...]] = {
     "accepted-up-to": ("against", "max_score"),
     "accepted-until": ("against", "until"),
     "not-in-baseline": (),
+    "undecided-in-baseline": (),
     "above-baseline": ("high",),
     "baseline-unfinished": (),
     "not-above-baseline": ("low", "high"),

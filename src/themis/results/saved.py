@@ -347,6 +347,7 @@ _OPTIONAL = {  # what `to_dict` leaves out at times
     "CausalScore": set(UNLESS_USED),
     "GroupScore": set(UNLESS_USED),
     "SearchResult": {"ties", "output", "distance", "statistic"},
+    "CheckResult": {"family"},
     "Result": {"search", "checks", "noise", "data", "source"},
 }
 

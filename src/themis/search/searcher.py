@@ -95,9 +95,9 @@ class Searcher:
                 search.trial = Trial(
                     partial(self._score_of, search), partial(_accepted_up_to, accepted)
                 )
-            result = self._estimated(search, search.run(), settings)
+            result = self._estimated(search, search.run())
             if result.stopped is not Ending.INTERRUPTED and search.becomes_exact():
-                result = self._estimated(search, search.run(), settings)
+                result = self._estimated(search, search.run())
             found = replace(result, executions=self._spent() - before)
             results.append(self._of_whom(found))
             if result.stopped is Ending.INTERRUPTED:
@@ -189,7 +189,7 @@ class Searcher:
             suite.add_domain((), domain.codes, domain.cells)
         return ExactDecider.of(self.sampler, domain, request)
 
-    def _estimated(self, search: Search, result: SearchResult, settings: Settings) -> SearchResult:
+    def _estimated(self, search: Search, result: SearchResult) -> SearchResult:
         """The result with scores of the found sets; those that the budget does not reach lack."""
         scores: list[Score] = []
         for names in result.found:
@@ -197,7 +197,7 @@ class Searcher:
             mask = sum(1 << search.request.columns.index(column) for column in columns)
             score = search.scores.get(mask)
             if score is None and result.stopped is Ending.DONE:
-                score = self._score_of(search, mask, settings)
+                score = self._score_of(search, mask, search.settings_for(mask))
                 score = None if score is None else _with_reruns(score, search, mask)
             if score is None:
                 break

@@ -176,9 +176,19 @@ class Search:
         alpha = (1.0 - self.settings.confidence) * self.request.error_share
         return alpha * self.lattice.share(mask)
 
+    @property
+    def _listing(self) -> float:
+        """The part of a set's error probability that is for listing it, and not for its score."""
+        return 1.0 if self.trial is None and not self.settings.family else LISTING_SHARE
+
     def _delta(self, mask: int) -> float:
-        part = 1.0 if self.trial is None else LISTING_SHARE
-        return self._alpha(mask) * part * (1.0 - RERUNS_SHARE)
+        return self._alpha(mask) * self._listing * (1.0 - RERUNS_SHARE)
+
+    def settings_for(self, mask: int) -> Settings:
+        """How the score of a found set is measured: in a family, with a part that is its own."""
+        if not self.settings.family:
+            return self.settings
+        return replace(self.settings, confidence=1.0 - self._alpha(mask) * (1.0 - LISTING_SHARE))
 
     def _tried(self, mask: int, tested: TestedSet, trial: Trial) -> TestedSet:
         """A found set, held against the limit; one that ends below it is none."""
@@ -234,7 +244,7 @@ class Search:
             found, estimate = self._seen[mask]
             return replace(found, explains=found.explains * max(low / estimate, 1.0))
         with self.sampler.runner.spending_reserve():
-            alpha = self._alpha(mask) * RERUNS_SHARE
+            alpha = self._alpha(mask) * self._listing * RERUNS_SHARE
             return self.probe.rerun(self.decider.finding(mask), low, low, alpha)
 
     def _visit(self, mask: int) -> None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from themis.audit.audit import Audit
 from themis.audit.checker import run_checks
+from themis.audit.family import Family
 from themis.config.reader import find_config
 from themis.errors import (
     ConfigError,
@@ -38,6 +39,24 @@ def refuse(error: InconclusiveError) -> None:
     raise error from None
 
 
+@dataclass
+class Turns:
+    """The parts of 1 − confidence that claims of a test have, where all of a session are a family.
+
+    Each test has an equal part. Of it the first claim has a half, the second a quarter, and so on,
+    as nobody knows how many there will be.
+    """
+
+    tests: int = 1
+    taken: int = 0
+
+    def next(self, settings: Settings, measure: Measure) -> Family:
+        """What the next claim is a part of."""
+        self.taken += 1
+        one = Family.of(settings, [measure])
+        return replace(one, parts=one.parts * self.tests * 2**self.taken, members=self.tests)
+
+
 class AuditInTest:
     """An audit as a test sees it: its scores and searches can be asserted to be within a limit.
 
@@ -52,9 +71,11 @@ class AuditInTest:
         *,
         record: Record = lambda check, answer, executions: None,
         unsure: Unsure = refuse,
+        turns: Turns | None = None,
     ) -> None:
         self.audit = audit
         self.settings = dict(settings or {})
+        self.turns = turns or Turns()
         self.record = record
         self.unsure = unsure
 
@@ -101,13 +122,21 @@ class AuditInTest:
 
         def ask() -> Result:
             with self.measuring(settings) as audit:
-                return run_checks(audit, [check], **scope)
+                family = self.turns.next(audit.settings, check.measure)
+                return run_checks(audit, [check], family=family, **scope)
 
         result = plainly(ask)
         answer, outcome = result.checks[0], _outcome(result)
         self.record(check, answer, self.audit.runner.executions - before)
         self.settle(lambda: raise_unless_it_holds(answer, outcome))
         return outcome
+
+    @contextmanager
+    def measuring_once(self, settings: Mapping[str, Any], measure: Measure) -> Iterator[Audit]:
+        """The same for something that a test looks at without a limit."""
+        with self.measuring(settings) as audit:
+            audit.settings = self.turns.next(audit.settings, measure).settings
+            yield audit
 
     @contextmanager
     def measuring(self, settings: Mapping[str, Any]) -> Iterator[Audit]:
@@ -173,7 +202,7 @@ class ScoreInTest:
         return self._score
 
     def _ask(self) -> Score:
-        with self._test.measuring(self._settings) as audit:
+        with self._test.measuring_once(self._settings, self._measure) as audit:
             measure = audit.causal if self._measure == "causal" else audit.group
             return measure(*self._against, output=self._output)
 
@@ -215,8 +244,8 @@ class SearchInTest:
         return self._found
 
     def _ask(self) -> SearchResult:
-        with self._test.measuring(self._settings) as audit:
-            check = self._check
+        check = self._check
+        with self._test.measuring_once(self._settings, check.measure) as audit:
             return audit.search(check.max_score, check.measure, output=check.output, **self._scope)
 
     def __getattr__(self, name: str) -> Any:
@@ -258,9 +287,9 @@ class Found:
     audit: Audit
     settings: Mapping[str, Any]
 
-    def for_test(self, record: Record, unsure: Unsure) -> AuditInTest:
+    def for_test(self, record: Record, unsure: Unsure, turns: Turns) -> AuditInTest:
         """The audit as one test sees it."""
-        return AuditInTest(self.audit, self.settings, record=record, unsure=unsure)
+        return AuditInTest(self.audit, self.settings, record=record, unsure=unsure, turns=turns)
 
 
 class Audits:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from themis.errors import InconclusiveError
     from themis.results.model import CheckResult
     from themis.results.verdicts import Check
-    from themis.testing.claims import AuditInTest, Audits
+    from themis.testing.claims import AuditInTest, Audits, Turns
 
 SETTINGS: dict[str, tuple[type, str]] = {
     "confidence": (float, "the chance that a verdict is right; overrides files and marks"),
@@ -25,6 +25,7 @@ SETTINGS: dict[str, tuple[type, str]] = {
     "max_executions": (int, "run the subject at most so often for one assertion"),
     "max_seconds": (float, "spend at most so much time on one assertion"),
 }
+FAMILY = "the confidence is that of all tests of the session together"
 OUTCOMES = ("fail", "skip", "warn")
 MARK = (
     "themis(config, *, subject, schema, favourable, seed, error, …): what themis_audit audits: "
@@ -33,6 +34,8 @@ MARK = (
 
 _WHAT = frozenset({"config", "subject", "schema"})
 _records = pytest.StashKey[list[dict[str, Any]]]()
+_turns = pytest.StashKey[Any]()  # of a test
+_tests = pytest.StashKey[int]()  # that use an audit, of a session
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -40,6 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("themis", "discrimination (themis)")
     for name, (kind, text) in SETTINGS.items():
         group.addoption(f"--themis-{name.replace('_', '-')}", type=kind, metavar="N", help=text)
+    group.addoption("--themis-family", action="store_const", const=True, help=FAMILY)
     text = "what becomes of a test whose limit could not be decided (default: fail)"
     group.addoption("--themis-inconclusive", choices=OUTCOMES, help=text)
     parser.addini("themis_inconclusive", f"{text}: {', '.join(OUTCOMES)}", default="fail")
@@ -63,6 +67,13 @@ def pytest_configure(config: pytest.Config) -> None:
             named = (f"--themis-{each.where.replace('_', '-')}" for each in error.mistakes)
             lines = [f"{n}: {m.problem}" for n, m in zip(named, error.mistakes, strict=True)]
             raise pytest.UsageError("\n".join(lines)) from None
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Count the tests that will make claims, before the first of them does."""
+    fixtures = {"themis_audit", "themis_audit_of"}
+    using = [fixtures.intersection(getattr(each, "fixturenames", ())) for each in session.items]
+    session.config.stash[_tests] = max(sum(map(bool, using)), 1)
 
 
 @pytest.fixture(scope="session", name="_themis_audits")
@@ -188,7 +199,7 @@ def _show_inconclusive(terminalreporter: Any, report: Any) -> None:
 
 def _given(config: pytest.Config) -> dict[str, Any]:
     """The settings that the command line gives."""
-    options = {name: config.getoption(f"themis_{name}") for name in SETTINGS}
+    options = {name: config.getoption(f"themis_{name}") for name in (*SETTINGS, "family")}
     return {name: value for name, value in options.items() if value is not None}
 
 
@@ -226,9 +237,12 @@ def _frames_of_ours() -> int:
     return count
 
 
-def _reporting(request: pytest.FixtureRequest) -> tuple[Any, Any]:
-    """Where a test's verdicts go, and what becomes of those that are none."""
+def _reporting(request: pytest.FixtureRequest) -> tuple[Any, Any, Turns]:
+    """Where a test's verdicts go, what becomes of those that are none, and whose turn it is."""
+    from themis.testing.claims import Turns
+
     node, chosen = request.node, _on_inconclusive(request.config)
+    turns = node.stash.setdefault(_turns, Turns(request.config.stash[_tests]))
 
     def record(check: Check, answer: CheckResult, executions: int) -> None:
         from themis.show.terminal.checks import limit_line
@@ -261,4 +275,4 @@ def _reporting(request: pytest.FixtureRequest) -> tuple[Any, Any]:
             return
         raise error from None  # whether it fails or is skipped is decided in its report
 
-    return record, unsure
+    return record, unsure, turns

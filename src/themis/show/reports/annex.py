@@ -46,9 +46,10 @@ from themis.show.reports.scores import (
     ratios,
 )
 from themis.show.reports.verdict import ALL_CLEAR, cautions, statement
-from themis.show.words.scores import impact, rate_text
+from themis.show.words.scores import how_sure_together, impact, rate_text
 from themis.show.words.searches import (
     check_interval,
+    checks_guarantee,
     guarantee,
     search_headline,
     set_counts,
@@ -86,11 +87,28 @@ def tables_section(result: Result, room: Room) -> Html:
         "A. Selection rates and impact ratios",
         tag("p", tag("b", impact_statement(scores)), class_="statement"),
         tag("p", NYC),
+        *_together(result),
         *_kind("Single characteristics", single, room),
         *_kind("Intersections", shown[len(single) :], room),
         *left_out(len(scores) - len(shown), "table"),
         *_missing(result, scores),
     )
+
+
+EACH = (
+    "The intervals of the rates within one table hold together with the stated confidence, and so "
+    "do the impact ratios that follow from them; the tables do so each by itself."
+)
+ALL = (
+    "The intervals of all tables, and of all other scores of this result, hold together with the "
+    "stated confidence: 1 − confidence was divided among them before the first input was run."
+)
+
+
+def _together(result: Result) -> Iterator[Html]:
+    """Of what the confidence is: of each table, or of all."""
+    if any(each.method == "sampled" for each in scores_of(result, GroupScore)):
+        yield tag("p", EACH if result.family is None else ALL)
 
 
 def impact_statement(scores: Sequence[GroupScore]) -> str:
@@ -180,7 +198,7 @@ def _missing(result: Result, scores: Sequence[GroupScore]) -> Iterator[Html]:
         )
         file = (result.source or {}).get("file")
         words = ["themis", "score", *([file] if isinstance(file, str) else [])]
-        yield shell([shlex.join([*words, "--measure", "group", *options])])
+        yield shell([shlex.join([*words, "--measure", "group", *options, "--family"])])
     elif not scores:
         yield tag("p", "This result holds no group scores, so that there are no rates to list.")
 
@@ -235,6 +253,9 @@ def _procedure(result: Result) -> Iterator[Html]:
         words.append(EXACT)
     if words:
         yield tag("p", " ".join(words))
+    sure = checks_guarantee(result) if result.checks else how_sure_together(result, remedy="")
+    if sure is not None:
+        yield tag("p", sure)
 
 
 def _data(result: Result, room: Room) -> Iterator[Html]:

@@ -15,6 +15,7 @@ from themis.show.words.scores import (
     cut_off,
     failure_text,
     headline,
+    how_sure_together,
     impact,
     inconclusive,
 )
@@ -192,9 +193,8 @@ def _bold(value: object, changed: bool) -> str:
 def _certainty(result: Result) -> str:
     if result.checks:
         return checks_guarantee(result)
-    if result.searches:
-        return " ".join(guarantee(each) for each in result.searches)
-    return ""
+    texts = [guarantee(each) for each in result.searches]
+    return " ".join(filter(None, [*texts, how_sure_together(result)]))
 
 
 def _capital(text: str) -> str:

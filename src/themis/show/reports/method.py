@@ -78,6 +78,8 @@ def _measure(asked: Iterable[Score | SearchResult]) -> str:
 
 def _precision(asked: Score | SearchResult) -> Iterator[str]:
     yield from ("--confidence", f"{asked.confidence:.10g}", "--error", f"{asked.error:.10g}")
+    if isinstance(asked, Score) and asked.family is not None:
+        yield "--family"
     if asked.stopping is not Stopping.CERTIFIED:
         yield from ("--stopping", asked.stopping)
 
@@ -124,8 +126,8 @@ def _sureness(result: Result) -> Iterator[Html]:
         yield tag(
             "p",
             f"{sure(confidence)} is about the procedure: of 100 runs with other seeds, in at least "
-            f"{100 * confidence:.10g} the interval contains the true score. It is said of each "
-            "score on its own.",
+            f"{100 * confidence:.10g} the interval contains the true score. It is said of "
+            f"{_of_whom(certified[0])}.",
         )
     if any(each.method == "exact" and each.conclusive for each in result.scores):
         yield tag("p", "Exact means: every input was run, and the score is what its definition "
@@ -134,6 +136,16 @@ def _sureness(result: Result) -> Iterator[Html]:
         yield tag("p", checks_guarantee(result))
     if result.noise is not None and not result.noise.differing:
         yield tag("p", probe_sentence(result.noise), ".")
+
+
+def _of_whom(score: Score) -> str:
+    """Of what a confidence is said."""
+    if score.family is None:
+        return "each score on its own"
+    return (
+        f"all {score.family} together: 1 − confidence was divided among them before the first "
+        "input was run"
+    )
 
 
 def facts(result: Result) -> Iterator[Fact]:

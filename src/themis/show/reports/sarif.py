@@ -19,6 +19,7 @@ SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
 LEVELS = {"violation": "error", "accepted": "error", "found": "warning", "measured": "note"}
+BASELINE_STATES = {"new": "new", "known": "unchanged"}  # of what is undecided there is none
 _RULES: dict[Measure, tuple[str, str]] = {
     "causal": (
         "Changing only these characteristics changes the decision",
@@ -101,8 +102,8 @@ def _result(finding: Finding, result: Result) -> dict[str, Any]:
     related = list(_related(finding, result))
     if related:
         data["relatedLocations"] = related
-    if finding.check is not None and finding.check.baseline is not None:
-        data["baselineState"] = "unchanged" if finding.is_known else "new"
+    if finding.check is not None and finding.check.baseline in BASELINE_STATES:
+        data["baselineState"] = BASELINE_STATES[finding.check.baseline]
     if finding.accepted is not None:
         reason = f"{finding.accepted.reason} (until {finding.accepted.until})"
         data["suppressions"] = [{"kind": "external", "status": "accepted", "justification": reason}]

@@ -28,7 +28,11 @@ from themis.show.words.values import count, percent, visible
 State = Literal["grave", "calm", "open"]
 LONGEST = 600  # letters of what stands behind a verdict
 NAMED = 6  # found sets in the verdict
-STATES: dict[str, State] = {"violated": "grave", "holds": "calm"}  # others are open
+STATES: dict[str, State] = {  # others are open
+    "violated": "grave",
+    "violated, not decided in the baseline": "grave",
+    "holds": "calm",
+}
 ALL_CLEAR = "No execution failed, nothing ended early, and there are no warnings."
 GRAVITY: tuple[State, ...] = ("calm", "open", "grave")
 

@@ -37,6 +37,7 @@ from themis.show.words.scores import (
     cost_text,
     headline,
     hidden_changes,
+    how_sure_together,
     inconclusive,
     noise_warning,
     output_name,
@@ -200,7 +201,9 @@ def brief_doubts(result: Result, *, everything: bool = False) -> Iterator[Render
 
 
 def show_cost(result: Result) -> Iterator[RenderableType]:
-    """The last lines: what it took."""
+    """The last lines: of what the confidence is, and what it took."""
+    if (text := how_sure_together(result)) is not None:
+        yield Sentence(text, DIM)
     for note in result.timing.get("notes", ()):
         yield Sentence(visible(str(note)), DIM, first="note: ")
     yield Sentence(cost_text(result), DIM)
@@ -239,7 +242,8 @@ def show_apparent(
         yield ""
     for text in inconclusive(result.scores):
         yield Sentence(text, MARK, first="inconclusive: ")
-    yield from show_result(replace(result, scores=()), width=width, everything=everything)
+    yield from show_doubts(replace(result, scores=()), everything=everything)
+    yield from show_cost(result)
 
 
 render_apparent = Page[Result](show_apparent)

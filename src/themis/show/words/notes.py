@@ -292,6 +292,7 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "accepted-up-to": "{against} is accepted only up to {max_score:g}",
     "accepted-until": "{against} was accepted until {until}",
     "not-in-baseline": "the baseline says nothing about it",
+    "undecided-in-baseline": "the baseline could not decide it",
     "above-baseline": "more than in the baseline, where it was at most {high:.3g}",
     "baseline-unfinished": "the baseline did not measure it to the end",
     "not-above-baseline": "not surely more than in the baseline ({low:.3g} to {high:.3g})",

@@ -30,6 +30,7 @@ from themis.show.words.values import (
     points,
     set_phrase,
     sure,
+    sure_together,
     visible,
 )
 
@@ -77,7 +78,7 @@ def _causal_headline(score: CausalScore) -> str:
     if score.lower_bound:
         return (
             f"{phrase} {changes} {_effect(score, f'at least {percent(score.low)}')} "
-            f"({sure(score.confidence)}; {percent(score.score)} of those tried)"
+            f"({_sure(score)}; {percent(score.score)} of those tried)"
         )
     if score.score == 0:
         return _no_change(score, phrase, changes)
@@ -169,7 +170,7 @@ def _group_spread(score: GroupScore) -> str:
     start, end = f"the groups of {phrase}{where} are", f"apart in {compared(score)}"
     if score.lower_bound:
         least = apart_text(score, score.low)
-        return f"{start} at least {least} {end} ({sure(score.confidence)})"
+        return f"{start} at least {least} {end} ({_sure(score)})"
     if score.method == "exact" and score.high == 0:
         same = "get the favourable decision at the same rate"
         if score.statistic == "mean":
@@ -241,7 +242,39 @@ def _certainty(score: Score) -> str:
         return "because of noise" if noisy else f"because {_why_unknown(score)}"
     if score.stopping is Stopping.PAPER:
         return "claimed by the paper's rule, not certified"
-    return sure(score.confidence)
+    return _sure(score)
+
+
+def _sure(score: Score) -> str:
+    return sure_together(score.confidence, score.family)
+
+
+FOR_ALL = "; for all together: --family"
+
+
+def how_sure_together(result: Result, *, remedy: str = FOR_ALL) -> str | None:
+    """Whether the confidence is that of each score, or of all; None where there are not several."""
+    sampled = [each for each in result.scores if each.method == "sampled" and each.samples]
+    certified = [each for each in sampled if each.stopping is Stopping.CERTIFIED]
+    if not certified or result.checks:
+        return None
+    if certified[0].family is not None:
+        return f"{_them(result, certified[0].family)} hold together with {_level(certified)}."
+    if len(certified) < 2:
+        return None
+    return f"Each interval by itself holds with {_level(certified)}{remedy}."
+
+
+def _level(scores: Iterable[Score]) -> str:
+    return f"{100 * min(each.confidence for each in scores):.10g} % confidence"
+
+
+def _them(result: Result, family: int) -> str:
+    """What holds together."""
+    if result.searches:
+        return "The list and the intervals of its sets"
+    rates = " and their groups' rates" if any(e.measure == "group" for e in result.scores) else ""
+    return f"All {family} scores{rates}"
 
 
 def masked(causal: CausalScore, group: GroupScore) -> str | None:

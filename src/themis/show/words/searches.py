@@ -19,7 +19,7 @@ from themis.results.notes import Ending
 from themis.results.verdicts import largest_missed, least_listed
 from themis.settings import Stopping
 from themis.show.words.notes import how_it_ended
-from themis.show.words.values import count, label, percent, set_phrase, visible
+from themis.show.words.values import count, label, percent, set_phrase, sure_together, visible
 
 COMMON = 8  # characteristics named in which two people agree
 
@@ -252,8 +252,8 @@ def checks_headline(checks: tuple[CheckResult, ...]) -> str:
 
 
 def verdict_words(check: CheckResult) -> str:
-    """The verdict; beside a baseline that knows it already, that is said as well."""
-    return f"{check.verdict}, not new" if check.baseline == "known" else check.verdict
+    """The verdict; beside a baseline that knows it already, or left it open, that as well."""
+    return f"{check.verdict}{_BESIDE.get(check.baseline or '', '')}"
 
 
 def acceptance_words(check: CheckResult) -> Iterator[str]:
@@ -266,8 +266,13 @@ def acceptance_words(check: CheckResult) -> Iterator[str]:
         )
 
 
+_BESIDE = {"known": ", not new", "undecided": ", not decided in the baseline"}
 _ONE = {
     "violated": "the check is violated",
+    "violated, not decided in the baseline": "the check is violated, and the baseline did not "
+    "decide it",
+    "not enough evidence, not decided in the baseline": "the check lacks evidence, as the baseline "
+    "did",
     "not enough evidence": "the check lacks evidence",
     "violated, not new": "the check is violated, but not newly",
     "not enough evidence, not new": "the check lacks evidence, but nothing is newly above",
@@ -276,7 +281,15 @@ _ONE = {
 }
 _SEVERAL = {  # in the order of a headline, which leaves out those that hold
     "violated": ("is violated", "are violated"),
+    "violated, not decided in the baseline": (
+        "is violated, and not decided in the baseline",
+        "are violated, and not decided in the baseline",
+    ),
     "not enough evidence": ("lacks evidence", "lack evidence"),
+    "not enough evidence, not decided in the baseline": (
+        "lacks evidence, as the baseline did",
+        "lack evidence, as the baseline did",
+    ),
     "violated, not new": ("is violated, but not newly", "are violated, but not newly"),
     "not enough evidence, not new": (
         "lacks evidence, but is not newly above",
@@ -308,8 +321,10 @@ def checks_guarantee(result: Result) -> str:
     but = ", but for those that lack evidence," if open_checks else ""
     text = f"Every verdict{but} is exact: all inputs were run."
     if result.searches or any(map(_is_partial, result.scores)):
-        confidence = 100 * result.checks[0].confidence
-        text = f"Each verdict by itself is right with {confidence:.10g} % confidence."
+        first = result.checks[0]
+        text = f"Each verdict by itself is right with {100 * first.confidence:.10g} % confidence."
+        if first.family is not None:
+            text = f"The verdicts have {sure_together(first.confidence, first.family)}."
     tolerant = [each for each in result.checks if each.search and each.verdict == "holds"]
     for each in tolerant:
         if each.high is not None and each.high > each.max_score:

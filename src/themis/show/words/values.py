@@ -52,6 +52,13 @@ def sure(confidence: float) -> str:
     return f"{100 * confidence:.10g} % sure"
 
 
+def sure_together(confidence: float, family: int | None) -> str:
+    """`99 % sure`, or `99 % confidence for all 8 together`."""
+    if family is None:
+        return sure(confidence)
+    return f"{100 * confidence:.10g} % confidence for all {family} together"
+
+
 def count(number: int, noun: str, plural: str = "") -> str:
     """`1 person`, `1,404 executions`."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -1,0 +1,71 @@
+"""Families: all that one command measures, where one confidence holds for all of it together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from themis.results.model import CheckResult, Measure, Result, Score, SearchResult
+from themis.settings import Settings
+
+Shares = TypeVar("Shares", Score, CheckResult)
+STATEMENTS: dict[Measure, int] = {"causal": 1, "group": 2}  # the groups' spread, and their rates
+
+
+@dataclass(frozen=True)
+class Family:
+    """What was planned before the first sample: how many members, and into how many parts.
+
+    Unless the settings ask for a family every member has the whole of 1 − confidence for itself.
+    """
+
+    asked: Settings
+    parts: float = 1.0  # that 1 − confidence is divided into
+    members: int | None = None  # scores or checks; None: only a search knows afterwards
+
+    @classmethod
+    def of(cls, asked: Settings, measures: Iterable[Measure]) -> Family:
+        """The family of scores or checks of these measures."""
+        planned = tuple(measures)
+        return cls(asked, sum(STATEMENTS[each] for each in planned), len(planned))
+
+    @classmethod
+    def of_searches(cls, asked: Settings, measures: Iterable[Measure]) -> Family:
+        """The family of searches in one go, which are right as a whole, and of what they find."""
+        return cls(asked, max((STATEMENTS[each] for each in measures), default=1))
+
+    @property
+    def settings(self) -> Settings:
+        """How each of them is measured."""
+        return self.asked.divided(self.parts)
+
+    def whole(self, result: Result) -> Result:
+        """The result of the family, with the confidence that its members share."""
+        if not self.asked.family:
+            return result
+        known = self.members
+        several = len(result.scores) + len(result.searches) if known is None else known
+        return replace(
+            result,
+            scores=tuple(self.score(each, several) for each in result.scores),
+            searches=tuple(self.search(each, several) for each in result.searches),
+            checks=tuple(self._shared(each, several) for each in result.checks),
+        )
+
+    def score(self, score: Score, members: int = 1) -> Score:
+        """A score of the family."""
+        return self._shared(score, members)
+
+    def search(self, search: SearchResult, members: int | None = None) -> SearchResult:
+        """A search of the family, with the scores of what it found."""
+        several = members or 1 + len(search.minimal_sets)
+        found = tuple(self._shared(each, several) for each in search.minimal_sets)
+        shared = replace(search, minimal_sets=found, confidence=self.asked.confidence)
+        return shared if self.asked.family else search
+
+    def _shared(self, each: Shares, members: int) -> Shares:
+        if not self.asked.family:
+            return each
+        several = members if members > 1 else None
+        return replace(each, confidence=self.asked.confidence, family=several)

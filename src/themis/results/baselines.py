@@ -1,0 +1,91 @@
+"""Baselines: which findings of a check are new beside an earlier result, and which are not.
+
+New is what was surely less before. What the baseline left open may have been as it is now, so that
+it is called neither new nor known, and the check speaks for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Literal
+
+from themis.results.comparison import Quantity, has_risen, known, rule_contrasts, was_searched
+from themis.results.model import CheckResult, Result
+from themis.results.notes import Ending, Note
+
+State = Literal["new", "undecided", "known"]  # what counts most first
+STATES: tuple[State, ...] = ("new", "undecided", "known")
+
+
+def beside_baseline(result: Result, baseline: Result) -> Result:
+    """The result with each finding marked as new, as known from the baseline, or as undecided.
+
+    New is what is surely larger than the baseline says. Known is what the baseline measured to its
+    end and what is not surely larger now. What the baseline says nothing certain about is undecided
+    in it: it did not look, or noise or a budget left it open.
+    """
+    checks = tuple(_beside(each, result, baseline) for each in result.checks)
+    unlike = rule_contrasts(baseline, result)
+    notes = [Note.of(each.code, **each.values, when="baseline") for each in unlike]
+    return replace(result, checks=checks, notes=(*result.notes, *notes))
+
+
+def _beside(check: CheckResult, result: Result, baseline: Result) -> CheckResult:
+    if check.verdict in ("holds", "accepted"):
+        return check
+    found = list(_findings(check, result))
+    several = len(found) > 1
+    marks = [_state(each, result, baseline, named=several) for each in found]
+    if not marks or (check.verdict != "violated" and not _is_settled(check, result)):
+        return check
+    state = min((each for each, _ in marks), key=STATES.index)
+    return replace(check, baseline=state, reasons=(*check.reasons, *(why for _, why in marks)))
+
+
+def _state(
+    quantity: Quantity, result: Result, baseline: Result, *, named: bool
+) -> tuple[State, Note]:
+    """Whether a finding is new, and why; it is named where there are several."""
+    about = ",".join(quantity.against) if named else None
+    before, after = known(baseline, quantity), known(result, quantity)
+    if before is None or after is None:
+        code = "undecided-in-baseline" if was_searched(baseline, quantity) else "not-in-baseline"
+        return "undecided", Note.of(code, about=about)
+    if has_risen(before, after):
+        return "new", Note.of("above-baseline", high=before.high, about=about)
+    if not (before.certified and before.conclusive):
+        return "undecided", Note.of("baseline-unfinished", about=about)
+    return "known", Note.of("not-above-baseline", low=before.low, high=before.high, about=about)
+
+
+def _findings(check: CheckResult, result: Result) -> Iterator[Quantity]:
+    """The sets on which a verdict rests: of a search, those that are not accepted."""
+    if check.against is not None:
+        yield _quantity(check, check.against, result)
+        return
+    accepted = {each.against for each in check.accepted}
+    for names in check.sets:
+        quantity = _quantity(check, names, result)
+        bounds = known(result, quantity)
+        surely = bounds is not None and bounds.low > check.max_score
+        if names not in accepted and (surely or check.verdict != "violated"):
+            yield quantity
+
+
+def _quantity(check: CheckResult, names: tuple[str, ...], result: Result) -> Quantity:
+    """The score of a set as a check means it."""
+    for score in result.scores:
+        own = (score.measure, score.against, score.output)
+        if own == (check.measure, names, check.output):
+            return Quantity.of(score)
+    return Quantity(check.measure, tuple(sorted(names)), check.output)
+
+
+def _is_settled(check: CheckResult, result: Result) -> bool:
+    """Whether all that could be learned for a check was: no budget ended, no set is open."""
+    if result.stopped is not Ending.DONE:
+        return False
+    own = (check.measure, check.output)
+    searches = [each for each in result.searches if (each.measure, each.output) == own]
+    return not check.search or all(each.conclusive for each in searches)

@@ -1,0 +1,158 @@
+"""Is 1 − confidence divided among all that a command measures, beforehand, where that is asked?"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import themis
+from tests.projects import enter, run, write_project
+from themis.audit.checker import run_checks
+from themis.audit.family import Family
+from themis.results.comparison import compare
+from themis.results.model import Result
+from themis.results.saved import result_from_dict
+from themis.results.verdicts import Check
+from themis.settings import Settings
+from themis.show.reports.annex import render_annex
+from themis.show.reports.markdown import render_markdown
+from themis.show.words.scores import headline, how_sure_together
+from themis.show.words.searches import checks_guarantee
+from themis.testing.claims import Turns
+
+SCHEMA = themis.Schema(race=["green", "purple"], sex=["f", "m"], income=range(10**6))
+SETS = [["race"], ["sex"]]
+
+
+def decide(table: themis.InputTable) -> Any:
+    return table["income"] >= 300_000 + 150_000 * (table["race"] == "purple")
+
+
+def audit(**settings: Any) -> themis.Audit:
+    return themis.Audit(themis.batch(decide), SCHEMA, seed=5, **settings)
+
+
+def ends(result: Result) -> list[Any]:
+    return [
+        (each.low, each.high, each.samples, getattr(each, "groups", ())) for each in result.scores
+    ]
+
+
+def test_scores_of_a_family_are_those_of_the_divided_confidence() -> None:
+    together = audit(family=True, confidence=0.94).score(SETS)
+    # a causal score is one statement; of groups there are two: their spread, and their rates
+    alone = audit(confidence=0.99).score(SETS)
+    assert ends(together) == ends(alone)
+    assert {(each.confidence, each.family) for each in together.scores} == {(0.94, 4)}
+    assert {(each.confidence, each.family) for each in alone.scores} == {(0.99, None)}
+
+
+def test_without_a_family_the_confidence_is_each_ones() -> None:
+    assert ends(audit().score(SETS))[0] == ends(audit().score([["race"]]))[0]
+    assert ends(audit(family=True).score(SETS))[0] != ends(audit(family=True).score([["race"]]))[0]
+
+
+def test_a_single_score_has_the_whole_confidence_for_itself_and_its_groups() -> None:
+    assert audit(family=True).causal("race").low == audit().causal("race").low
+    shared = audit(family=True, confidence=0.98).group("race")
+    assert (shared.confidence, shared.family) == (0.98, None)
+    assert shared.groups == audit(confidence=0.99).group("race").groups
+
+
+def test_checks_of_a_family_divide_what_their_rounds_share() -> None:
+    checks = [
+        Check(against=("race",), max_score=0.1),
+        Check(against=("sex",), measure="group", max_score=0.1),
+        Check(search=True, max_score=0.3),
+    ]
+    own = audit(family=True, confidence=0.96)
+    together, alone = run_checks(own, checks), run_checks(audit(confidence=0.99), checks)
+    assert own.settings == Settings(family=True, confidence=0.96, seed=5)
+    assert [(e.low, e.high) for e in together.checks] == [(e.low, e.high) for e in alone.checks]
+    assert {(each.confidence, each.family) for each in together.checks} == {(0.96, 3)}
+    assert checks_guarantee(together) == "The verdicts have 96 % confidence for all 3 together."
+    assert "Each verdict by itself" in checks_guarantee(alone)
+
+
+def test_a_search_counts_as_one_and_its_sets_have_a_part_of_it() -> None:
+    alone = audit().search_all(0.1, among=["race", "sex"])
+    together = audit(family=True).search_all(0.1, among=["race", "sex"])
+    assert together.searches[0].found == alone.searches[0].found == (("race",),)
+    (wide,), (narrow,) = together.scores, alone.scores
+    assert (wide.confidence, wide.family) == (0.99, 2)
+    assert wide.samples > narrow.samples  # as precise, and surer
+    assert together.searches[0].confidence == 0.99
+    assert audit(family=True).search(0.1, among=["race", "sex"]).minimal_sets[0].family == 2
+
+
+def test_scores_of_rows_count_all_that_is_measured() -> None:
+    rows = [{"race": race, "sex": "f", "income": n} for race in ("green", "purple") for n in (1, 2)]
+    for asked in ({}, {"only_data": True}, {"counterfactuals": "generated"}):
+        result = audit(family=True).apparent(rows, SETS, **asked)
+        assert {each.family for each in result.scores} == {len(result.scores)}
+
+
+def test_a_family_is_saved_and_compared_as_one() -> None:
+    together = audit(family=True).score(SETS)
+    saved = json.loads(json.dumps(together.to_dict()))
+    assert [each["family"] for each in saved["scores"]] == [4] * 4
+    assert result_from_dict(saved).family == 4
+    assert "family" not in audit().score(SETS).to_dict()["scores"][0]
+    assert compare(together, together).confidence == pytest.approx(0.98)
+    assert compare(audit().score(SETS), together).confidence == pytest.approx(1 - 0.04 - 0.01)
+
+
+def test_every_sentence_says_whose_confidence_it_is() -> None:
+    together, alone = audit(family=True).score(SETS), audit().score(SETS)
+    assert "99 % confidence for all 4 together" in headline(together.scores[0])
+    assert "99 % sure" in headline(alone.scores[0])
+    assert how_sure_together(together) == (
+        "All 4 scores and their groups' rates hold together with 99 % confidence."
+    )
+    line = "Each interval by itself holds with 99 % confidence; for all together: --family."
+    assert how_sure_together(alone) == line
+    assert how_sure_together(replace(alone, scores=alone.scores[:1])) is None
+    assert how_sure_together(replace(together, scores=together.scores[:1])) is not None
+    assert "hold together with 99" in render_markdown(together)
+    assert "for all 4 together" in str(together.scores[0])
+
+
+def test_the_annex_says_whether_its_tables_hold_together() -> None:
+    together, alone = (render_annex(audit(family=f).score(SETS)) for f in (True, False))
+    assert "intervals of all tables, and of all other scores of this result, hold" in together
+    assert "the tables do so each by itself" in alone
+    assert "Each interval by itself holds with 99 % confidence." in alone
+
+
+def test_a_family_is_true_or_false() -> None:
+    with pytest.raises(themis.RequestError, match="must be true or false, got 'yes'"):
+        Settings(family="yes")  # type: ignore[arg-type]
+
+
+def test_options_override_the_file_and_are_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_project(tmp_path, extra="[run]\nfamily = true\n")
+    enter(tmp_path, monkeypatch)
+    for options, family in (([], 4), (["--no-family"], None)):
+        done = run("score", "--against", "race", "--against", "sex", *options, "--json")
+        data = json.loads(done.stdout)
+        assert {each.get("family") for each in data["scores"]} == {family}, done.output
+        assert data["source"]["command"].endswith(" ".join(["sex", *options]))
+
+
+def test_tests_of_a_session_share_and_claims_of_a_test_take_ever_smaller_parts() -> None:
+    turns, asked = Turns(tests=5), Settings(family=True, confidence=0.9)
+    parts = [1 / turns.next(asked, "causal").parts for _ in range(40)]
+    assert sum(parts) == pytest.approx(1 / 5)
+    family = Turns(tests=5).next(asked, "group")
+    assert (family.parts, family.members) == (20, 5)
+    assert family.settings.confidence == pytest.approx(1 - 0.1 / 20)
+
+
+def test_nothing_is_divided_unless_it_is_asked_for() -> None:
+    assert Family.of(Settings(), ["group"] * 9).settings == Settings()
