@@ -23,7 +23,7 @@ from themis.engine.runner import Runner, combine
 from themis.results.model import CausalScore, Result
 from themis.results.saved import result_from_dict
 from themis.results.verdicts import Check
-from themis.scores.noise import ENOUGH
+from themis.scores.reruns import ENOUGH
 from themis.settings import Settings
 from themis.show.terminal.results import render_headlines, render_result
 from themis.show.terminal.searches import render_search

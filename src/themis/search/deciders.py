@@ -22,7 +22,7 @@ from themis.results.model import TestedSet
 from themis.results.notes import Note
 from themis.scores.exact import Domain, rounded
 from themis.scores.group import GroupInputs
-from themis.scores.noise import Finding
+from themis.scores.reruns import Finding
 from themis.scores.witnesses import KEPT, Flips, Pairs
 from themis.search.estimates import flips_of
 from themis.search.flips import FIRST_TRIES, FlipBook
