@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
+from themis.audit.asked import Asked, question_of
 from themis.audit.notes import sparse, with_commands
 from themis.audit.replay import replay_tests
 from themis.audit.rows import CounterfactualChoice, RowRequest, row_scores, sets_of
@@ -39,6 +40,7 @@ from themis.results.model import (
 )
 from themis.results.notes import Note
 from themis.results.replays import Replay
+from themis.scores.accounts import asked_again, metered
 from themis.scores.noise import NoiseProbe
 from themis.search.searcher import Accepted, SearchPlan, weigh_search
 from themis.settings import Settings, Stopping, check_repeats
@@ -162,6 +164,8 @@ class Audit:
         self._remake: Callable[[Schema], Audit] | None = None
         if own is not subject:
             self._remake = lambda wider: Audit(subject, wider, **same)
+        self._asked = Asked()
+        self._wider: dict[str, Audit] = {}  # the same with wider schemas, which rows asked for
         names = [each.name for each in declared]
         self.probe = NoiseProbe(self.sampler, names, trusted=deterministic)
 
@@ -344,13 +348,19 @@ class Audit:
         run again as often as a verdict on it needs.
         """
         columns = [self.schema.columns_of(each) for each in sets]
+        asked: list[object] = []
 
         def measure_all(work: Work) -> None:
             for each in columns:
                 for measure, view in self._views.measured(measures, output):
-                    work.add(view.scorer.measure(each, measure, self.settings), limit)
+                    asked.append(question_of(each, measure, view, self.settings, limit))
+                    if not work.add_known(self._asked.answers(asked[-1])):
+                        work.add(view.scorer.measure(each, measure, self.settings), limit)
 
-        return self._run(command, measure_all)
+        result = self._run(command, measure_all)
+        for question, score in zip(asked, result.scores, strict=False):
+            self._asked.keep(question, [score], self.settings)
+        return result
 
     def search(
         self,
@@ -373,11 +383,15 @@ class Audit:
         own = self.settings.changed(**settings)
         columns = self._among(among)
         start_budget(self.runner, own, self.probe)
-        (result,) = self._views.searched(output, [measure]).searcher.search(
+        (found,) = self._views.searched(output, [measure]).searcher.search(
             [measure], threshold, columns, max_size, own, self.probe, prune=prune, listen=listen
         )
-        self._look(own)
-        result = weigh_search(result, self.probe, own)
+
+        def weigh() -> SearchResult:
+            self._look(own)
+            return weigh_search(found, self.probe, own)
+
+        result = metered(self.runner, weigh)
         if self.runner.fails_too_often:
             raise SubjectError(self.runner.failure_message(), result=result)
         return result
@@ -465,12 +479,18 @@ class Audit:
         return self._people
 
     def _apparent(self, people: People, request: RowRequest) -> Result:
+        question = (people.digest, str(request), self.settings)
+
         def measure_all(work: Work) -> None:
+            if work.add_known(self._asked.answers(question)):
+                return
             whole = self._whole_views
             for score in row_scores(request, people, self.sampler, whole, self.settings):
                 work.add(score)
 
-        return self._run("apparent", measure_all, data=people.facts)
+        result = self._run("apparent", measure_all, data=people.facts)
+        self._asked.keep(question, result.scores, self.settings)
+        return result
 
     def _widened(self, schema: Schema) -> Audit:
         """The same audit with a wider schema; this one is closed."""
@@ -479,7 +499,10 @@ class Audit:
             remedy = "give the function or model itself, or widen the schema"
             raise RequestError([Mistake("extend", "unknown", problem, remedy)])
         self.close()
-        audit = self._remake(schema)
+        described = str(schema.to_dict())
+        if described not in self._wider:
+            self._wider[described] = self._remake(schema)
+        audit = self._wider[described]
         audit.settings = self.settings
         audit.sampler.keep_on_interrupt = self.sampler.keep_on_interrupt
         return audit
@@ -524,13 +547,20 @@ class Audit:
         own = self.settings.changed(**settings)
         names = [name for part in against for name in part.split(",")]
         columns = self.schema.columns_of(names, where="against")
+        question = question_of(columns, measure, view, own)
+        for known in self._asked.answers(question):
+            return self.probe.weigh(asked_again(known), own, may_run=False)
         start_budget(self.runner, own, self.probe)
-        score = view.scorer.measure(columns, measure, own)
-        score = self.probe.confirm(score, own)
-        self._look(own)
-        score = with_commands(self.probe.weigh(score, own), self.runner.subject)
+        measured = self.probe.confirm(view.scorer.measure(columns, measure, own), own)
+
+        def weigh() -> Score:
+            self._look(own)
+            return with_commands(self.probe.weigh(measured, own), self.runner.subject)
+
+        score = metered(self.runner, weigh)
         if self.runner.fails_too_often:
             raise SubjectError(self.runner.failure_message(), result=score)
+        self._asked.keep(question, [score], own)
         return score
 
     def _look(self, settings: Settings) -> None:

@@ -30,6 +30,7 @@ UNLESS_USED: dict[str, Any] = {
     "placebo": None,
     "reruns": None,
     "statistic": "rate",
+    "account": None,
 }
 
 
@@ -120,6 +121,25 @@ class Group(Shown):
     few: bool = False  # too few people to call it fair or unfair
 
 
+@dataclass(frozen=True)
+class Account:
+    """What the subject was run for; the sum is exactly what it was given."""
+
+    sampling: int = 0  # to measure
+    noise: int = 0  # run again: findings, random inputs, what noise alone would give
+    explanations: int = 0  # to make witnesses plain, to look for regions, to see who loses
+    isolating: int = 0  # given again to find those that fail, or since no answer came
+
+    @property
+    def total(self) -> int:
+        """All executions."""
+        return self.sampling + self.noise + self.explanations + self.isolating
+
+    def __add__(self, other: Account) -> Account:
+        names = [each.name for each in fields(self)]
+        return Account(*(getattr(self, name) + getattr(other, name) for name in names))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Score(Plotted):
     """A score with its interval: with the stated confidence, low ≤ truth ≤ high.
@@ -139,7 +159,7 @@ class Score(Plotted):
     samples: int
     stopped: Ending
     stopping: Stopping
-    executions: int
+    executions: int  # all that were made for it, the sum of its account
     cache_hits: int
     lower_bound: bool = False
     unknown: int = 0  # rows that could have gone either way: failures, or too many variants
@@ -150,6 +170,7 @@ class Score(Plotted):
     scale: tuple[float, float] | None = None  # what 0 and 1 stand for, of numbers that are averaged
     population: Literal["inputs", "profile", "rows"] = "inputs"  # of whom this is the score
     counterfactuals: Literal["generated", "within"] = "generated"  # made up, or among the rows
+    account: Account | None = None  # None: not known, of a result of an earlier version
 
     @property
     def is_checked(self) -> bool:
@@ -301,6 +322,7 @@ class SearchResult(Plotted):
     output: str | None = None  # as of the scores of its sets
     distance: str = "exact"
     statistic: Literal["rate", "mean"] = "rate"
+    account: Account | None = None  # as of a score
 
     @property
     def conclusive(self) -> bool:
@@ -341,8 +363,8 @@ class SearchResult(Plotted):
             "sets": plain(self.tested),
             "notes": plain(self.notes),
             **{
-                name: getattr(self, name)
-                for name in ("output", "distance", "statistic")
+                name: plain(getattr(self, name))
+                for name in ("output", "distance", "statistic", "account")
                 if getattr(self, name) != UNLESS_USED[name]
             },
         }
@@ -414,6 +436,17 @@ class Result(Plotted):
     noise: Noise | None = None
     data: Mapping[str, Any] | None = None  # what was given and used, where rows were given
     source: Mapping[str, Any] | None = None  # the file, its lines by characteristic, the command
+    account: Account | None = None  # of all executions; None: not known
+
+    @property
+    def spent(self) -> Account:
+        """What the subject was run for; of a result of an earlier version, what its timing says."""
+        if self.account is not None:
+            return self.account
+        noise, explanations, isolating = (
+            self.timing.get(name, 0) for name in ("repeats", "explaining", "isolating")
+        )
+        return Account(self.executions - explanations, noise, explanations, isolating)
 
     @property
     def rules(self) -> set[Stopping]:
@@ -438,6 +471,7 @@ class Result(Plotted):
             "failures": dict(self.failures),
             "notes": plain(self.notes),
             "timing": plain(self.timing),
+            **({} if self.account is None else {"account": plain(self.account)}),
             **({} if self.noise is None else {"noise": plain(self.noise)}),
             **({} if self.data is None else {"data": dict(self.data)}),
             **({} if self.source is None else {"source": dict(self.source)}),

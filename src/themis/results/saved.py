@@ -162,7 +162,10 @@ class _Failure:
 class _Timing:
     started: str = ""
     seconds: float = 0.0
-    repeats: int = 0
+    repeats: int = 0  # these three of earlier versions, in place of an account
+    explaining: int = 0
+    isolating: int = 0
+    calls: int = 0
     notes: tuple[Note, ...] = ()
 
 
@@ -346,8 +349,8 @@ _OPTIONAL = {  # what `to_dict` leaves out at times
     "Group": {"few"},
     "CausalScore": set(UNLESS_USED),
     "GroupScore": set(UNLESS_USED),
-    "SearchResult": {"output", "distance", "statistic"},
-    "Result": {"search", "checks", "noise", "data", "source"},
+    "SearchResult": {"output", "distance", "statistic", "account"},
+    "Result": {"search", "checks", "noise", "data", "source", "account"},
 }
 
 

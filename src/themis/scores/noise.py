@@ -241,7 +241,8 @@ class NoiseProbe(Rerunner):
         """How many rows of a placebo may be run: it costs no more than the score did."""
         cheap = self._runner.traits.vectorised
         least = CHEAP_EXECUTIONS if cheap else PLACEBO_EXECUTIONS
-        limit = max(least, score.executions + score.cache_hits)
+        sampling = score.executions if score.account is None else score.account.sampling
+        limit = max(least, sampling + score.cache_hits)
         return min(len(self._codes), ENOUGH, limit // max(width, 1))
 
     def _width(self, score: CausalScore, settings: Settings, most: int | None) -> int:

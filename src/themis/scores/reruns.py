@@ -20,6 +20,7 @@ from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
 from themis.inputs.streams import RERUNS
 from themis.results.model import CausalScore, Reruns, Score
+from themis.scores.accounts import metered
 from themis.scores.group import GroupInputs
 from themis.scores.neighbours import Neighbours
 from themis.scores.witnesses import FlipPool, Flips
@@ -98,6 +99,9 @@ class Rerunner:
         most and the least favoured group are run again. How many is planned before the first: as
         many as a verdict on `limit` needs if all come out the same, within bounds.
         """
+        return metered(self._runner, lambda: self._confirm(score, settings, limit))
+
+    def _confirm(self, score: Score, settings: Settings, limit: float | None) -> Score:
         finding, self._runner.finding = self._runner.finding, None
         if self.trusted:
             return replace(score, reruns=Reruns(0, 0, 0.0, trusted=True))

@@ -21,6 +21,7 @@ from themis.show.html import Html, tag
 from themis.show.intervals import WHOLE, Interval, Mark
 from themis.show.svg import chart
 from themis.show.words.scores import (
+    account_text,
     by_set,
     extremes,
     headline,
@@ -65,7 +66,7 @@ def _(result: Result) -> Html:
         *map(html_of, result.scores),
         *(_line(f"warning: {note}") for note in (*hidden, *noise, *result.notes)),
         *(_line(f"failed: {kind}, {f['count']:,} times; {f['message']}") for kind, f in failures),
-        _line(f"{result.executions:,} executions · seed {result.seed}", _FAINT),
+        _line(f"{account_text(result)} · seed {result.seed}", _FAINT),
     )
 
 

@@ -457,9 +457,27 @@ def by_set(scores: Sequence[Score]) -> dict[tuple[str, ...], list[Score]]:
     return sets
 
 
+PURPOSES = {
+    "sampling": "sampling",
+    "noise": "checked for noise",
+    "explanations": "explanations",
+    "isolating": "to find failing inputs",
+}
+
+
+def account_text(result: Result) -> str:
+    """All executions and what for: `686 executions: 566 sampling, 120 checked for noise`."""
+    account = result.spent
+    text = count(account.total, "execution")
+    parts = [f"{n:,} {words}" for name, words in PURPOSES.items() if (n := getattr(account, name))]
+    if parts and account.total > account.sampling:
+        text += f": {', '.join(parts)}"
+    return text
+
+
 def cost_text(result: Result) -> str:
     """What the result cost: `1,404 executions · 0.8 s · seed 42`."""
-    parts = [count(result.executions, "execution")]
+    parts = [account_text(result)]
     if result.cache_hits:
         parts.append(f"{result.cache_hits:,} answered from the cache")
     if "seconds" in result.timing:

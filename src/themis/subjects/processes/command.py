@@ -251,7 +251,7 @@ class CommandSubject(Subject):
                     outputs[place] = outcome
 
         work_together(crew, [work] * min(self._jobs, len(codes)))
-        return Answers(outputs, dict(sorted(failures.items())))
+        return Answers(outputs, dict(sorted(failures.items())), calls=len(outputs))
 
     def execute(self, texts: Sequence[bytes], crew: Crew) -> str | Failure:
         """One run of the subject: its output, or why there is none."""
