@@ -58,6 +58,12 @@ class Harm:
     lost: float  # share of contexts in which the change turns favourable into unfavourable
     gained: float  # share of contexts in which it does the reverse
     contexts: int  # how many contexts this was counted on
+    lost_count: int | None = None  # in so many of them, whatever they weigh; None: not known
+    gained_count: int | None = None
+    lost_low: float | None = None  # ends of the shares, each by itself, with the score's
+    lost_high: float | None = None  # confidence; None where nothing is estimated, or weights
+    gained_low: float | None = None  # leave no interval
+    gained_high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -71,6 +77,11 @@ class Region:
     share: float  # of all inputs that lie here
     lift: float  # so many times as often as among all inputs, an input flips here
     flips: int  # how many flips this was counted on
+    inside: int | None = None  # how many of them lie here; None: not known
+    inputs: int | None = None  # how many inputs the share was counted on
+    residents: int | None = None  # how many of them lie here
+    share_low: float | None = None  # ends of the share by Clopper and Pearson; None: exact
+    share_high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -219,6 +230,9 @@ class Score(Plotted):
         for group in data["groups"]:
             if not group["few"]:
                 del group["few"]
+        for name in ("direction", "regions"):
+            if name in data:
+                data[name] = [_known(each) for each in data[name]]
         unused = {name: value for name, value in UNLESS_USED.items() if data.get(name) == value}
         return {name: value for name, value in data.items() if name not in unused}
 
@@ -479,6 +493,11 @@ class Result(Plotted):
             **searched,
             **checked,
         }
+
+
+def _known(part: Mapping[str, Any]) -> dict[str, Any]:
+    """A part of a score without what is not known of it."""
+    return {name: value for name, value in part.items() if value is not None}
 
 
 def plain(value: Any) -> Any:

@@ -347,6 +347,11 @@ def _schema_faults(data: Any) -> Iterator[tuple[str, str]]:
 _OPTIONAL = {  # what `to_dict` leaves out at times
     "Witness": {"reproduce"},
     "Group": {"few"},
+    "Harm": {
+        *("lost_count", "gained_count"),
+        *("lost_low", "lost_high", "gained_low", "gained_high"),
+    },
+    "Region": {"inside", "inputs", "residents", "share_low", "share_high"},
     "CausalScore": set(UNLESS_USED),
     "GroupScore": set(UNLESS_USED),
     "SearchResult": {"output", "distance", "statistic", "account"},
