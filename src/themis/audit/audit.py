@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
@@ -40,7 +41,7 @@ from themis.results.model import (
 )
 from themis.results.notes import Note
 from themis.results.replays import Replay
-from themis.scores.accounts import asked_again, metered
+from themis.scores.accounts import Part, asked_again, metered
 from themis.scores.noise import NoiseProbe
 from themis.search.searcher import Accepted, SearchPlan, weigh_search
 from themis.settings import Settings, Stopping, check_repeats
@@ -389,7 +390,7 @@ class Audit:
 
         def weigh() -> SearchResult:
             self._look(own)
-            return weigh_search(found, self.probe, own)
+            return self._with_example(weigh_search(found, self.probe, own), found.output)
 
         result = metered(self.runner, weigh)
         if self.runner.fails_too_often:
@@ -555,13 +556,20 @@ class Audit:
 
         def weigh() -> Score:
             self._look(own)
-            return with_commands(self.probe.weigh(measured, own), self.runner.subject)
+            weighed = self._with_example(self.probe.weigh(measured, own), measured.output)
+            return with_commands(weighed, self.runner.subject)
 
         score = metered(self.runner, weigh)
         if self.runner.fails_too_often:
             raise SubjectError(self.runner.failure_message(), result=score)
         self._asked.keep(question, [score], own)
         return score
+
+    def _with_example(self, part: Part, output: str | None) -> Part:
+        """An answer that stands alone; of a subject that is not consistent, with an example."""
+        if not self.probe.finds_in(output):
+            return part
+        return replace(part, notes=(*part.notes, *self.probe.examples()))
 
     def _look(self, settings: Settings) -> None:
         """Look for noise among all inputs."""

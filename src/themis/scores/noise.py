@@ -21,6 +21,7 @@ from themis.engine.sampler import Sampler
 from themis.engine.variants import TRIED
 from themis.results.model import CausalScore, GroupScore, Noise, Placebo, Score, SearchResult
 from themis.results.notes import Ending, Note
+from themis.scores.neighbours import Example
 from themis.scores.reruns import ENOUGH, Rerunner, input_keys, looks_for_noise
 from themis.settings import Settings
 from themis.statistics.intervals import exact_ends, placebo_at_most, rate_ends
@@ -90,6 +91,8 @@ class NoiseProbe(Rerunner):
             yield Note.of("depends-on-neighbours", differing=self._calls.differing, inputs=inputs)
         elif any(not self._changed(place, inputs, 2).any() for place in self._doubted):
             yield Note.of("pairs-not-confirmed")
+        if self.found:
+            yield from self.examples()
 
     def look(self, settings: Settings) -> None:
         """Run so many base inputs again as the settings ask for, or as befits the run so far."""
@@ -217,6 +220,9 @@ class NoiseProbe(Rerunner):
         self._tolerances = np.concatenate([self._tolerances, tolerances])
         self._runs[0] = np.concatenate([self._runs[0], first[decided]])
         self._runs[1] = np.concatenate([self._runs[1], second[decided]])
+        for reading in self._readings:
+            before, after = reading.cells(first), reading.cells(second)
+            self._example = self._example or Example.first(codes, before, after, reading)
 
     # The placebo -------------------------------------------------------------------------
     def _placebo(self, place: int, width: int, rows: int, confidence: float) -> Placebo:

@@ -20,9 +20,10 @@ from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
 from themis.inputs.streams import RERUNS
 from themis.results.model import CausalScore, Reruns, Score
+from themis.results.notes import Note
 from themis.scores.accounts import metered
 from themis.scores.group import GroupInputs
-from themis.scores.neighbours import Neighbours
+from themis.scores.neighbours import Example, Neighbours
 from themis.scores.witnesses import FlipPool, Flips
 from themis.settings import Settings, Stopping
 from themis.statistics.reruns import (
@@ -71,9 +72,10 @@ class Rerunner:
         self._names = tuple(names)
         labels = self._runner.labels
         self._readings = [Reading(labels, place) for place in range(max(len(names), 1))]
-        self._calls = Neighbours(self._runner)
+        self._calls = Neighbours(self._runner, self._readings)
         self._doubted: set[int] = set()  # outputs of which some pair did not come out the same
         self._confirmed: dict[bytes, Cells] = {}  # what was run again
+        self._example: Example | None = None  # of an answer that did not last
 
     @property
     def neighbours(self) -> bool:
@@ -191,10 +193,25 @@ class Rerunner:
                 again = (1 if first else 2) + TIMES * number
                 cells[order] = self._runner.repeat(codes[order], again=again)
                 if random and not number:
-                    changed = (reading.cells(cells[order]) != before[order]) & (before[order] >= 0)
-                    self._calls.doubt(codes[order], cells[order], int(changed.sum()))
-            self._confirmed[key] = reading.cells(cells)
+                    self._calls.doubt(codes[order], cells[order], before[order], reading)
+            after = self._confirmed[key] = reading.cells(cells)
+            self._example = self._example or Example.first(codes, before, after, reading)
         return self._confirmed[key]
+
+    def examples(self) -> Iterator[Note]:
+        """One input that got two different outputs, where answers are not consistent."""
+        example, how = self._example, "again"
+        if self.neighbours:
+            example, how = self._calls.example, "neighbours"
+        if example is not None:
+            reading = example.reading
+            yield Note.of(
+                "inconsistent-example",
+                how=how,
+                input=self._runner.schema.decode_row(example.codes),
+                outputs=[reading.labels.labels[number] for number in example.answers],
+                about=self._names[reading.place] if len(self._names) > 1 else None,
+            )
 
     def _shown_again(self, score: CausalScore) -> CausalScore:
         """The score without shown pairs that do not come out the same when they are run again."""
