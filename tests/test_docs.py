@@ -533,9 +533,7 @@ def documented_fields() -> set[str]:
 
 OPTIONAL = {  # fields that a run may have
     "timing.notes",
-    "timing.repeats",
-    "timing.explaining",
-    "timing.isolating",
+    "timing.calls",
     "data.reasons[].examples[].line",
     *("source", "source.file", "source.lines", "source.checks", "source.command"),
     *("search.output", "search.distance", "search.statistic"),
