@@ -313,6 +313,8 @@ def _name_faults(data: Mapping[str, Any], faults: Mapping[str, str]) -> dict[str
         place = f"scores[{number}]"
         if any(each == place or each.startswith(f"{place}.") for each in faults):
             continue
+        if not score["against"]:
+            found[f"{place}.against"] = "must name a characteristic, got an empty list"
         for name in score["against"]:
             if name not in known:
                 found[f"{place}.against"] = f"the schema has no characteristic {name!r}"
