@@ -526,9 +526,13 @@ def account_text(result: Result) -> str:
 
 def cost_text(result: Result) -> str:
     """What the result cost: `1,404 executions · 0.8 s · seed 42`."""
-    parts = [account_text(result)]
+    return " · ".join([account_text(result), *circumstances(result)])
+
+
+def circumstances(result: Result) -> Iterator[str]:
+    """What belongs to the number of executions: what was known before, the time, the seed."""
     if result.cache_hits:
-        parts.append(f"{result.cache_hits:,} answered from the cache")
+        yield f"{result.cache_hits:,} answered from the cache"
     if "seconds" in result.timing:
-        parts.append(duration(result.timing["seconds"]))
-    return " · ".join([*parts, f"seed {result.seed}"])
+        yield duration(result.timing["seconds"])
+    yield f"seed {result.seed}"

@@ -51,7 +51,8 @@ def share_text(
         return f"{successes:,} of {total:,}"
     if low is None or high is None or low == high:
         return percent(share)
-    return f"{percent(share)} ({hundredths(low)} – {percent(high)})"
+    ends = f"{hundredths(low)} – {percent(high)}" if low > 0 else f"at most {percent(high)}"
+    return f"{percent(share)} ({ends})"
 
 
 def points(difference: float) -> str:
