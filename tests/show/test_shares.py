@@ -68,7 +68,7 @@ def test_people_who_weigh_differently_are_not_shown_as_counts() -> None:
     result = audit.apparent(rows, "race", weights="w", measures=["causal"], only_data=True)
     harm = next(s for s in result.scores if isinstance(s, CausalScore) and s.direction).direction[0]
     assert (harm.lost, harm.lost_count) == (0.75, 2)
-    assert "75.0 % lose" in change_sentence(harm)
+    assert "75.0 % lose the favourable decision, 0 % gain it" in change_sentence(harm)
 
 
 def test_regions_say_on_how_much_they_rest() -> None:

@@ -270,13 +270,20 @@ def change_sentence(harm: Harm) -> str:
 def lost_text(harm: Harm) -> str:
     """How many lose by a change."""
     ends = (harm.lost_low, harm.lost_high)
-    return share_text(harm.lost, harm.lost_count, harm.contexts, *ends)
+    return share_text(harm.lost, _counted(harm, harm.lost_count), harm.contexts, *ends)
 
 
 def gained_text(harm: Harm) -> str:
     """How many gain by a change."""
     ends = (harm.gained_low, harm.gained_high)
-    return share_text(harm.gained, harm.gained_count, harm.contexts, *ends)
+    return share_text(harm.gained, _counted(harm, harm.gained_count), harm.contexts, *ends)
+
+
+def _counted(harm: Harm, number: int | None) -> int | None:
+    """The count behind a share; None where contexts weigh differently, and it says nothing."""
+    pairs = ((harm.lost, harm.lost_count), (harm.gained, harm.gained_count))
+    fits = all(abs(share * harm.contexts - (each or 0)) < 1e-6 for share, each in pairs)
+    return number if fits else None
 
 
 def directions_certainty(score: CausalScore) -> str:
