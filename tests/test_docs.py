@@ -533,9 +533,13 @@ def documented_fields() -> set[str]:
 
 OPTIONAL = {  # fields that a run may have
     "timing.notes",
-    "timing.repeats",
-    "timing.explaining",
-    "timing.isolating",
+    "timing.calls",
+    *(
+        f"scores[].direction[].{each}_{end}"
+        for each in ("lost", "gained")
+        for end in ("low", "high")
+    ),
+    *("scores[].regions[].share_low", "scores[].regions[].share_high"),
     "data.reasons[].examples[].line",
     *("source", "source.file", "source.lines", "source.checks", "source.command"),
     *("search.ties", "search.output", "search.distance", "search.statistic"),

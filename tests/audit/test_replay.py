@@ -133,7 +133,8 @@ def test_every_state_is_what_its_definition_says(
     replay = again.replay(folder / f"again{suffix}")
     assert states_of(replay) == expected
     different = {tuple(row[name] for name in case.schema.names) for row in rows}
-    assert replay.inputs == replay.executions == len(different)
+    assert replay.inputs == len(different)
+    assert len(different) <= replay.executions <= 2 * len(different)  # what fails is run again
 
 
 def test_every_input_is_run_once_and_really_run(tmp_path: Path) -> None:
@@ -434,7 +435,7 @@ def test_a_changed_program_is_run_again_whatever_the_cache_holds(
     replay = json.loads(again.output)
     assert replay["still"] > 0
     assert replay["new"] == replay["fixed"] == 0
-    assert replay["executions"] == replay["inputs"]
+    assert replay["inputs"] < replay["executions"] <= 2 * replay["inputs"]  # what fails, twice
     assert len(ran(tmp_path)) - executed > replay["inputs"]  # those that fail are run twice
     assert run("replay", "result.json").exit_code == 1
     assert run("replay", "result.json", "--fail-on", "new").exit_code == 0

@@ -206,8 +206,8 @@ def test_an_outside_subject_is_run_once_for_each_person_and_change_and_cached(
     )
     first = measured("--only-data")
     runs = len((tmp_path / "runs").read_text())
-    assert first["executions"] == 6  # three contexts, each green and purple
-    assert runs == 6 + first["timing"]["repeats"]
+    assert first["account"]["sampling"] == 6  # three contexts, each green and purple
+    assert runs == first["executions"]
     again = measured("--only-data")
     assert again["executions"] == 0
     assert len((tmp_path / "runs").read_text()) == runs

@@ -18,7 +18,8 @@ import themis
 from tests.external import RACE, lasting, ran, stored, write_command, write_worker
 from themis.cli import app
 from themis.engine.runner import combine, run_combined
-from themis.scores.noise import GROUP_INPUTS, SHARE, SHARE_LEFT
+from themis.scores.noise import SHARE
+from themis.scores.reruns import GROUP_INPUTS, SHARE_LEFT
 from themis.statistics.reruns import RERUNS_SHARE, reruns_for
 from themis.subjects.decisions import FAILED, Labels
 
@@ -45,7 +46,7 @@ def test_noise_is_found_stated_and_leaves_no_verdict(seed: int) -> None:
     (score,) = result.scores
     assert (score.stopped, score.low, score.conclusive) == ("noise", 0.0, False)
     assert "does not always decide the same" in str(score.notes[-1])
-    assert result.timing["repeats"] > 100
+    assert result.spent.noise > 100
 
 
 def test_true_score_is_in_the_interval_in_spite_of_the_noise() -> None:
@@ -76,11 +77,12 @@ def test_subject_that_decides_the_same_is_never_suspected_and_costs_little_more(
         assert result.noise is not None
         assert (result.noise.differing, result.noise.rate, result.noise.low) == (0, 0.0, 0.0)
         assert "placebo" not in json.dumps(result.to_dict()["scores"])
-        repeats = result.timing["repeats"]
+        repeats = result.spent.noise
         pairs = reruns_for(SHARE_LEFT, RERUNS_SHARE * 0.01 / 2)  # and those that are shown
         findings = 2 * (pairs + 10) + 2 * GROUP_INPUTS
-        assert repeats <= result.executions // SHARE + (findings if gap else 0)
-        assert calls == result.executions + repeats
+        others = result.spent.sampling + result.spent.explanations
+        assert repeats <= others // SHARE + (findings if gap else 0)
+        assert calls == result.executions == others + repeats
 
 
 def test_command_line_says_so_and_ends_with_4(
@@ -103,8 +105,8 @@ def test_what_was_run_again_is_kept(tmp_path: Path) -> None:
         with themis.Audit.from_file(config) as audit:
             results.append(audit.score([["race"]], ["causal"]))
     first, second = results
-    assert first.timing["repeats"] > 2 * 10
-    assert "repeats" not in second.timing
+    assert first.spent.noise > 2 * 10
+    assert second.executions == 0
     assert lasting(first.to_dict()) == lasting(second.to_dict())
     assert second.noise == first.noise
 
@@ -113,7 +115,7 @@ def test_budget_is_kept_and_the_paper_rule_is_left_alone() -> None:
     for options in ({"stopping": "paper"}, {"probe": 0}):
         audit = themis.Audit(noisy(0.05), SCHEMA, **options)
         result = audit.score([["race"]], ["causal"])
-        assert "repeats" not in result.timing
+        assert result.spent.noise == 0
         assert result.noise is None
         assert all(score.reruns is None for score in result.scores)
         assert json.dumps(result.to_dict())
@@ -133,7 +135,7 @@ def test_all_executions_together_stay_within_the_budget(budget: int, repeats: in
     audit = themis.Audit(counted, SCHEMA, max_executions=budget, repeats=repeats)
     result = audit.score([["race"], ["income"]])
     assert calls <= budget
-    assert calls == result.executions + result.timing.get("repeats", 0)
+    assert calls == result.executions
 
 
 @pytest.mark.parametrize("wanted", [1, 40, 300])
@@ -209,8 +211,9 @@ def test_more_repeats_run_only_what_is_missing(tmp_path: Path, write: Any) -> No
             score = audit.causal("race")
         counts.append(len(ran(tmp_path)) - before)
         scores.append((score.score, score.low, score.high, score.samples))
-        assert score.executions + audit.runner.explaining == counts[-1]
-        assert score.executions + score.cache_hits == (repeats // 2 + 1) * 2 * score.samples
+        assert score.executions == counts[-1]
+        assert score.account is not None
+        assert score.account.sampling + score.cache_hits == (repeats // 2 + 1) * 2 * score.samples
     inputs = counts[0]
     assert counts == [inputs, inputs, inputs, 0, 0]  # majorities of 1, 2 and 3 runs
     assert len(set(scores)) == 1
@@ -226,7 +229,6 @@ def test_each_repeat_of_a_noisy_program_keeps_its_own_decision(tmp_path: Path) -
             results.append(audit.score([["race"]], ["causal"]))
     first, second = results
     assert second.executions == 0
-    assert "repeats" not in second.timing
     assert lasting(first.to_dict()) == lasting(second.to_dict())
     assert second.noise is not None
     assert second.noise.differing > 0
@@ -249,7 +251,8 @@ def test_repeats_restore_the_score_that_the_subject_has_without_noise(kind: str)
     assert score.conclusive
     assert result.noise is not None
     assert (result.noise.differing, result.noise.repeats) == (0, 5)
-    assert result.executions > 3 * expected.executions
+    assert expected.account is not None
+    assert result.spent.sampling > 3 * expected.account.sampling
 
 
 def test_runs_that_fail_are_no_votes() -> None:

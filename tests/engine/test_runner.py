@@ -209,18 +209,18 @@ def test_repeats_execute_again_and_are_counted_apart(
     decisions = Decisions(subject, runs=runs)
     runner = decisions.runner
     decisions.run(before)
-    counts = (runner.executions, runner.asked, runner.cache_hits, runner.seconds_per_execution)
+    counts = (runner.asked, runner.cache_hits, runner.seconds_per_execution)
     executed = len(subject.ran)
     for again in range(1, times + 1):
         cells = runner.repeat(codes_of(repeated), again=again)
         assert decisions.decoded(cells) == [subject.of(each) for each in repeated]
     needed = (runs // 2 + 1) * times * len(repeated)  # until most of the runs agree
-    assert runner.repeats == len(subject.ran) - executed == needed
+    account = runner.account
+    assert account.noise == len(subject.ran) - executed == needed
+    assert account.sampling == executed
+    assert runner.executions == len(subject.ran)
     assert runner.spent == runner.asked + needed
-    assert counts == (
-        *(runner.executions, runner.asked, runner.cache_hits),
-        runner.seconds_per_execution,
-    )
+    assert counts == (runner.asked, runner.cache_hits, runner.seconds_per_execution)
 
 
 def test_the_first_time_is_answered_from_memory_and_its_repeats_are_not_remembered() -> None:
@@ -230,11 +230,12 @@ def test_the_first_time_is_answered_from_memory_and_its_repeats_are_not_remember
     runner = decisions.runner
     assert decisions.run([(1, 1)]) == [0]
     assert decisions.decoded(runner.repeat(codes, again=0)) == [0]
-    assert runner.repeats == 0
+    assert runner.account.noise == 0
     assert decisions.decoded(runner.repeat(codes, again=1)) == [1]
     assert decisions.decoded(runner.repeat(codes, again=2)) == [2]
     assert decisions.run([(1, 1)]) == [0]
-    assert (runner.executions, runner.repeats, runner.cache_hits) == (1, 2, 1)
+    account = runner.account
+    assert (account.sampling, account.noise, account.cache_hits) == (1, 2, 1)
 
 
 @pytest.mark.parametrize("remembers", [True, False])
@@ -268,8 +269,10 @@ def test_every_failure_is_counted_with_an_example_of_its_kind(
     decisions.run(given_)
     runner = decisions.runner
     log, seen = runner.failures, set(given_)
-    assert runner.executions == len(seen)
-    assert runner.isolating > 0 or not vectorised or len(seen) < 2 or not seen & crashing
+    account = runner.account
+    assert account.sampling == len(seen)
+    assert runner.executions == len(seen) + account.isolating >= len(subject.ran)
+    assert account.isolating > 0 or not vectorised or len(seen) < 2 or not seen & crashing
     crashed, babbled = seen & crashing, (seen - crashing) & babbling
     assert log.counts == Counter({CRASH: len(crashed), INVALID: len(babbled)})
     assert log.total == len(crashed | babbled)
@@ -341,11 +344,11 @@ def test_what_explains_a_score_is_counted_but_its_failures_are_not(
     runner = decisions.runner
     with runner.apart():
         assert decisions.run([(0, 0), (0, 1)]) == [None, 1]
-    assert (runner.executions, runner.explaining, runner.failures.total) == (2, 2, 0)
+    assert (runner.executions, runner.account.explanations, runner.failures.total) == (2, 2, 0)
     assert not runner.fails_too_often
     assert decisions.run([(0, 0)]) == [None]  # this one is a failure of the measurement
     assert subject.ran.count((0, 0)) == 2
-    assert (runner.executions, runner.explaining, runner.failures.total) == (3, 2, 1)
+    assert (runner.executions, runner.account.explanations, runner.failures.total) == (3, 2, 1)
 
 
 # The cache file ---------------------------------------------------------------------------
@@ -369,11 +372,12 @@ def test_what_a_cache_file_held_is_asked_but_not_executed(
         )
         cells = runner.run(codes).tolist()
         again = runner.repeat(codes[:4]).tolist()
-        assert runner.executions + runner.repeats == subject.executions
-        assert runner.executions + runner.cache_hits == runner.asked == len(codes)
+        account = runner.account
+        assert runner.executions == account.sampling + account.noise == subject.executions
+        assert account.sampling + runner.cache_hits == runner.asked == len(codes)
         assert (runner.spent, runner.executions_left) == (16, 84)
         assert runner.failures.counts[CRASH] == cells.count(FAILED) + again.count(FAILED)
-        counts.append((cells, again, runner.executions, runner.repeats))
+        counts.append((cells, again, account.sampling, account.noise))
         cache.close()
     (first, *executed), (second, *executed_again) = ((c[:2], c[2], c[3]) for c in counts)
     assert first == second

@@ -23,7 +23,7 @@ from themis.engine.runner import Runner, combine
 from themis.results.model import CausalScore, Result
 from themis.results.saved import result_from_dict
 from themis.results.verdicts import Check
-from themis.scores.noise import ENOUGH
+from themis.scores.reruns import ENOUGH
 from themis.settings import Settings
 from themis.show.terminal.results import render_headlines, render_result
 from themis.show.terminal.searches import render_search
@@ -105,7 +105,7 @@ def test_slow_subjects_are_found_out_with_few_executions(seed: int) -> None:
     assert [each.verdict for each in result.checks] == ["not enough evidence"] * 2
     for score in result.scores:
         assert score.low == 0
-    assert result.timing["repeats"] < 3 * ENOUGH + 2 * 1_000 + 4 * ENOUGH
+    assert result.spent.noise < 3 * ENOUGH + 2 * 1_000 + 4 * ENOUGH
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -354,13 +354,13 @@ def test_search_of_a_subject_without_noise_is_left_as_it_is(vectorised: bool) ->
     without = trusting.search_all(0.2, among=["race", "region"])
     assert with_probe.noise is not None
     assert with_probe.noise.differing == 0
-    repeats = with_probe.timing["repeats"]
-    assert repeats <= (2 * ENOUGH if vectorised else with_probe.executions // 20) + 2 * ENOUGH
+    repeats, others = with_probe.spent.noise, without.executions
+    assert repeats <= (2 * ENOUGH if vectorised else others // 20) + 2 * ENOUGH
     for with_reruns, plain in zip(with_probe.scores, without.scores, strict=True):
         assert with_reruns.reruns is not None
         assert (with_reruns.reruns.made > 50, with_reruns.reruns.differing) == (True, 0)
         assert replace(with_reruns, reruns=plain.reruns) == plain
-    assert with_probe.executions == without.executions
+    assert with_probe.executions - repeats == without.executions
     assert [each.found for each in with_probe.searches] == [e.found for e in without.searches]
 
 
@@ -539,7 +539,8 @@ def test_what_the_probe_runs_does_not_depend_on_the_speed(monkeypatch: pytest.Mo
 
         audit = themis.Audit(themis.batch(loan), schema, seed=3, max_failures=1.0)
         result = audit.score([["race"]]).to_dict()
-        return result["noise"], result["executions"], result["cache_hits"]
+        measured = [result["account"][name] for name in ("sampling", "explanations")]
+        return result["noise"], measured, result["cache_hits"]
 
     assert noise_of(1) == noise_of(7) == noise_of(10_000)
     assert noise_of(7)[0]["inputs"] == 78  # all but those that fail

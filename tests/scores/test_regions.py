@@ -182,8 +182,10 @@ def test_few_flips_of_a_quick_subject_are_looked_at_further() -> None:
     score = audit.causal("race")
     assert score.score * score.samples < FEWEST
     assert score.regions
-    assert 0 < audit.runner.explaining <= regions.MORE_CELLS + 400
-    assert score.executions == audit.runner.executions - audit.runner.explaining
+    account = audit.runner.account
+    assert 0 < account.explanations <= regions.MORE_CELLS + 400
+    assert score.account is not None
+    assert score.account.explanations == account.explanations
 
 
 def test_an_outside_or_slow_subject_is_not_run_for_regions() -> None:
@@ -193,7 +195,7 @@ def test_an_outside_or_slow_subject_is_not_run_for_regions() -> None:
 
     audit = themis.Audit(one, SCHEMA, seed=1)
     assert audit.causal("race").regions == ()
-    assert audit.runner.explaining <= 100
+    assert audit.runner.account.explanations <= 100
 
 
 # None where there is none -----------------------------------------------------------------

@@ -224,7 +224,7 @@ def test_a_domain_that_was_run_whole_is_explained_for_nothing() -> None:
     audit = themis.Audit(lambda p: p["savings"] > (50 if p["race"] == "green" else 60), schema)
     score = audit.causal("race")
     assert score.method == "exact"
-    assert (audit.runner.executions, audit.runner.explaining) == (400, 0)
+    assert (audit.runner.account.sampling, audit.runner.account.explanations) == (400, 0)
     assert score.witnesses[0].inputs[0] == {"race": "green", "savings": 51, "sex": "f"}
 
 
@@ -232,15 +232,16 @@ def test_a_domain_that_was_run_whole_is_explained_for_nothing() -> None:
 def test_the_budget_holds_for_explanations_too(budget: int) -> None:
     audit = themis.Audit(loan, SCHEMA, seed=1, max_executions=budget)
     audit.causal("race")
-    assert audit.runner.asked <= budget
-    assert audit.runner.explaining <= max(budget // 10, 1)
+    assert audit.runner.executions <= budget
+    assert audit.runner.account.explanations <= max(budget // 10, 1)
 
 
 def test_explanations_change_no_number_of_a_score(monkeypatch: pytest.MonkeyPatch) -> None:
     def numbers() -> list[Any]:
         audit = themis.Audit(loan, SCHEMA, seed=4)
         scores = [audit.causal("race"), audit.causal("sex,income"), audit.causal("hours")]
-        return [(s.score, s.low, s.high, s.samples, s.executions, s.direction) for s in scores]
+        sampling = [s.account and s.account.sampling for s in scores]
+        return [*((s.score, s.low, s.high, s.samples, s.direction) for s in scores), sampling]
 
     explained = numbers()
     monkeypatch.setattr("themis.scores.causal.explained", lambda score, *_, **__: score)
@@ -251,7 +252,7 @@ def test_the_papers_procedure_shows_pairs_as_they_were_drawn() -> None:
     audit = themis.Audit(loan, SCHEMA, seed=1, stopping="paper")
     score = audit.causal("race", error=0.02)
     assert score.witnesses
-    assert audit.runner.explaining == 0
+    assert audit.runner.account.explanations == 0
     assert not any(each.inputs[0]["age"] == 69 for each in score.witnesses)
 
 
@@ -269,10 +270,10 @@ def test_a_program_is_run_a_few_times_more_and_the_result_counts_it(tmp_path: Pa
         result = audit.score([["race"]], ["causal"])
     (score,) = result.scores
     assert isinstance(score, themis.CausalScore)
-    explaining, repeats = result.timing["explaining"], result.timing["repeats"]
-    assert 0 < explaining <= 30
-    assert len(ran(tmp_path)) == result.executions + repeats
-    assert result.executions == score.executions + explaining
+    assert 0 < result.spent.explanations <= 30
+    assert score.account is not None
+    assert score.account.explanations == result.spent.explanations
+    assert len(ran(tmp_path)) == result.executions
     assert score.witnesses[0].inputs[0] == {
         "race": "green", "sex": "f", "income": 49, "savings": 499_999,
     }  # fmt: skip

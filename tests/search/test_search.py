@@ -55,7 +55,8 @@ def test_the_exact_search_finds_the_minimal_sets_of_the_definition(
     audit = case.audit()
     result = audit.search(threshold, measure)
     assert set(result.found) == minimal(scores, threshold)
-    assert result.executions <= len(case.world.inputs())
+    assert result.account is not None
+    assert result.account.sampling <= len(case.world.inputs())
     assert result.conclusive
     for found in result.minimal_sets:
         assert found.score == pytest.approx(scores[found.against])

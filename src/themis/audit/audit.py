@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
+from themis.audit.asked import Asked, question_of
 from themis.audit.family import Family
 from themis.audit.notes import sparse, with_commands
 from themis.audit.replay import replay_tests
@@ -40,6 +42,7 @@ from themis.results.model import (
 )
 from themis.results.notes import Note
 from themis.results.replays import Replay
+from themis.scores.accounts import Part, asked_again, metered
 from themis.scores.noise import NoiseProbe
 from themis.search.searcher import Accepted, SearchPlan, weigh_search
 from themis.settings import Settings, Stopping, check_repeats
@@ -166,6 +169,8 @@ class Audit:
         self._remake: Callable[[Schema], Audit] | None = None
         if own is not subject:
             self._remake = lambda wider: Audit(subject, wider, **same)
+        self._asked = Asked()
+        self._wider: dict[str, Audit] = {}  # the same with wider schemas, which rows asked for
         names = [each.name for each in declared]
         self.probe = NoiseProbe(self.sampler, names, trusted=deterministic)
 
@@ -350,13 +355,19 @@ class Audit:
         columns = [self.schema.columns_of(each) for each in sets]
         views = list(self._views.measured(measures, output))
         family = Family.of(self.settings, [measure for measure, _ in views] * len(columns))
+        own, asked = family.settings, list[object]()
 
         def measure_all(work: Work) -> None:
             for each in columns:
                 for measure, view in views:
-                    work.add(view.scorer.measure(each, measure, family.settings), limit)
+                    asked.append(question_of(each, measure, view, own, limit))
+                    if not work.add_known(self._asked.answers(asked[-1])):
+                        work.add(view.scorer.measure(each, measure, own), limit)
 
-        return self._run(command, measure_all, family)
+        result = self._run(command, measure_all, family)
+        for question, score in zip(asked, result.scores, strict=False):
+            self._asked.keep(question, [score], own)
+        return result
 
     def search(
         self,
@@ -380,12 +391,15 @@ class Audit:
         family = Family.of_searches(self.settings.changed(**settings), [measure])
         own, columns = family.settings, self._among(among)
         start_budget(self.runner, own, self.probe)
-        (result,) = self._views.searched(output, [measure]).searcher.search(
+        (found,) = self._views.searched(output, [measure]).searcher.search(
             [measure], threshold, columns, max_size, own, self.probe, prune=prune, listen=listen
         )
-        self._look(own)
-        result = weigh_search(result, self.probe, own)
-        result = family.search(result)
+
+        def weigh() -> SearchResult:
+            self._look(own)
+            return self._with_example(weigh_search(found, self.probe, own), found.output)
+
+        result = family.search(metered(self.runner, weigh))
         if self.runner.fails_too_often:
             raise SubjectError(self.runner.failure_message(), result=result)
         return result
@@ -476,12 +490,17 @@ class Audit:
     def _apparent(self, people: People, request: RowRequest) -> Result:
         whole = self._whole_views
         family = Family.of(self.settings, row_measures(request, whole))
+        question = (people.digest, str(request), family.settings)
 
         def measure_all(work: Work) -> None:
+            if work.add_known(self._asked.answers(question)):
+                return
             for score in row_scores(request, people, self.sampler, whole, family.settings):
                 work.add(score)
 
-        return self._run("apparent", measure_all, family, data=people.facts)
+        result = self._run("apparent", measure_all, family, data=people.facts)
+        self._asked.keep(question, result.scores, self.settings)
+        return result
 
     def _widened(self, schema: Schema) -> Audit:
         """The same audit with a wider schema; this one is closed."""
@@ -490,7 +509,10 @@ class Audit:
             remedy = "give the function or model itself, or widen the schema"
             raise RequestError([Mistake("extend", "unknown", problem, remedy)])
         self.close()
-        audit = self._remake(schema)
+        described = str(schema.to_dict())
+        if described not in self._wider:
+            self._wider[described] = self._remake(schema)
+        audit = self._wider[described]
         audit.settings = self.settings
         audit.sampler.keep_on_interrupt = self.sampler.keep_on_interrupt
         return audit
@@ -537,15 +559,28 @@ class Audit:
         own = family.settings
         names = [name for part in against for name in part.split(",")]
         columns = self.schema.columns_of(names, where="against")
+        question = question_of(columns, measure, view, own)
+        for known in self._asked.answers(question):
+            return self.probe.weigh(asked_again(known), own, may_run=False)
         start_budget(self.runner, own, self.probe)
-        score = view.scorer.measure(columns, measure, own)
-        score = self.probe.confirm(score, own)
-        self._look(own)
-        score = self.probe.weigh(score, own)
-        score = family.score(with_commands(score, self.runner.subject))
+        measured = self.probe.confirm(view.scorer.measure(columns, measure, own), own)
+
+        def weigh() -> Score:
+            self._look(own)
+            weighed = self._with_example(self.probe.weigh(measured, own), measured.output)
+            return with_commands(weighed, self.runner.subject)
+
+        score = family.score(metered(self.runner, weigh))
         if self.runner.fails_too_often:
             raise SubjectError(self.runner.failure_message(), result=score)
+        self._asked.keep(question, [score], own)
         return score
+
+    def _with_example(self, part: Part, output: str | None) -> Part:
+        """An answer that stands alone; of a subject that is not consistent, with an example."""
+        if not self.probe.finds_in(output):
+            return part
+        return replace(part, notes=(*part.notes, *self.probe.examples()))
 
     def _look(self, settings: Settings) -> None:
         """Look for noise among all inputs."""

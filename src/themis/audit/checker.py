@@ -12,7 +12,7 @@ from themis.audit.audit import Audit
 from themis.audit.family import Family
 from themis.errors import SubjectError
 from themis.events import SearchListener
-from themis.results.model import CheckResult, Result, Score, SearchResult
+from themis.results.model import Account, CheckResult, Result, Score, SearchResult
 from themis.results.notes import Ending, Note
 from themis.results.verdicts import (
     NOTHING_ACCEPTED,
@@ -231,7 +231,7 @@ class _Run:
         first, last = self.results[0], self.results[-1]
         outcomes = [each.outcome for each in self.kept]
         timing = {**last.timing, "started": first.timing["started"]}
-        for name in ("seconds", "repeats", "explaining", "isolating"):
+        for name in ("seconds", "calls"):
             total = sum(each.timing.get(name, 0) for each in self.results)
             timing |= {name: round(total, 3)} if total else {}
         stopped = Ending.BUDGET if self.out_of_budget else Ending.DONE
@@ -247,6 +247,7 @@ class _Run:
             checks=checks,
             stopped=stopped,
             executions=sum(each.executions for each in self.results),
+            account=sum((each.spent for each in self.results), start=Account()),
             cache_hits=sum(each.cache_hits for each in self.results),
             timing=timing,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy
 import scipy
 
 from themis._version import __version__
+from themis.engine.account import Spent
 from themis.engine.runner import Runner
 from themis.inputs.characteristics import Value
 from themis.inputs.population import Population
@@ -57,26 +58,6 @@ def slow_start(runner: Runner) -> Iterator[Note]:
         yield Note.of("slow-start", share=share)
 
 
-@dataclass(frozen=True)
-class Spent:
-    """How often a subject was run, and for what."""
-
-    executions: int
-    cache_hits: int
-    repeats: int
-    explaining: int
-    isolating: int
-
-    @classmethod
-    def of(cls, runner: Runner) -> Spent:
-        """In all so far."""
-        return cls(**{each.name: getattr(runner, each.name) for each in fields(cls)})
-
-    def __sub__(self, before: Spent) -> Spent:
-        names = [each.name for each in fields(self)]
-        return Spent(*(getattr(self, name) - getattr(before, name) for name in names))
-
-
 def timing_of(
     spent: Spent, subject: Subject, started: datetime, seconds: float, notes: Iterable[Note]
 ) -> dict[str, Any]:
@@ -86,9 +67,7 @@ def timing_of(
         "seconds": round(seconds, 3),
         "executor": executor_of(subject),
         "versions": versions(),
-        "repeats": spent.repeats,
-        "explaining": spent.explaining,
-        "isolating": spent.isolating,
+        "calls": spent.calls,
         "notes": list(notes),
     }
     always = ("started", "seconds", "executor", "versions")

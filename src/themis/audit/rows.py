@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, get_args
 
 from themis.audit.views import Views
@@ -14,6 +15,7 @@ from themis.inputs.population import Population
 from themis.inputs.schema import Schema
 from themis.results.model import Measure, Score
 from themis.results.notes import Note
+from themis.scores.accounts import metered
 from themis.scores.apparent import Counterfactuals, measure_people
 from themis.scores.people import PeopleRun
 from themis.settings import Settings
@@ -80,7 +82,10 @@ def row_scores(
                     score = view.scorer.measure(columns, measure, settings)
                 else:
                     reading = view.sampler.reading
-                    score = measure_people(run, reading, columns, measure, settings, kind)
+                    score = metered(
+                        sampler.runner,
+                        partial(measure_people, run, reading, columns, measure, settings, kind),
+                    )
                 yield replace(score, population="rows")
         if not request.only_data:
             for measure, view in whole.measured(request.measures, request.output):

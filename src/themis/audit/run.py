@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from themis.audit.family import Family
-from themis.audit.notes import Spent, slow_start, timing_of, with_commands
+from themis.audit.notes import slow_start, timing_of, with_commands
 from themis.audit.rows import fit_notes
 from themis.engine.failures import TooManyFailuresError
 from themis.engine.runner import Budget, Runner
@@ -16,6 +17,7 @@ from themis.engine.sampler import Sampler
 from themis.errors import SubjectError
 from themis.results.model import Result, Score, SearchResult
 from themis.results.notes import Ending, Note
+from themis.scores.accounts import account_of, asked_again, metered
 from themis.scores.noise import NoiseProbe
 from themis.search.searcher import weigh_search
 from themis.search.walk import SEARCH_ASSIGNMENTS
@@ -31,9 +33,10 @@ class Work:
         self._family, self._settings = family, family.settings
         self._scores: list[Score] = []
         self._searches: list[SearchResult] = []
+        self._known: set[int] = set()  # places of scores that were measured before
         self._interrupted = self._failed = False
         self._started, self._clock = datetime.now(UTC), time.monotonic()
-        self._before = Spent.of(self._runner)
+        self._before = self._runner.account
         start_budget(self._runner, self._settings, probe)
 
     @property
@@ -48,6 +51,13 @@ class Work:
         self._scores.append(score)  # it is kept whatever happens next
         score = self._probe.confirm(score, self._settings, limit)
         self._scores[-1] = with_commands(score, self._runner.subject)
+
+    def add_known(self, scores: Sequence[Score]) -> bool:
+        """Keep scores that were measured before, if there are any; nothing is executed for them."""
+        self._known |= {len(self._scores) + place for place in range(len(scores))}
+        self._scores += map(asked_again, scores)
+        self._runner.cache_hits += sum(each.cache_hits + each.executions for each in scores)
+        return bool(scores)
 
     def add_searches(self, searches: Iterable[SearchResult]) -> None:
         """Keep searches with the scores of what they found."""
@@ -96,7 +106,7 @@ class Work:
         stopped = Ending.FAILED if failed else stopped
         slow = () if self._interrupted else slow_start(runner)
         seconds = time.monotonic() - self._clock
-        spent = Spent.of(runner) - self._before
+        spent = runner.account - self._before
         result = Result(
             command=command,
             seed=self._settings.seed,
@@ -112,6 +122,7 @@ class Work:
             timing=timing_of(spent, runner.subject, self._started, seconds, [*cache_notes, *slow]),
             noise=self._probe.noise(self._settings.confidence),
             data=data,
+            account=account_of(spent),
         )
         if failed:
             raise SubjectError(runner.failure_message(), result=self._family.whole(result))
@@ -119,12 +130,19 @@ class Work:
 
     def _weigh(self, *, may_run: bool = True) -> None:
         most = SEARCH_ASSIGNMENTS if self._searches else None
+
+        def weighed(place: int, score: Score) -> Score:
+            runs = may_run and place not in self._known
+            return self._probe.weigh(score, self._settings, most=most, may_run=runs)
+
         self._scores = [
-            self._probe.weigh(each, self._settings, most=most, may_run=may_run)
-            for each in self._scores
+            metered(self._runner, partial(weighed, *each)) for each in enumerate(self._scores)
         ]
         self._searches = [
-            weigh_search(each, self._probe, self._settings, may_run=may_run)
+            metered(
+                self._runner,
+                partial(weigh_search, each, self._probe, self._settings, may_run=may_run),
+            )
             for each in self._searches
         ]
 

@@ -18,6 +18,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.engine.account import Purpose, Spent
 from themis.engine.failures import FailureLog, TooManyFailuresError, number_answers
 from themis.engine.recall import Recall
 from themis.errors import SubjectError
@@ -168,18 +169,17 @@ class Runner:
         self.max_failures = max_failures
         self.max_undecided = max_undecided
         self.runs = runs  # behind each output
-        self.executions = 0
-        self.asked = 0  # executions, and decisions that a cache file held instead
+        self._executed: dict[Purpose, int] = {"sampling": 0, "noise": 0, "explanations": 0}
+        self._purpose: Purpose = "sampling"  # of what is run now
+        self._isolating = self._calls = 0
+        self.asked = 0  # executions, and decisions that a cache file held instead; not for noise
         self.cache_hits = 0
-        self.repeats = 0  # executions to look for noise, which are not counted above
-        self._asked_again = 0  # those, and what a cache file held instead
-        self.isolating = 0  # inputs run again to find those that make a batch fail
-        self.explaining = 0  # those of the executions that explained a score
+        self._asked_again = 0  # the same for noise
         self.explains = False  # whether what is run now explains a score
         self.finding: object = None  # what the latest score rests on, to be run again
         self._secrets = subject.secrets()
         self.failures = FailureLog(self._secrets.redact)
-        self._seconds = 0.0
+        self._seconds, self._timed = 0.0, 0  # of executions that are not for noise
         self.start(budget or Budget())
         sizes = [each.size for each in self.schema]
         self.remembers = self.schema.size <= MEMORY_LIMIT // labels.dtype.itemsize
@@ -195,6 +195,21 @@ class Runner:
         self._deadline = time.monotonic() + (
             math.inf if budget.max_seconds is None else budget.max_seconds
         )
+
+    @property
+    def account(self) -> Spent:
+        """What the subject was run for so far, and how often."""
+        return Spent(
+            **self._executed,
+            isolating=self._isolating,
+            calls=self._calls,
+            cache_hits=self.cache_hits,
+        )
+
+    @property
+    def executions(self) -> int:
+        """How many inputs the subject was given so far, for whatever reason."""
+        return self.account.executions
 
     @property
     def spent(self) -> int:
@@ -235,7 +250,7 @@ class Runner:
     @property
     def seconds_per_execution(self) -> float | None:
         """How long the subject takes for one input, as measured so far."""
-        return self._seconds / self.executions if self.executions else None
+        return self._seconds / self._timed if self._timed else None
 
     @property
     def batch_size(self) -> int:
@@ -266,13 +281,21 @@ class Runner:
 
         A failure is then no failure of the measurement: it is neither logged nor remembered.
         """
-        before = self.executions
         self.explains = True
+        try:
+            with self.counting_as("explanations"):
+                yield
+        finally:
+            self.explains = False
+
+    @contextmanager
+    def counting_as(self, purpose: Purpose) -> Iterator[None]:
+        """Within, executions are counted as made for this purpose."""
+        before, self._purpose = self._purpose, purpose
         try:
             yield
         finally:
-            self.explains = False
-            self.explaining += self.executions - before
+            self._purpose = before
 
     def load(self, codes: NDArray[Any]) -> RunnerBatch:
         """A batch of inputs whose columns can be overwritten between runs."""
@@ -326,7 +349,7 @@ class Runner:
         return np.concatenate(cells) if cells else np.empty(0, dtype=self.labels.dtype)
 
     def repeat(self, codes: NDArray[Any], *, again: int = 1) -> Cells:
-        """Run these inputs for the again-th time after the first; this counts as repeats.
+        """Run these inputs for the again-th time after the first; this counts as noise.
 
         The first time (0) is answered from what is known, where it is; the others are remembered
         nowhere but in a cache file.
@@ -336,14 +359,14 @@ class Runner:
 
     @contextmanager
     def _counting_apart(self) -> Iterator[None]:
-        """Within, executions are counted as repeats."""
-        before = (self.executions, self.asked, self.cache_hits, self._seconds)
+        """Within, executions are made for noise: nothing is planned from their number or speed."""
+        before = (self.asked, self.cache_hits, self._seconds, self._timed)
         try:
-            yield
+            with self.counting_as("noise"):
+                yield
         finally:
-            self.repeats += self.executions - before[0]
-            self._asked_again += self.asked - before[1]
-            self.executions, self.asked, self.cache_hits, self._seconds = before
+            self._asked_again += self.asked - before[0]
+            self.asked, self.cache_hits, self._seconds, self._timed = before
 
     def _perform_part(self, codes: NDArray[Any], again: int) -> Cells:
         if self.recall is None:
@@ -357,10 +380,10 @@ class Runner:
         return run_combined(run, self.runs, self.labels)
 
     def _recall(self, recall: Recall, codes: NDArray[Any], time: int) -> Cells:
-        before, load = self.executions, self.subject.load
+        before, load = self._timed, self.subject.load
         recalled = recall.settle(codes, lambda part: self._run(load(part)), self.labels, time=time)
         self.asked += len(codes)
-        self.cache_hits += len(codes) - (self.executions - before)
+        self.cache_hits += len(codes) - (self._timed - before)
         self._log(recalled.cells, recalled.answers, codes.__getitem__)
         return recalled.cells
 
@@ -374,8 +397,12 @@ class Runner:
         if self.traits.external:
             self._refuse_secrets(answers)
         self._seconds += time.perf_counter() - started
-        self.executions += len(answers.outputs)
-        self.isolating += answers.again
+        count = len(answers.outputs)
+        given = count if answers.given is None else answers.given
+        self._timed += count
+        self._executed[self._purpose] += min(given, count)
+        self._isolating += max(given - count, 0)
+        self._calls += answers.calls
         return answers
 
     def _refuse_secrets(self, answers: Answers) -> None:

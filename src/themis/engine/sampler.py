@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 import math
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.engine.account import Spent
 from themis.engine.runner import Runner
 from themis.engine.tables import Tables
 from themis.events import Listener, Progress, ignore
@@ -198,18 +198,19 @@ class Cost:
     """What one measurement cost: counts from the moment it was made."""
 
     runner: Runner
-    executions_before: int = field(init=False)
-    hits_before: int = field(init=False)
-    started: float = field(default_factory=time.monotonic)
+    _before: Spent = field(init=False)
 
     def __post_init__(self) -> None:
-        self.executions_before = self.runner.executions
-        self.hits_before = self.runner.cache_hits
+        self._before = self.runner.account
+
+    @property
+    def spent(self) -> Spent:
+        return self.runner.account - self._before
 
     @property
     def executions(self) -> int:
-        return self.runner.executions - self.executions_before
+        return self.spent.executions
 
     @property
     def cache_hits(self) -> int:
-        return self.runner.cache_hits - self.hits_before
+        return self.spent.cache_hits

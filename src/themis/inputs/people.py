@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -60,6 +61,12 @@ class People:
     def rows(self) -> int:
         """How many rows were used, copies included."""
         return int(self.counts.sum())
+
+    @property
+    def digest(self) -> str:
+        """What tells these people from others."""
+        parts = (self.codes, self.weights, self.counts, self.heads)
+        return hashlib.sha256(b"".join(each.tobytes() for each in parts)).hexdigest()
 
     def __len__(self) -> int:
         return len(self.codes)

@@ -31,6 +31,7 @@ UNLESS_USED: dict[str, Any] = {
     "reruns": None,
     "statistic": "rate",
     "family": None,
+    "account": None,
 }
 
 
@@ -58,6 +59,12 @@ class Harm:
     lost: float  # share of contexts in which the change turns favourable into unfavourable
     gained: float  # share of contexts in which it does the reverse
     contexts: int  # how many contexts this was counted on
+    lost_count: int | None = None  # in so many of them, whatever they weigh; None: not known
+    gained_count: int | None = None
+    lost_low: float | None = None  # ends of the shares, each by itself, with the score's
+    lost_high: float | None = None  # confidence; None where nothing is estimated, or weights
+    gained_low: float | None = None  # leave no interval
+    gained_high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -71,6 +78,11 @@ class Region:
     share: float  # of all inputs that lie here
     lift: float  # so many times as often as among all inputs, an input flips here
     flips: int  # how many flips this was counted on
+    inside: int | None = None  # how many of them lie here; None: not known
+    inputs: int | None = None  # how many inputs the share was counted on
+    residents: int | None = None  # how many of them lie here
+    share_low: float | None = None  # ends of the share by Clopper and Pearson; None: exact
+    share_high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -121,6 +133,25 @@ class Group(Shown):
     few: bool = False  # too few people to call it fair or unfair
 
 
+@dataclass(frozen=True)
+class Account:
+    """What the subject was run for; the sum is exactly what it was given."""
+
+    sampling: int = 0  # to measure
+    noise: int = 0  # run again: findings, random inputs, what noise alone would give
+    explanations: int = 0  # to make witnesses plain, to look for regions, to see who loses
+    isolating: int = 0  # given again to find those that fail, or since no answer came
+
+    @property
+    def total(self) -> int:
+        """All executions."""
+        return self.sampling + self.noise + self.explanations + self.isolating
+
+    def __add__(self, other: Account) -> Account:
+        names = [each.name for each in fields(self)]
+        return Account(*(getattr(self, name) + getattr(other, name) for name in names))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Score(Plotted):
     """A score with its interval: with the stated confidence, low ≤ truth ≤ high.
@@ -140,7 +171,7 @@ class Score(Plotted):
     samples: int
     stopped: Ending
     stopping: Stopping
-    executions: int
+    executions: int  # all that were made for it, the sum of its account
     cache_hits: int
     lower_bound: bool = False
     unknown: int = 0  # rows that could have gone either way: failures, or too many variants
@@ -152,6 +183,7 @@ class Score(Plotted):
     population: Literal["inputs", "profile", "rows"] = "inputs"  # of whom this is the score
     counterfactuals: Literal["generated", "within"] = "generated"  # made up, or among the rows
     family: int | None = None  # so many hold together with this confidence; None: each by itself
+    account: Account | None = None  # None: not known, of a result of an earlier version
 
     @property
     def is_checked(self) -> bool:
@@ -201,6 +233,9 @@ class Score(Plotted):
         for group in data["groups"]:
             if not group["few"]:
                 del group["few"]
+        for name in ("direction", "regions"):
+            if name in data:
+                data[name] = [_known(each) for each in data[name]]
         unused = {name: value for name, value in UNLESS_USED.items() if data.get(name) == value}
         return {name: value for name, value in data.items() if name not in unused}
 
@@ -310,6 +345,7 @@ class SearchResult(Plotted):
     output: str | None = None  # as of the scores of its sets
     distance: str = "exact"
     statistic: Literal["rate", "mean"] = "rate"
+    account: Account | None = None  # as of a score
 
     @property
     def ties(self) -> tuple[tuple[str, ...], ...]:
@@ -357,8 +393,8 @@ class SearchResult(Plotted):
             "sets": plain(self.tested),
             "notes": plain(self.notes),
             **{
-                name: getattr(self, name)
-                for name in ("output", "distance", "statistic")
+                name: plain(getattr(self, name))
+                for name in ("output", "distance", "statistic", "account")
                 if getattr(self, name) != UNLESS_USED[name]
             },
         }
@@ -436,6 +472,17 @@ class Result(Plotted):
     noise: Noise | None = None
     data: Mapping[str, Any] | None = None  # what was given and used, where rows were given
     source: Mapping[str, Any] | None = None  # the file, its lines by characteristic, the command
+    account: Account | None = None  # of all executions; None: not known
+
+    @property
+    def spent(self) -> Account:
+        """What the subject was run for; of a result of an earlier version, what its timing says."""
+        if self.account is not None:
+            return self.account
+        noise, explanations, isolating = (
+            self.timing.get(name, 0) for name in ("repeats", "explaining", "isolating")
+        )
+        return Account(self.executions - explanations, noise, explanations, isolating)
 
     @property
     def rules(self) -> set[Stopping]:
@@ -466,6 +513,7 @@ class Result(Plotted):
             "failures": dict(self.failures),
             "notes": plain(self.notes),
             "timing": plain(self.timing),
+            **({} if self.account is None else {"account": plain(self.account)}),
             **({} if self.noise is None else {"noise": plain(self.noise)}),
             **({} if self.data is None else {"data": dict(self.data)}),
             **({} if self.source is None else {"source": dict(self.source)}),
@@ -473,6 +521,11 @@ class Result(Plotted):
             **searched,
             **checked,
         }
+
+
+def _known(part: Mapping[str, Any]) -> dict[str, Any]:
+    """A part of a score without what is not known of it."""
+    return {name: value for name, value in part.items() if value is not None}
 
 
 def plain(value: Any) -> Any:

@@ -128,6 +128,7 @@ CODES: dict[str, tuple[str, ...]] = {
     "pairs-not-confirmed": (),
     "vouched-for": (),
     "depends-on-neighbours": ("differing", "inputs"),
+    "inconsistent-example": ("how", "input", "outputs"),
     "slow-start": ("share",),
     "cache-not-used": (),
     "cache-in-use": ("path", "process", "own"),

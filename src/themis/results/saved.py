@@ -162,7 +162,10 @@ class _Failure:
 class _Timing:
     started: str = ""
     seconds: float = 0.0
-    repeats: int = 0
+    repeats: int = 0  # these three of earlier versions, in place of an account
+    explaining: int = 0
+    isolating: int = 0
+    calls: int = 0
     notes: tuple[Note, ...] = ()
 
 
@@ -310,6 +313,8 @@ def _name_faults(data: Mapping[str, Any], faults: Mapping[str, str]) -> dict[str
         place = f"scores[{number}]"
         if any(each == place or each.startswith(f"{place}.") for each in faults):
             continue
+        if not score["against"]:
+            found[f"{place}.against"] = "must name a characteristic, got an empty list"
         for name in score["against"]:
             if name not in known:
                 found[f"{place}.against"] = f"the schema has no characteristic {name!r}"
@@ -344,11 +349,16 @@ def _schema_faults(data: Any) -> Iterator[tuple[str, str]]:
 _OPTIONAL = {  # what `to_dict` leaves out at times
     "Witness": {"reproduce"},
     "Group": {"few"},
+    "Harm": {
+        *("lost_count", "gained_count"),
+        *("lost_low", "lost_high", "gained_low", "gained_high"),
+    },
+    "Region": {"inside", "inputs", "residents", "share_low", "share_high"},
     "CausalScore": set(UNLESS_USED),
     "GroupScore": set(UNLESS_USED),
-    "SearchResult": {"ties", "output", "distance", "statistic"},
+    "SearchResult": {"ties", "output", "distance", "statistic", "account"},
     "CheckResult": {"family"},
-    "Result": {"search", "checks", "noise", "data", "source"},
+    "Result": {"search", "checks", "noise", "data", "source", "account"},
 }
 
 

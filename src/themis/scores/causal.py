@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from themis.scores.harm import WIDTH_LIMIT, HarmTally
 from themis.scores.regions import SeenRows, known_regions, sampled_regions
 from themis.scores.spelling import with_spelling
 from themis.scores.witnesses import FlipPool, explained
-from themis.settings import Settings
+from themis.settings import Settings, Stopping
 from themis.statistics.intervals import normal_quantile
 from themis.statistics.proportions import Interval, ProportionRule, anytime_interval
 from themis.statistics.reruns import interval_confidence
@@ -209,6 +210,7 @@ class _CausalRows:
             tally=self.tally,
             notes=tuple(notes),
             method="exact" if exact else "sampled",
+            contexts=contexts,
             **self.sampler.reading.details(),
         )
 
@@ -227,15 +229,20 @@ def causal_score(
     pool: FlipPool,
     tally: HarmTally | None,
     spelled: int = 0,
+    contexts: int | None = None,
     **details: Any,
 ) -> CausalScore:
     """The result with its witnesses and the direction of harm; `spelled` rows are unknown.
 
-    Its flips can be run again.
+    Its flips can be run again. Of sampled rows the directions have intervals that hold whenever
+    the run stops; `contexts` is the number of rows there are, if they were drawn from so few.
     """
     cost.runner.finding = pool
     counted = tally is not None and tally.contexts > 0
     fields: dict[str, Any] = {"method": "sampled", **details}
+    ends = None
+    if fields["method"] == "sampled" and settings.stopping is not Stopping.PAPER:
+        ends = partial(share_ends, confidence=settings.confidence, population=contexts)
     score = CausalScore(
         measure="causal",
         score=interval.score,
@@ -248,10 +255,18 @@ def causal_score(
         cache_hits=cost.cache_hits,
         witnesses=pool.choose(),
         flip_rate=tally.flip_rate if tally is not None and counted else None,
-        direction=tally.changes() if tally is not None and counted else (),
+        direction=tally.changes(ends) if tally is not None and counted else (),
         **fields,
     )
     return with_spelling(score, spelled, pool.reading)
+
+
+def share_ends(
+    successes: int, trials: int, *, confidence: float, population: int | None = None
+) -> tuple[float, float]:
+    """The ends of a share among sampled rows; any stopping time."""
+    interval = anytime_interval(successes, successes, trials, confidence, population=population)
+    return interval.low, interval.high
 
 
 def _whole_rows(sampler: Sampler, variants: Variants, rule: ProportionRule) -> int:

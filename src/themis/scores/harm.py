@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,8 @@ GRADED_LIMIT = 32  # the same where all distances of a row are needed
 SHOWN = 20
 FEW_LABELS = 20  # up to so many, outputs are counted label by label
 
+Ends = Callable[[int, int], tuple[float, float]]  # of a share: successes among trials
+
 
 class HarmTally:
     """Counts, over whole rows of a table, what each change of assignment does to the decision."""
@@ -28,6 +32,8 @@ class HarmTally:
         self._lost: NDArray[np.float64] = np.zeros((width, width))
         self._known: NDArray[np.float64] = np.zeros((width, width))
         self._counted: NDArray[np.float64] = np.zeros((width, width))  # contexts, without weights
+        self._losses: NDArray[np.float64] = np.zeros((width, width))  # those of them that lose
+        self._weighted = False
         self._flipped = self._pairs = 0.0
         self.contexts = 0
 
@@ -40,6 +46,8 @@ class HarmTally:
         self._lost += (favourable * weight[:, None]).T @ (known - favourable)
         self._known += (known * weight[:, None]).T @ known
         self._counted += known.T @ known
+        self._losses += favourable.T @ (known - favourable)
+        self._weighted |= weights is not None and not bool((weights == weights[:1]).all())
         total = known.sum(axis=1)
         pairs = total * (total - 1.0)
         apart = self._apart(cells, total)
@@ -84,8 +92,12 @@ class HarmTally:
         """How often one change of the set, to any other assignment, changes the output."""
         return self._flipped / self._pairs if self._pairs else None
 
-    def changes(self, count: int = SHOWN) -> tuple[Harm, ...]:
-        """The changes that cost most people the favourable decision, the worst first."""
+    def changes(self, ends: Ends | None = None, count: int = SHOWN) -> tuple[Harm, ...]:
+        """The changes that cost most people the favourable decision, the worst first.
+
+        `ends` gives the interval of a share where contexts were sampled; with different weights
+        there is none.
+        """
         if not self.reading.has_favourable:
             return ()
         rate = np.divide(
@@ -95,13 +107,30 @@ class HarmTally:
         keep = (first < second) | (rate[first, second] > rate[second, first])
         first, second = first[keep], second[keep]
         order = np.argsort(-rate[first, second], kind="stable")[:count]
-        return tuple(
-            Harm(
-                change_from=self.assignments.labels(int(first[place])),
-                change_to=self.assignments.labels(int(second[place])),
-                lost=float(rate[first[place], second[place]]),
-                gained=float(rate[second[place], first[place]]),
-                contexts=round(self._counted[first[place], second[place]]),
-            )
-            for place in order
+        pairs = zip(first[order].tolist(), second[order].tolist(), strict=True)
+        return tuple(self._harm(one, other, rate, ends) for one, other in pairs)
+
+    def _harm(self, one: int, other: int, rate: NDArray[Any], ends: Ends | None) -> Harm:
+        contexts = round(self._counted[one, other])
+        lost, gained = round(self._losses[one, other]), round(self._losses[other, one])
+        harm = Harm(
+            change_from=self.assignments.labels(one),
+            change_to=self.assignments.labels(other),
+            lost=float(rate[one, other]),
+            gained=float(rate[other, one]),
+            contexts=contexts,
+            lost_count=lost,
+            gained_count=gained,
+        )
+        if ends is None or self._weighted or not contexts:
+            return harm
+        (lost_low, lost_high), (gained_low, gained_high) = (
+            ends(count, contexts) for count in (lost, gained)
+        )
+        return replace(
+            harm,
+            lost_low=lost_low,
+            lost_high=lost_high,
+            gained_low=gained_low,
+            gained_high=gained_high,
         )

@@ -1,74 +1,40 @@
 """Noise: what convicts is run again, and what the subject's own noise may explain is not counted.
 
 A fair subject that flips at random with probability q shows a causal score of 1 − (1−q)ᵏ − qᵏ for k
-assignments. So a random sample of what a score rests on is run again (`statistics.reruns` has what
-that proves), and nothing is held against a subject that was not. Some random inputs are run again,
-too, which gives the rate of the noise, and shows whether answers depend on the rest of a call.
+assignments. So a random sample of what a score rests on is run again (`reruns`), and nothing is
+held against a subject that was not. Some random inputs are run again, too, which gives the rate of
+the noise, and shows whether answers depend on the rest of a call (`neighbours`).
 Where there is noise its effect on a score is measured: the placebo score, of inputs that are run as
 often as a row has assignments, with nothing changed.
 """
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.sampler import Sampler
 from themis.engine.variants import TRIED
-from themis.inputs.characteristics import Value
-from themis.inputs.schema import Schema
-from themis.inputs.streams import RERUNS
-from themis.results.model import (
-    CausalScore,
-    GroupScore,
-    Noise,
-    Placebo,
-    Reruns,
-    Score,
-    SearchResult,
-)
+from themis.results.model import CausalScore, GroupScore, Noise, Placebo, Score, SearchResult
 from themis.results.notes import Ending, Note
-from themis.scores.group import GroupInputs
-from themis.scores.witnesses import FlipPool, Flips
-from themis.settings import Settings, Stopping
+from themis.scores.neighbours import Example
+from themis.scores.reruns import ENOUGH, Rerunner, input_keys, looks_for_noise
+from themis.settings import Settings
 from themis.statistics.intervals import exact_ends, placebo_at_most, rate_ends
-from themis.statistics.reruns import (
-    PLACEBO_SHARE,
-    RERUNS_SHARE,
-    drift_ends,
-    explained_by_noise,
-    fewest_reruns,
-    reruns_for,
-    widest_spread,
-)
+from themis.statistics.reruns import PLACEBO_SHARE, widest_spread
 from themis.subjects.decisions import NOT_RUN, Cells
-from themis.subjects.readings import Reading
 
-SHARE_LEFT = 0.2  # of a finding that noise may explain without a limit to hold it against
-CAUTION = 0.8  # of what a verdict could spare: then a few more pairs are run than the fewest
-AFTER_NOISE = 4  # times as many pairs are run again once noise was found, …
-HOPELESS = 0.4  # … unless so many did not come out the same
-INNER_PAIRS, EXTERNAL_PAIRS = 5_000, 100  # run again at most, or asked // 8
-CALLS = (*(1,) * 24, *(8,) * 6)  # sizes of calls that show whether answers depend on the others
-FEWEST_NEIGHBOURS = 3  # answers that changed with the call, and not when it was made again
-TIMES = 10  # runs of one input that are numbered for other purposes
-GROUP_INPUTS, GROUP_MOST = 40, 5_000  # of each extreme group
 SHARE = 20  # one of so many executions is made again to look for noise
-ENOUGH = 300  # inputs run again where noise was found, or where that costs next to nothing
 MOST = 10_000
 USUAL = 200  # so many base inputs in a row that were all met before: hardly another one is left
 
 FEWEST_ROWS = 30  # of a placebo score that is measured; else it follows from the rate
 PLACEBO_EXECUTIONS = 1_000  # that it may take, or as many as the score took
 CHEAP_EXECUTIONS = 100_000  # the same where a batch costs little more than one call
-
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # odd, so that no two codes of a column share a key
 
 # Notes of what was weighed already; scores and searches may be weighed twice.
 WEIGHED = {
@@ -77,18 +43,7 @@ WEIGHED = {
 }
 
 
-Finding = Flips | GroupInputs  # what a score rests on
-
-
-class _Drift(NamedTuple):
-    """How many inputs of a group changed sides, and how far its expected rate may be away."""
-
-    differing: int
-    low: float
-    high: float
-
-
-class NoiseProbe:
+class NoiseProbe(Rerunner):
     """What is known of a subject's noise within one audit; asks for more as the runs grow.
 
     `names` are those of the subject's outputs, where there are several.
@@ -97,14 +52,7 @@ class NoiseProbe:
     def __init__(
         self, sampler: Sampler, names: Sequence[str] = (), *, trusted: bool = False
     ) -> None:
-        self._sampler, self._runner = sampler, sampler.runner
-        self.trusted = trusted  # somebody vouches that the subject is deterministic
-        labels = self._runner.labels
-        self._names = tuple(names)
-        self._readings = [Reading(labels, place) for place in range(max(len(names), 1))]
-        self._neighbours = 0  # inputs whose answers changed with the others of their call alone
-        self._doubted: set[int] = set()  # outputs of which some pair did not come out the same
-        self._confirmed: dict[bytes, Cells] = {}  # what was run again
+        super().__init__(sampler, names, trusted=trusted)
         self._drawn = 0  # base inputs looked at so far
         self._last_new = -1  # the last of them that was not met before
         self._spent = 0  # runs of them that this took
@@ -113,12 +61,8 @@ class NoiseProbe:
         # Those that are distinct and got an answer each time:
         self._codes: NDArray[Any] = np.empty((0, len(schema)), dtype=schema.dtype)
         self._tolerances = np.empty(0)
-        self._runs: list[Cells] = [np.empty(0, labels.dtype) for _ in range(2)]  # one after another
-
-    @property
-    def neighbours(self) -> bool:
-        """Whether answers depend on the other inputs of a call, and not on chance."""
-        return self._neighbours >= FEWEST_NEIGHBOURS
+        dtype = self._runner.labels.dtype
+        self._runs: list[Cells] = [np.empty(0, dtype) for _ in range(2)]  # one after another
 
     @property
     def found(self) -> bool:
@@ -144,188 +88,11 @@ class NoiseProbe:
         if self.trusted:
             yield Note.of("vouched-for")
         if self.neighbours:
-            yield Note.of("depends-on-neighbours", differing=self._neighbours, inputs=inputs)
+            yield Note.of("depends-on-neighbours", differing=self._calls.differing, inputs=inputs)
         elif any(not self._changed(place, inputs, 2).any() for place in self._doubted):
             yield Note.of("pairs-not-confirmed")
-
-    def reserve(self, settings: Settings) -> int:
-        """How many executions to keep back for running findings again, of a limited budget."""
-        limited = settings.max_executions is not None or settings.max_seconds is not None
-        if self.trusted or not limited or not looks_for_noise(settings):
-            return 0
-        alpha = RERUNS_SHARE * (1.0 - settings.confidence) / 2
-        wanted, least = 2 * reruns_for(SHARE_LEFT, alpha), 2 * fewest_reruns(alpha)
-        if settings.max_executions is None:
-            return wanted
-        budget = settings.max_executions // self._runner.runs
-        return min(wanted, max(least, budget // 4), budget // 2)
-
-    def confirm(self, score: Score, settings: Settings, limit: float | None = None) -> Score:
-        """The score with what running again shows of what it rests on.
-
-        Pairs of a causal score are a random sample of its flips; of a group score, inputs of the
-        most and the least favoured group are run again. How many is planned before the first: as
-        many as a verdict on `limit` needs if all come out the same, within bounds.
-        """
-        finding, self._runner.finding = self._runner.finding, None
-        if self.trusted:
-            return replace(score, reruns=Reruns(0, 0, 0.0, trusted=True))
-        if not looks_for_noise(settings) or score.score <= 0 or not score.samples:
-            return score
-        reruns = None
-        with self._runner.spending_reserve():
-            if isinstance(finding, FlipPool):
-                finding = finding.flips
-            if isinstance(finding, Flips | GroupInputs):
-                alpha = RERUNS_SHARE * (1.0 - settings.confidence)
-                reruns = self.rerun(finding, score.score, score.low, alpha, limit)
-            if isinstance(score, CausalScore):
-                score = self._shown_again(score)
-        return replace(score, reruns=reruns)
-
-    def rerun(
-        self, finding: Finding, score: float, low: float, alpha: float, limit: float | None = None
-    ) -> Reruns | None:
-        """Run what a score rests on again; None where the budget does not allow for enough.
-
-        With probability at least 1 − alpha, noise explains no more of the score than it says.
-        """
-        if self.trusted:
-            return Reruns(0, 0, 0.0, trusted=True)
-        if isinstance(finding, GroupInputs):
-            return self._rerun_groups(finding, low, alpha, limit)
-        if not len(finding.pairs):
-            return None
-        share = SHARE_LEFT if low > 0 else 1.0  # without a finding, enough to notice pure noise
-        if limit is not None and low > limit:
-            share = min(share, CAUTION * (low - limit) / score)
-        return self._rerun_flips(finding, score, alpha, share)
-
-    def _rerun_flips(self, flips: Flips, score: float, alpha: float, share: float) -> Reruns | None:
-        """Run flips again until noise explains at most a share of them.
-
-        If some flip does not come out the same, more are run, to know how many are left.
-        """
-        planned = self._affordable(reruns_for(share, alpha / 2), len(flips.pairs))
-        if planned < fewest_reruns(alpha / 2):
-            return None
-        made, differing = self._rerun_pairs(flips, planned, first=True)
-        if differing:
-            self._doubted.add(flips.reading.place)
-            more = self._affordable(max(AFTER_NOISE * planned, ENOUGH), len(flips.pairs))
-            if more > planned and differing < HOPELESS * made:
-                made, differing = self._rerun_pairs(flips, more, first=False)
-        return Reruns(made, differing, score * explained_by_noise(differing, made, alpha / 2))
-
-    def _rerun_pairs(self, flips: Flips, count: int, *, first: bool) -> tuple[int, int]:
-        """Run so many pairs again, mixed: how many got answers, and how many of them others.
-
-        A pair counts as noise when one of the two is as far from what it was before as half the
-        way to the other; a failure is another matter. Where pairs are few each is run as often as
-        the others.
-        """
-        rng = self._sampler.base.generator(RERUNS, 0 if first else 1)
-        size, reading = len(flips.pairs), flips.reading
-        if (flips.weights == flips.weights[0]).all():
-            orders = [rng.permutation(size) for _ in range(-(-count // size))]
-            chosen = np.concatenate(orders)[:count]
-        else:
-            chosen = rng.choice(size, count, p=flips.weights / flips.weights.sum())
-        pairs = flips.pairs.take(chosen)
-        before = pairs.outputs
-        codes = pairs.codes.reshape(2 * count, -1)
-        after = self._run_again(codes, before.ravel(), rng, reading, first=first).reshape(count, 2)
-        apart = reading.distances(before[:, 0], before[:, 1])
-        moved = np.maximum(*(reading.distances(before[:, i], after[:, i]) for i in (0, 1)))
-        known = (after >= 0).all(axis=1)
-        return int(known.sum()), int(((2 * moved >= apart) & known).sum())
-
-    def _run_again(
-        self, codes: NDArray[Any], before: Cells, rng: np.random.Generator, reading: Reading,
-        *, first: bool = True, random: bool = False,
-    ) -> Cells:  # fmt: skip
-        """Run inputs again, in random order among each other; once, however often one asks.
-
-        `random` says that the inputs were not chosen by their outputs.
-        """
-        key = bytes([reading.place, first]) + codes.tobytes()
-        if key not in self._confirmed:
-            cells = np.empty(len(codes), dtype=self._runner.labels.dtype)
-            for number, places in enumerate(_each_once(codes)):
-                order = rng.permutation(places)
-                again = (1 if first else 2) + TIMES * number
-                cells[order] = self._runner.repeat(codes[order], again=again)
-                if random and not number:
-                    changed = (reading.cells(cells[order]) != before[order]) & (before[order] >= 0)
-                    self._doubt_call(codes[order], cells[order], int(changed.sum()))
-            self._confirmed[key] = reading.cells(cells)
-        return self._confirmed[key]
-
-    def _shown_again(self, score: CausalScore) -> CausalScore:
-        """The score without shown pairs that do not come out the same when they are run again."""
-        pairs = score.witnesses
-        if not pairs or not self._has_room(2 * len(pairs)):
-            return score
-        place = self._place(score.output)
-        reading = self._readings[place]
-        codes = _encode(self._runner.schema, [row for pair in pairs for row in pair.inputs])
-        before = reading.labels.number([each for pair in pairs for each in pair.outputs])
-        rng = self._sampler.base.generator(RERUNS, 2)
-        after = self._run_again(codes, before, rng, reading)
-        moved = reading.distances(before, after).reshape(-1, 2).max(axis=1)
-        same = 2 * moved < reading.distances(before[::2], before[1::2])
-        if not same.all():
-            self._doubted.add(place)
-        return replace(score, witnesses=tuple(itertools.compress(pairs, same)))
-
-    def _rerun_groups(
-        self, finding: GroupInputs, low: float, alpha: float, limit: float | None
-    ) -> Reruns | None:
-        wanted = fewest_reruns(alpha)
-        if finding.kept:
-            above = low - (limit or 0.0)
-            points = CAUTION * above / 2 if above > 0 else 1.0
-            wanted = max(wanted, math.ceil(finding.kept * math.log(8 / alpha) / points))
-        count = self._affordable(max(wanted, GROUP_INPUTS), GROUP_MOST)
-        if count < fewest_reruns(alpha):
-            return None
-        best, worst = (
-            self._drift(finding, group, count, alpha / 2, number)
-            for number, group in enumerate((finding.best, finding.worst))
-        )
-        if best.differing or worst.differing:
-            self._doubted.add(finding.reading.place)
-        unseen = finding.kept * max(0.0, worst.high - best.low)
-        proven = max(0.0, -best.high) + max(0.0, worst.low)  # reruns contradict what was seen
-        return Reruns(2 * count, best.differing + worst.differing, max(unseen, proven))
-
-    def _drift(
-        self, finding: GroupInputs, group: int, count: int, alpha: float, number: int
-    ) -> _Drift:
-        """How far a group's expected rate may be from the one that was seen."""
-        rng = self._sampler.base.generator(RERUNS, 3 + number)
-        codes, before = finding.draw(group, count, rng)
-        reading = finding.reading
-        after = self._run_again(codes, before, rng, reading, random=True)
-        tolerances = rng.random(count) if reading.statistic == "mean" else None
-        was, now = (reading.favourable_ends(cells, tolerances)[0] for cells in (before, after))
-        known = (before >= 0) & (after >= 0)
-        fewer, more = int((was & ~now & known).sum()), int((now & ~was & known).sum())
-        return _Drift(fewer + more, *drift_ends(fewer, more, max(int(known.sum()), 1), alpha))
-
-    def _affordable(self, wanted: int, pairs: int) -> int:
-        """How many of the wanted reruns (of two inputs each) may be made, as far as is foreseen."""
-        runner = self._runner
-        if not pairs or runner.out_of_time:
-            return 0
-        most = INNER_PAIRS
-        if runner.traits.external:
-            most = max(EXTERNAL_PAIRS, runner.asked // 8)
-        left = runner.executions_left
-        if runner.seconds_per_execution and not math.isinf(runner.seconds_left):
-            each = runner.runs * runner.seconds_per_execution
-            left = min(left, runner.seconds_left / max(each, 1e-9))
-        return int(min(wanted, most, left // 2))
+        if self.found:
+            yield from self.examples()
 
     def look(self, settings: Settings) -> None:
         """Run so many base inputs again as the settings ask for, or as befits the run so far."""
@@ -372,11 +139,10 @@ class NoiseProbe:
         )
 
     # What was run ------------------------------------------------------------------------
-    def _place(self, output: str | None) -> int:
-        return self._names.index(output) if output in self._names else 0
-
     def _is_noisy(self, place: int) -> bool:
-        return place in self._doubted or bool(self._changed(place, len(self._codes), 2).any())
+        if self.neighbours or place in self._doubted:
+            return True
+        return bool(self._changed(place, len(self._codes), 2).any())
 
     def _changed(self, place: int, inputs: int, runs: int) -> NDArray[np.bool_]:
         """Which of the first inputs got another output in some of the first runs."""
@@ -412,9 +178,6 @@ class NoiseProbe:
         costs = np.cumsum(1 + (first == NOT_RUN))
         return max(int(np.searchsorted(costs, share, side="right")), least - self._drawn)
 
-    def _has_room(self, executions: int) -> bool:
-        return self._runner.executions_left >= executions and not self._runner.out_of_time
-
     @property
     def _has_met_all(self) -> bool:
         return self._drawn - self._last_new > USUAL
@@ -434,7 +197,7 @@ class NoiseProbe:
     def _take(self, count: int) -> None:
         """Run the next base inputs again, less those that were met before."""
         start, codes = self._drawn, self._next(count)
-        keys = _keys(codes)
+        keys = input_keys(codes)
         new = _distinct(self._met, keys)
         count = self._stop(start + new, start + count) - start
         new = new[new < count]
@@ -448,7 +211,7 @@ class NoiseProbe:
             first[missing] = self._runner.repeat(codes[missing], again=0)
         second = self._runner.repeat(codes) if len(codes) else first
         if self._runner.traits.vectorised and len(codes) and not start:
-            self._among_others(codes, first, second)
+            self._calls.look(codes, first, second)
         self._drawn += count
         self._spent += len(codes) + len(missing)
         decided = (first >= 0) & (second >= 0)  # a failure is another matter than noise
@@ -457,31 +220,9 @@ class NoiseProbe:
         self._tolerances = np.concatenate([self._tolerances, tolerances])
         self._runs[0] = np.concatenate([self._runs[0], first[decided]])
         self._runs[1] = np.concatenate([self._runs[1], second[decided]])
-
-    def _among_others(self, codes: NDArray[Any], first: Cells, whole: Cells) -> None:
-        """See whether inputs that were run in one call get other answers among few others."""
-        few = codes[: sum(CALLS)]
-        if not self._has_room(2 * len(codes) + len(few)):
-            return
-        ends = np.minimum(np.cumsum((0, *CALLS)), len(few))
-        parts = [few[start:end] for start, end in itertools.pairwise(ends) if end > start]
-        apart = np.concatenate([self._runner.repeat(part, again=3) for part in parts])
-        changed = (first != whole) & (first >= 0)
-        changed[: len(few)] |= apart != whole[: len(few)]
-        self._doubt_call(codes, whole, int(changed.sum()))
-
-    def _doubt_call(self, codes: NDArray[Any], cells: Cells, changed: int) -> None:
-        """Take note that so many of the answers to a call differ from what they were elsewhere.
-
-        A subject that gives the same call the same answers each time, and other calls others,
-        depends on the other inputs of a call; else it is noise.
-        """
-        if changed < FEWEST_NEIGHBOURS or not self._runner.traits.vectorised:
-            return
-        if any((self._runner.repeat(codes, again=n) != cells).any() for n in (4, 5)):
-            return
-        self._neighbours += changed
-        self._doubted |= set(range(len(self._readings)))
+        for reading in self._readings:
+            before, after = reading.cells(first), reading.cells(second)
+            self._example = self._example or Example.first(codes, before, after, reading)
 
     # The placebo -------------------------------------------------------------------------
     def _placebo(self, place: int, width: int, rows: int, confidence: float) -> Placebo:
@@ -506,7 +247,8 @@ class NoiseProbe:
         """How many rows of a placebo may be run: it costs no more than the score did."""
         cheap = self._runner.traits.vectorised
         least = CHEAP_EXECUTIONS if cheap else PLACEBO_EXECUTIONS
-        limit = max(least, score.executions + score.cache_hits)
+        sampling = score.executions if score.account is None else score.account.sampling
+        limit = max(least, sampling + score.cache_hits)
         return min(len(self._codes), ENOUGH, limit // max(width, 1))
 
     def _width(self, score: CausalScore, settings: Settings, most: int | None) -> int:
@@ -541,29 +283,6 @@ class NoiseProbe:
             self._runs[number] = np.concatenate([self._runs[number], room])
 
 
-def looks_for_noise(settings: Settings) -> bool:
-    """Whether noise is looked for: the paper's procedures are left as printed."""
-    return settings.probe != 0 and settings.stopping is not Stopping.PAPER
-
-
-def _each_once(codes: NDArray[Any]) -> Iterator[NDArray[np.int64]]:
-    """The places of all inputs, in parts that hold each input at most once."""
-    left = np.arange(len(codes))
-    keys = _keys(codes)
-    while len(left):
-        first = np.sort(np.unique(keys[left], return_index=True)[1])
-        yield left[first]
-        left = np.delete(left, first)
-
-
-def _keys(codes: NDArray[Any]) -> NDArray[np.uint64]:
-    """64 bits for each input: should two ever share them, one less is run again."""
-    keys = np.zeros(len(codes), dtype=np.uint64)
-    for column in codes.T:
-        keys = keys * _MULTIPLIER + column.astype(np.uint64)
-    return keys
-
-
 def _distinct(before: NDArray[np.uint64], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
     """The places of keys that are neither among those before nor earlier here."""
     _, first = np.unique(np.concatenate([before, keys]), return_index=True)
@@ -592,8 +311,3 @@ def _weighed_group(score: GroupScore, confidence: float) -> GroupScore:
 def is_weighed(part: Score | SearchResult) -> bool:
     """Whether noise was taken into account already."""
     return any(note.code in WEIGHED for note in part.notes)
-
-
-def _encode(schema: Schema, rows: Sequence[dict[str, Value]]) -> NDArray[Any]:
-    codes = [[each.encode(row[each.name]) for each in schema] for row in rows]
-    return np.array(codes, dtype=schema.dtype, order="F")

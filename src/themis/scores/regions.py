@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -408,10 +408,10 @@ def sampled_regions(
             seen_before = meets_all(conditions, codes[first])[flips[first]]
             low, high = _with_those_before(low, high, seen_before, len(inside))
         residents = meets_all(conditions, people)
-        _, most = clopper_pearson(int(residents.sum()), len(residents), alpha / 2)
+        least, most = clopper_pearson(int(residents.sum()), len(residents), alpha / 2)
         if low >= LEAST_LIFT * most and inside.mean() >= LEAST_COVERAGE:
-            share = float(residents.mean())
-            regions.append(_region(conditions, schema, inside, (low, high), share))
+            region = _region(conditions, schema, inside, (low, high), residents)
+            regions.append(replace(region, share_low=least, share_high=most))
     return tuple(sorted(regions, key=lambda each: -each.coverage))
 
 
@@ -445,7 +445,9 @@ def known_regions(
         left &= ~inside
         if certain >= charge and coverage >= max(LEAST_COVERAGE, LEAST_LIFT * share):
             ends = (round(coverage, 12), round(coverage, 12))
-            regions.append(_region(each.conditions, schema, inside[flips], ends, share, coverage))
+            region = _region(each.conditions, schema, inside[flips], ends, inside)
+            lift = coverage / share if share else math.inf
+            regions.append(replace(region, coverage=coverage, share=share, lift=lift))
     return tuple(sorted(regions, key=lambda each: -each.coverage))
 
 
@@ -466,10 +468,9 @@ def _region(
     schema: Schema,
     inside: NDArray[np.bool_],
     ends: tuple[float, float],
-    share: float,
-    coverage: float | None = None,
+    residents: NDArray[np.bool_],
 ) -> Region:
-    covered = float(inside.mean()) if coverage is None else coverage
+    covered, share = float(inside.mean()), float(residents.mean())
     by_column = sorted(conditions, key=lambda each: each.column)
     return Region(
         conditions=tuple(each.text(schema) for each in by_column),
@@ -479,4 +480,7 @@ def _region(
         share=share,
         lift=covered / share if share else math.inf,
         flips=len(inside),
+        inside=int(inside.sum()),
+        inputs=len(residents),
+        residents=int(residents.sum()),
     )

@@ -14,6 +14,7 @@ from themis.inputs.assignments import Assignments
 from themis.inputs.people import People
 from themis.inputs.population import Population
 from themis.results.model import GroupScore, Measure, Score
+from themis.scores.accounts import metered
 from themis.scores.apparent import mark_few, measure_people
 from themis.scores.causal import measure_causal
 from themis.scores.exact import Domain, can_be_exact, exact_causal, exact_group, run_domain
@@ -61,7 +62,10 @@ class Scorer:
         return other
 
     def measure(self, columns: tuple[int, ...], measure: Measure, settings: Settings) -> Score:
-        """The causal or group score of a set of columns."""
+        """The causal or group score of a set of columns, with what it cost."""
+        return metered(self.sampler.runner, lambda: self._measured(columns, measure, settings))
+
+    def _measured(self, columns: tuple[int, ...], measure: Measure, settings: Settings) -> Score:
         if self._run is not None:
             return self._of_profile(self._run, columns, measure, settings)
         assignments = self.sampler.assignments(columns)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from themis.results.model import TestedSet
 from themis.results.notes import Note
-from themis.scores.noise import Finding
+from themis.scores.reruns import Finding
 from themis.search.estimates import flips_of
 from themis.search.flips import FIRST_TRIES, FlipBook
 from themis.search.lattice import members

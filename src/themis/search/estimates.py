@@ -251,6 +251,7 @@ def _tally(sampler: Sampler, assignments: Assignments, most: int) -> HarmTally |
     allowed = min(HARM_SHARE * sampler.runner.asked, HARM_EXECUTIONS)
     rows = min(max(int(allowed / assignments.count), HARM_ROWS), most)
     for first, last in sampler.blocks(0, rows, assignments.count):
-        _, cells = sampler.tables.fill(variants, first, last, reading=sampler.reading)
+        with sampler.runner.counting_as("explanations"):
+            _, cells = sampler.tables.fill(variants, first, last, reading=sampler.reading)
         tally.add(cells)
     return tally

@@ -13,6 +13,7 @@ from themis.events import SearchListener
 from themis.results.model import CausalScore, Measure, Score, SearchResult, TestedSet
 from themis.results.notes import Ending, Note
 from themis.results.verdicts import Acceptance, least_listed
+from themis.scores.accounts import asked_again, charged
 from themis.scores.noise import NoiseProbe, is_weighed
 from themis.scores.scorer import Scorer
 from themis.scores.spelling import spelling_in_search
@@ -80,14 +81,15 @@ class Searcher:
         size = min(max_size or len(columns), len(columns))
         key = (tuple(measures), threshold, columns, size, prune, settings)
         if key in self._answers and accepted is None:
-            return tuple(_asked_again(each) for each in self._answers[key])
+            return tuple(map(asked_again, self._answers[key]))
         results: list[SearchResult] = []
         causal_border: Border | None = None
         for measure in measures:
-            before = self._spent()
+            before = self.sampler.runner.account
             request = SearchRequest(measure, threshold, columns, size, 1 / len(measures))
             if settings.stopping is Stopping.PAPER:
                 printed = paper_search(self.sampler, request, settings, prune=prune)
+                printed = charged(printed, self.sampler.runner, before)
                 results.append(self._of_whom(printed if probe.trusted else _unchecked(printed)))
                 continue
             search = self._make(request, settings, causal_border, listen, probe)
@@ -98,8 +100,8 @@ class Searcher:
             result = self._estimated(search, search.run())
             if result.stopped is not Ending.INTERRUPTED and search.becomes_exact():
                 result = self._estimated(search, search.run())
-            found = replace(result, executions=self._spent() - before)
-            results.append(self._of_whom(found))
+            result = charged(result, self.sampler.runner, before)
+            results.append(self._of_whom(result))
             if result.stopped is Ending.INTERRUPTED:
                 break
             if measure == "causal":
@@ -121,10 +123,6 @@ class Searcher:
             return result
         scores = tuple(replace(score, population="profile") for score in result.minimal_sets)
         return replace(result, minimal_sets=scores)
-
-    def _spent(self) -> int:
-        """The executions so far, less those that only explain."""
-        return self.sampler.runner.executions - self.sampler.runner.explaining
 
     def plan(
         self, columns: tuple[int, ...], max_size: int | None, settings: Settings
@@ -211,7 +209,9 @@ class Searcher:
         columns = tuple(search.request.columns[place] for place in members(mask))
         if isinstance(search.decider, CausalDecider):
             own = sum(1 << column for column in columns)
-            return estimate_found(self.sampler, self.book, own, settings)
+            before = self.sampler.runner.account
+            score = estimate_found(self.sampler, self.book, own, settings)
+            return None if score is None else charged(score, self.sampler.runner, before)
         return self.scorer.measure(columns, search.request.measure, settings)
 
 
@@ -276,13 +276,6 @@ def _mistakes(threshold: float, max_size: int | None) -> Iterator[Mistake]:
             f"must be at least 1, got {max_size!r}",
             "leave it out for sets of any size",
         )
-
-
-def _asked_again(result: SearchResult) -> SearchResult:
-    scores = tuple(replace(each, executions=0) for each in result.minimal_sets)
-    return replace(
-        result, minimal_sets=scores, executions=0, cache_hits=result.cache_hits + result.executions
-    )
 
 
 def weigh_search(

@@ -19,7 +19,8 @@ from themis.inputs.assignments import Assignments
 from themis.results.model import Measure, Reruns, Score, SearchResult, TestedSet
 from themis.results.notes import Ending, Note
 from themis.scores.group import KEPT_ROWS, GroupInputs, favourable_ends, group_source, kept_inputs
-from themis.scores.noise import Finding, NoiseProbe, looks_for_noise
+from themis.scores.noise import NoiseProbe
+from themis.scores.reruns import Finding, looks_for_noise
 from themis.search.base_inputs import BudgetEndedError
 from themis.search.lattice import Border, Lattice, members
 from themis.settings import Settings

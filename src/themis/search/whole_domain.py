@@ -20,7 +20,7 @@ from themis.results.model import TestedSet
 from themis.results.notes import Note
 from themis.scores.exact import Domain, count_missing, rounded, whole_numbers
 from themis.scores.group import GroupInputs
-from themis.scores.noise import Finding
+from themis.scores.reruns import Finding
 from themis.scores.witnesses import KEPT, Flips, Pairs
 from themis.search.lattice import Lattice, members
 from themis.search.walk import SearchRequest

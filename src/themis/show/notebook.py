@@ -21,7 +21,9 @@ from themis.show.html import Html, tag
 from themis.show.intervals import WHOLE, Interval, Mark
 from themis.show.svg import chart
 from themis.show.words.scores import (
+    account_text,
     by_set,
+    change_sentence,
     extremes,
     headline,
     hidden_changes,
@@ -34,7 +36,7 @@ from themis.show.words.scores import (
     seen,
 )
 from themis.show.words.searches import example, guarantee, search_headline, set_counts, set_text
-from themis.show.words.values import label, percent, visible
+from themis.show.words.values import label, people, percent, visible
 
 WITNESSES = 2
 CHANGES = 3
@@ -65,7 +67,7 @@ def _(result: Result) -> Html:
         *map(html_of, result.scores),
         *(_line(f"warning: {note}") for note in (*hidden, *noise, *result.notes)),
         *(_line(f"failed: {kind}, {f['count']:,} times; {f['message']}") for kind, f in failures),
-        _line(f"{result.executions:,} executions · seed {result.seed}", _FAINT),
+        _line(f"{account_text(result)} · seed {result.seed}", _FAINT),
     )
 
 
@@ -130,10 +132,7 @@ def _causal_parts(score: CausalScore) -> Iterator[Html]:
     if score.placebo is not None:
         yield _line(placebo_sentence(score.placebo))
     for harm in score.direction[:CHANGES]:
-        yield _line(
-            f"{label(harm.change_from)} → {label(harm.change_to)}: {percent(harm.lost)} lose the "
-            f"favourable decision, {percent(harm.gained)} gain it"
-        )
+        yield _line(f"{change_sentence(harm)} (of {people(harm.contexts)})")
     yield from (_line(region_sentence(region)) for region in score.regions)
     yield from (_witness(each, score.output or "decision") for each in score.witnesses[:WITNESSES])
 
@@ -160,7 +159,9 @@ def _group_parts(score: GroupScore) -> Iterator[Html]:
 def _group_row(score: GroupScore, group: Group) -> Sequence[Any]:
     low, rate, high = (rate_text(score, each) for each in (group.low, group.rate, group.high))
     few = "; too few people" * group.few
-    return [label(group.values), _bar(group.low, group.high), rate, f"{low} – {high}{few}"]
+    ends = f"{low} – {high}{few}"
+    tested = people(group.samples)
+    return [label(group.values), _bar(group.low, group.high), rate, f"of {tested}", ends]
 
 
 def _bar(low: float, high: float) -> Html:

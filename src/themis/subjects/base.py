@@ -22,11 +22,12 @@ ISOLATED_FAILURES = 16  # culprits looked for in one batch that fails as a whole
 
 @dataclass(frozen=True)
 class Answers:
-    """The raw outputs of a batch, in order, and the failures by position."""
+    """The raw outputs of a batch, in order, and the failures by position; what that cost."""
 
     outputs: Any  # a list or a one-dimensional array; anything where there is a failure
     failures: dict[int, Failure] = field(default_factory=dict)
-    again: int = 0  # inputs that were run again to find those that fail
+    given: int | None = None  # inputs given to the software in all its calls; None: each once
+    calls: int = 1  # of the software: function calls, programs started, requests, exchanges
 
 
 class Batch(Protocol):
@@ -170,7 +171,7 @@ def isolate_failures(call: Callable[[int, int], Any], count: int) -> Answers:
     """Run a whole-batch call; when it fails, halve the batch until the culprits are alone.
 
     `call(start, stop)` returns that part's outputs or raises. How often inputs are run again
-    depends on how they were batched, so that is counted apart and by no budget.
+    depends on how they were batched, so that no budget counts it.
     """
     try:
         return Answers(_checked(call(0, count), count))
@@ -178,12 +179,12 @@ def isolate_failures(call: Callable[[int, int], Any], count: int) -> Answers:
         failures = dict.fromkeys(range(count), crash_of(error))
     outputs: list[Any] = [None] * count
     odd_pairs: list[Sequence[int]] = []  # they got another number of outputs than two
-    again, several_work = 0, False
+    tried, calls, several_work = count, 1, False
     search = CulpritSearch()
     search.halve(range(count))
     for part in search:
         start, stop = part[0], part[-1] + 1
-        again += len(part)
+        tried, calls = tried + len(part), calls + 1
         try:
             given = _checked(call(start, stop), len(part))
         except (Exception, SystemExit) as error:
@@ -198,8 +199,8 @@ def isolate_failures(call: Callable[[int, int], Any], count: int) -> Answers:
         several_work = several_work or len(part) > 1
         if not several_work and any(failures.keys().isdisjoint(pair) for pair in odd_pairs):
             # Two that fail only together: it does not answer a batch at all.
-            return Answers(outputs, dict.fromkeys(range(count), reason), again)
-    return Answers(outputs, failures, again)
+            return Answers(outputs, dict.fromkeys(range(count), reason), tried, calls)
+    return Answers(outputs, failures, tried, calls)
 
 
 def _checked(outputs: Any, count: int) -> Any:

@@ -84,7 +84,7 @@ class _RowBatch:
         while True:
             try:
                 self._call(rows, outputs)
-                return Answers(outputs, failures)
+                return Answers(outputs, failures, calls=len(outputs))
             except (Exception, SystemExit) as error:
                 # What was computed before the error is kept; go on behind the culprit.
                 failures[len(outputs)] = crash_of(error)

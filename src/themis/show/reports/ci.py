@@ -206,7 +206,7 @@ def _properties(result: Result) -> ElementTree.Element:
     properties = ElementTree.Element("properties")
     for name, value in (
         ("seed", result.seed),
-        ("executions", result.executions),
+        ("executions", result.spent.total),
         ("subject", result.subject.get("kind", "")),
         ("fingerprint", result.subject.get("fingerprint", "")),
         ("stopped", result.stopped),

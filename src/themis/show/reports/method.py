@@ -16,7 +16,7 @@ from themis.settings import Stopping
 from themis.show.html import Html, cut, folded, join, shell, table, tag, value
 from themis.show.reports.document import Room, rest, score_name, section
 from themis.show.words.notes import how_it_ended
-from themis.show.words.scores import method, probe_sentence
+from themis.show.words.scores import account_text, method, probe_sentence
 from themis.show.words.searches import checks_guarantee
 from themis.show.words.values import count, duration, percent, size, sure, visible
 
@@ -160,11 +160,11 @@ def facts(result: Result) -> Iterator[Fact]:
         yield "Took", duration(timing["seconds"])
     if timing.get("executor"):
         yield "Ran", visible(timing["executor"])
-    yield "Executions", f"{result.executions:,}"
+    yield "Executions", account_text(result)
+    if timing.get("calls"):
+        yield "Calls of the subject", f"{timing['calls']:,}"
     if result.cache_hits:
         yield "Answered from the cache", f"{result.cache_hits:,}"
-    if timing.get("repeats"):
-        yield "Made again, to look for noise", f"{timing['repeats']:,}"
     yield "Seed", str(result.seed)
     yield "Ended", "done" if result.stopped is Ending.DONE else how_it_ended(result.stopped)
     yield from _data(result)

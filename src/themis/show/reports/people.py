@@ -23,9 +23,16 @@ from themis.show.reports.document import (
     set_words,
 )
 from themis.show.svg import picture
-from themis.show.words.scores import counted_people, other_changes_first
+from themis.show.words.scores import (
+    counted_people,
+    covered_text,
+    directions_certainty,
+    gained_text,
+    lost_text,
+    other_changes_first,
+)
 from themis.show.words.searches import harms
-from themis.show.words.values import count, percent, visible
+from themis.show.words.values import count, percent, share_text, visible
 
 FEW = 3  # scores, of which more pairs are shown
 LINE = 4_000  # letters of a command or an input
@@ -135,7 +142,11 @@ def _harm_of(score: CausalScore, room: Room) -> Html:
         score_name(score),
         tag("p", cut(next(harms(score, most=1)), LONGEST_SENTENCE), ".", rate),
         tag("div", shown, class_="wide"),
-        tag("p", f"Counted on {counted_people(score)}.", class_="faint"),
+        tag(
+            "p",
+            f"Counted on {counted_people(score)}{directions_certainty(score)}.",
+            class_="faint",
+        ),
     )
 
 
@@ -151,11 +162,12 @@ def _key(values: Mapping[str, Value]) -> Key:
 
 
 def _matrix(score: CausalScore, names: Mapping[Key, Html]) -> Html:
-    lost: dict[tuple[Key, Key], float] = {}
+    lost: dict[tuple[Key, Key], tuple[float, str]] = {}
     for harm in score.direction:
         one, other = _key(harm.change_from), _key(harm.change_to)
-        lost[one, other], lost[other, one] = harm.lost, harm.gained
-    unknown = None if len(score.direction) >= CHANGES_KEPT else 0.0
+        lost[one, other] = (harm.lost, lost_text(harm))
+        lost[other, one] = (harm.gained, gained_text(harm))
+    unknown = None if len(score.direction) >= CHANGES_KEPT else (0.0, "none seen")
     rows = (
         [name, *(_harm_cell(one, other, lost, unknown) for other in names)]
         for one, name in names.items()
@@ -165,15 +177,19 @@ def _matrix(score: CausalScore, names: Mapping[Key, Html]) -> Html:
 
 
 def _harm_cell(
-    one: Key, other: Key, lost: Mapping[tuple[Key, Key], float], unknown: float | None
+    one: Key,
+    other: Key,
+    lost: Mapping[tuple[Key, Key], tuple[float, str]],
+    unknown: tuple[float, str] | None,
 ) -> tuple[str, str]:
     if one == other:
         return "–", "same"
-    share = lost.get((one, other), unknown)
-    if share is None:
+    known = lost.get((one, other), unknown)
+    if known is None:
         return "not kept", "same"
+    share, text = known
     shade = sum(share >= each for each in SHADES)
-    return percent(share), f"shade{shade}"
+    return text, f"shade{shade}"
 
 
 def _changes(score: CausalScore, room: Room) -> Html:
@@ -185,8 +201,8 @@ def _changes(score: CausalScore, room: Room) -> Html:
             (
                 group_name(each.change_from),
                 group_name(each.change_to),
-                percent(each.lost),
-                percent(each.gained),
+                lost_text(each),
+                gained_text(each),
             )
             for each in shown
         ),
@@ -236,7 +252,9 @@ def _region_row(region: Region, room: Room) -> tuple[object, ...]:
     return (
         join([conditions, tag("small", f"counted on {count(region.flips, 'flip')}")]),
         join([picture(drawn, WHOLE), tag("small", ends)]),
-        here,
-        percent(region.share),
+        covered_text(region),
+        share_text(
+            region.share, region.residents, region.inputs or 0, region.share_low, region.share_high
+        ),
         f"{region.lift:.1f} ×",
     )

@@ -57,7 +57,7 @@ def render_sarif(result: Result) -> str:
                 "columnKind": "unicodeCodePoints",
                 "properties": {
                     "seed": result.seed,
-                    "executions": result.executions,
+                    "executions": result.spent.total,
                     "fingerprint": result.subject.get("fingerprint", ""),
                     "notes": list(map(str, result.notes)),
                 },

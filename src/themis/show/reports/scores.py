@@ -282,9 +282,14 @@ def _other_groups(score: GroupScore, drawn: Sequence[Group], room: Room) -> Iter
             f"The {count(len(listed), 'group')} that were not drawn",
             table(
                 f"Further groups of {set_words(score.against)}",
-                ("Group", ("Rate", "number"), ("Interval", "number")),
+                ("Group", ("Tested", "number"), ("Rate", "number"), ("Interval", "number")),
                 (
-                    (group_name(g.values), rate_text(score, g.rate), rate_interval(score, g))
+                    (
+                        group_name(g.values),
+                        f"{g.samples:,}",
+                        rate_text(score, g.rate),
+                        rate_interval(score, g),
+                    )
                     for g in listed
                 ),
                 foot=rest(len(others) - len(listed)),

@@ -284,7 +284,7 @@ def _all_clear(result: Result) -> str:
     noise = result.noise
     if noise is not None:
         parts.append(f"Of {count(noise.inputs, 'input')} that were run again, none differed.")
-    elif result.timing.get("repeats"):
-        again = count(result.timing["repeats"], "execution")
+    elif result.spent.noise:
+        again = count(result.spent.noise, "execution")
         parts.append(f"{again} were made again and gave the same decision.")
     return " ".join(parts)

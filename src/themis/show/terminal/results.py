@@ -31,8 +31,10 @@ from themis.show.terminal.parts import (
 )
 from themis.show.terminal.scores import show_score
 from themis.show.words.scores import (
+    account_text,
     apart_text,
     by_set,
+    circumstances,
     compared,
     cost_text,
     headline,
@@ -206,7 +208,11 @@ def show_cost(result: Result) -> Iterator[RenderableType]:
         yield Sentence(text, DIM)
     for note in result.timing.get("notes", ()):
         yield Sentence(visible(str(note)), DIM, first="note: ")
-    yield Sentence(cost_text(result), DIM)
+    if result.spent.total == result.spent.sampling:
+        yield Sentence(cost_text(result), DIM)
+        return
+    yield Sentence(account_text(result), DIM)
+    yield Sentence(" · ".join(circumstances(result)), DIM)
 
 
 def _remark(scores: list[Score]) -> Iterator[RenderableType]:

@@ -27,7 +27,9 @@ from themis.show.terminal.parts import (
     short,
 )
 from themis.show.words.scores import (
+    change_sentence,
     counted_people,
+    directions_certainty,
     extremes,
     headline,
     impact,
@@ -172,11 +174,7 @@ def _causal_details(score: CausalScore) -> Group:
 
 def _harm(score: CausalScore) -> Iterator[RenderableType]:
     for harm in score.direction[:CHANGES]:
-        change = f"{label(harm.change_from)} → {label(harm.change_to)}"
-        yield Sentence(
-            f"{change}: {percent(harm.lost)} lose the favourable decision, "
-            f"{percent(harm.gained)} gain it"
-        )
+        yield Sentence(change_sentence(harm))
     left = len(score.direction) - CHANGES
     if left > 0:
         yield Sentence(f"… and {left} more changes that do harm", DIM)
@@ -188,11 +186,12 @@ def _counted_on(score: CausalScore) -> str:
     """On whom the directions were counted; with more than two values, the flip rate too."""
     people = counted_people(score)
     if score.flip_rate is None or len(score.direction) == 1:
-        return f"counted on {people}"
+        return f"counted on {people}{directions_certainty(score)}"
     phrase = set_phrase(score.against)
     return (
         f"flip rate {percent(score.flip_rate)}: so often one change of {phrase} changes the "
-        f"decision (counted on {people.partition(' who ')[0]})"
+        f"decision (counted on {people.partition(' who ')[0]}"
+        f"{directions_certainty(score)})"
     )
 
 
@@ -210,15 +209,16 @@ def _group_details(score: GroupScore, everything: bool) -> Group:
 
 
 def rates_table(score: GroupScore, *, everything: bool = False) -> Table:
-    """The groups by falling rate, each with its interval."""
+    """The groups by falling rate, each with its interval and its number of tests."""
     shown, hidden = extremes(score.groups, len(score.groups) if everything else ENDS)
-    table = grid({"max_width": 24}, {"ratio": 1}, NUMBER, NUMBER, expand=True)
+    table = grid({"max_width": 24}, {"ratio": 1}, NUMBER, NUMBER, NUMBER, expand=True)
     for place, group in enumerate(shown):
         if hidden and place == len(shown) - ENDS:
             table.add_row(short(f"… {hidden:,} more …", DIM))
         bar = IntervalBar(group.low, group.high, style="cyan")
         rate = rate_text(score, group.rate)
-        table.add_row(short(label(group.values)), bar, rate, _ends(score, group))
+        tested = short(f"of {group.samples:,}", DIM)
+        table.add_row(short(label(group.values)), bar, rate, tested, _ends(score, group))
     return table
 
 

@@ -138,6 +138,20 @@ def _inputs_flip(values: Values) -> str:
     return f"{text}, {unsettled} could not be settled" if unsettled else text
 
 
+INCONSISTENT = {
+    "again": "when it was run again",
+    "neighbours": "in a call with other inputs",
+}
+
+
+def _inconsistent_example(values: Values) -> str:
+    """One input with its two outputs."""
+    person = ", ".join(f"{visible(n)} {visible(v)}" for n, v in values["input"].items())
+    first, second = map(visible, values["outputs"])
+    when = INCONSISTENT[values["how"]]
+    return f"an example: the same input got {first}, and {second} {when}: {person}"
+
+
 def _noise_may_explain(values: Values) -> str:
     what = f"{100 * values['high']:.1f} points of it" if "high" in values else "it"
     return f"noise alone may explain {what}"
@@ -322,6 +336,7 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "check for noise",
     "depends-on-neighbours": "answers depend on the other inputs of a call: {differing:,} of "
     "{inputs:,} inputs got a different decision among others; decide each input by itself",
+    "inconsistent-example": _inconsistent_example,
     "not-checked-for-noise": "not checked for noise: what it rests on was not run again",
     "noise-in-finding": lambda values: (
         f"noise may explain {100 * values['explains']:.1f} points of it, so that only "

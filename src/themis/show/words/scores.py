@@ -9,6 +9,7 @@ from themis.results.model import (
     CausalScore,
     Group,
     GroupScore,
+    Harm,
     Noise,
     Placebo,
     Region,
@@ -20,6 +21,7 @@ from themis.results.notes import Ending
 from themis.settings import Stopping
 from themis.show.words.notes import how_it_ended
 from themis.show.words.values import (
+    FEW_COUNTED,
     count,
     cut_name,
     duration,
@@ -29,6 +31,7 @@ from themis.show.words.values import (
     percent,
     points,
     set_phrase,
+    share_text,
     sure,
     sure_together,
     visible,
@@ -289,6 +292,41 @@ def masked(causal: CausalScore, group: GroupScore) -> str | None:
     )
 
 
+def change_sentence(harm: Harm) -> str:
+    """Who loses and who gains by a change: `green → purple: 3 of 26 lose …`."""
+    return (
+        f"{label(harm.change_from)} → {label(harm.change_to)}: {lost_text(harm)} lose the "
+        f"favourable decision, {gained_text(harm)} gain it"
+    )
+
+
+def lost_text(harm: Harm) -> str:
+    """How many lose by a change."""
+    ends = (harm.lost_low, harm.lost_high)
+    return share_text(harm.lost, _counted(harm, harm.lost_count), harm.contexts, *ends)
+
+
+def gained_text(harm: Harm) -> str:
+    """How many gain by a change."""
+    ends = (harm.gained_low, harm.gained_high)
+    return share_text(harm.gained, _counted(harm, harm.gained_count), harm.contexts, *ends)
+
+
+def _counted(harm: Harm, number: int | None) -> int | None:
+    """The count behind a share; None where contexts weigh differently, and it says nothing."""
+    pairs = ((harm.lost, harm.lost_count), (harm.gained, harm.gained_count))
+    fits = all(abs(share * harm.contexts - (each or 0)) < 1e-6 for share, each in pairs)
+    return number if fits else None
+
+
+def directions_certainty(score: CausalScore) -> str:
+    """What the intervals of the directions are, where there are some."""
+    shown = (each for each in score.direction if each.contexts >= FEW_COUNTED)
+    if not any(each.lost_low is not None for each in shown):
+        return ""
+    return f"; intervals: {sure(score.confidence)}, each by itself"
+
+
 def counted_people(score: CausalScore) -> str:
     """On whom the directions of harm were counted; failures leave some changes fewer people."""
     counts = [harm.contexts for harm in score.direction]
@@ -301,10 +339,23 @@ def counted_people(score: CausalScore) -> str:
 def region_sentence(region: Region) -> str:
     """Where many of the changed decisions are: how many, among how few people."""
     place = " and ".join(visible(each) for each in region.conditions)
-    return (
-        f"where {place}: {percent(region.coverage)} of the changes{_between(region)} "
-        f"among {percent(region.share)} of people, {_times(region.lift)} their share"
+    share = share_text(
+        region.share, region.residents, region.inputs or 0, region.share_low, region.share_high
     )
+    return (
+        f"where {place}: {covered_text(region)} {_of(region.flips)}changes{_between(region)} "
+        f"among {share} {_of(region.inputs, '')}people, {_times(region.lift)} their share"
+    )
+
+
+def _of(total: int | None, the: str = "the ") -> str:
+    """What joins a share and its noun: `12.3 % of the changes`, but `3 of 26 changes`."""
+    return "" if total is not None and total < FEW_COUNTED else f"of {the}"
+
+
+def covered_text(region: Region) -> str:
+    """Which part of the changes is here, without its interval."""
+    return share_text(region.coverage, region.inside, region.flips)
 
 
 def _between(region: Region) -> str:
@@ -362,13 +413,18 @@ def method(score: Score) -> str:
     if score.method == "exact":
         noun = "input" if score.population == "inputs" else "row"
         return f"{_how_much_was_run(score)} ({count(score.samples, noun)}; {cost})"
-    each = (
-        " in each group"
-        if score.measure == "group" and score.stopping is not Stopping.PAPER
-        else ""
-    )
     kind = "lower bound" if score.lower_bound else "sampled"
-    return f"{kind}: {people(score.samples)}{each}, {cost}"
+    return f"{kind}: {_sampled(score)}, {cost}"
+
+
+def _sampled(score: Score) -> str:
+    """How many people were tried; of groups, how many of each."""
+    tested = [group.samples for group in score.groups] if isinstance(score, GroupScore) else []
+    if not tested or score.stopping is Stopping.PAPER:
+        return people(score.samples)
+    if min(tested) < max(tested):
+        return f"{min(tested):,} to {people(max(tested))} in a group"
+    return f"{people(tested[0])} in each group"
 
 
 def extremes(groups: Iterable[Group], shown: int) -> tuple[list[Group], int]:
@@ -490,11 +546,33 @@ def by_set(scores: Sequence[Score]) -> dict[tuple[str, ...], list[Score]]:
     return sets
 
 
+PURPOSES = {
+    "sampling": "sampling",
+    "noise": "checked for noise",
+    "explanations": "explanations",
+    "isolating": "to find failing inputs",
+}
+
+
+def account_text(result: Result) -> str:
+    """All executions and what for: `686 executions: 566 sampling, 120 checked for noise`."""
+    account = result.spent
+    text = count(account.total, "execution")
+    parts = [f"{n:,} {words}" for name, words in PURPOSES.items() if (n := getattr(account, name))]
+    if parts and account.total > account.sampling:
+        text += f": {', '.join(parts)}"
+    return text
+
+
 def cost_text(result: Result) -> str:
     """What the result cost: `1,404 executions · 0.8 s · seed 42`."""
-    parts = [count(result.executions, "execution")]
+    return " · ".join([account_text(result), *circumstances(result)])
+
+
+def circumstances(result: Result) -> Iterator[str]:
+    """What belongs to the number of executions: what was known before, the time, the seed."""
     if result.cache_hits:
-        parts.append(f"{result.cache_hits:,} answered from the cache")
+        yield f"{result.cache_hits:,} answered from the cache"
     if "seconds" in result.timing:
-        parts.append(duration(result.timing["seconds"]))
-    return " · ".join([*parts, f"seed {result.seed}"])
+        yield duration(result.timing["seconds"])
+    yield f"seed {result.seed}"

@@ -8,6 +8,7 @@ from dataclasses import replace
 from themis.results.model import (
     CausalScore,
     CheckResult,
+    Group,
     GroupScore,
     Measure,
     Result,
@@ -19,7 +20,16 @@ from themis.results.notes import Ending
 from themis.results.verdicts import largest_missed, least_listed
 from themis.settings import Stopping
 from themis.show.words.notes import how_it_ended
-from themis.show.words.values import count, label, percent, set_phrase, sure_together, visible
+from themis.show.words.scores import change_sentence
+from themis.show.words.values import (
+    count,
+    hundredths,
+    label,
+    percent,
+    set_phrase,
+    sure_together,
+    visible,
+)
 
 COMMON = 8  # characteristics named in which two people agree
 
@@ -174,18 +184,21 @@ def harms(score: Score, *, most: int) -> Iterator[str]:
     """Who loses by which change; of groups, which one is favoured."""
     if isinstance(score, CausalScore):
         for harm in score.direction[:most]:
-            yield (
-                f"{label(harm.change_from)} → {label(harm.change_to)}: {percent(harm.lost)} lose "
-                f"the favourable decision, {percent(harm.gained)} gain it (of "
-                f"{count(harm.contexts, 'person', 'people')})"
-            )
+            whom = count(harm.contexts, "person", "people")
+            yield f"{change_sentence(harm)} (counted on {whom})"
     elif isinstance(score, GroupScore):
         best, worst = score.most_favoured, score.least_favoured
         if best is not None and worst is not None and score.low > 0:
             yield (
-                f"most favoured: {label(best.values)} ({percent(best.rate)}); least favoured: "
-                f"{label(worst.values)} ({percent(worst.rate)})"
+                f"most favoured: {label(best.values)} ({_rate(best)}); least favoured: "
+                f"{label(worst.values)} ({_rate(worst)})"
             )
+
+
+def _rate(group: Group) -> str:
+    """A group's rate, of how many, and between which ends."""
+    ends = "" if group.low == group.high else f", {hundredths(group.low)} – {percent(group.high)}"
+    return f"{percent(group.rate)} of {count(group.samples, 'person', 'people')}{ends}"
 
 
 def telling_witness(score: Score) -> Witness | None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+FEW_COUNTED = 100  # a share of fewer is shown as counts
 LONGEST = 32  # characters of a name or value within a sentence
 
 
@@ -31,6 +32,27 @@ def spelled_out(character: str) -> str:
 def percent(share: float) -> str:
     """A share for reading: `11.3 %`, `< 0.1 %`, `0 %`."""
     return f"{hundredths(share)} %".replace("<", "< ").replace(">", "> ")
+
+
+def share_text(
+    share: float,
+    successes: int | None,
+    total: int,
+    low: float | None = None,
+    high: float | None = None,
+) -> str:
+    """A share with what it rests on: `3 of 26` where that is few, else with its interval.
+
+    Where counts weigh differently the share is all that can be said, and where nothing is
+    estimated it is exact.
+    """
+    plain = successes is not None and total > 0 and abs(successes / total - share) < 1e-9
+    if plain and total < FEW_COUNTED:
+        return f"{successes:,} of {total:,}"
+    if low is None or high is None or low == high:
+        return percent(share)
+    ends = f"{hundredths(low)} – {percent(high)}" if low > 0 else f"at most {percent(high)}"
+    return f"{percent(share)} ({ends})"
 
 
 def points(difference: float) -> str:

@@ -143,6 +143,7 @@ class Client:
         self._pace = Pace(limits.rate_per_second)
         self._reached = False
         self._silent = 0  # requests in a row that came to nothing
+        self.given = self.requests_sent = 0  # inputs that reached the service, in so many requests
         self._owner: int | None = None  # the process that opened it
 
     def run(self, work: Work, workers: int) -> None:
@@ -197,12 +198,14 @@ class Client:
         self._owner = os.getpid()
 
     async def send(
-        self, url: URL, body: bytes | None, *, limit: int, patient: bool = True
+        self, url: URL, body: bytes | None, *, inputs: int, limit: int
     ) -> Reply | Failure:
-        """The reply to a request, or why there is none after all retries; only within `run`.
+        """The reply to a request about so many inputs, or why there is none after all retries.
 
-        Without patience what fails because of the request itself (500, a timeout) is not retried.
+        Only within `run`. What fails because of the request itself (500, a timeout) is only
+        retried if it is about a single input.
         """
+        patient = inputs == 1
         if self._silent >= max(2 * self._limits.concurrency, 16):
             message = f"not sent: the last {self._silent} requests to {self._host} all failed"
             return Failure(TRANSPORT, message)
@@ -212,6 +215,8 @@ class Client:
             outcome = await self._request(url, body, limit)
             if isinstance(outcome, Reply) and outcome.status in REDIRECTS:
                 outcome = await self._follow(url, outcome, body, limit)
+            if isinstance(outcome, Reply) or not outcome.unreachable:
+                self.given, self.requests_sent = self.given + inputs, self.requests_sent + 1
             if isinstance(outcome, Reply):
                 self._reached = True
                 if outcome.status not in RETRYABLE:

@@ -162,8 +162,11 @@ class _Exchange:
 
     def run(self) -> Answers:
         """What the service answers to all of them."""
-        self._client.run(self._ask, workers=len(self._outputs))
-        return Answers(self._outputs, dict(sorted(self._failures.items())))
+        client = self._client
+        client.given = client.requests_sent = 0
+        client.run(self._ask, workers=len(self._outputs))
+        failures = dict(sorted(self._failures.items()))
+        return Answers(self._outputs, failures, client.given, client.requests_sent)
 
     async def _ask(self) -> None:
         """Send one request after the other, until there are none."""
@@ -173,7 +176,7 @@ class _Exchange:
             url = self._urls[start if len(self._urls) > 1 else 0]
             body = None if template is None else template.join(self._rows[start:stop])
             limit = ANSWER_LIMIT + ANSWER_LIMIT_PER_INPUT * (len(part) - 1)
-            reply = await self._client.send(url, body, limit=limit, patient=len(part) == 1)
+            reply = await self._client.send(url, body, inputs=len(part), limit=limit)
             outcomes = self._outcomes(reply, len(part))
             if isinstance(outcomes, Failure):
                 self._failures |= dict.fromkeys(part, outcomes)

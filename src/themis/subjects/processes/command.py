@@ -264,7 +264,7 @@ class CommandSubject(Subject):
             work_together(crew, [work] * min(self._jobs, len(codes)))
         finally:
             self._sweep(now=crew.stopped)
-        return Answers(outputs, dict(sorted(failures.items())))
+        return Answers(outputs, dict(sorted(failures.items())), calls=len(outputs))
 
     def close(self) -> None:
         self._sweep(now=True)

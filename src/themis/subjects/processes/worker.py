@@ -131,8 +131,15 @@ class WorkerSubject(Subject):
             self._open()
         self._staff.crew.reset()
         work = _Work(text_columns(self.format.columns, codes), len(codes), len(self._slots))
+        for slot in self._slots:
+            slot.given = slot.exchanges = 0
         work_together(self._staff.crew, [partial(work.do, slot) for slot in self._slots])
-        return Answers(work.outputs, dict(sorted(work.failures.items())))
+        return Answers(
+            work.outputs,
+            dict(sorted(work.failures.items())),
+            sum(slot.given for slot in self._slots),
+            sum(slot.exchanges for slot in self._slots),
+        )
 
     def _open(self) -> None:
         self._owner = os.getpid()
@@ -313,6 +320,7 @@ class Slot:
         self._numbers = itertools.count(1)
         self._child: Child | None = None
         self._served = 0
+        self.given = self.exchanges = 0  # inputs sent for one batch, in so many exchanges
         self._good_row: list[bytes] | None = None  # an input that was answered
         self._size = FIRST_SIZE
 
@@ -365,6 +373,7 @@ class Slot:
             self._child, self._served = self._staff.start(), 0
             data = self._staff.format.header + data
         self._served += count
+        self.given, self.exchanges = self.given + count, self.exchanges + 1
         started = time.monotonic()
         self._child.send(data, last=alone or not self._staff.flushes)
         talk = Talk(exchange, fresh)

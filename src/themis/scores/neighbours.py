@@ -1,0 +1,90 @@
+"""Neighbours: whether the answer to an input depends on the other inputs of its call."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.engine.runner import Runner
+from themis.subjects.decisions import Cells
+from themis.subjects.readings import Reading
+
+CALLS = (*(1,) * 24, *(8,) * 6)  # sizes of calls that show whether answers depend on the others
+FEWEST_NEIGHBOURS = 3  # answers that changed with the call, and not when it was made again
+
+
+@dataclass(frozen=True)
+class Example:
+    """One input that got two different answers."""
+
+    codes: NDArray[Any]
+    answers: tuple[int, int]  # their numbers
+    reading: Reading  # the output that they are about
+
+    @classmethod
+    def first(
+        cls, codes: NDArray[Any], before: Cells, after: Cells, reading: Reading
+    ) -> Example | None:
+        """The first input with two different answers, neither of which is a failure."""
+        both = np.flatnonzero((before != after) & (before >= 0) & (after >= 0))
+        if not len(both):
+            return None
+        place = int(both[0])
+        return cls(codes[place].copy(), (int(before[place]), int(after[place])), reading)
+
+
+class Neighbours:
+    """What is known of the calls of a subject that takes whole batches."""
+
+    def __init__(self, runner: Runner, readings: Sequence[Reading]) -> None:
+        self._runner, self._readings = runner, readings
+        self.differing = 0  # inputs whose answers changed with the others of their call alone
+        self.example: Example | None = None
+
+    @property
+    def found(self) -> bool:
+        """Whether answers depend on the other inputs of a call, and not on chance."""
+        return self.differing >= FEWEST_NEIGHBOURS
+
+    def look(self, codes: NDArray[Any], first: Cells, whole: Cells) -> None:
+        """See whether inputs that were run in one call get other answers among few others."""
+        few = codes[: sum(CALLS)]
+        runner = self._runner
+        if runner.executions_left < 2 * len(codes) + len(few) or runner.out_of_time:
+            return
+        ends = np.minimum(np.cumsum((0, *CALLS)), len(few))
+        parts = [few[start:end] for start, end in itertools.pairwise(ends) if end > start]
+        apart = np.concatenate([runner.repeat(part, again=3) for part in parts])
+        others = np.where(first >= 0, first, whole)
+        others[: len(few)] = np.where(apart != whole[: len(few)], apart, others[: len(few)])
+        if self._is_to_blame(codes, whole, others != whole):
+            for reading in self._readings:
+                self._keep(codes, reading.cells(whole), reading.cells(others), reading)
+
+    def doubt(self, codes: NDArray[Any], cells: Cells, before: Cells, reading: Reading) -> None:
+        """See whether a call, now answered so, changed answers that one output had elsewhere."""
+        now = reading.cells(cells)
+        if self._is_to_blame(codes, cells, (now != before) & (before >= 0)):
+            self._keep(codes, now, before, reading)
+
+    def _is_to_blame(self, codes: NDArray[Any], cells: Cells, changed: NDArray[np.bool_]) -> bool:
+        """Whether the call changed these answers, and not noise.
+
+        A subject that gives the same call the same answers each time, and other calls others,
+        depends on the other inputs of a call; else it is noise.
+        """
+        count = int(changed.sum())
+        if count < FEWEST_NEIGHBOURS or not self._runner.traits.vectorised:
+            return False
+        if any((self._runner.repeat(codes, again=n) != cells).any() for n in (4, 5)):
+            return False
+        self.differing += count
+        return True
+
+    def _keep(self, codes: NDArray[Any], cells: Cells, others: Cells, reading: Reading) -> None:
+        self.example = self.example or Example.first(codes, cells, others, reading)

@@ -1,0 +1,314 @@
+"""Reruns: what a score rests on is run again, before anything is held against a subject.
+
+A random sample of the flips behind a causal score, or of the inputs of the most and the least
+favoured group, is run again; `statistics.reruns` has what that proves.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.engine.sampler import Sampler
+from themis.inputs.characteristics import Value
+from themis.inputs.schema import Schema
+from themis.inputs.streams import RERUNS
+from themis.results.model import CausalScore, Reruns, Score
+from themis.results.notes import Note
+from themis.scores.accounts import metered
+from themis.scores.group import GroupInputs
+from themis.scores.neighbours import Example, Neighbours
+from themis.scores.witnesses import FlipPool, Flips
+from themis.settings import Settings, Stopping
+from themis.statistics.reruns import (
+    RERUNS_SHARE,
+    drift_ends,
+    explained_by_noise,
+    fewest_reruns,
+    reruns_for,
+)
+from themis.subjects.decisions import Cells
+from themis.subjects.readings import Reading
+
+SHARE_LEFT = 0.2  # of a finding that noise may explain without a limit to hold it against
+CAUTION = 0.8  # of what a verdict could spare: then a few more pairs are run than the fewest
+AFTER_NOISE = 4  # times as many pairs are run again once noise was found, …
+HOPELESS = 0.4  # … unless so many did not come out the same
+INNER_PAIRS, EXTERNAL_PAIRS = 5_000, 100  # run again at most, or asked // 8
+TIMES = 10  # runs of one input that are numbered for other purposes
+GROUP_INPUTS, GROUP_MOST = 40, 5_000  # of each extreme group
+ENOUGH = 300  # inputs run again where noise was found, or where that costs next to nothing
+
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # odd, so that no two codes of a column share a key
+
+Finding = Flips | GroupInputs  # what a score rests on
+
+
+class _Drift(NamedTuple):
+    """How many inputs of a group changed sides, and how far its expected rate may be away."""
+
+    differing: int
+    low: float
+    high: float
+
+
+class Rerunner:
+    """Runs findings of one audit again, and knows of which outputs some did not come out the same.
+
+    `names` are those of the subject's outputs, where there are several.
+    """
+
+    def __init__(
+        self, sampler: Sampler, names: Sequence[str] = (), *, trusted: bool = False
+    ) -> None:
+        self._sampler, self._runner = sampler, sampler.runner
+        self.trusted = trusted  # somebody vouches that the subject is deterministic
+        self._names = tuple(names)
+        labels = self._runner.labels
+        self._readings = [Reading(labels, place) for place in range(max(len(names), 1))]
+        self._calls = Neighbours(self._runner, self._readings)
+        self._doubted: set[int] = set()  # outputs of which some pair did not come out the same
+        self._confirmed: dict[bytes, Cells] = {}  # what was run again
+        self._example: Example | None = None  # of an answer that did not last
+
+    @property
+    def neighbours(self) -> bool:
+        """Whether answers depend on the other inputs of a call, and not on chance."""
+        return self._calls.found
+
+    def reserve(self, settings: Settings) -> int:
+        """How many executions to keep back for running findings again, of a limited budget."""
+        limited = settings.max_executions is not None or settings.max_seconds is not None
+        if self.trusted or not limited or not looks_for_noise(settings):
+            return 0
+        alpha = RERUNS_SHARE * (1.0 - settings.confidence) / 2
+        wanted, least = 2 * reruns_for(SHARE_LEFT, alpha), 2 * fewest_reruns(alpha)
+        if settings.max_executions is None:
+            return wanted
+        budget = settings.max_executions // self._runner.runs
+        return min(wanted, max(least, budget // 4), budget // 2)
+
+    def confirm(self, score: Score, settings: Settings, limit: float | None = None) -> Score:
+        """The score with what running again shows of what it rests on.
+
+        Pairs of a causal score are a random sample of its flips; of a group score, inputs of the
+        most and the least favoured group are run again. How many is planned before the first: as
+        many as a verdict on `limit` needs if all come out the same, within bounds.
+        """
+        return metered(self._runner, lambda: self._confirm(score, settings, limit))
+
+    def _confirm(self, score: Score, settings: Settings, limit: float | None) -> Score:
+        finding, self._runner.finding = self._runner.finding, None
+        if self.trusted:
+            return replace(score, reruns=Reruns(0, 0, 0.0, trusted=True))
+        if not looks_for_noise(settings) or score.score <= 0 or not score.samples:
+            return score
+        reruns = None
+        with self._runner.spending_reserve():
+            if isinstance(finding, FlipPool):
+                finding = finding.flips
+            if isinstance(finding, Flips | GroupInputs):
+                alpha = RERUNS_SHARE * (1.0 - settings.confidence)
+                reruns = self.rerun(finding, score.score, score.low, alpha, limit)
+            if isinstance(score, CausalScore):
+                score = self._shown_again(score)
+        return replace(score, reruns=reruns)
+
+    def rerun(
+        self, finding: Finding, score: float, low: float, alpha: float, limit: float | None = None
+    ) -> Reruns | None:
+        """Run what a score rests on again; None where the budget does not allow for enough.
+
+        With probability at least 1 − alpha, noise explains no more of the score than it says.
+        """
+        if self.trusted:
+            return Reruns(0, 0, 0.0, trusted=True)
+        if isinstance(finding, GroupInputs):
+            return self._rerun_groups(finding, low, alpha, limit)
+        if not len(finding.pairs):
+            return None
+        share = SHARE_LEFT if low > 0 else 1.0  # without a finding, enough to notice pure noise
+        if limit is not None and low > limit:
+            share = min(share, CAUTION * (low - limit) / score)
+        return self._rerun_flips(finding, score, alpha, share)
+
+    def _rerun_flips(self, flips: Flips, score: float, alpha: float, share: float) -> Reruns | None:
+        """Run flips again until noise explains at most a share of them.
+
+        If some flip does not come out the same, more are run, to know how many are left.
+        """
+        planned = self._affordable(reruns_for(share, alpha / 2), len(flips.pairs))
+        if planned < fewest_reruns(alpha / 2):
+            return None
+        made, differing = self._rerun_pairs(flips, planned, first=True)
+        if differing:
+            self._doubted.add(flips.reading.place)
+            more = self._affordable(max(AFTER_NOISE * planned, ENOUGH), len(flips.pairs))
+            if more > planned and differing < HOPELESS * made:
+                made, differing = self._rerun_pairs(flips, more, first=False)
+        return Reruns(made, differing, score * explained_by_noise(differing, made, alpha / 2))
+
+    def _rerun_pairs(self, flips: Flips, count: int, *, first: bool) -> tuple[int, int]:
+        """Run so many pairs again, mixed: how many got answers, and how many of them others.
+
+        A pair counts as noise when one of the two is as far from what it was before as half the
+        way to the other; a failure is another matter. Where pairs are few each is run as often as
+        the others.
+        """
+        rng = self._sampler.base.generator(RERUNS, 0 if first else 1)
+        size, reading = len(flips.pairs), flips.reading
+        if (flips.weights == flips.weights[0]).all():
+            orders = [rng.permutation(size) for _ in range(-(-count // size))]
+            chosen = np.concatenate(orders)[:count]
+        else:
+            chosen = rng.choice(size, count, p=flips.weights / flips.weights.sum())
+        pairs = flips.pairs.take(chosen)
+        before = pairs.outputs
+        codes = pairs.codes.reshape(2 * count, -1)
+        after = self._run_again(codes, before.ravel(), rng, reading, first=first).reshape(count, 2)
+        apart = reading.distances(before[:, 0], before[:, 1])
+        moved = np.maximum(*(reading.distances(before[:, i], after[:, i]) for i in (0, 1)))
+        known = (after >= 0).all(axis=1)
+        return int(known.sum()), int(((2 * moved >= apart) & known).sum())
+
+    def _run_again(
+        self, codes: NDArray[Any], before: Cells, rng: np.random.Generator, reading: Reading,
+        *, first: bool = True, random: bool = False,
+    ) -> Cells:  # fmt: skip
+        """Run inputs again, in random order among each other; once, however often one asks.
+
+        `random` says that the inputs were not chosen by their outputs.
+        """
+        key = bytes([reading.place, first]) + codes.tobytes()
+        if key not in self._confirmed:
+            cells = np.empty(len(codes), dtype=self._runner.labels.dtype)
+            for number, places in enumerate(_each_once(codes)):
+                order = rng.permutation(places)
+                again = (1 if first else 2) + TIMES * number
+                cells[order] = self._runner.repeat(codes[order], again=again)
+                if random and not number:
+                    self._calls.doubt(codes[order], cells[order], before[order], reading)
+            after = self._confirmed[key] = reading.cells(cells)
+            self._example = self._example or Example.first(codes, before, after, reading)
+        return self._confirmed[key]
+
+    def examples(self) -> Iterator[Note]:
+        """One input that got two different outputs, where answers are not consistent."""
+        example, how = self._example, "again"
+        if self.neighbours:
+            example, how = self._calls.example, "neighbours"
+        if example is not None:
+            reading = example.reading
+            yield Note.of(
+                "inconsistent-example",
+                how=how,
+                input=self._runner.schema.decode_row(example.codes),
+                outputs=[reading.labels.labels[number] for number in example.answers],
+                about=self._names[reading.place] if len(self._names) > 1 else None,
+            )
+
+    def _shown_again(self, score: CausalScore) -> CausalScore:
+        """The score without shown pairs that do not come out the same when they are run again."""
+        pairs = score.witnesses
+        if not pairs or not self._has_room(2 * len(pairs)):
+            return score
+        place = self._place(score.output)
+        reading = self._readings[place]
+        codes = _encode(self._runner.schema, [row for pair in pairs for row in pair.inputs])
+        before = reading.labels.number([each for pair in pairs for each in pair.outputs])
+        rng = self._sampler.base.generator(RERUNS, 2)
+        after = self._run_again(codes, before, rng, reading)
+        moved = reading.distances(before, after).reshape(-1, 2).max(axis=1)
+        same = 2 * moved < reading.distances(before[::2], before[1::2])
+        if not same.all():
+            self._doubted.add(place)
+        return replace(score, witnesses=tuple(itertools.compress(pairs, same)))
+
+    def _rerun_groups(
+        self, finding: GroupInputs, low: float, alpha: float, limit: float | None
+    ) -> Reruns | None:
+        wanted = fewest_reruns(alpha)
+        if finding.kept:
+            above = low - (limit or 0.0)
+            points = CAUTION * above / 2 if above > 0 else 1.0
+            wanted = max(wanted, math.ceil(finding.kept * math.log(8 / alpha) / points))
+        count = self._affordable(max(wanted, GROUP_INPUTS), GROUP_MOST)
+        if count < fewest_reruns(alpha):
+            return None
+        best, worst = (
+            self._drift(finding, group, count, alpha / 2, number)
+            for number, group in enumerate((finding.best, finding.worst))
+        )
+        if best.differing or worst.differing:
+            self._doubted.add(finding.reading.place)
+        unseen = finding.kept * max(0.0, worst.high - best.low)
+        proven = max(0.0, -best.high) + max(0.0, worst.low)  # reruns contradict what was seen
+        return Reruns(2 * count, best.differing + worst.differing, max(unseen, proven))
+
+    def _drift(
+        self, finding: GroupInputs, group: int, count: int, alpha: float, number: int
+    ) -> _Drift:
+        """How far a group's expected rate may be from the one that was seen."""
+        rng = self._sampler.base.generator(RERUNS, 3 + number)
+        codes, before = finding.draw(group, count, rng)
+        reading = finding.reading
+        after = self._run_again(codes, before, rng, reading, random=True)
+        tolerances = rng.random(count) if reading.statistic == "mean" else None
+        was, now = (reading.favourable_ends(cells, tolerances)[0] for cells in (before, after))
+        known = (before >= 0) & (after >= 0)
+        fewer, more = int((was & ~now & known).sum()), int((now & ~was & known).sum())
+        return _Drift(fewer + more, *drift_ends(fewer, more, max(int(known.sum()), 1), alpha))
+
+    def _affordable(self, wanted: int, pairs: int) -> int:
+        """How many of the wanted reruns (of two inputs each) may be made, as far as is foreseen."""
+        runner = self._runner
+        if not pairs or runner.out_of_time:
+            return 0
+        most = INNER_PAIRS
+        if runner.traits.external:
+            most = max(EXTERNAL_PAIRS, runner.asked // 8)
+        left = runner.executions_left
+        if runner.seconds_per_execution and not math.isinf(runner.seconds_left):
+            each = runner.runs * runner.seconds_per_execution
+            left = min(left, runner.seconds_left / max(each, 1e-9))
+        return int(min(wanted, most, left // 2))
+
+    def _place(self, output: str | None) -> int:
+        return self._names.index(output) if output in self._names else 0
+
+    def _has_room(self, executions: int) -> bool:
+        return self._runner.executions_left >= executions and not self._runner.out_of_time
+
+
+def looks_for_noise(settings: Settings) -> bool:
+    """Whether noise is looked for: the paper's procedures are left as printed."""
+    return settings.probe != 0 and settings.stopping is not Stopping.PAPER
+
+
+def _each_once(codes: NDArray[Any]) -> Iterator[NDArray[np.int64]]:
+    """The places of all inputs, in parts that hold each input at most once."""
+    left = np.arange(len(codes))
+    keys = input_keys(codes)
+    while len(left):
+        first = np.sort(np.unique(keys[left], return_index=True)[1])
+        yield left[first]
+        left = np.delete(left, first)
+
+
+def input_keys(codes: NDArray[Any]) -> NDArray[np.uint64]:
+    """64 bits for each input: should two ever share them, one less is run again."""
+    keys = np.zeros(len(codes), dtype=np.uint64)
+    for column in codes.T:
+        keys = keys * _MULTIPLIER + column.astype(np.uint64)
+    return keys
+
+
+def _encode(schema: Schema, rows: Sequence[dict[str, Value]]) -> NDArray[Any]:
+    codes = [[each.encode(row[each.name]) for each in schema] for row in rows]
+    return np.array(codes, dtype=schema.dtype, order="F")

@@ -1,0 +1,297 @@
+"""Is what a result reports exactly what the subject was given, whatever it was run for?"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import themis
+from tests.external import ran, write_command, write_worker
+from tests.services import Reply, Request, serve
+from themis.audit.checker import run_checks
+from themis.results.model import Account, Result, Score, SearchResult
+from themis.results.saved import result_from_dict
+from themis.results.verdicts import Check
+
+SMALL = themis.Schema(race=["green", "purple"], sex=["f", "m"], savings=range(100))
+LARGE = themis.Schema(
+    race=["green", "purple"], sex=["f", "m"], savings=range(1_000), income=range(10**6)
+)
+
+
+@dataclass
+class Counted:
+    """What a subject of some kind was given so far."""
+
+    inputs: int = 0
+    calls: int = 0
+
+
+def decide(person: Any) -> bool:
+    return bool(person["savings"] % 100 > (50 if person["race"] == "green" else 60))
+
+
+def row_function(seen: Counted) -> Any:
+    def loan(person: dict[str, Any]) -> bool:
+        seen.inputs, seen.calls = seen.inputs + 1, seen.calls + 1
+        return decide(person)
+
+    return loan
+
+
+def keywords(seen: Counted) -> Any:
+    return themis.keywords(lambda **person: row_function(seen)(person))
+
+
+def batch_function(seen: Counted, *, crash: int | None = None) -> Any:
+    def loan(table: themis.InputTable) -> Any:
+        seen.inputs, seen.calls = seen.inputs + len(table), seen.calls + 1
+        if crash is not None and (table["savings"] == crash).any():
+            raise ValueError("not with these savings")
+        return table["savings"] % 100 > np.where(table["race"] == "green", 50, 60)
+
+    return themis.batch(loan)
+
+
+def crashing(seen: Counted) -> Any:
+    return batch_function(seen, crash=7)
+
+
+def model(seen: Counted) -> Any:
+    class Model:
+        def predict(self, frame: Any) -> Any:
+            seen.inputs, seen.calls = seen.inputs + len(frame), seen.calls + 1
+            return (frame["savings"] % 100 > np.where(frame["race"] == "green", 50, 60)).to_numpy()
+
+    return Model()
+
+
+def noisy(seen: Counted) -> Any:
+    rng = np.random.default_rng(1)
+
+    def loan(table: themis.InputTable) -> Any:
+        seen.inputs, seen.calls = seen.inputs + len(table), seen.calls + 1
+        fair = table["savings"] % 100 > np.where(table["race"] == "green", 30, 70)
+        return fair ^ (rng.random(len(table)) < 0.02)
+
+    return themis.batch(loan)
+
+
+def among_neighbours(seen: Counted) -> Any:
+    def loan(table: themis.InputTable) -> Any:
+        seen.inputs, seen.calls = seen.inputs + len(table), seen.calls + 1
+        return table["savings"] > table["savings"].mean()
+
+    return themis.batch(loan)
+
+
+INNER = [row_function, keywords, batch_function, crashing, model, noisy, among_neighbours]
+AMONG = ["race", "sex"]
+ROWS = {"race": ["green", "purple"] * 20, "sex": ["f"] * 40, "savings": list(range(40, 80))}
+ROWS_LARGE = {**ROWS, "income": list(range(40))}
+
+
+def checked(audit: themis.Audit) -> Result:
+    limits = [
+        Check(against=("race",), max_score=0.5, name="race"),
+        Check(max_score=0.5, search=True, name="any", measure="causal"),
+    ]
+    return run_checks(audit, limits, among=AMONG)
+
+
+def rows_of(audit: themis.Audit) -> dict[str, list[Any]]:
+    return ROWS_LARGE if "income" in audit.schema.names else ROWS
+
+
+Ask = Callable[[themis.Audit], Result | Score | SearchResult]
+QUESTIONS: dict[str, Ask] = {
+    "causal": lambda audit: audit.causal("race"),
+    "group": lambda audit: audit.group("race"),
+    "score": lambda audit: audit.score([["race"], ["race", "sex"]]),
+    "paper": lambda audit: audit.causal("race", stopping="paper"),
+    "search": lambda audit: audit.search(0.05, among=AMONG),
+    "group search": lambda audit: audit.search(0.05, "group", among=AMONG),
+    "searches": lambda audit: audit.search_all(0.05, ["causal", "group"], AMONG),
+    "checks": checked,
+    "apparent": lambda audit: audit.apparent(rows_of(audit), "race"),
+    "drawn": lambda audit: audit.apparent(rows_of(audit), "race", draw=True),
+}
+
+
+def parts(answer: Result | Score | SearchResult) -> Iterator[Score | SearchResult]:
+    if isinstance(answer, Result):
+        yield from (*answer.scores, *answer.searches)
+    elif isinstance(answer, SearchResult):
+        yield from answer.minimal_sets
+
+
+def assert_accounted(answer: Result | Score | SearchResult, received: int) -> None:
+    """The account sums up to what was received, and so do those of its parts to theirs."""
+    assert answer.account is not None
+    assert answer.executions == answer.account.total == received
+    for part in parts(answer):
+        assert part.account is not None
+        assert part.executions == part.account.total <= received
+
+
+@pytest.mark.parametrize("schema", [SMALL, LARGE], ids=["exact", "sampled"])
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("make", INNER, ids=lambda each: each.__name__)
+def test_reported_is_received_and_asking_again_executes_nothing(
+    make: Callable[[Counted], Any], question: str, schema: themis.Schema
+) -> None:
+    seen = Counted()
+    audit = themis.Audit(make(seen), schema, seed=4, error=0.2, confidence=0.9, max_failures=0.5)
+    ask = QUESTIONS[question]
+    answer = ask(audit)
+    assert_accounted(answer, seen.inputs)
+    assert seen.inputs > 0
+    if isinstance(answer, Result):
+        assert answer.timing["calls"] == seen.calls
+    first = seen.inputs
+    again = ask(audit)
+    assert_accounted(again, seen.inputs - first)
+    if question != "checks":  # a check asks ever more precisely, and may go on where it ended
+        assert seen.inputs == first
+        assert numbers(again) == numbers(answer)
+
+
+def numbers(answer: Result | Score | SearchResult) -> Any:
+    """What was measured, without what it cost."""
+    data = answer.to_dict()
+
+    def measured(value: Any) -> Any:
+        if isinstance(value, list):
+            return [measured(each) for each in value]
+        passing = ("executions", "cache_hits", "account", "timing")
+        if isinstance(value, dict):
+            return {name: measured(v) for name, v in value.items() if name not in passing}
+        return value
+
+    return measured(data)
+
+
+@pytest.mark.parametrize("budget", [40, 150, 700, 3_000])
+@pytest.mark.parametrize("question", ["score", "searches", "checks", "apparent"])
+@pytest.mark.parametrize("make", [row_function, batch_function, noisy])
+def test_a_budget_bounds_the_sum_of_all_executions(
+    make: Callable[[Counted], Any], question: str, budget: int
+) -> None:
+    seen = Counted()
+    audit = themis.Audit(make(seen), LARGE, seed=4, error=0.1, max_executions=budget)
+    answer = QUESTIONS[question](audit)
+    assert_accounted(answer, seen.inputs)
+    assert seen.inputs <= budget
+
+
+def test_each_purpose_is_told_apart() -> None:
+    seen = Counted()
+    audit = themis.Audit(batch_function(seen), LARGE, error=0.1)
+    account = audit.score([["race"]], ["causal"]).account
+    assert account is not None
+    assert min(account.sampling, account.noise, account.explanations) > 0
+    assert account.isolating == 0
+    trusted = themis.Audit(batch_function(Counted()), LARGE, error=0.1, deterministic=True)
+    other = trusted.score([["race"]], ["causal"]).account
+    assert other == Account(account.sampling, 0, account.explanations)
+    failing = themis.Audit(crashing(Counted()), SMALL, max_failures=0.5).causal("race").account
+    assert failing is not None
+    assert failing.isolating > 0
+
+
+# Outside of this process -------------------------------------------------------------------
+@contextmanager
+def command(folder: Path, run: str) -> Iterator[tuple[Path, Callable[[], int]]]:
+    yield write_command(folder, run=run, options="timeout_seconds = 60"), lambda: len(ran(folder))
+
+
+@contextmanager
+def worker(folder: Path, run: str) -> Iterator[tuple[Path, Callable[[], int]]]:
+    yield write_worker(folder, run=run), lambda: len(ran(folder))
+
+
+@contextmanager
+def http(folder: Path, run: str, *, list_: bool = False) -> Iterator[tuple[Path, Any]]:
+    pytest.importorskip("aiohttp")
+    lock, counts = threading.Lock(), [0, 0]
+
+    def answer(request: Request) -> Reply:
+        people = request.json if list_ else [request.json]
+        with lock:
+            counts[0] += len(people)
+            counts[1] += 1
+            if counts[1] % 50 == 7:
+                return Reply("come again", 503)
+        outputs = [
+            int(each["income"] >= (30 if each["race"] == "green" else 60)) for each in people
+        ]
+        return Reply(json.dumps({"decision": outputs if list_ else outputs[0]}))
+
+    with serve() as service:
+        service.answer = answer
+        config = write_command(folder, run=run)
+        head = f'kind = "http"\nurl = "{service.url}"\nretries = 3\n'
+        shape = 'answer = "/decision"' + ('\nbody = "{inputs}"' if list_ else "")
+        text = config.read_text()
+        start, stop = text.index("kind ="), text.index("favourable")
+        config.write_text(text[:start] + head + shape + "\n" + text[stop:])
+        yield config, lambda: counts[0]
+
+
+@contextmanager
+def http_lists(folder: Path, run: str) -> Iterator[tuple[Path, Callable[[], int]]]:
+    with http(folder, run, list_=True) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("question", ["score", "search"])
+@pytest.mark.parametrize("kind", [command, worker, http, http_lists], ids=lambda k: k.__name__)
+def test_what_runs_elsewhere_is_accounted_for_and_kept_in_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any, question: str
+) -> None:
+    if kind is not command and kind is not worker:
+        from themis.subjects.http import client as pacing
+
+        monkeypatch.setattr(pacing, "FIRST_WAIT_SECONDS", 0.01)
+
+    def ask(audit: themis.Audit) -> Result:
+        if question == "search":
+            return audit.search_all(0.1, ["causal"], ["race", "sex"])
+        return audit.score([["race"]])
+
+    with kind(tmp_path, "error = 0.25\nconfidence = 0.9") as (config, received):
+        with themis.Audit.from_file(config) as audit:
+            answer = ask(audit)
+            assert_accounted(answer, received())
+            assert_accounted(ask(audit), 0)
+        first = received()
+        assert first > 50
+        with themis.Audit.from_file(config) as audit:
+            again = ask(audit)
+        assert_accounted(again, 0)
+        assert received() == first
+        assert numbers(again) == numbers(answer)
+
+
+# Saving ------------------------------------------------------------------------------------
+def test_an_account_is_saved_and_a_result_without_one_is_read() -> None:
+    audit = themis.Audit(batch_function(Counted()), LARGE, error=0.1)
+    result = audit.search_all(0.05, ["causal"], ["race", "sex"])
+    data = json.loads(json.dumps(result.to_dict()))
+    assert result_from_dict(data).account == result.account == result.spent
+    assert result_from_dict(data).searches[0].account == result.searches[0].account
+    for part in (data, *data["scores"], data["search"]):
+        del part["account"]
+    data |= {"executions": 566, "timing": {"repeats": 480, "explaining": 158, "isolating": 3}}
+    old = result_from_dict(data)
+    assert old.account is old.scores[0].account is None
+    assert old.spent == Account(566 - 158, 480, 158, 3)
+    assert old.to_dict() == data
