@@ -250,6 +250,7 @@ def test_noise_is_not_called_an_early_end(project: Project) -> None:
 INTERRUPTED = "if person['income'] == 50: os.kill(os.getpid(), 2)\nreturn person['income'] > 40"
 
 
+@pytest.mark.slow
 def test_an_interrupt_while_every_input_is_run_shows_the_search_so_far(project: Project) -> None:
     project(INTERRUPTED, inputs=SMALL_DOMAIN, extra="[[checks]]\nsearch = true\nmax_score = 0.1")
     done = process("search", "--threshold", "0.1", "-o", "result.json")

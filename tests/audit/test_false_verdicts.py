@@ -37,6 +37,7 @@ def test_noise_does_not_convict(cell: Cell) -> None:
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.name)
+@pytest.mark.slow
 def test_these_runs_would_show_it_if_nothing_were_run_again(cell: Cell) -> None:
     tally = simulate(replace(cell, options=VOUCHED), RUNS)
     assert tally.surely_above(1 - cell.confidence, cells=len(CELLS))
@@ -44,6 +45,7 @@ def test_these_runs_would_show_it_if_nothing_were_run_again(cell: Cell) -> None:
 
 @pytest.mark.parametrize("measure", ["causal", "group"])
 @pytest.mark.parametrize("task", ["check", "search"])
+@pytest.mark.slow
 def test_subjects_at_twice_the_limit_are_convicted(task: str, measure: str) -> None:
     cell = Cell("fair", 0.01, 5, "none", task, measure, "sampled", "everywhere", guilty=True)
     assert simulate(cell, 5).convicted == 5

@@ -56,6 +56,7 @@ def test_every_set_is_at_the_limit(measure: str, sets: int) -> None:
 @pytest.mark.parametrize("task", ["score", "search"])
 @pytest.mark.parametrize("how", ["diff", "baseline"])
 @pytest.mark.parametrize("domain", ["sampled", "whole"])
+@pytest.mark.slow
 def test_nothing_is_new_where_nothing_changed(how: Any, task: Any, domain: Any) -> None:
     for measure in ("causal", "group"):
         unchanged = Unchanged(how, task, measure, domain, 0.01)  # type: ignore[arg-type]

@@ -22,6 +22,7 @@ def profile_audit(rows: RowCase, **options: Any) -> themis.Audit:
 
 @SOME
 @given(row_cases(binned=False))
+@pytest.mark.slow
 def test_scores_of_a_small_profile_equal_the_definitions_on_its_people(rows: RowCase) -> None:
     audit = profile_audit(rows)
     causal, group = audit.causal(*rows.names), audit.group(*rows.names)
@@ -36,6 +37,7 @@ def test_scores_of_a_small_profile_equal_the_definitions_on_its_people(rows: Row
 
 @SOME
 @given(row_cases(binned=False))
+@pytest.mark.slow
 def test_a_search_finds_the_minimal_sets_of_the_profile_and_no_others(rows: RowCase) -> None:
     threshold = 0.2137  # no ratio of a few weights: nothing is decided by rounding
     audit = profile_audit(rows)
@@ -110,6 +112,7 @@ def test_no_set_of_a_profile_counts_as_independent() -> None:
     assert Population.of(own).is_independent((0,))
 
 
+@pytest.mark.slow
 def test_sampled_intervals_hold_the_scores_of_the_profile_as_often_as_stated() -> None:
     rng = np.random.default_rng(1)
     count = 3_000

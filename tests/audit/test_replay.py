@@ -102,6 +102,7 @@ def test_tests_that_discriminated_are_still_there_fixed_or_new(suffix: str, tmp_
     salt=st.integers(0, 99),
     failing=st.booleans(),
 )
+@pytest.mark.slow
 def test_every_state_is_what_its_definition_says(
     tmp_path_factory: pytest.TempPathFactory, case: Case, suffix: str, salt: int, failing: bool
 ) -> None:
@@ -300,6 +301,7 @@ def test_equal_rows_are_found_however_large_the_domain(rows: list[tuple[int, ...
     assert (codes[first][inverse] == codes).all()
 
 
+@pytest.mark.slow
 def test_replaying_many_thousand_rows_does_not_take_minutes(tmp_path: Path) -> None:
     path = tmp_path / "suite.csv"
 
@@ -403,6 +405,7 @@ def test_values_of_all_kinds_find_their_codes_again(tmp_path: Path) -> None:
 LOAN = "return 1 if person['income'] >= (30 if person['race'] == 'green' else {}) else 0"
 
 
+@pytest.mark.slow
 def test_a_changed_module_is_seen_by_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -457,7 +460,8 @@ def test_a_changed_program_is_run_again_whatever_the_cache_holds(
 def test_ctrl_c_shows_what_was_replayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     enter(tmp_path, monkeypatch)
     write_command(tmp_path)
-    assert run("score", "--against", "race", "--suite", "suite.csv").exit_code == 0
+    few = ("--error", "0.1")
+    assert run("score", "--against", "race", "--suite", "suite.csv", *few).exit_code == 0
     write_command(tmp_path, before=GATE)
     executed = len(ran(tmp_path))
     close_gate(tmp_path, executed + 110)

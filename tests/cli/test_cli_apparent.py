@@ -193,6 +193,7 @@ def test_a_wrong_profile_is_a_mistake_of_the_file(project: Project, tmp_path: Pa
     assert "none.csv" in done.stderr
 
 
+@pytest.mark.slow
 def test_an_outside_subject_is_run_once_for_each_person_and_change_and_cached(
     project: Project, tmp_path: Path
 ) -> None:

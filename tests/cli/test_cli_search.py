@@ -274,6 +274,7 @@ def test_markup_and_control_characters_in_names_are_shown_literally(project: Pro
     assert "\x1b" not in shown
 
 
+@pytest.mark.slow
 def test_terminal_shows_the_plan_and_a_live_line(project: Project) -> None:
     project(f"time.sleep(0.0005)\n{FAIR}", inputs=INPUTS + "city = { min = 0, max = 999 }\n")
     main, other = pty.openpty()

@@ -117,6 +117,7 @@ def test_a_program_on_the_path_is_named_as_it_is(program: Path) -> None:
     assert next_steps(str(program), program.parent, program.parent) == steps
 
 
+@pytest.mark.slow
 def test_a_program_off_the_path_is_named_as_it_was_called(program: Path, tmp_path: Path) -> None:
     command = "environment/bin/themis"
     steps = [f"{command} init", f"{command} validate", f"{command} score"]
@@ -128,6 +129,7 @@ def test_a_program_off_the_path_is_named_as_it_was_called(program: Path, tmp_pat
     assert next_steps(command, tmp_path, other) == steps
 
 
+@pytest.mark.slow
 def test_a_long_name_of_the_program_is_never_cut(program: Path, tmp_path: Path) -> None:
     folder = tmp_path / ("a folder with a long name " * 4).strip()
     program.parent.parent.rename(folder)

@@ -119,6 +119,7 @@ def in_a_shell(line: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("way", ["json", "csv"])
+@pytest.mark.slow
 def test_the_shown_lines_about_a_pair_give_its_outputs(folder: Path, way: str) -> None:
     lines = shown_lines(folder, way, "print('no'); continue")
     assert len(lines) == 2
@@ -162,6 +163,7 @@ def test_program_that_is_slow_by_itself_is_left_alone(
 
 # What is stored ---------------------------------------------------------------------------
 @pytest.mark.parametrize("kind", ["command", "worker"])
+@pytest.mark.slow
 def test_failures_are_tried_again_and_decisions_are_not(folder: Path, kind: str) -> None:
     if kind == "command":
         write_command(folder, before=RARE, options=TRUSTED)

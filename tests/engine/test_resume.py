@@ -137,6 +137,7 @@ def test_killed_runs_end_in_the_same_result(
     assert known > 0
 
 
+@pytest.mark.slow
 def test_kill_while_nothing_is_stored_yet_loses_nothing(
     tmp_path: Path, undisturbed: Expect
 ) -> None:
@@ -159,6 +160,7 @@ def test_kill_while_nothing_is_stored_yet_loses_nothing(
 
 # Ctrl-C -----------------------------------------------------------------------------------
 @pytest.mark.parametrize("write", [write_command, write_worker], ids=["command", "worker"])
+@pytest.mark.slow
 def test_interrupted_run_ends_soon_and_goes_on_later(tmp_path: Path, write: Writer) -> None:
     run = "error = 0.03"
     config = write(tmp_path, before=GATES[write], run=run)
@@ -204,6 +206,7 @@ def test_full_disk_is_said_and_what_was_stored_is_kept(
 
 
 # Two at once ------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_second_run_reads_says_who_writes_and_is_right(tmp_path: Path, undisturbed: Expect) -> None:
     expected = undisturbed(write_command, WIDE)
     total = expected.executions
@@ -224,6 +227,7 @@ def test_second_run_reads_says_who_writes_and_is_right(tmp_path: Path, undisturb
     assert sum(counts) == len(ran(tmp_path))
 
 
+@pytest.mark.slow
 def test_cache_in_use_is_not_cleared(tmp_path: Path) -> None:
     config = write_command(tmp_path, before=GATE, run="error = 0.01")
     close_gate(tmp_path, 100)

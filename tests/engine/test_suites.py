@@ -226,6 +226,7 @@ def test_writing_costs_no_executions_and_changes_no_result(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_file_however_rows_are_cut(
     suffix: str, tmp_path: Path
 ) -> None:
@@ -287,6 +288,7 @@ def test_what_was_run_is_there_when_the_run_is_interrupted(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "command", [("score", "--against", "race"), ("search", "--threshold", ".1")]
 )
+@pytest.mark.slow
 def test_ctrl_c_leaves_a_suite_of_what_was_run(
     command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -360,7 +360,7 @@ def test_no_line_is_longer_than_the_terminal(
     project: Project, monkeypatch: pytest.MonkeyPatch, width: int
 ) -> None:
     sex = RACE.replace("race", "sex")
-    project(extra=RACE + sex + SEARCH + written(max_score="0.9"))
+    project(inputs=SMALL, extra=RACE + sex + SEARCH + written(max_score="0.9"))
     monkeypatch.setenv("COLUMNS", str(width))
     run("check", "-o", "before.json")
     for extra in ([], ["-v"], ["-q"], ["--baseline", "before.json"]):

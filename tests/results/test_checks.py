@@ -177,6 +177,7 @@ def test_checks_share_one_budget_and_leave_the_settings_alone() -> None:
     assert {each.reason.split(" with ")[0] for each in result.checks} == {"the budget ended"}
 
 
+@pytest.mark.slow
 def test_wrong_verdicts_are_as_rare_as_stated() -> None:
     """At the limit itself a decision means a missed interval: at 70 %, in 3 of 10 runs at most.
 

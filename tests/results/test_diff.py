@@ -586,6 +586,7 @@ def test_touching_ends_are_a_rise_only_if_one_is_open(end: float, above: bool, b
     assert has_risen(before, after) == (above or below)
 
 
+@pytest.mark.slow
 def test_searches_of_several_outputs_are_compared_each_with_its_own() -> None:
     schema = themis.Schema(race=["green", "purple"], place=range(100_000))
     outputs = [

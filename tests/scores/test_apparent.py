@@ -132,6 +132,7 @@ def test_generated_is_the_share_of_people_whom_some_assignment_flips(rows: RowCa
 
 @SOME
 @given(row_cases())
+@pytest.mark.slow
 def test_with_bins_the_score_is_one_that_members_can_give_and_the_truth_is_within(
     rows: RowCase,
 ) -> None:
@@ -148,6 +149,7 @@ def test_with_bins_the_score_is_one_that_members_can_give_and_the_truth_is_withi
 
 @SOME
 @given(row_cases(binned=False, failing=True))
+@pytest.mark.slow
 def test_failures_leave_exactly_the_ends_that_they_could_change(rows: RowCase) -> None:
     names = set(rows.names)
     world = rows.case.world
@@ -177,6 +179,7 @@ def test_too_many_assignments_leave_a_lower_bound(rows: RowCase, limit: int) -> 
 
 @SOME
 @given(row_cases(binned=False, failing=True), st.integers(0, 100))
+@pytest.mark.slow
 def test_distances_and_means_of_rows_equal_a_direct_computation(rows: RowCase, salt: int) -> None:
     world = rows.case.world
     if all(world.output(row) is row_oracle.FAILED for row, _ in rows.rows):

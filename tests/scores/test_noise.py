@@ -154,6 +154,7 @@ def test_placebo_of_too_few_runs_would_be_noticed() -> None:
     assert wrong > 15
 
 
+@pytest.mark.slow
 def test_true_score_is_in_the_interval_with_noise_that_is_allowed() -> None:
     for seed in range(40):
         subject = table_subject(0.003, gap=20, seed=seed)
@@ -201,6 +202,7 @@ def test_ends_are_those_of_clopper_and_pearson() -> None:
 
 
 # Repeats bring noise under control -----------------------------------------------------------
+@pytest.mark.slow
 def test_verdicts_are_right_when_each_output_is_the_majority_of_five_runs() -> None:
     for seed in range(25):
         for gap, expected in ((20, "violated"), (0, "holds")):

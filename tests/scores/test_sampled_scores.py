@@ -80,6 +80,7 @@ SIMULATED = [
 @pytest.mark.parametrize("names", [("race",), ("race", "age")], ids=",".join)
 @pytest.mark.parametrize("space", SIMULATED)
 @pytest.mark.parametrize("measure", ["causal", "group"])
+@pytest.mark.slow
 def test_interval_contains_the_exact_score_as_often_as_stated(
     space: themis.Schema, names: tuple[str, ...], measure: str
 ) -> None:
@@ -101,6 +102,7 @@ def test_interval_contains_the_exact_score_as_often_as_stated(
 
 
 @pytest.mark.parametrize("space", SPACES.values(), ids=SPACES.keys())
+@pytest.mark.slow
 def test_result_does_not_depend_on_the_batch_size(space: themis.Schema) -> None:
     def measured(block_rows: int | None, subject: Any) -> str:
         audit = themis.Audit(subject, space, seed=7, error=0.08, confidence=0.95)

@@ -223,6 +223,7 @@ def test_a_smaller_question_after_a_larger_one_is_free() -> None:
     assert part.executions <= 2_000  # only rows that a larger share of the error asks for
 
 
+@pytest.mark.slow
 def test_found_sets_come_with_scores_witnesses_and_direction() -> None:
     audit = themis.Audit(themis.batch(loan), LARGE, seed=1)
     result = audit.search(0.15, max_size=2)
@@ -241,6 +242,7 @@ def test_found_sets_come_with_scores_witnesses_and_direction() -> None:
     assert race.flip_rate is not None
 
 
+@pytest.mark.slow
 def test_why_says_what_happened_to_every_set() -> None:
     result = themis.Audit(themis.batch(loan), LARGE, seed=1).search(0.15, max_size=2)
     assert result.why("income").startswith("above: ")
@@ -325,6 +327,7 @@ def test_wrong_requests_say_what_is_wrong(options: dict[str, Any], message: str)
         themis.Audit(themis.batch(loan), LARGE).search(**options)
 
 
+@pytest.mark.slow
 def test_the_answer_does_not_depend_on_the_batch_size() -> None:
     results = []
     for vectorised in (True, False):

@@ -35,6 +35,7 @@ def test_the_interval_holds_as_often_as_stated(share: float, found: float) -> No
     assert covered(share, found) >= RULE.confidence
 
 
+@pytest.mark.slow
 def test_the_interval_holds_where_some_inputs_can_not_be_settled() -> None:
     assert covered(0.8, 0.9, failing=0.2) >= RULE.confidence
 
@@ -75,6 +76,7 @@ def sums(table: themis.InputTable) -> Any:
     return table["a"] + table["b"] + 3 * table["c"] + table["d"] > 107
 
 
+@pytest.mark.slow
 def test_scores_of_found_sets_agree_with_those_measured_by_themselves(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

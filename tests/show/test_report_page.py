@@ -338,6 +338,7 @@ def test_counts_by_size_add_up_to_all_sets() -> None:
         assert sum(int(each.replace(",", "")) for each in cells) == totals(search)[number]
 
 
+@pytest.mark.slow
 def test_even_a_monster_fits() -> None:
     names = [f"{n} {'x' * 300}" for n in range(100)]
     people = (dict.fromkeys(names, "y" * 3000), dict.fromkeys(names, "z" * 3000))
@@ -493,6 +494,7 @@ def test_colours_of_text_stand_out(palette: dict[str, str]) -> None:
     assert all(f"var(--{name})" in STYLE for name in LIGHT)
 
 
+@pytest.mark.slow
 def test_every_class_has_a_style_and_every_style_a_class() -> None:
     used = {
         name

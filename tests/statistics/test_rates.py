@@ -37,6 +37,7 @@ def _misses(confidence: float) -> float:
     return float(missed.mean())
 
 
+@pytest.mark.slow
 def test_all_ends_hold_together_at_every_look() -> None:
     assert _misses(0.9) <= 0.1
 

@@ -71,6 +71,7 @@ def definition(
     against=st.sampled_from([(0,), (1,), (0, 2), (0, 1, 2)]),
     constrained=st.booleans(),
 )
+@pytest.mark.slow
 def test_exact_scores_of_numbers_are_the_definitions(
     table: dict[tuple[int, ...], int], name: str, against: tuple[int, ...], constrained: bool
 ) -> None:
@@ -253,6 +254,7 @@ def test_a_search_finds_the_sets_that_change_a_number_much() -> None:
 
 
 @pytest.mark.parametrize("kind", ["worker", "command"])
+@pytest.mark.slow
 def test_outside_programs_answer_with_several_outputs(tmp_path: Path, kind: str) -> None:
     schema_text = '[inputs]\nrace = ["green", "purple"]\nsavings = { min = 0, max = 20 }\n'
     limit = "p['savings'] * 5.0 + (50 if p['race'] == 'green' else 0)"

@@ -493,6 +493,7 @@ def installed(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.usefixtures("installed")
+@pytest.mark.slow
 def test_a_run_with_strict_settings_writes_the_scores_into_the_junit_file(
     project: pytest.Pytester,
 ) -> None:
