@@ -50,10 +50,9 @@ class FailureLog:
         schema: Schema,
         input_at: Callable[[int], NDArray[Any]],
         explain: Callable[[Any], Failure],
-    ) -> bool:
-        """Count the failures of a batch; whether there were any."""
-        failed = np.flatnonzero(cells == FAILED).tolist()
-        for place in failed:
+    ) -> None:
+        """Count the failures of a batch."""
+        for place in np.flatnonzero(cells == FAILED).tolist():
             failure = answers.failures.get(place)
             failure = failure or explain(answers.outputs[place])
             self.counts[failure.kind] += 1
@@ -62,7 +61,6 @@ class FailureLog:
             if failure.kind not in self.examples:
                 row = schema.decode_row(input_at(place))
                 self.examples[failure.kind] = (row, self.redact(failure.message))
-        return bool(failed)
 
     def kind_of(self, codes: NDArray[Any]) -> str | None:
         """Why an input failed, if that is known."""

@@ -335,7 +335,7 @@ class Runner:
             self._log(cells, answers, at)
             return cells
 
-        return run_combined(run, self.runs, self.labels)
+        return self._combined(run)
 
     def perform(self, codes: NDArray[Any], *, again: int = 0) -> Cells:
         """Run these inputs, except those whose decisions a cache file holds.
@@ -377,7 +377,16 @@ class Runner:
             part = codes if places is None else codes[places]
             return self._recall(recall, part, again * self.runs + number)
 
-        return run_combined(run, self.runs, self.labels)
+        return self._combined(run)
+
+    def _combined(self, run: RunAgain) -> Cells:
+        """What all runs of a batch amount to; raises where too many failed, once all are made."""
+        before = self.failures.total
+        cells = run_combined(run, self.runs, self.labels)
+        failed = self.failures.total
+        if failed > before and self.fails_too_often and failed >= EARLY_FAILURES:
+            raise TooManyFailuresError(self.failure_message())
+        return cells
 
     def _recall(self, recall: Recall, codes: NDArray[Any], time: int) -> Cells:
         before, load = self._timed, self.subject.load
@@ -415,9 +424,7 @@ class Runner:
     def _log(self, cells: Cells, answers: Answers, input_at: InputAt) -> None:
         if self.explains:
             return
-        any_failed = self.failures.add(cells, answers, self.schema, input_at, self.labels.explain)
-        if any_failed and self.fails_too_often and self.failures.total >= EARLY_FAILURES:
-            raise TooManyFailuresError(self.failure_message())
+        self.failures.add(cells, answers, self.schema, input_at, self.labels.explain)
 
     def failure_message(self) -> str:
         """What failed, how often, with an example."""
