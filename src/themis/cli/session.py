@@ -8,7 +8,7 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,7 +24,7 @@ from themis.config.reader import Config, load_config
 from themis.errors import Exit, RequestError, SubjectError
 from themis.events import Progress, SearchProgress
 from themis.results.model import Result
-from themis.results.notes import Ending
+from themis.results.notes import Ending, Note
 from themis.results.replays import Replay
 from themis.show.terminal.progress import SearchProgressLine
 
@@ -77,18 +77,19 @@ class Session:
         """
         self.options.check()
         check_output(self.options.output)
-        problem, learned, audit, unstored = None, None, None, None
+        problem, learned, audit, unstored, told = None, None, None, None, 0
         with Watch(live=self.is_live) as watch, hosting_subject():
             try:
                 audit = self._start(watch)
-                if audit.cache_notice is not None:
-                    say(f"note: {audit.cache_notice}")
+                told = _say_notes(audit.cache_notes)
                 with watch.line:
                     learned = work(audit, watch)
             except SubjectError as error:
                 problem, learned = str(error), error.result
             finally:
                 unstored = _close(audit)
+                if audit is not None:
+                    _say_notes(audit.cache_notes[told:])
         if isinstance(learned, Result):
             own = source_of(self.config, self.options.command)
             learned = replace(learned, source={**own, **(source or {})})
@@ -133,6 +134,13 @@ class Session:
             raise unsaved
         if options.output is not None and options.talks:
             write(f"saved in {options.output}\n")
+
+
+def _say_notes(notes: Sequence[Note]) -> int:
+    """Say what there is to know about the cache, and give the number of notes."""
+    for note in notes:
+        say(f"note: {note}")
+    return len(notes)
 
 
 def _say_interrupted(learned: Result | Replay, audit: Audit) -> Exit | None:

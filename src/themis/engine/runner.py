@@ -364,11 +364,23 @@ class Runner:
 
     def _run(self, batch: Batch) -> Answers:
         started = time.perf_counter()
-        answers = batch.run()
+        self.subject.unfinished = None
+        try:
+            answers = batch.run()
+        except BaseException:
+            self._count(self.subject.unfinished)
+            raise
         self._seconds += time.perf_counter() - started
         self.executions += len(answers.outputs)
         self.isolating += answers.again
         return answers
+
+    def _count(self, unfinished: Answers | None) -> None:
+        """Count what was executed of a batch that was interrupted."""
+        if unfinished is not None:
+            answered = sum(output is not None for output in unfinished.outputs)
+            self.executions += answered + len(unfinished.failures)
+            self.asked += answered + len(unfinished.failures)
 
     def _log(self, cells: Cells, answers: Answers, input_at: InputAt) -> None:
         if self.explains:

@@ -81,6 +81,20 @@ class Subject(ABC):
     traits: Traits = Traits()
     schema: Schema
     structured = False  # whether an output may have parts; set where outputs are declared
+    unfinished: Answers | None = None  # of the batch that is run, or whose run was interrupted
+
+    def begin(self, count: int) -> Answers:
+        """Answers to fill in, so that an interrupted run keeps those that have come in.
+
+        The output is None where there is no answer yet, or a failure instead.
+        """
+        self.unfinished = Answers([None] * count)
+        return self.unfinished
+
+    def finish(self, answers: Answers) -> Answers:
+        """The answers that were filled in, with their failures in order."""
+        self.unfinished = None
+        return Answers(answers.outputs, dict(sorted(answers.failures.items())))
 
     @abstractmethod
     def load(self, codes: NDArray[Any]) -> Batch:

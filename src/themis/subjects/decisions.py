@@ -122,7 +122,8 @@ class Labels:
     def stored(self, output: Any) -> Any:
         """An output as it is stored; None for what is not worth it."""
         value = output.item() if isinstance(output, np.generic) else output
-        return value if isinstance(value, str) or is_decision(value) else None
+        any_text = self.meanings is not None and isinstance(value, str)
+        return value if any_text or is_decision(value) else None
 
     def as_answer(self, output: Value) -> Any:
         """An answer that holds an output that was stored."""

@@ -327,6 +327,10 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "cache-not-used": "the cache is not used: code within this process can change unseen, so its "
     "decisions are remembered for one run only",
     "cache-in-use": _cache_in_use,
+    "cache-set-aside": "the cache {path} was written by an earlier Themis, without checksums: it "
+    "was renamed to {aside}, and a new one begins",
+    "cache-damaged": "the cache {path} is damaged: the checksums of {decisions:,} decisions in it "
+    "do not match, so those were not used but run again",
     "no-favourable-trial": lambda values: (
         f"no trial got a favourable decision: the outputs were {_texts(values['outputs'])}. That "
         "is chance, or `favourable` in [subject] names the wrong outputs"

@@ -116,10 +116,11 @@ class HttpSubject(Subject):
     def run(self, codes: NDArray[Any]) -> Answers:
         """The answers of the service to these inputs, in order."""
         self.reader.structured = self.structured
-        exchange = _Exchange(self, codes)
-        answers = exchange.run()
+        answers = self.begin(len(codes))
+        exchange = _Exchange(self, codes, answers)
+        exchange.run()
         self.inputs_per_request = exchange.inputs_per_request
-        return answers
+        return self.finish(answers)
 
     def _open(self) -> None:
         requests = Requests(self.schema, **self._given)
@@ -143,7 +144,7 @@ class _Exchange:
     An input that makes a list fail is found by halving the list.
     """
 
-    def __init__(self, subject: HttpSubject, codes: NDArray[Any]) -> None:
+    def __init__(self, subject: HttpSubject, codes: NDArray[Any], answers: Answers) -> None:
         self.inputs_per_request = size = subject.inputs_per_request  # as far as we know yet
         self._client, self._reader = subject.client, subject.reader
         self._requests = requests = subject.requests
@@ -151,13 +152,11 @@ class _Exchange:
         self._rows = [] if requests.body is None else requests.body.row.render(codes)
         places = range(len(codes))
         self._search = CulpritSearch(places[at : at + size] for at in places[::size])
-        self._outputs: list[Any] = [None] * len(codes)
-        self._failures: dict[int, Failure] = {}
+        self._outputs, self._failures = answers.outputs, answers.failures
 
-    def run(self) -> Answers:
-        """What the service answers to all of them."""
+    def run(self) -> None:
+        """Fill in what the service answers to all of them."""
         self._client.run(self._ask, workers=len(self._outputs))
-        return Answers(self._outputs, dict(sorted(self._failures.items())))
 
     async def _ask(self) -> None:
         """Send one request after the other, until there are none."""
@@ -170,7 +169,7 @@ class _Exchange:
             reply = await self._client.send(url, body, limit=limit, patient=len(part) == 1)
             outcomes = self._outcomes(reply, len(part))
             if isinstance(outcomes, Failure):
-                self._failures |= dict.fromkeys(part, outcomes)
+                self._failures.update(dict.fromkeys(part, outcomes))
                 if _may_be_one_input(reply):
                     self._search.halve(part)
                 continue

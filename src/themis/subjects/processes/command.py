@@ -162,7 +162,7 @@ def _added_arguments(schema: Schema, mode: str) -> Iterator[Argument]:
             yield (column,)
 
 
-BATCH = 32  # small: the decisions of a batch are stored at its end, and an interrupt loses them
+BATCH = 32  # small: the decisions of a batch are stored at its end, and a kill -9 loses them
 START_UP_RUNS = 5
 
 _EMPTY_PROGRAMS = {"python": "-c", "pypy": "-c", "sh": "-c", "bash": "-c", "perl": "-e"}
@@ -235,9 +235,7 @@ class CommandSubject(Subject):
 
     def run(self, codes: NDArray[Any]) -> Answers:
         """The outputs of these inputs, in order, by as many processes at once as there are jobs."""
-        outputs: list[Any] = [None] * len(codes)
-        failures: dict[int, Failure] = {}
-        crew = Crew()
+        answers, crew = self.begin(len(codes)), Crew()
         rows = _SharedRows(zip(*text_columns(self.layout.columns, codes), strict=True))
 
         def work() -> None:
@@ -246,12 +244,12 @@ class CommandSubject(Subject):
                     return
                 outcome = self.execute(row, crew)
                 if isinstance(outcome, Failure):
-                    failures[place] = outcome
+                    answers.failures[place] = outcome
                 else:
-                    outputs[place] = outcome
+                    answers.outputs[place] = outcome
 
         work_together(crew, [work] * min(self._jobs, len(codes)))
-        return Answers(outputs, dict(sorted(failures.items())))
+        return self.finish(answers)
 
     def execute(self, texts: Sequence[bytes], crew: Crew) -> str | Failure:
         """One run of the subject: its output, or why there is none."""
