@@ -156,6 +156,8 @@ def explained(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise unusable(path, *_explain(error)) from error
+    except UnicodeDecodeError as error:  # SQLite repeats what it does not understand
+        raise unusable(path, "is damaged", CLEAR_REMEDY) from error
 
 
 def unusable(path: Path, problem: str, remedy: str) -> RequestError:

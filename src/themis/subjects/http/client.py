@@ -12,6 +12,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from concurrent.futures import wait
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -29,6 +30,7 @@ LONGEST_WAIT_SECONDS = 30.0
 RETRY_AFTER_LIMIT_SECONDS = 60.0  # what a service asks for beyond this is not granted
 BURST_SECONDS = 0.05  # what was left unused this long ago may still be used
 CLOSE_SECONDS = 1.0
+WAKE_SECONDS = 0.2  # how late an interrupt is noticed at most
 
 RETRYABLE = frozenset({429, 500, 502, 503, 504})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -163,6 +165,8 @@ class Client:
 
         future = asyncio.run_coroutine_threadsafe(watched(), self._loop)
         try:
+            while not wait([future], WAKE_SECONDS).done:
+                pass  # a signal that another thread was woken for is noticed here
             future.result()
         except BaseException:
             if not future.done():
