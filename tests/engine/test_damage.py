@@ -101,8 +101,8 @@ def test_a_flipped_bit_never_changes_a_decision(tmp_path: Path, kind: str) -> No
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_thousand_flipped_bits_never_change_a_decision(tmp_path: Path, kind: str) -> None:
-    found = find_lies(tmp_path, kind, 2_000)
-    assert found["damaged"] > 20
+    found = find_lies(tmp_path, kind, 1_000)
+    assert found["damaged"] > 5
 
 
 def test_a_seal_belongs_to_its_subject_its_key_and_its_text() -> None:

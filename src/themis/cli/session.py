@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from themis.audit.audit import Audit
-from themis.cli.files import Files, check_targets, output_mistake, source_of
+from themis.cli.files import Files, check_targets, output_mistake, save, source_of
 from themis.cli.options import Options
 from themis.cli.printing import say, write
 from themis.config.reader import Config, load_config
@@ -86,6 +86,8 @@ class Session:
                     learned = work(audit, watch)
             except SubjectError as error:
                 problem, learned = str(error), error.result
+                if audit is not None and audit.suite is not None:
+                    audit.suite.failed = True
             finally:
                 unstored = _close(audit)
                 if audit is not None:
@@ -94,7 +96,7 @@ class Session:
             own = source_of(self.config, self.options.command)
             learned = replace(learned, source={**own, **(source or {})})
         if learned is not None:
-            self._tell(learned, page, lines)
+            self._tell(learned, page, lines, failed=problem is not None)
         if problem is not None:
             say(f"error: {problem}")
             code = Exit.SUBJECT_FAILED
@@ -104,7 +106,8 @@ class Session:
             code = _say_interrupted(learned, audit) or exit_code(learned)
         if audit is not None and audit.suite is not None and self.options.talks:
             suite = audit.suite
-            say(f"{suite.tests:,} tests, {suite.rows:,} rows in {suite.path}")
+            held = f"{suite.tests:,} tests, {suite.rows:,} rows in {suite.path}"
+            say(f"{suite.path} is left as it was: the run failed" if suite.is_spared else held)
         if unstored is not None:
             raise unstored
         return code
@@ -117,10 +120,18 @@ class Session:
         watch.line.count_executions = lambda: audit.runner.executions
         return audit
 
-    def _tell(self, learned: Learned, page: Callable[..., str], lines: Callable[..., str]) -> None:
-        """Save and show what was learned."""
+    def _tell(
+        self,
+        learned: Learned,
+        page: Callable[..., str],
+        lines: Callable[..., str],
+        *,
+        failed: bool,
+    ) -> None:
+        """Save and show what was learned; a run that failed does not replace an earlier file."""
         options = self.options
-        unsaved = _save(learned, options.output)
+        spared = failed and options.output is not None and options.output.is_file()
+        unsaved = None if spared else _save(learned, options.output)
         if options.as_json:
             write(_json(learned))
         elif isinstance(learned, Replay) or learned.searches or learned.checks or learned.scores:
@@ -132,7 +143,9 @@ class Session:
             write("nothing was measured: it was interrupted\n")
         if unsaved is not None:
             raise unsaved
-        if options.output is not None and options.talks:
+        if spared:
+            say(f"{options.output} is left as it was: the run failed")
+        elif options.output is not None and options.talks:
             write(f"saved in {options.output}\n")
 
 
@@ -180,10 +193,9 @@ def _save(learned: Result | Replay, output: Path | None) -> RequestError | None:
     """Write the result where the user wants it, if anywhere; gives the reason if it can't."""
     try:
         if output is not None:
-            output.write_text(_json(learned), encoding="utf-8")
-    except OSError as error:  # what was learned is still to be shown
-        problem = f"{str(output)!r} can't be written: {error.strerror}"
-        return output_mistake(problem, "the result stands above")
+            save(output, _json(learned), remedy="the result is shown above")
+    except RequestError as error:  # what was learned is still to be shown
+        return error
     return None
 
 

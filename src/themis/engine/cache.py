@@ -298,6 +298,8 @@ class Cache:
             [(fingerprint, kind, now)],
         )
         rows = self._read("SELECT number FROM subjects WHERE fingerprint = ?", (fingerprint,))
+        if not rows and self._lock.held:
+            raise unusable(self.path, "is damaged: what was stored is not found", CLEAR_REMEDY)
         return rows[0][0] if rows else None
 
     def find_inputs(self, subject: int, keys: Sequence[bytes]) -> dict[bytes, object]:
