@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -178,6 +179,7 @@ class Runner:
         self.finding: object = None  # what the latest score rests on, to be run again
         self.failures = FailureLog()
         self._seconds = 0.0
+        self._finding_seconds = 0.0  # with what a cache file held, and nothing was run
         self.start(budget or Budget())
         sizes = [each.size for each in self.schema]
         self.remembers = self.schema.size <= MEMORY_LIMIT // labels.dtype.itemsize
@@ -193,6 +195,7 @@ class Runner:
         self._deadline = time.monotonic() + (
             math.inf if budget.max_seconds is None else budget.max_seconds
         )
+        self.subject.deadline = self._deadline
 
     @property
     def spent(self) -> int:
@@ -232,8 +235,13 @@ class Runner:
 
     @property
     def seconds_per_execution(self) -> float | None:
-        """How long the subject takes for one input, as measured so far."""
-        return self._seconds / self.executions if self.executions else None
+        """How long the subject takes for one input, as measured so far.
+
+        Where a cache file held all of them: how long it takes to find one there.
+        """
+        if self.executions:
+            return self._seconds / self.executions
+        return self._finding_seconds / self.asked if self._finding_seconds else None
 
     @property
     def batch_size(self) -> int:
@@ -335,13 +343,15 @@ class Runner:
     @contextmanager
     def _counting_apart(self) -> Iterator[None]:
         """Within, executions are counted as repeats."""
-        before = (self.executions, self.asked, self.cache_hits, self._seconds)
+        before = (self.executions, self.asked, self.cache_hits)
+        seconds = (self._seconds, self._finding_seconds)
         try:
             yield
         finally:
             self.repeats += self.executions - before[0]
             self._asked_again += self.asked - before[1]
-            self.executions, self.asked, self.cache_hits, self._seconds = before
+            self.executions, self.asked, self.cache_hits = before
+            self._seconds, self._finding_seconds = seconds
 
     def _perform_part(self, codes: NDArray[Any], again: int) -> Cells:
         if self.recall is None:
@@ -355,22 +365,24 @@ class Runner:
         return run_combined(run, self.runs, self.labels)
 
     def _recall(self, recall: Recall, codes: NDArray[Any], time: int) -> Cells:
-        before, load = self.executions, self.subject.load
+        started, before, load = perf_counter(), self.executions, self.subject.load
         recalled = recall.settle(codes, lambda part: self._run(load(part)), self.labels, time=time)
         self.asked += len(codes)
         self.cache_hits += len(codes) - (self.executions - before)
+        if self.executions == before:
+            self._finding_seconds += perf_counter() - started
         self._log(recalled.cells, recalled.answers, codes.__getitem__)
         return recalled.cells
 
     def _run(self, batch: Batch) -> Answers:
-        started = time.perf_counter()
+        started = perf_counter()
         self.subject.unfinished = None
         try:
             answers = batch.run()
         except BaseException:
             self._count(self.subject.unfinished)
             raise
-        self._seconds += time.perf_counter() - started
+        self._seconds += perf_counter() - started
         self.executions += len(answers.outputs)
         self.isolating += answers.again
         return answers

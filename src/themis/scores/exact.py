@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -59,11 +60,17 @@ def run_domain(sampler: Sampler) -> Domain | None:
     if not sampler.runner.traits.vectorised:
         order = sampler.base.generator(MIXING).permutation(order)
     cells = np.full(population.size, NOT_RUN, dtype=sampler.runner.labels.dtype)
+    began = clock = time.monotonic()
     try:
         for first, last in sampler.blocks(0, population.size, 1):
             for start in range(first, last, CHUNK):
                 indices = order[start : min(start + CHUNK, last)]
                 cells[indices] = sampler.runner.run(population.combinations(indices))
+            now = time.monotonic()
+            each = min((now - began) / last, (now - clock) / (last - first))
+            if each * (population.size - last) > sampler.runner.seconds_left:
+                break  # a cache file held the first ones: time is left to sample
+            clock = now
     finally:
         run = np.flatnonzero(cells != NOT_RUN)
         if len(run) < population.size and sampler.tables.suite is not None:

@@ -19,7 +19,7 @@ from themis.results.notes import Ending
 from themis.results.verdicts import largest_missed, least_listed
 from themis.settings import Stopping
 from themis.show.words.notes import how_it_ended
-from themis.show.words.values import count, label, percent, set_phrase, visible
+from themis.show.words.values import count, cut_text, label, percent, set_phrase, visible
 
 COMMON = 8  # characteristics named in which two people agree
 
@@ -163,7 +163,7 @@ def example(score: Score) -> str | None:
     first, second = witness.inputs
     changed = witness.differs_in
     got = [
-        f"{label({name: person[name] for name in changed})} gets {visible(output)}"
+        f"{label({name: person[name] for name in changed})} gets {cut_text(visible(output))}"
         for person, output in zip(witness.inputs, witness.outputs, strict=True)
     ]
     common = [name for name in first if name not in changed]

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 LONGEST = 32  # characters of a name or value within a sentence
+LONGEST_TEXT = 120  # and of an output
 
 
 def visible(value: Any) -> str:
@@ -104,6 +105,15 @@ def label(values: Mapping[str, Any]) -> str:
 def cut_name(text: str) -> str:
     """A name or value that is not longer than a sentence can bear."""
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
+def cut_text(text: str) -> str:
+    """The start of an output that is longer than a sentence can bear, with its size."""
+    return (
+        text
+        if len(text) <= LONGEST_TEXT
+        else (f"{text[: LONGEST_TEXT - 1]}… ({len(text):,} characters)")
+    )
 
 
 def _looks_numeric(text: str) -> bool:

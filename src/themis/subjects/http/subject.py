@@ -116,6 +116,7 @@ class HttpSubject(Subject):
     def run(self, codes: NDArray[Any]) -> Answers:
         """The answers of the service to these inputs, in order."""
         self.reader.structured = self.structured
+        self.client.deadline = self.deadline
         answers = self.begin(len(codes))
         exchange = _Exchange(self, codes, answers)
         exchange.run()
@@ -191,7 +192,10 @@ class _Exchange:
             return self._reader.read(reply, count)
         if reply.status in REDIRECTS:
             where = self._requests.credentials.redact(reply.location)
-            return Failure(CRASH, f"{reply.headline}: a redirect to {where!r} is not followed")
+            problem = f"a redirect to {where!r} is not followed"
+            if reply.followed:
+                problem = f"it still redirects, to {where!r}, after {reply.followed} redirects"
+            return Failure(CRASH, f"{reply.headline}: {problem}")
         said = self._reader.excerpt(reply)
         message = f"{reply.headline}{reply.times}{': ' if said else ''}{said}"
         return Failure(TRANSPORT if reply.status in RETRYABLE else CRASH, message)
