@@ -86,7 +86,7 @@ def init(
 
 @with_options("config", "jobs", "trust_pickle", "verbose")
 def validate(options: Options) -> int:
-    """Check the file, run the subject on a few inputs, and say what a score will cost."""
+    """Check the file, run the subject a few times, say what scores cost."""
     from themis.cli.validate import try_out
 
     return try_out(options)

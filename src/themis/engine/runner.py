@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -364,25 +363,27 @@ class Runner:
 
         return run_combined(run, self.runs, self.labels)
 
-    def _recall(self, recall: Recall, codes: NDArray[Any], time: int) -> Cells:
-        started, before, load = perf_counter(), self.executions, self.subject.load
-        recalled = recall.settle(codes, lambda part: self._run(load(part)), self.labels, time=time)
+    def _recall(self, recall: Recall, codes: NDArray[Any], number: int) -> Cells:
+        started, before, load = time.perf_counter(), self.executions, self.subject.load
+        recalled = recall.settle(
+            codes, lambda part: self._run(load(part)), self.labels, time=number
+        )
         self.asked += len(codes)
         self.cache_hits += len(codes) - (self.executions - before)
         if self.executions == before:
-            self._finding_seconds += perf_counter() - started
+            self._finding_seconds += time.perf_counter() - started
         self._log(recalled.cells, recalled.answers, codes.__getitem__)
         return recalled.cells
 
     def _run(self, batch: Batch) -> Answers:
-        started = perf_counter()
+        started = time.perf_counter()
         self.subject.unfinished = None
         try:
             answers = batch.run()
         except BaseException:
             self._count(self.subject.unfinished)
             raise
-        self._seconds += perf_counter() - started
+        self._seconds += time.perf_counter() - started
         self.executions += len(answers.outputs)
         self.isolating += answers.again
         return answers

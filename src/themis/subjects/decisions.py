@@ -243,12 +243,14 @@ class _Numbers(dict[Any, int]):
 
 def shortened(output: Any) -> str:
     """An output in a message: services may talk at length."""
+    if isinstance(output, str) and len(output) > SHOWN_TEXT:
+        return f"{output[:SHOWN_TEXT]!r}… ({len(output):,} characters)"
     return cut_text(repr(output), SHOWN_TEXT)
 
 
 def cut_text(text: str, most: int) -> str:
     """The start of a text that is longer than a message can bear, with its size."""
-    return text if len(text) <= most else f"{text[: most - 1]}… ({len(text):,} characters)"
+    return text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"
 
 
 def is_number_like(output: Any) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from themis.results.notes import OLD_SENTENCE, Ending, Note
-from themis.show.words.values import cut_text, one_line, points, visible
+from themis.show.words.values import one_line, points, quoted, visible
 from themis.show.words.values import sure as sure_words
 
 Values = Mapping[str, Any]
@@ -190,7 +190,7 @@ def _same_output(values: Values) -> str:
     which = "in every execution that did not fail"
     if "executions" in values:
         which = f"in all {values['executions']:,} executions"
-    return f"the subject gave the same output, {cut_text(repr(values['output']))}, {which}"
+    return f"the subject gave the same output, {quoted(values['output'])}, {which}"
 
 
 def _slow_start(values: Values) -> str:
@@ -226,7 +226,7 @@ def _once(values: Values, did: str) -> str:
 
 
 def _texts(values: list[Any]) -> str:
-    return ", ".join(cut_text(repr(value)) for value in values)
+    return ", ".join(map(quoted, values))
 
 
 def _points(template: str) -> Callable[[Values], str]:

@@ -108,12 +108,19 @@ def cut_name(text: str) -> str:
 
 
 def cut_text(text: str) -> str:
-    """The start of an output that is longer than a sentence can bear, with its size."""
-    return (
-        text
-        if len(text) <= LONGEST_TEXT
-        else (f"{text[: LONGEST_TEXT - 1]}… ({len(text):,} characters)")
-    )
+    """The start of a text that is longer than a sentence can bear, with its size."""
+    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}… {_length(text)}"
+
+
+def quoted(value: Any) -> str:
+    """An output as Python writes it; of a long one its start, and its size."""
+    if isinstance(value, str) and len(value) > LONGEST_TEXT:
+        return f"{value[:LONGEST_TEXT]!r}… {_length(value)}"
+    return cut_text(repr(value))
+
+
+def _length(text: str) -> str:
+    return f"({len(text):,} characters)"
 
 
 def _looks_numeric(text: str) -> bool:
