@@ -16,6 +16,7 @@ import io
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -23,6 +24,8 @@ __all__ = ["serve"]
 
 _READ_SIZE = 1 << 16
 _REMEMBERED = 1_000  # distinct outputs whose JSON is kept
+_WRITE_SECONDS = 0.1  # answers that take longer are written as they come
+_MOST_AT_ONCE = 1 << 20
 
 _encode = json.JSONEncoder(ensure_ascii=False, default=lambda value: value.tolist()).encode
 
@@ -47,12 +50,24 @@ def serve(
     wire = _Jsonl() if format == "jsonl" else _Csv()
     call = (lambda row: function(**row)) if keywords else function
     answer = _answer_batch if batch else _answer_each
+    size = _MOST_AT_ONCE if batch else 1
     try:
         for lines in _available(source, wire.complete):
             ids, rows, broken = wire.read(lines)
-            _write_all(target, wire.write(ids, answer(call, rows)) + broken)
+            while rows:
+                started = time.monotonic()
+                _write_all(target, wire.write(ids[:size], answer(call, rows[:size])))
+                ids, rows = ids[size:], rows[size:]
+                if not batch:
+                    size = _next_size(size, time.monotonic() - started)
+            _write_all(target, broken)
     except BrokenPipeError:
         pass  # nobody listens any more
+
+
+def _next_size(size: int, seconds: float) -> int:
+    """How many answers to write at once: few where they are slow, so that none is lost."""
+    return min(2 * size, _MOST_AT_ONCE) if seconds < _WRITE_SECONDS / 2 else max(size // 2, 1)
 
 
 class _Error:

@@ -181,6 +181,61 @@ def test_interrupted_run_ends_soon_and_goes_on_later(tmp_path: Path, write: Writ
     assert again["cache_hits"] >= known // 2
 
 
+# Answers by line, as they are made: one that prints without buffering.
+WORKER_BY_LINE = """\
+import json, sys, time
+from pathlib import Path
+
+for line in sys.stdin:
+    asked = json.loads(line)
+    person = asked["input"]
+    {gate}
+    with open(sys.argv[0] + ".log", "a") as file:
+        file.write(" ".join(map(str, person.values())) + "\\n")
+    print(json.dumps({{"id": asked["id"], "output": int(person["income"] >= 30)}}), flush=True)
+"""
+
+
+def write_worker_by_line(folder: Path) -> Path:
+    config = write_worker(folder, options="deterministic = true")
+    (folder / "loan.py").write_text(WORKER_BY_LINE.format(gate=PYTHON_GATE.strip()))
+    return config
+
+
+def write_gated_command(folder: Path) -> Path:
+    return write_command(folder, before=GATE, options="deterministic = true")
+
+
+def write_gated_worker(folder: Path) -> Path:
+    return write_worker(folder, before=PYTHON_GATE, options="deterministic = true")
+
+
+@pytest.mark.parametrize(
+    ("write", "least"),
+    # The last ones may be about to answer; `serve` writes 1, 2, 4, … answers, or fewer at once.
+    [(write_gated_command, 16), (write_worker_by_line, 16), (write_gated_worker, 5)],
+)
+def test_what_was_answered_of_an_interrupted_batch_is_not_run_again(
+    tmp_path: Path, write: Callable[[Path], Path], least: int
+) -> None:
+    config = write(tmp_path)
+    close_gate(tmp_path, 20)  # within the first batch
+    arguments = ("score", str(config), *RACE, "--max-executions", "64", "--json")
+    process = start(*arguments)
+    wait_until(lambda: len(ran(tmp_path)) >= 20)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = finish(process, expect=130)
+    open_gate(tmp_path)
+    assert "what was run is stored" in stderr
+    known = stored(tmp_path)
+    lines = len(settled(tmp_path))
+    assert least <= known <= lines < 32
+    assert json.loads(stdout)["executions"] == known
+    again = json.loads(finish(start(*arguments), expect=4)[0])
+    assert (again["executions"], again["cache_hits"]) == (64 - known, known)
+    assert len(ran(tmp_path)) == lines + 64 - known
+
+
 # Disk full --------------------------------------------------------------------------------
 @pytest.mark.parametrize("kilobytes", [pytest.param(36, marks=pytest.mark.slow), 40])
 def test_full_disk_is_said_and_what_was_stored_is_kept(

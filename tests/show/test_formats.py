@@ -775,3 +775,14 @@ def test_the_command_that_the_annex_offers_measures_the_same_file(project: Proje
     wanted = "themis score other.toml --measure group --against sex --against race,sex"
     assert wanted in page
     assert run(*wanted.split()[1:]).exit_code == 0
+
+
+def test_texts_in_csv_are_inert_in_a_spreadsheet() -> None:
+    schema = themis.Schema({"=cmd": ["+1", "@a", "ok"], "age": range(3)})
+    with themis.Audit(lambda person: int(person["=cmd"] == "+1"), schema) as audit:
+        result = audit.score([["=cmd"]])
+    rows = list(csv.DictReader(io.StringIO(render_csv(result))))
+    assert {row["against"] for row in rows} == {"'=cmd"}
+    assert rows[1]["most_favoured"].startswith("'")
+    assert not any(cell.startswith(("=", "+", "@")) for row in rows for cell in row.values())
+    assert [float(row["score"]) for row in rows] == [score.score for score in result.scores]

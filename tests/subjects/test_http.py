@@ -33,7 +33,10 @@ from tests.services import (
     serve,
 )
 from themis import Reals, Schema
-from themis.subjects.decisions import CRASH, INVALID
+from themis.engine.cache import Cache
+from themis.engine.recall import Recall
+from themis.engine.runner import Runner
+from themis.subjects.decisions import CRASH, INVALID, Labels
 from themis.subjects.http import client as pacing
 from themis.subjects.http import subject as http_exchange
 from themis.subjects.http.client import Client
@@ -330,6 +333,28 @@ class TestLife:
         assert len(service.requests) <= 8
         service.answer = lambda request: Reply()
         assert run(subject).outputs == [1]
+
+    def test_what_was_answered_before_an_interrupt_is_not_asked_again(
+        self, service: Service, tmp_path: Path
+    ) -> None:
+        def answer(request: Request) -> Reply:
+            if len(service.requests) > 20:
+                service.stopped.wait(300)
+            return Reply()
+
+        service.answer = answer
+        subject = service.subject(timeout_seconds=300, concurrency=2)
+        cache = Cache(tmp_path / "cache.sqlite")
+        runner = Runner(subject, Labels(), recall=Recall(cache, subject))
+        codes = np.array([[0, age] for age in range(30)], dtype=np.int32)
+        with interrupting(lambda: len(service.requests) == 22):
+            runner.run(codes)
+        assert runner.executions == runner.asked == 20
+        service.answer = lambda request: Reply()
+        service.requests.clear()
+        assert runner.run(codes).tolist() == [0] * 30
+        assert len(service.requests) == 10
+        cache.close()
 
     def test_closed_subject_can_be_used_again(self, service: Service) -> None:
         subject = service.subject()

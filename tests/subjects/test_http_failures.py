@@ -168,8 +168,20 @@ class TestRetries:
 
     def test_endless_redirects_end(self, service: Service) -> None:
         service.answer = lambda request: Reply(status=307, headers={"Location": "/again"})
-        assert failure_of(service.subject(follow_redirects=True)).kind == CRASH
+        failure = failure_of(service.subject(follow_redirects=True))
+        assert failure.kind == CRASH
+        assert "it still redirects, to '/again', after 5 redirects" in failure.message
         assert len(service.requests) < 10
+
+    def test_patience_ends_with_the_time_limit(self, service: Service) -> None:
+        year = {"Retry-After": str(365 * 86_400)}
+        service.answer = lambda request: Reply(status=429, headers=year)
+        subject = service.subject()
+        subject.deadline = time.monotonic() + 30
+        failure = failure_of(subject)
+        assert failure.kind == TRANSPORT
+        assert "it asks for more patience than the time limit allows" in failure.message
+        assert len(service.requests) == 1
 
     def test_rate_is_kept_by_all_requests_together(self, service: Service) -> None:
         subject = service.subject(rate_per_second=50, concurrency=8)

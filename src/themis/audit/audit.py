@@ -133,7 +133,7 @@ class Audit:
         own = subject_from(subject, schema)
         if declared:
             own.structured = True
-        self._cache_notes: list[Note] = []
+        self._opening_notes: list[Note] = []
         self.runner = Runner(
             own,
             decisions,
@@ -294,9 +294,13 @@ class Audit:
         return None if self._people is None else self._people.facts
 
     @property
-    def cache_notice(self) -> Note | None:
-        """What the user should know about the cache, if anything."""
-        return next(iter(self._cache_notes), None)
+    def cache_notes(self) -> tuple[Note, ...]:
+        """What the user should know about the cache so far."""
+        recall = self.runner.recall
+        if recall is None or not recall.damaged:
+            return tuple(self._opening_notes)
+        damage = Note.of("cache-damaged", path=str(recall.cache.path), decisions=recall.damaged)
+        return (*self._opening_notes, damage)
 
     @property
     def noise(self) -> Noise | None:
@@ -307,13 +311,16 @@ class Audit:
         if cache is None or cache is False:
             return None
         if not subject.traits.external:
-            self._cache_notes.append(Note.of("cache-not-used"))
+            self._opening_notes.append(Note.of("cache-not-used"))
             return None
         opened = Cache(Path(cache))
         if opened.is_taken:
             own = opened.writer == os.getpid() or None
             note = Note.of("cache-in-use", path=str(cache), process=opened.writer, own=own)
-            self._cache_notes.append(note)
+            self._opening_notes.append(note)
+        if opened.set_aside is not None:
+            note = Note.of("cache-set-aside", path=str(cache), aside=str(opened.set_aside))
+            self._opening_notes.append(note)
         return Recall(opened, subject, layout)
 
     def causal(self, *against: str, output: str | None = None, **settings: Any) -> CausalScore:
@@ -550,7 +557,7 @@ class Audit:
         work.do(measure)
         notes = [*sparse(self.population), *self._views.notes(self._favourable)]
         own = self.profile_facts if data is None else data
-        return work.result(command, notes=notes, cache_notes=self._cache_notes, data=own)
+        return work.result(command, notes=notes, cache_notes=self.cache_notes, data=own)
 
     def _measure(
         self, against: tuple[str, ...], measure: Measure, view: View, settings: Any

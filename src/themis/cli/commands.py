@@ -13,7 +13,7 @@ from themis.cli.check import check, replay
 from themis.cli.endings import ends_properly, run_printing
 from themis.cli.measure import apparent, score, search
 from themis.cli.options import SETTINGS, TALK, Options, split_names, with_options
-from themis.cli.printing import print_line, spell_program
+from themis.cli.printing import open_streams, print_line, spell_program
 from themis.cli.saved import cache_app, diff, report
 from themis.errors import Exit
 
@@ -30,6 +30,7 @@ app = typer.Typer(
 
 def main() -> None:
     """The entry point."""
+    open_streams()
     run_printing(app)
 
 
@@ -85,7 +86,7 @@ def init(
 
 @with_options("config", "jobs", "trust_pickle", "verbose")
 def validate(options: Options) -> int:
-    """Check the file and say what a score will cost."""
+    """Check the file, run the subject a few times, say what scores cost."""
     from themis.cli.validate import try_out
 
     return try_out(options)

@@ -53,6 +53,18 @@ def output_mistake(problem: str, remedy: str) -> RequestError:
     return RequestError.one("output", "--output", problem, remedy)
 
 
+def save(path: Path, content: str | bytes, *, remedy: str = "choose another place") -> None:
+    """Write what a command made; where it can't be written, the file that was there stays."""
+    from themis.engine.replacing import write_whole
+
+    if isinstance(content, str):  # lone surrogates must not end the command
+        content = content.encode("utf-8", "backslashreplace")
+    try:
+        write_whole(path, content)
+    except OSError as error:
+        raise output_mistake(f"{str(path)!r} can't be written: {error.strerror}", remedy) from None
+
+
 def is_same(path: Path, other: Path) -> bool:
     """Whether two paths lead to one file, be it there or not yet."""
     try:

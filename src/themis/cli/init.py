@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from themis.cli.files import check_targets, output_mistake
+from themis.cli.files import check_targets, output_mistake, save
 from themis.cli.printing import print_line
 from themis.config.drafts import SUBJECT_FILE_NAME, starter_subject_text, starter_text
 from themis.config.from_json_schema import draft_from_json_schema
@@ -29,13 +29,13 @@ def write_starter(
         if given:
             problem = "there are no columns without --from"
             raise RequestError.one("source", option, problem, "add --from FILE")
-    output.write_text(starter_text(), encoding="utf-8")
+    save(output, starter_text())
     print_line(f"wrote {output}")
     subject = output.parent / SUBJECT_FILE_NAME
     if subject.exists():
         print_line(f"{subject} is there already: left as it is")
     else:
-        subject.write_text(starter_subject_text(), encoding="utf-8")
+        save(subject, starter_subject_text())
         print_line(f"wrote {subject}, the example that it describes")
 
 
@@ -50,7 +50,7 @@ def write_converted(
     if kind in ("xml", "schema"):
         _refuse(kind, protected, target)
     if kind == "xml":
-        output.write_text(convert_settings(data, source=str(name)), encoding="utf-8")
+        save(output, convert_settings(data, source=str(name)))
         print_line(f"wrote {output}, from {one_line(source)}")
         return
     if kind == "schema":
@@ -61,7 +61,7 @@ def write_converted(
     else:
         table = read_table(name, kind=kind)
         draft = draft_from_data(table, source=name.name, protected=protected, target=target)
-    output.write_text(draft.text(), encoding="utf-8")
+    save(output, draft.text())
     used, given = len(draft.used), len(draft.drafts)
     one, many = ("property", "properties") if kind == "schema" else ("column", "columns")
     became = "a characteristic" if used == 1 else "characteristics"

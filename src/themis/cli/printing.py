@@ -56,6 +56,20 @@ def printing() -> Iterator[None]:
         ) from None
 
 
+def open_streams() -> None:
+    """Let standard streams that are closed lead nowhere.
+
+    Else the next file that is opened would get the number of one, and what is printed with it.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            setattr(sys, name, os.fdopen(number, "r" if number == 0 else "w", closefd=False))
+
+
 def close_stdout() -> None:
     """Nobody reads any more: let the rest, also what is still buffered, go nowhere."""
     try:

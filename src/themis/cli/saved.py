@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from themis.cli.endings import ends_properly
-from themis.cli.files import check_targets, output_mistake
+from themis.cli.files import check_targets, output_mistake, save
 from themis.cli.options import Options, with_options
 from themis.cli.printing import print_line, write
 from themis.errors import Exit, RequestError, ThemisError
@@ -109,17 +109,13 @@ def _check_reads(places: Iterable[Path | None], result: Path, saved: Result) -> 
 def _save(path: Path, rendered: str | bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if isinstance(rendered, bytes):
-            path.write_bytes(rendered)
-        else:  # CSV brings its own line ends; lone surrogates must not end the command
-            data = rendered.encode("utf-8", "backslashreplace")
-            path.write_bytes(data)
     except (FileExistsError, NotADirectoryError):
         problem = f"{str(path.parent)!r} can't be made a folder: a file is in the way"
         raise output_mistake(problem, "choose another place") from None
     except OSError as error:
-        problem = f"{str(path)!r} can't be written: {error.strerror}"
+        problem = f"{str(path.parent)!r} can't be created: {error.strerror}"
         raise output_mistake(problem, "choose another place") from None
+    save(path, rendered)
 
 
 def _summarise(result: Result) -> None:

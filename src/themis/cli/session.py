@@ -8,7 +8,7 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,14 +17,14 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from themis.audit.audit import Audit
-from themis.cli.files import Files, check_targets, output_mistake, source_of
+from themis.cli.files import Files, check_targets, output_mistake, save, source_of
 from themis.cli.options import Options
 from themis.cli.printing import say, write
 from themis.config.reader import Config, load_config
 from themis.errors import Exit, RequestError, SubjectError
 from themis.events import Progress, SearchProgress
 from themis.results.model import Result
-from themis.results.notes import Ending
+from themis.results.notes import Ending, Note
 from themis.results.replays import Replay
 from themis.show.terminal.progress import SearchProgressLine
 
@@ -77,23 +77,26 @@ class Session:
         """
         self.options.check()
         check_output(self.options.output)
-        problem, learned, audit, unstored = None, None, None, None
+        problem, learned, audit, unstored, told = None, None, None, None, 0
         with Watch(live=self.is_live) as watch, hosting_subject():
             try:
                 audit = self._start(watch)
-                if audit.cache_notice is not None:
-                    say(f"note: {audit.cache_notice}")
+                told = _say_notes(audit.cache_notes)
                 with watch.line:
                     learned = work(audit, watch)
             except SubjectError as error:
                 problem, learned = str(error), error.result
+                if audit is not None and audit.suite is not None:
+                    audit.suite.failed = True
             finally:
                 unstored = _close(audit)
+                if audit is not None:
+                    _say_notes(audit.cache_notes[told:])
         if isinstance(learned, Result):
             own = source_of(self.config, self.options.command)
             learned = replace(learned, source={**own, **(source or {})})
         if learned is not None:
-            self._tell(learned, page, lines)
+            self._tell(learned, page, lines, failed=problem is not None)
         if problem is not None:
             say(f"error: {problem}")
             code: int = Exit.SUBJECT_FAILED
@@ -106,7 +109,8 @@ class Session:
                 code = watch.exit_code
         if audit is not None and audit.suite is not None and self.options.talks:
             suite = audit.suite
-            say(f"{suite.tests:,} tests, {suite.rows:,} rows in {suite.path}")
+            held = f"{suite.tests:,} tests, {suite.rows:,} rows in {suite.path}"
+            say(f"{suite.path} is left as it was: the run failed" if suite.is_spared else held)
         if unstored is not None:
             raise unstored
         return code
@@ -119,10 +123,18 @@ class Session:
         watch.line.count_executions = lambda: audit.runner.executions
         return audit
 
-    def _tell(self, learned: Learned, page: Callable[..., str], lines: Callable[..., str]) -> None:
-        """Save and show what was learned."""
+    def _tell(
+        self,
+        learned: Learned,
+        page: Callable[..., str],
+        lines: Callable[..., str],
+        *,
+        failed: bool,
+    ) -> None:
+        """Save and show what was learned; a run that failed does not replace an earlier file."""
         options = self.options
-        unsaved = _save(learned, options.output)
+        spared = failed and options.output is not None and options.output.is_file()
+        unsaved = None if spared else _save(learned, options.output)
         if options.as_json:
             write(_json(learned))
         elif isinstance(learned, Replay) or learned.searches or learned.checks or learned.scores:
@@ -134,8 +146,17 @@ class Session:
             write("nothing was measured: it was interrupted\n")
         if unsaved is not None:
             raise unsaved
-        if options.output is not None and options.talks:
+        if spared:
+            say(f"{options.output} is left as it was: the run failed")
+        elif options.output is not None and options.talks:
             write(f"saved in {options.output}\n")
+
+
+def _say_notes(notes: Sequence[Note]) -> int:
+    """Say what there is to know about the cache, and give the number of notes."""
+    for note in notes:
+        say(f"note: {note}")
+    return len(notes)
 
 
 def _say_interrupted(audit: Audit) -> None:
@@ -172,10 +193,9 @@ def _save(learned: Result | Replay, output: Path | None) -> RequestError | None:
     """Write the result where the user wants it, if anywhere; gives the reason if it can't."""
     try:
         if output is not None:
-            output.write_text(_json(learned), encoding="utf-8")
-    except OSError as error:  # what was learned is still to be shown
-        problem = f"{str(output)!r} can't be written: {error.strerror}"
-        return output_mistake(problem, "the result stands above")
+            save(output, _json(learned), remedy="the result is shown above")
+    except RequestError as error:  # what was learned is still to be shown
+        return error
     return None
 
 

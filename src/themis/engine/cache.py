@@ -2,7 +2,8 @@
 
 One SQLite file holds the decisions of many subjects, each known by its fingerprint. Subjects whose
 executions are dear have one row for each input; those whose executions are cheap and many have one
-row for each batch. Only decisions are stored, never failures.
+row for each batch. Only decisions are stored, never failures. What a row holds is sealed by those
+who store it (`recall`): SQLite itself does not notice a flipped bit.
 
 Cache files: what SQLite file is a cache of ours, how it is opened, and what can be wrong.
 
@@ -14,7 +15,6 @@ What does a cache hold, and how is it emptied? Housekeeping for `themis cache`.
 from __future__ import annotations
 
 import fcntl
-import json
 import math
 import os
 import sqlite3
@@ -27,26 +27,31 @@ from pathlib import Path
 from typing import Any
 
 from themis.errors import Mistake, RequestError
-from themis.inputs.characteristics import Value
 
 FOLDER_NAME = ".themis"
 FILE_NAME = "cache.sqlite"
 APPLICATION_ID = 0x5468656D  # "Them": how SQLite files of ours are told from others
-FORMAT = 1
+FORMAT = 2  # 1 had no seals
 BUSY_SECONDS = 60.0  # how long to wait for another process that reads or commits
 
 NO_CACHE = "is not a cache of Themis", "name another file"
+# Besides SQLITE_CORRUPT, what our own orders meet in a damaged file only.
+DAMAGED = (
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_ERROR,
+    sqlite3.SQLITE_CONSTRAINT,
+    sqlite3.SQLITE_MISMATCH,
+    sqlite3.SQLITE_TOOBIG,
+)
 CLEAR_REMEDY = "`themis cache clear` removes it, --no-cache does without"
 
 _TABLES = (
     "CREATE TABLE subjects (number INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL UNIQUE, "
     "kind TEXT NOT NULL, last_used TEXT NOT NULL)",
-    "CREATE TABLE labels (subject INTEGER, number INTEGER, label TEXT NOT NULL, "
-    "PRIMARY KEY (subject, number)) WITHOUT ROWID",
-    "CREATE TABLE inputs (subject INTEGER, key BLOB, label INTEGER NOT NULL, "
+    "CREATE TABLE inputs (subject INTEGER, key BLOB, sealed BLOB NOT NULL, "
     "PRIMARY KEY (subject, key)) WITHOUT ROWID",
     "CREATE TABLE batches (subject INTEGER, key BLOB, decided INTEGER NOT NULL, "
-    "labels BLOB NOT NULL, UNIQUE (subject, key))",
+    "sealed BLOB NOT NULL, UNIQUE (subject, key))",
     f"PRAGMA application_id = {APPLICATION_ID}",
     f"PRAGMA user_version = {FORMAT}",
 )
@@ -68,6 +73,8 @@ def make_folder(folder: Path) -> None:
 
 def refuse_others(path: Path) -> None:
     """Raise RequestError for a file that is no cache of ours, before anything is made beside it."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise unusable(path, "is no file that can be kept", "name a file, or use --no-cache")
     if not _may_be_ours(path):
         raise unusable(path, *NO_CACHE)
 
@@ -83,6 +90,8 @@ def connect(path: Path) -> sqlite3.Connection:
         path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )
     connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA cell_size_check = ON")  # finds some damage before it is followed
+    connection.text_factory = lambda text: text.decode("utf-8", "replace")
     return connection
 
 
@@ -104,11 +113,35 @@ def prepare(connection: sqlite3.Connection, path: Path, *, create: bool) -> bool
     return True
 
 
+def set_aside(path: Path) -> Path | None:
+    """Where a cache of an earlier format was moved to; None where there was none.
+
+    It is neither read nor deleted: its decisions have no seals, and an earlier Themis can use them.
+    """
+    head = _head(path) if path.exists() else b""
+    format_ = int.from_bytes(head[60:64])
+    if not _has_mark(head) or format_ >= FORMAT:
+        return None
+    aside = path.with_name(f"{path.name}.format-{format_}")
+    if journal_of(path).exists():
+        journal_of(path).replace(journal_of(aside))
+    return path.replace(aside)
+
+
 def is_marked(path: Path) -> bool:
     """Whether a file carries our mark, even if it is damaged otherwise; an empty one counts."""
+    head = _head(path)
+    return not head or _has_mark(head)
+
+
+def _head(path: Path) -> bytes:
+    """The header of an SQLite file: at 60 its format, at 68 whose it is."""
     with path.open("rb") as file:
-        head = file.read(100)
-    return not head or head[68:72] == APPLICATION_ID.to_bytes(4)
+        return file.read(100)
+
+
+def _has_mark(head: bytes) -> bool:
+    return head[68:72] == APPLICATION_ID.to_bytes(4)
 
 
 def journal_of(path: Path) -> Path:
@@ -123,6 +156,8 @@ def explained(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise unusable(path, *_explain(error)) from error
+    except UnicodeDecodeError as error:  # SQLite repeats what it does not understand
+        raise unusable(path, "is damaged", CLEAR_REMEDY) from error
 
 
 def unusable(path: Path, problem: str, remedy: str) -> RequestError:
@@ -155,7 +190,7 @@ def _explain(error: sqlite3.Error) -> tuple[str, str]:
         )
     if code == sqlite3.SQLITE_NOTADB:
         return NO_CACHE
-    if code == sqlite3.SQLITE_CORRUPT:
+    if code in DAMAGED:
         return f"is damaged: {error}", CLEAR_REMEDY
     if code == sqlite3.SQLITE_BUSY:
         return "is locked by another program", "wait until that has ended, or use --no-cache"
@@ -224,6 +259,7 @@ class Cache:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.set_aside: Path | None = None  # where a cache of an earlier format is now
         self._lock = FileLock(path.with_name(f"{path.name}.lock"))
         self._connection: sqlite3.Connection | None = None
         self._is_ready = False  # the tables are there
@@ -262,35 +298,28 @@ class Cache:
             [(fingerprint, kind, now)],
         )
         rows = self._read("SELECT number FROM subjects WHERE fingerprint = ?", (fingerprint,))
+        if not rows and self._lock.held:
+            raise unusable(self.path, "is damaged: what was stored is not found", CLEAR_REMEDY)
         return rows[0][0] if rows else None
 
-    def labels(self, subject: int) -> list[Value]:
-        """The labels of a subject by number."""
-        order = "SELECT label FROM labels WHERE subject = ? ORDER BY number"
-        return [json.loads(label) for (label,) in self._read(order, (subject,))]
+    def find_inputs(self, subject: int, keys: Sequence[bytes]) -> dict[bytes, object]:
+        """What is stored of those inputs that are known; anything where the file is damaged."""
+        return dict(self._read_each("SELECT key, sealed FROM inputs", subject, keys))
 
-    def add_label(self, subject: int, number: int, label: Value) -> None:
-        """Give a further label its number."""
-        self._write("INSERT INTO labels VALUES (?, ?, ?)", [(subject, number, json.dumps(label))])
-
-    def find_inputs(self, subject: int, keys: Sequence[bytes]) -> dict[bytes, int]:
-        """The label numbers of those inputs that are known."""
-        return dict(self._read_each("SELECT key, label FROM inputs", subject, keys))
-
-    def put_inputs(self, subject: int, labels: Iterable[tuple[bytes, int]]) -> None:
-        """Store the label numbers of inputs."""
-        rows = [(subject, key, label) for key, label in labels]
+    def put_inputs(self, subject: int, sealed: Iterable[tuple[bytes, bytes]]) -> None:
+        """Store the decisions on inputs."""
+        rows = [(subject, key, each) for key, each in sealed]
         self._write("INSERT OR REPLACE INTO inputs VALUES (?, ?, ?)", rows)
 
-    def find_batch(self, subject: int, key: bytes) -> bytes | None:
-        """The packed labels of a batch, if it is known."""
-        order = "SELECT labels FROM batches WHERE subject = ? AND key = ?"
+    def find_batch(self, subject: int, key: bytes) -> object:
+        """What is stored of a batch, None if nothing; anything where the file is damaged."""
+        order = "SELECT sealed FROM batches WHERE subject = ? AND key = ?"
         rows = self._read(order, (subject, key))
         return rows[0][0] if rows else None
 
-    def put_batch(self, subject: int, key: bytes, decided: int, labels: bytes) -> None:
-        """Store the packed labels of a batch, of which so many are decisions."""
-        row = (subject, key, decided, labels)
+    def put_batch(self, subject: int, key: bytes, decided: int, sealed: bytes) -> None:
+        """Store the decisions on a batch, which are so many."""
+        row = (subject, key, decided, sealed)
         self._write("INSERT OR REPLACE INTO batches VALUES (?, ?, ?, ?)", [row])
 
     def may_write(self) -> bool:
@@ -315,7 +344,8 @@ class Cache:
             refuse_others(self.path)
             try:
                 make_folder(self.path.parent)
-                self._lock.acquire()
+                if self._lock.acquire():
+                    self.set_aside = set_aside(self.path) or self.set_aside
             except OSError as error:
                 problem = f"can't be written: {error.strerror}"
                 raise unusable(self.path, problem, "name another file") from error
@@ -368,7 +398,7 @@ class Cache:
 _SUBJECTS = (
     "SELECT fingerprint, kind, last_used, "
     "(SELECT count(*) FROM inputs WHERE subject = subjects.number) + "
-    "(SELECT coalesce(sum(decided), 0) FROM batches WHERE subject = subjects.number) "
+    "(SELECT cast(total(decided) AS INTEGER) FROM batches WHERE subject = subjects.number) "
     "FROM subjects ORDER BY last_used DESC, number DESC"
 )
 
@@ -403,7 +433,8 @@ def read_contents(path: Path) -> CacheContents:
             if prepare(connection, path, create=False)
             else []
         )
-    return CacheContents(path, path.stat().st_size, tuple(CachedSubject(*row) for row in rows))
+    subjects = tuple(CachedSubject(str(f), str(k), str(t), n) for f, k, t, n in rows)
+    return CacheContents(path, path.stat().st_size, subjects)
 
 
 def clear(path: Path) -> None:

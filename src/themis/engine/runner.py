@@ -180,6 +180,7 @@ class Runner:
         self._secrets = subject.secrets()
         self.failures = FailureLog(self._secrets.redact)
         self._seconds, self._timed = 0.0, 0  # of executions that are not for noise
+        self._finding_seconds = 0.0  # with what a cache file held, and nothing was run
         self.start(budget or Budget())
         sizes = [each.size for each in self.schema]
         self.remembers = self.schema.size <= MEMORY_LIMIT // labels.dtype.itemsize
@@ -195,6 +196,7 @@ class Runner:
         self._deadline = time.monotonic() + (
             math.inf if budget.max_seconds is None else budget.max_seconds
         )
+        self.subject.deadline = self._deadline
 
     @property
     def account(self) -> Spent:
@@ -249,8 +251,13 @@ class Runner:
 
     @property
     def seconds_per_execution(self) -> float | None:
-        """How long the subject takes for one input, as measured so far."""
-        return self._seconds / self._timed if self._timed else None
+        """How long the subject takes for one input, as measured so far.
+
+        Where a cache file held all of them: how long it takes to find one there.
+        """
+        if self._timed:
+            return self._seconds / self._timed
+        return self._finding_seconds / self.asked if self._finding_seconds else None
 
     @property
     def batch_size(self) -> int:
@@ -360,13 +367,15 @@ class Runner:
     @contextmanager
     def _counting_apart(self) -> Iterator[None]:
         """Within, executions are made for noise: nothing is planned from their number or speed."""
-        before = (self.asked, self.cache_hits, self._seconds, self._timed)
+        before = (self.asked, self.cache_hits)
+        speed = (self._seconds, self._timed, self._finding_seconds)
         try:
             with self.counting_as("noise"):
                 yield
         finally:
             self._asked_again += self.asked - before[0]
-            self.asked, self.cache_hits, self._seconds, self._timed = before
+            self.asked, self.cache_hits = before
+            self._seconds, self._timed, self._finding_seconds = speed
 
     def _perform_part(self, codes: NDArray[Any], again: int) -> Cells:
         if self.recall is None:
@@ -388,20 +397,29 @@ class Runner:
             raise TooManyFailuresError(self.failure_message())
         return cells
 
-    def _recall(self, recall: Recall, codes: NDArray[Any], time: int) -> Cells:
-        before, load = self._timed, self.subject.load
-        recalled = recall.settle(codes, lambda part: self._run(load(part)), self.labels, time=time)
+    def _recall(self, recall: Recall, codes: NDArray[Any], number: int) -> Cells:
+        started, before, load = time.perf_counter(), self._timed, self.subject.load
+        recalled = recall.settle(
+            codes, lambda part: self._run(load(part)), self.labels, time=number
+        )
         self.asked += len(codes)
         self.cache_hits += len(codes) - (self._timed - before)
+        if self._timed == before:
+            self._finding_seconds += time.perf_counter() - started
         self._log(recalled.cells, recalled.answers, codes.__getitem__)
         return recalled.cells
 
     def _run(self, batch: Batch) -> Answers:
         started = time.perf_counter()
+        self.subject.unfinished = None
         try:
             answers = batch.run()
-        except SubjectError as error:
-            error.args = tuple(map(self._secrets.redact, map(str, error.args)))
+        except BaseException as error:
+            if (unfinished := self.subject.unfinished) is not None:
+                self._refuse_secrets(unfinished)
+                self._count(unfinished)
+            if isinstance(error, SubjectError):
+                error.args = tuple(map(self._secrets.redact, map(str, error.args)))
             raise
         if self.traits.external:
             self._refuse_secrets(answers)
@@ -420,6 +438,12 @@ class Runner:
             if self._secrets.are_in(output):
                 answers.failures[place] = Failure(INVALID, "the answer repeats a secret")
                 answers.outputs[place] = None
+
+    def _count(self, unfinished: Answers) -> None:
+        """Count what was executed of a batch that was interrupted."""
+        answered = sum(output is not None for output in unfinished.outputs)
+        self._executed[self._purpose] += answered + len(unfinished.failures)
+        self.asked += answered + len(unfinished.failures)
 
     def _log(self, cells: Cells, answers: Answers, input_at: InputAt) -> None:
         if self.explains:

@@ -127,16 +127,18 @@ class OwnColumns:
         return [self.test, self.against, self.base, *self.back]
 
 
-def open_suite(path: Path, schema: Schema, own: OwnColumns) -> SuiteFile:
-    """A new file, of the kind that its name says; raises RequestError where there can be none."""
-    _check_place(path)
+def open_suite(path: Path, place: Path, schema: Schema, own: OwnColumns) -> SuiteFile:
+    """A new file, of the kind that the path says; raises RequestError where there can be none.
+
+    It is written at `place`.
+    """
     suffix = path.suffix.lower()
-    if suffix in (".parquet", ".pq"):
-        return _ParquetFile(path, schema, own)
     try:
-        return _TextFile(path, schema, own, csv=suffix == ".csv")
+        if suffix in (".parquet", ".pq"):
+            return _ParquetFile(place, schema, own)
+        return _TextFile(place, schema, own, csv=suffix == ".csv")
     except OSError as error:
-        raise suite_mistake(path, f"can't be written: {error.strerror}") from None
+        raise suite_mistake(path, f"can't be written: {error.strerror or error}") from None
 
 
 def suite_mistake(path: Path, problem: str, remedy: str = "choose another place") -> RequestError:
@@ -144,7 +146,8 @@ def suite_mistake(path: Path, problem: str, remedy: str = "choose another place"
     return RequestError([Mistake("suite", "suite", f"{str(path)!r} {problem}", remedy)])
 
 
-def _check_place(path: Path) -> None:
+def check_place(path: Path) -> None:
+    """Raise RequestError where there can be no suite."""
     if path.suffix.lower() not in SUFFIXES:
         raise suite_mistake(path, "is of no known kind", f"end it in {', '.join(SUFFIXES)}")
     if path.is_dir():
@@ -158,7 +161,7 @@ def _check_place(path: Path) -> None:
 
 # Text -------------------------------------------------------------------------------------
 class _TextFile:
-    """CSV, or one JSON object per line; what was written stays even if the process is killed."""
+    """CSV, or one JSON object per line; what was written is kept even if the process is killed."""
 
     def __init__(self, path: Path, schema: Schema, own: OwnColumns, *, csv: bool) -> None:
         self._names = [own.test, own.against, own.base, *schema.names, *own.back]
@@ -321,10 +324,7 @@ class _ParquetFile:
             *((name, kinds[name]) for name in own.back),
         ]
         self._schema = pa.schema(fields)
-        try:
-            self._writer = parquet.ParquetWriter(path, self._schema)
-        except OSError as error:
-            raise suite_mistake(path, f"can't be written: {error}") from None
+        self._writer = parquet.ParquetWriter(path, self._schema)
         self._waiting: list[Any] = []
         self._rows = 0
 

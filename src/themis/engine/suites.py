@@ -15,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.failures import FailureLog
+from themis.engine.replacing import Replacement
 from themis.engine.suite_files import (
     OutputColumn,
     OwnColumns,
     SuiteFile,
     SuiteRows,
+    check_place,
     open_suite,
     suite_mistake,
 )
@@ -48,7 +50,8 @@ class Suite:
         self._failures = failures
         failures.kinds = {}
         own = OwnColumns.beside(schema.names, output_names(labels))
-        self._file: SuiteFile | None = open_suite(path, schema, own)
+        self.failed = False  # whether the run did: then an earlier file stays
+        self._file, self._whole = _open(path, schema, own)
         self._problem: RequestError | None = None
         self._seen: dict[tuple[Any, ...], _Seen] = {}
 
@@ -148,9 +151,25 @@ class Suite:
                 file.close()
             except OSError as error:
                 self._give_up(error)
+            self._settle()
         problem, self._problem = self._problem, None
         if problem is not None:
             raise problem
+
+    @property
+    def is_spared(self) -> bool:
+        """Whether the run failed, so that an earlier file stays."""
+        return self.failed and self._whole.replaces
+
+    def _settle(self) -> None:
+        """Put the file into its place, unless what it would replace is better."""
+        if self.is_spared or (self._whole.replaces and self._problem is not None):
+            self._whole.drop()
+            return
+        try:
+            self._whole.keep()
+        except OSError as error:
+            self._give_up(error)
 
     def _of(self, stream: str, columns: tuple[int, ...], width: int) -> _Seen:
         key = (stream, columns, width)
@@ -223,8 +242,25 @@ class Suite:
 
     def _give_up(self, error: OSError) -> None:
         problem = f"could not be written to the end: {error.strerror or error}"
-        remedy = f"it holds the first {self.rows:,} rows; make room and run again"
+        held = f"it holds the first {self.rows:,} rows"
+        remedy = (
+            f"{'it is left as it was' if self._whole.replaces else held}; make room and run again"
+        )
         self._problem = suite_mistake(self.path, problem, remedy)
+
+
+def _open(path: Path, schema: Schema, own: OwnColumns) -> tuple[SuiteFile | None, Replacement]:
+    """The file to write to, and what puts it into its place."""
+    check_place(path)
+    try:
+        whole = Replacement(path)
+    except OSError as error:
+        raise suite_mistake(path, f"can't be written: {error.strerror}") from None
+    try:
+        return open_suite(path, whole.place, schema, own), whole
+    except BaseException:
+        whole.drop()
+        raise
 
 
 def output_names(labels: Labels | AnswerLabels) -> list[str]:

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -79,8 +80,9 @@ class NumberRange:
             return
         steps = (high - low) / step
         if steps >= NUMBER_LIMIT:
+            number = Decimal(steps.numerator) / steps.denominator  # may be beyond all floats
             yield mistake(
-                "too-many-values", f"{float(steps):.1e} values are too many", "use a larger step"
+                "too-many-values", f"{number:.1e} values are too many", "use a larger step"
             )
         elif steps.denominator != 1:
             reached = low + int(steps) * step

@@ -132,6 +132,8 @@ CODES: dict[str, tuple[str, ...]] = {
     "slow-start": ("share",),
     "cache-not-used": (),
     "cache-in-use": ("path", "process", "own"),
+    "cache-set-aside": ("path", "aside"),
+    "cache-damaged": ("path", "decisions"),
     # of plans
     "no-favourable-trial": ("outputs",),
     "nothing-protected": (),

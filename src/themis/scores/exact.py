@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -64,11 +65,17 @@ def run_domain(sampler: Sampler) -> Domain | None:
     cells = _known(sampler)
     order = order[cells[order] == NOT_RUN]
     sampler.runner.cache_hits += population.size - len(order)
+    began = clock = time.monotonic()
     try:
         for first, last in sampler.blocks(0, len(order), 1):
             for start in range(first, last, CHUNK):
                 indices = order[start : min(start + CHUNK, last)]
                 cells[indices] = sampler.runner.run(population.combinations(indices))
+            now = time.monotonic()
+            each = min((now - began) / last, (now - clock) / (last - first))
+            if each * (len(order) - last) > sampler.runner.seconds_left:
+                break  # a cache file held the first ones: time is left to sample
+            clock = now
     finally:
         run = order[cells[order] != NOT_RUN]
         if len(run) < len(order) and sampler.tables.suite is not None:

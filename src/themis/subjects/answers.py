@@ -165,14 +165,14 @@ class AnswerLabels:
                     else find_part(_parsed(answer, output.at), output.at)
                 )
             except (LookupError, ValueError):
-                return Failure(INVALID, f"it returned {answer!r}, which has nothing at "
-                               f"{output.at!r}")  # fmt: skip
+                said = f"it returned {shortened(answer)}, which has nothing at {output.at!r}"
+                return Failure(INVALID, said)
             problem = part.problem(value)
             if problem is not None:
                 named = output.labels is not None and part.stored(value) is not None
                 said = f"it returned {shortened(value)} as {output.name}: {problem}"
                 return Failure(NO_DECISION if named else INVALID, said)
-        return Failure(INVALID, f"it returned {answer!r}")
+        return Failure(INVALID, f"it returned {shortened(answer)}")
 
     def _column(self, outputs: OutputColumns, output: Output) -> Numbers:
         part = self.parts[self.outputs.index(output)]
@@ -484,6 +484,6 @@ def _as_number(value: Any) -> float:
 
 def _too_many(last: Any) -> SubjectError:
     return SubjectError(
-        f"the subject gave more than {RECORD_LIMIT:,} different outputs, the last {last!r}: "
-        "round them, e.g. to two places"
+        f"the subject gave more than {RECORD_LIMIT:,} different outputs, the last "
+        f"{shortened(last)}: round them, e.g. to two places"
     )

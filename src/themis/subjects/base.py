@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from themis.inputs.characteristics import Codes, Value
 from themis.inputs.schema import Schema
 from themis.subjects.answers import OutputColumns
-from themis.subjects.decisions import CRASH, Failure
+from themis.subjects.decisions import CRASH, SHOWN_ERROR, Failure, cut_text
 from themis.subjects.secrets import Secrets, inherited_secrets
 
 ISOLATED_FAILURES = 16  # culprits looked for in one batch that fails as a whole
@@ -83,6 +84,21 @@ class Subject(ABC):
     traits: Traits = Traits()
     schema: Schema
     structured = False  # whether an output may have parts; set where outputs are declared
+    deadline = math.inf  # of the clock `time.monotonic`: from then on it need not wait for anything
+    unfinished: Answers | None = None  # of the batch that is run, or whose run was interrupted
+
+    def begin(self, count: int) -> Answers:
+        """Answers to fill in, so that an interrupted run keeps those that have come in.
+
+        The output is None where there is no answer yet, or a failure instead.
+        """
+        self.unfinished = Answers([None] * count)
+        return self.unfinished
+
+    def finish(self, answers: Answers, given: int | None = None, calls: int = 1) -> Answers:
+        """The answers that were filled in, with their failures in order."""
+        self.unfinished = None
+        return Answers(answers.outputs, dict(sorted(answers.failures.items())), given, calls)
 
     @abstractmethod
     def load(self, codes: NDArray[Any]) -> Batch:
@@ -161,7 +177,7 @@ def crash_of(error: BaseException) -> Failure:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    said = f"{type(error).__name__}: {error}"
+    said = f"{type(error).__name__}: {cut_text(str(error), SHOWN_ERROR)}"
     if trace is not None and not trace.tb_frame.f_globals.get("__name__", "").startswith("themis."):
         said += f" ({Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno})"
     return Failure(CRASH, said)

@@ -24,6 +24,7 @@ Cells = NDArray[Any]  # of whole numbers; one byte each where outputs are plain 
 DEFAULT_FAVOURABLE: tuple[Value, ...] = (1, "1", True, "true")
 LABEL_LIMIT = 100
 SHOWN_TEXT = 120  # characters of an output in a message
+SHOWN_ERROR = 500  # and of what was raised
 
 CRASH = "crash"  # the subject raised, or ended badly
 INVALID = "invalid output"  # it answered, but not with a decision
@@ -122,7 +123,8 @@ class Labels:
     def stored(self, output: Any) -> Any:
         """An output as it is stored; None for what is not worth it."""
         value = output.item() if isinstance(output, np.generic) else output
-        return value if isinstance(value, str) or is_decision(value) else None
+        any_text = self.meanings is not None and isinstance(value, str)
+        return value if any_text or is_decision(value) else None
 
     def as_answer(self, output: Value) -> Any:
         """An answer that holds an output that was stored."""
@@ -134,12 +136,13 @@ class Labels:
             problem = self.meanings.problem(output)
             return Failure(NO_DECISION, f"it returned {shortened(output)} ({problem})")
         if isinstance(output, dict):
-            said = f"it returned {output!r}; say in [outputs] which part is measured"
+            said = f"it returned {shortened(output)}; say in [outputs] which part is measured"
             return Failure(INVALID, said)
         hint = ""
         if is_number_like(output):
             hint = "; describe it in [outputs] to measure numbers"
-        said = f"it returned {output!r}, no decision (a text, a truth value or a whole number)"
+        shown = shortened(output)
+        said = f"it returned {shown}, no decision (a text, a truth value or a whole number)"
         return Failure(INVALID, f"{said}{hint}")
 
     def _number_two(self, second: NDArray[np.bool_], low: Value, high: Value) -> Cells:
@@ -217,8 +220,9 @@ class _Numbers(dict[Any, int]):
             return self[label]
         if len(self) >= LABEL_LIMIT:
             raise SubjectError(
-                f"the subject gave more than {LABEL_LIMIT} different outputs, the last {label!r}: "
-                "say in [subject.labels] which of them mean the same; if they are measurements, "
+                f"the subject gave more than {LABEL_LIMIT} different outputs, the last "
+                f"{shortened(label)}: say in [subject.labels] which of them mean the same; if "
+                "they are measurements, "
                 "describe them in [outputs], or compare them with a cut-off first"
             )
         self[label] = self._place(label)
@@ -239,8 +243,14 @@ class _Numbers(dict[Any, int]):
 
 def shortened(output: Any) -> str:
     """An output in a message: services may talk at length."""
-    text = repr(output)
-    return text if len(text) <= SHOWN_TEXT else f"{text[: SHOWN_TEXT - 1]}…"
+    if isinstance(output, str) and len(output) > SHOWN_TEXT:
+        return f"{output[:SHOWN_TEXT]!r}… ({len(output):,} characters)"
+    return cut_text(repr(output), SHOWN_TEXT)
+
+
+def cut_text(text: str, most: int) -> str:
+    """The start of a text that is longer than a message can bear, with its size."""
+    return text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"
 
 
 def is_number_like(output: Any) -> bool:

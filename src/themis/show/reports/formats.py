@@ -97,6 +97,9 @@ COLUMNS: dict[str, type] = {
 }
 
 
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how what spreadsheets compute begins
+
+
 def score_rows(result: Result) -> list[dict[str, Any]]:
     """One row per score with all COLUMNS; what a score does not have is None."""
     return [_row(each, result) for each in result.scores]
@@ -107,7 +110,8 @@ def render_csv(result: Result) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS)
     writer.writeheader()
-    writer.writerows(score_rows(result))
+    for row in score_rows(result):
+        writer.writerow({name: _inert(each) for name, each in row.items()})
     return text.getvalue()
 
 
@@ -126,6 +130,11 @@ def render_parquet(result: Result) -> bytes:
     sink = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(rows, schema), sink)
     return sink.getvalue()
+
+
+def _inert(value: Any) -> Any:
+    """The value; a text that a spreadsheet would take for a formula gets an apostrophe."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
 
 
 def _encodable(value: Any) -> Any:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from themis.results.notes import OLD_SENTENCE, Ending, Note
-from themis.show.words.values import one_line, points, visible
+from themis.show.words.values import one_line, points, quoted, visible
 from themis.show.words.values import sure as sure_words
 
 Values = Mapping[str, Any]
@@ -204,7 +204,7 @@ def _same_output(values: Values) -> str:
     which = "in every execution that did not fail"
     if "executions" in values:
         which = f"in all {values['executions']:,} executions"
-    return f"the subject gave the same output, {values['output']!r}, {which}"
+    return f"the subject gave the same output, {quoted(values['output'])}, {which}"
 
 
 def _slow_start(values: Values) -> str:
@@ -240,7 +240,7 @@ def _once(values: Values, did: str) -> str:
 
 
 def _texts(values: list[Any]) -> str:
-    return ", ".join(map(repr, values))
+    return ", ".join(map(quoted, values))
 
 
 def _points(template: str) -> Callable[[Values], str]:
@@ -346,6 +346,10 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "cache-not-used": "the cache is not used: code within this process can change unseen, so its "
     "decisions are remembered for one run only",
     "cache-in-use": _cache_in_use,
+    "cache-set-aside": "the cache {path} was written by an earlier Themis, without checksums: it "
+    "was renamed to {aside}, and a new one begins",
+    "cache-damaged": "the cache {path} is damaged: the checksums of {decisions:,} decisions in it "
+    "do not match, so those were not used but run again",
     "no-favourable-trial": lambda values: (
         f"no trial got a favourable decision: the outputs were {_texts(values['outputs'])}. That "
         "is chance, or `favourable` in [subject] names the wrong outputs"

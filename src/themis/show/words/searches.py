@@ -23,6 +23,7 @@ from themis.show.words.notes import how_it_ended
 from themis.show.words.scores import change_sentence
 from themis.show.words.values import (
     count,
+    cut_text,
     hundredths,
     label,
     percent,
@@ -215,7 +216,7 @@ def example(score: Score) -> str | None:
     first, second = witness.inputs
     changed = witness.differs_in
     got = [
-        f"{label({name: person[name] for name in changed})} gets {visible(output)}"
+        f"{label({name: person[name] for name in changed})} gets {cut_text(visible(output))}"
         for person, output in zip(witness.inputs, witness.outputs, strict=True)
     ]
     common = [name for name in first if name not in changed]

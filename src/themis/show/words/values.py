@@ -8,6 +8,7 @@ from typing import Any
 
 FEW_COUNTED = 100  # a share of fewer is shown as counts
 LONGEST = 32  # characters of a name or value within a sentence
+LONGEST_TEXT = 120  # and of an output
 
 
 def visible(value: Any) -> str:
@@ -133,6 +134,22 @@ def label(values: Mapping[str, Any]) -> str:
 def cut_name(text: str) -> str:
     """A name or value that is not longer than a sentence can bear."""
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
+def cut_text(text: str) -> str:
+    """The start of a text that is longer than a sentence can bear, with its size."""
+    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}… {_length(text)}"
+
+
+def quoted(value: Any) -> str:
+    """An output as Python writes it; of a long one its start, and its size."""
+    if isinstance(value, str) and len(value) > LONGEST_TEXT:
+        return f"{value[:LONGEST_TEXT]!r}… {_length(value)}"
+    return cut_text(repr(value))
+
+
+def _length(text: str) -> str:
+    return f"({len(text):,} characters)"
 
 
 def _looks_numeric(text: str) -> bool:

@@ -6,12 +6,14 @@ import asyncio
 import contextlib
 import email.utils
 import http
+import math
 import os
 import random
 import ssl
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from concurrent.futures import wait
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -29,6 +31,7 @@ LONGEST_WAIT_SECONDS = 30.0
 RETRY_AFTER_LIMIT_SECONDS = 60.0  # what a service asks for beyond this is not granted
 BURST_SECONDS = 0.05  # what was left unused this long ago may still be used
 CLOSE_SECONDS = 1.0
+WAKE_SECONDS = 0.2  # how late an interrupt is noticed at most
 
 RETRYABLE = frozenset({429, 500, 502, 503, 504})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -113,6 +116,7 @@ class Reply:
     body: bytes
     whole: bool = True  # whether the body was read to its end
     location: str = ""  # where a redirect leads
+    followed: int = 0  # redirects before it, where there were too many
     retry_after: str = ""  # when to come again, as the service says it
     times: str = ""  # how often it was asked, in words
 
@@ -141,6 +145,7 @@ class Client:
         self._requests, self._limits = requests, limits
         self._host = requests.address.host
         self._pace = Pace(limits.rate_per_second)
+        self.deadline = math.inf  # of the clock `time.monotonic`
         self._reached = False
         self._silent = 0  # requests in a row that came to nothing
         self.given = self.requests_sent = 0  # inputs that reached the service, in so many requests
@@ -164,6 +169,8 @@ class Client:
 
         future = asyncio.run_coroutine_threadsafe(watched(), self._loop)
         try:
+            while not wait([future], WAKE_SECONDS).done:
+                pass  # a signal that another thread was woken for is noticed here
             future.result()
         except BaseException:
             if not future.done():
@@ -222,17 +229,26 @@ class Client:
                 if outcome.status not in RETRYABLE:
                     self._silent = 0
                     return outcome
-            if attempt < self._limits.retries and _worth_retrying(outcome, patient=patient):
+            may_retry = attempt < self._limits.retries and _worth_retrying(outcome, patient=patient)
+            in_time = self._is_in_time(outcome.retry_after)
+            if may_retry and in_time:
                 await self._pace.wait(attempt, outcome.retry_after)
                 continue
             self._silent += patient
             times = f" ({attempt + 1} attempts)" if attempt else ""
+            if may_retry:
+                times = " (it asks for more patience than the time limit allows)"
             if isinstance(outcome, Reply):
                 return replace(outcome, times=times)
             if outcome.unreachable and not self._reached:
                 raise SubjectError(f"{outcome.message}{times}")
             return Failure(outcome.kind, f"{outcome.message}{times}")
         raise AssertionError("the last attempt returns or raises")
+
+    def _is_in_time(self, retry_after: str) -> bool:
+        """Whether the time limit allows to wait for as long as a service asks."""
+        asked = retry_after_seconds(retry_after) or 0.0
+        return time.monotonic() + asked < self.deadline
 
     async def _follow(
         self, url: URL, reply: Reply, body: bytes | None, limit: int
@@ -247,7 +263,7 @@ class Client:
             if isinstance(outcome, _Trouble) or outcome.status not in REDIRECTS:
                 return outcome
             reply = outcome
-        return reply
+        return replace(reply, followed=REDIRECT_LIMIT)
 
     async def _request(self, url: URL, body: bytes | None, limit: int) -> Reply | _Trouble:
         method = self._requests.method

@@ -122,10 +122,12 @@ class HttpSubject(Subject):
     def run(self, codes: NDArray[Any]) -> Answers:
         """The answers of the service to these inputs, in order."""
         self.reader.structured = self.structured
-        exchange = _Exchange(self, codes)
-        answers = exchange.run()
+        self.client.deadline = self.deadline
+        answers = self.begin(len(codes))
+        exchange = _Exchange(self, codes, answers)
+        exchange.run()
         self.inputs_per_request = exchange.inputs_per_request
-        return answers
+        return self.finish(answers, self.client.given, self.client.requests_sent)
 
     def _open(self) -> None:
         requests = Requests(self.schema, **self._given)
@@ -149,7 +151,7 @@ class _Exchange:
     An input that makes a list fail is found by halving the list.
     """
 
-    def __init__(self, subject: HttpSubject, codes: NDArray[Any]) -> None:
+    def __init__(self, subject: HttpSubject, codes: NDArray[Any], answers: Answers) -> None:
         self.inputs_per_request = size = subject.inputs_per_request  # as far as we know yet
         self._client, self._reader = subject.client, subject.reader
         self._requests = requests = subject.requests
@@ -157,16 +159,13 @@ class _Exchange:
         self._rows = [] if requests.body is None else requests.body.row.render(codes)
         places = range(len(codes))
         self._search = CulpritSearch(places[at : at + size] for at in places[::size])
-        self._outputs: list[Any] = [None] * len(codes)
-        self._failures: dict[int, Failure] = {}
+        self._outputs, self._failures = answers.outputs, answers.failures
 
-    def run(self) -> Answers:
-        """What the service answers to all of them."""
+    def run(self) -> None:
+        """Fill in what the service answers to all of them."""
         client = self._client
         client.given = client.requests_sent = 0
         client.run(self._ask, workers=len(self._outputs))
-        failures = dict(sorted(self._failures.items()))
-        return Answers(self._outputs, failures, client.given, client.requests_sent)
 
     async def _ask(self) -> None:
         """Send one request after the other, until there are none."""
@@ -179,7 +178,7 @@ class _Exchange:
             reply = await self._client.send(url, body, inputs=len(part), limit=limit)
             outcomes = self._outcomes(reply, len(part))
             if isinstance(outcomes, Failure):
-                self._failures |= dict.fromkeys(part, outcomes)
+                self._failures.update(dict.fromkeys(part, outcomes))
                 if _may_be_one_input(reply):
                     self._search.halve(part)
                 continue
@@ -201,7 +200,10 @@ class _Exchange:
             return self._reader.read(reply, count)
         if reply.status in REDIRECTS:
             where = self._requests.credentials.redact(reply.location)
-            return Failure(CRASH, f"{reply.headline}: a redirect to {where!r} is not followed")
+            problem = f"a redirect to {where!r} is not followed"
+            if reply.followed:
+                problem = f"it still redirects, to {where!r}, after {reply.followed} redirects"
+            return Failure(CRASH, f"{reply.headline}: {problem}")
         said = self._reader.excerpt(reply)
         message = f"{reply.headline}{reply.times}{': ' if said else ''}{said}"
         return Failure(TRANSPORT if reply.status in RETRYABLE else CRASH, message)

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from themis.subjects.processes.programs import Program
@@ -20,6 +20,7 @@ OUTPUT_LIMIT = 2**20  # bytes of standard output that are held; a child that wri
 ERROR_TAIL = 4096  # bytes of standard error that are kept, the last ones
 READ_SIZE = 65_536
 TICK_SECONDS = 0.01  # how often a child is looked at where its end can't be waited for
+WAKE_SECONDS = 0.2  # how late an interrupt is noticed at most
 REAP_SECONDS = 5.0
 DRAIN_STEPS = 256
 
@@ -238,7 +239,7 @@ def work_together(crew: Crew, tasks: Sequence[Callable[[], Any]]) -> None:
         for thread in threads:
             thread.start()
         # Not `join`: interrupted, it takes a thread for ended that is not (CPython before 3.13).
-        errors = [results.get() for _ in threads]
+        errors = [_next(results) for _ in threads]
     except BaseException:
         crew.stop()
         # Not by counting results: the interrupt may have come just behind one.
@@ -248,6 +249,13 @@ def work_together(crew: Crew, tasks: Sequence[Callable[[], Any]]) -> None:
     for error in errors:
         if error is not None and not isinstance(error, StoppedError):
             raise error
+
+
+def _next(results: SimpleQueue[BaseException | None]) -> BaseException | None:
+    """The next result; a signal that another thread was woken for is noticed while waiting."""
+    while True:
+        with suppress(Empty):
+            return results.get(timeout=WAKE_SECONDS)
 
 
 def kill_group(group: int) -> None:

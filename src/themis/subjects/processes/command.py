@@ -163,7 +163,7 @@ def _added_arguments(schema: Schema, mode: str) -> Iterator[Argument]:
             yield (column,)
 
 
-BATCH = 32  # small: the decisions of a batch are stored at its end, and an interrupt loses them
+BATCH = 32  # small: the decisions of a batch are stored at its end, and a kill -9 loses them
 START_UP_RUNS = 5
 SWEEP_SECONDS = 1.0  # between two looks for what commands left running
 SWEEP_SHARE = 0.02  # of the time, at most
@@ -245,9 +245,7 @@ class CommandSubject(Subject):
 
     def run(self, codes: NDArray[Any]) -> Answers:
         """The outputs of these inputs, in order, by as many processes at once as there are jobs."""
-        outputs: list[Any] = [None] * len(codes)
-        failures: dict[int, Failure] = {}
-        crew = Crew()
+        answers, crew = self.begin(len(codes)), Crew()
         rows = _SharedRows(zip(*text_columns(self.layout.columns, codes), strict=True))
 
         def work() -> None:
@@ -256,15 +254,15 @@ class CommandSubject(Subject):
                     return
                 outcome = self.execute(row, crew)
                 if isinstance(outcome, Failure):
-                    failures[place] = outcome
+                    answers.failures[place] = outcome
                 else:
-                    outputs[place] = outcome
+                    answers.outputs[place] = outcome
 
         try:
             work_together(crew, [work] * min(self._jobs, len(codes)))
         finally:
             self._sweep(now=crew.stopped)
-        return Answers(outputs, dict(sorted(failures.items())), calls=len(outputs))
+        return self.finish(answers, calls=len(codes))
 
     def close(self) -> None:
         self._sweep(now=True)

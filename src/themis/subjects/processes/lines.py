@@ -140,6 +140,7 @@ class Exchange:
 
     def __init__(self, format_: Format, number: int, count: int) -> None:
         self._format = format_
+        self.number = number
         self._first_id = number * EXCHANGE_LIMIT
         self._number = b"%d" % number
         self._heads = {opening + self._number for opening in format_.openings}

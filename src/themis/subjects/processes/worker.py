@@ -130,16 +130,13 @@ class WorkerSubject(Subject):
         if os.getpid() != self._owner:  # after a fork the processes are the parent's
             self._open()
         self._staff.crew.reset()
-        work = _Work(text_columns(self.format.columns, codes), len(codes), len(self._slots))
+        answers = self.begin(len(codes))
+        work = _Work(text_columns(self.format.columns, codes), answers, len(self._slots))
         for slot in self._slots:
             slot.given = slot.exchanges = 0
         work_together(self._staff.crew, [partial(work.do, slot) for slot in self._slots])
-        return Answers(
-            work.outputs,
-            dict(sorted(work.failures.items())),
-            sum(slot.given for slot in self._slots),
-            sum(slot.exchanges for slot in self._slots),
-        )
+        given = sum(slot.given for slot in self._slots)
+        return self.finish(answers, given, sum(slot.exchanges for slot in self._slots))
 
     def _open(self) -> None:
         self._owner = os.getpid()
@@ -165,13 +162,12 @@ def _close(slots: Sequence[Slot]) -> None:
 class _Work:
     """The inputs of a batch, taken in parts by several slots, and what became of them."""
 
-    def __init__(self, columns: Sequence[list[bytes]], length: int, jobs: int) -> None:
+    def __init__(self, columns: Sequence[list[bytes]], answers: Answers, jobs: int) -> None:
         self._columns = columns
         self._jobs = jobs
-        self._places = range(length)
+        self._places = range(len(answers.outputs))
         self._lock = threading.Lock()
-        self.outputs: list[Any] = [None] * length
-        self.failures: dict[int, Failure] = {}
+        self._outputs, self._failures = answers.outputs, answers.failures
 
     def do(self, slot: Slot) -> None:
         """Let a slot settle one part after the other until none is left."""
@@ -199,11 +195,14 @@ class _Work:
         in_order = True
         search = CulpritSearch([places], limit=math.inf)
         for part in search:
-            talk = slot.talk(self._cut(part), len(part))
-            self._keep(part, talk.exchange, slot)
-            missing = [part[offset] for offset in talk.exchange.missing()]
+            exchange = slot.new_exchange(len(part))
+            try:
+                talk = slot.talk(exchange, self._cut(part))
+            finally:  # also what was answered before the work was called off
+                self._keep(part, exchange, slot)
+            missing = [part[offset] for offset in exchange.missing()]
             if missing and (in_order or len(missing) == 1):
-                suspect = talk.exchange.suspect
+                suspect = exchange.suspect
                 place = missing[0] if suspect is None else part[suspect]
                 missing.remove(place)
                 in_order &= not self._is_innocent(place, talk, slot, alone=len(part) == 1)
@@ -216,7 +215,7 @@ class _Work:
         """Note what was answered, and one input that was."""
         good = None
         if exchange.complete and not exchange.failures and isinstance(part, range):
-            self.outputs[part.start : part.stop], good = exchange.outputs, part.start
+            self._outputs[part.start : part.stop], good = exchange.outputs, part.start
         else:
             for offset, _ in exchange.answered():
                 if self._note(part[offset], exchange, offset) and good is None:
@@ -227,9 +226,9 @@ class _Work:
     def _note(self, place: int, exchange: Exchange, offset: int) -> bool:
         """Note one answer; whether it holds an output."""
         if offset in exchange.failures:
-            self.failures[place] = exchange.failures[offset]
+            self._failures[place] = exchange.failures[offset]
             return False
-        self.outputs[place] = exchange.outputs[offset]
+        self._outputs[place] = exchange.outputs[offset]
         return True
 
     def _is_innocent(self, place: int, talk: Talk, slot: Slot, *, alone: bool) -> bool:
@@ -240,7 +239,7 @@ class _Work:
         if talk.failure is None:
             self._note(place, talk.exchange, offset)
             return True
-        self.failures[place] = talk.failure
+        self._failures[place] = talk.failure
         slot.note_failure(talk)
         return False
 
@@ -346,7 +345,8 @@ class Slot:
         self.close()
         has_room = self._staff.recycle_after > 1
         rows = [self._good_row, row] if self._good_row and has_room else [row]
-        talk = self.talk(list(zip(*rows, strict=True)), len(rows), alone=True)
+        exchange = self.new_exchange(len(rows))
+        talk = self.talk(exchange, list(zip(*rows, strict=True)), alone=True)
         if talk.exchange.suspect == 0 and len(rows) > 1:
             self._good_row = None  # not so good, after all
             return self.run_alone(row)
@@ -361,11 +361,16 @@ class Slot:
         assert talk.failure is not None
         self._staff.note_failure(talk.failure, talk.errors)
 
-    def talk(self, rows: Sequence[Sequence[bytes]], count: int, *, alone: bool = False) -> Talk:
+    def new_exchange(self, count: int) -> Exchange:
+        """What so many inputs will be asked in, and their answers be found in."""
+        return Exchange(self._staff.format, next(self._numbers), count)
+
+    def talk(
+        self, exchange: Exchange, rows: Sequence[Sequence[bytes]], *, alone: bool = False
+    ) -> Talk:
         """Send these inputs and read the answers; a process that failed is gone afterwards."""
-        number = next(self._numbers)
-        exchange = Exchange(self._staff.format, number, count)
-        data = write_requests(self._staff.format, number, rows)
+        count = len(exchange.outputs)
+        data = write_requests(self._staff.format, exchange.number, rows)
         if self._served + count > self._staff.recycle_after:
             self.close()
         fresh = self._child is None
@@ -413,8 +418,10 @@ class Slot:
         assert child is not None
         self._child = None
         told = child.input_closed
-        status = child.end(grace_seconds=GRACE_SECONDS if child.output_closed else 0.0)
-        exchange.take(child.take_lines())
+        try:
+            status = child.end(grace_seconds=GRACE_SECONDS if child.output_closed else 0.0)
+        finally:
+            exchange.take(child.take_lines())
         talk.errors = self._staff.redact(child.error_text)
         if exchange.complete:
             self._staff.flushes &= not talk.rescued

@@ -1,0 +1,65 @@
+"""Odd circumstances of a command: closed streams, outputs and files beyond all measure."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import themis
+from tests.external import finish, start
+from tests.projects import SMALL, enter, run, write_project
+
+
+def close_streams() -> None:
+    for number in (0, 1):
+        os.close(number)
+
+
+def test_a_closed_standard_output_is_quiet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    enter(tmp_path, monkeypatch)
+    write_project(tmp_path, "print('x'); return int(person['race'] == 'green')", inputs=SMALL)
+    process = start("score", "-o", "result.json", preexec_fn=close_streams)
+    finish(process)
+    assert (tmp_path / "result.json").read_text().startswith("{")  # and nothing was printed into it
+    assert themis.read_result(tmp_path / "result.json").scores
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "said"),
+    [
+        ("return person['race'][0] * 10**5", 0, "… (100,000 characters)"),
+        ("raise ValueError('x' * 10**5)", 3, "… (100,000 characters)"),
+        ("return {'a': 'x' * 10**5}", 3, "… (100,009 characters)"),
+        ("return [0.5] * 10**4", 3, "… (50,000 characters)"),
+    ],
+)
+def test_huge_outputs_are_cut_in_messages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, code: int, said: str
+) -> None:
+    enter(tmp_path, monkeypatch)
+    write_project(tmp_path, body, inputs=SMALL)
+    done = run("score", "-o", "result.json")
+    assert done.exit_code == code
+    words = " ".join((done.stdout + done.stderr).split())
+    assert said in words
+    assert len(words) < 5_000
+    if code == 0:
+        for form in ("md", "html", "sarif", "github", "junit"):
+            assert run("report", "result.json", "--format", form, "-o", f"a.{form}").exit_code == 0
+            assert (tmp_path / f"a.{form}").stat().st_size < 50_000, form
+
+
+def test_a_range_beyond_all_floats_is_refused() -> None:
+    with pytest.raises(themis.ThemisError, match=r"1.0e\+310 values are too many"):
+        themis.Reals(0.0, 1e300, step=1e-10)
+
+
+def test_a_deeply_nested_result_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    enter(tmp_path, monkeypatch)
+    Path("deep.json").write_text("[" * 5_000 + "]" * 5_000)
+    for command in ("report deep.json", "diff deep.json deep.json"):
+        done = run(*command.split())
+        assert done.exit_code == 2
+        assert done.stderr.startswith("error: deep.json: is nested more than")

@@ -1,0 +1,132 @@
+"""Is a file that was there left whole until its successor is, and what it is besides kept?"""
+
+from __future__ import annotations
+
+import os
+import resource
+import stat
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.external import finish, start
+from tests.projects import SMALL, enter, run, write_project
+from themis.engine.replacing import Replacement, write_whole
+
+OLD = "what was there before"
+SUITE = "score --suite suite.csv"
+COMMANDS = {
+    "score -o result.json": "result.json",
+    "report saved.json -o page.html": "page.html",
+    "report saved.json --format md,csv -o reports": "reports/saved.md",
+    "init --force -o other.toml": "other.toml",
+    SUITE: "suite.csv",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a saved result, and an old file wherever a command may write."""
+    enter(tmp_path, monkeypatch)
+    write_project(tmp_path, "return int(person['race'] == 'green')", inputs=SMALL)
+    assert run("score", "-o", "saved.json").exit_code == 0
+    (tmp_path / "reports").mkdir()
+    for name in COMMANDS.values():
+        (tmp_path / name).write_text(OLD)
+    return tmp_path
+
+
+@contextmanager
+def full_disk(size: int) -> Iterator[None]:
+    """Within, no file can be larger than this."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def files(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(("command", "name"), COMMANDS.items())
+def test_a_full_disk_leaves_the_old_file(folder: Path, command: str, name: str) -> None:
+    before = files(folder)
+    with full_disk(400):
+        done = run(*command.split())
+    assert done.exit_code == 2, done.output
+    assert name in done.stderr
+    assert "written" in done.stderr
+    assert "File too large" in done.stderr
+    assert (folder / name).read_text() == OLD
+    assert files(folder) == before
+    assert run(*command.split()).exit_code == 0
+    assert (folder / name).read_text() != OLD
+    assert files(folder) - before <= {"reports/saved.csv", "loan.py"}
+
+
+def test_a_failed_run_leaves_the_old_files(folder: Path) -> None:
+    write_project(folder, "raise ValueError", inputs=SMALL)
+    done = run("score", "-o", "result.json", "--suite", "suite.csv")
+    assert done.exit_code == 3
+    for name in ("result.json", "suite.csv"):
+        assert f"{name} is left as it was: the run failed\n" in done.stderr
+        assert (folder / name).read_text() == OLD
+    assert run("score", "-o", "new.json", "--suite", "new.csv").exit_code == 3
+    assert (folder / "new.json").read_text().startswith("{")
+    assert (folder / "new.csv").read_text().startswith("test,")
+
+
+def test_links_and_permissions_stay(folder: Path) -> None:
+    (folder / "link.json").symlink_to("result.json")
+    (folder / "result.json").chmod(0o640)
+    assert run("score", "-o", "link.json").exit_code == 0
+    assert (folder / "link.json").is_symlink()
+    assert (folder / "result.json").read_text().startswith("{")
+    assert stat.S_IMODE((folder / "result.json").stat().st_mode) == 0o640
+    umask = os.umask(0o027)
+    try:
+        assert run("score", "-o", "new.json").exit_code == 0
+    finally:
+        os.umask(umask)
+    assert stat.S_IMODE((folder / "new.json").stat().st_mode) == 0o640
+
+
+def test_pipes_and_devices_are_written_directly(folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append((folder / "pipe").read_bytes()))
+    reader.start()
+    write_whole(folder / "pipe", b"through")
+    reader.join()
+    assert read == [b"through"]
+    assert stat.S_ISFIFO((folder / "pipe").stat().st_mode)
+    printed = finish(start("report", "saved.json", "--format", "md", "-o", "/dev/stdout"))[0]
+    assert printed.startswith("#")
+    assert not list(folder.glob("*.part"))
+
+
+def test_a_file_in_a_folder_that_can_not_be_written_is_written_directly(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != folder)  # root may all
+    assert Replacement(folder / "result.json").place == folder / "result.json"
+    write_whole(folder / "result.json", b"new")
+    assert (folder / "result.json").read_bytes() == b"new"
+
+
+def test_what_is_not_kept_leaves_no_trace(tmp_path: Path) -> None:
+    path = tmp_path / ("x" * 250)
+    replacement = Replacement(path)
+    replacement.place.write_text("new")
+    assert replacement.place != path
+    assert not replacement.replaces
+    replacement.drop()
+    assert list(tmp_path.iterdir()) == []
+    write_whole(path, b"new")
+    assert list(tmp_path.iterdir()) == [path]

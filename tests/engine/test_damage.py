@@ -1,0 +1,203 @@
+"""Does a damaged cache ever change a result? A flipped bit is found and said, or does nothing."""
+
+from __future__ import annotations
+
+import json
+import random
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from typer.testing import CliRunner
+
+import themis
+from tests.clocks import Clock
+from tests.external import RACE, ran, write_command
+from themis.cli import app
+from themis.engine import runner as runner_module
+from themis.engine.cache import Cache, default_path, read_contents
+from themis.engine.recall import Recall, Seals
+from themis.engine.runner import Runner
+from themis.errors import RequestError
+from themis.scores import exact as exact_module
+from themis.subjects.base import Answers, Batch, CodesBatch, Subject, Traits
+from themis.subjects.decisions import Labels
+
+SCHEMA = themis.Schema(race=["green", "purple"], age=themis.Integers(0, 99))
+INPUTS = np.array([[race, age] for race in range(2) for age in range(100)], dtype=np.int32)
+KINDS = {"command": "input", "worker": "batch"}
+
+
+class Decider(Subject):
+    """A subject whose decisions are kept as those of a command or of a worker."""
+
+    schema = SCHEMA
+
+    def __init__(self, kind: str, name: str, outputs: list[Any]) -> None:
+        self.kind, self._name, self._outputs = kind, name, outputs
+        record: Any = KINDS[kind]
+        self.traits = Traits(external=True, batch_size=50, record=record)
+
+    def fingerprint(self) -> str:
+        return self._name
+
+    def load(self, codes: NDArray[Any]) -> Batch:
+        return CodesBatch(self._run, codes)
+
+    def _run(self, codes: NDArray[Any]) -> Answers:
+        return Answers([self._outputs[(race + age) % 3] for race, age in codes.tolist()])
+
+
+def measure(path: Path, kind: str, name: str, outputs: list[Any]) -> tuple[list[Any], Recall]:
+    """The decisions of one subject on all inputs, and what its cache was found to be."""
+    subject, cache, labels = Decider(kind, name, outputs), Cache(path), Labels()
+    try:
+        recall = Recall(cache, subject)
+        runner = Runner(subject, labels, recall=recall)
+        return [labels.labels[cell] for cell in runner.run(INPUTS).tolist()], recall
+    finally:
+        cache.close()
+
+
+SUBJECTS: list[tuple[str, list[Any]]] = [("first", ["1", "0", "no"]), ("second", ["0", 1, "1"])]
+
+
+def find_lies(folder: Path, kind: str, flips: int) -> dict[str, int]:
+    """Flip one bit after the other, each in the whole file; what was found of them."""
+    path = folder / "cache.sqlite"
+    expected = [measure(path, kind, *subject)[0] for subject in SUBJECTS]
+    whole = path.read_bytes()
+    found = dict.fromkeys(("refused", "damaged", "without effect"), 0)
+    rng = random.Random(28)
+    for place in rng.sample(range(len(whole)), flips):
+        data = bytearray(whole)
+        data[place] ^= 1 << rng.randrange(8)
+        for old in folder.iterdir():
+            old.unlink()
+        path.write_bytes(data)
+        found[_effect(path, kind, expected)] += 1
+    return found
+
+
+def _effect(path: Path, kind: str, expected: list[list[Any]]) -> str:
+    damaged = 0
+    try:
+        for subject, decisions in zip(SUBJECTS, expected, strict=True):
+            again, recall = measure(path, kind, *subject)
+            assert [(type(each), each) for each in again] == [(type(e), e) for e in decisions]
+            damaged += recall.damaged
+        read_contents(path)
+    except RequestError:
+        return "refused"
+    return "damaged" if damaged else "without effect"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_flipped_bit_never_changes_a_decision(tmp_path: Path, kind: str) -> None:
+    found = find_lies(tmp_path, kind, 100)
+    assert min(found.values()) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_thousand_flipped_bits_never_change_a_decision(tmp_path: Path, kind: str) -> None:
+    found = find_lies(tmp_path, kind, 1_000)
+    assert found["damaged"] > 5
+
+
+def test_a_seal_belongs_to_its_subject_its_key_and_its_text() -> None:
+    sealed = Seals("abc").close(b"key", b"text")
+    assert Seals("abc").open(b"key", sealed) == b"text"
+    assert Seals("abd").open(b"key", sealed) is None
+    assert Seals("abc").open(b"kez", sealed) is None
+    for place in range(len(sealed)):
+        changed = bytearray(sealed)
+        changed[place] ^= 1
+        assert Seals("abc").open(b"key", bytes(changed)) is None
+    odd: list[object] = [b"", sealed[:7], sealed[:-1], "text", 3, None, 0.5]
+    assert [Seals("abc").open(b"key", each) for each in odd] == [None] * len(odd)
+
+
+def test_a_cache_that_answers_all_leaves_time_to_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def audit(**settings: Any) -> themis.Audit:
+        subject = Decider("command", "first", ["1", "0", "1"])
+        return themis.Audit(subject, SCHEMA, cache=tmp_path / "c", deterministic=True, **settings)
+
+    with audit() as first:
+        assert first.causal("race").method == "exact"
+    clock = Clock.put_into(monkeypatch, runner_module, exact_module)
+    settle = Recall.settle
+
+    def settle_slowly(*arguments: Any, **options: Any) -> Any:
+        clock.now += 25
+        return settle(*arguments, **options)
+
+    monkeypatch.setattr(Recall, "settle", settle_slowly)
+    with audit(max_seconds=60) as second:
+        score = second.causal("race")
+    assert (score.executions, score.stopped, score.method) == (0, "budget", "sampled")
+    assert score.samples > 0
+
+
+# Whole runs -------------------------------------------------------------------------------
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(app, list(arguments))
+
+
+def test_damage_is_said_and_only_what_was_lost_runs_again(tmp_path: Path) -> None:
+    config = write_command(tmp_path, options="deterministic = true")
+    arguments = ("score", str(config), *RACE, "--max-executions", "60", "--json")
+    before = json.loads(run(*arguments).stdout)
+    path = default_path(tmp_path)
+    with sqlite3.connect(path) as connection:  # "0" and "1" differ in one bit
+        connection.execute(
+            "UPDATE inputs SET sealed = substr(sealed, 1, 9) || X'31' || substr(sealed, 11) "
+            "WHERE key IN (SELECT key FROM inputs WHERE substr(sealed, 10, 1) = X'30' LIMIT 3)"
+        )
+        connection.execute("UPDATE inputs SET sealed = CAST(sealed AS BLOB)")
+    connection.close()
+    done = run(*arguments)
+    after = json.loads(done.stdout)
+    said = (
+        f"the cache {path} is damaged: the checksums of 3 decisions in it do not match, so those "
+        "were not used but run again"
+    )
+    assert f"note: {said}\n" in done.stderr
+    assert [note["code"] for note in after["timing"]["notes"]] == ["cache-damaged"]
+    assert (after["executions"], len(ran(tmp_path))) == (3, 63)
+    assert [each["score"] for each in after["scores"]] == [e["score"] for e in before["scores"]]
+    done = run(*arguments)
+    assert done.stderr == ""  # it is whole again
+    assert json.loads(done.stdout)["executions"] == 0
+
+
+def test_cache_of_an_earlier_format_is_set_aside(tmp_path: Path) -> None:
+    config = write_command(tmp_path, options="deterministic = true")
+    path = default_path(tmp_path)
+    Cache(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    old = path.read_bytes()
+    aside = path.with_name("cache.sqlite.format-1")
+    for executions in (20, 0):
+        done = run("score", str(config), *RACE, "--max-executions", "20", "--json")
+        assert json.loads(done.stdout)["executions"] == executions
+        said = f"the cache {path} was written by an earlier Themis, without checksums"
+        assert (said in done.stderr) is (executions > 0)
+        assert aside.read_bytes() == old
+
+
+def test_a_device_is_no_cache(tmp_path: Path) -> None:
+    config = write_command(tmp_path)
+    done = run("score", str(config), "--cache", "/dev/null")
+    assert done.exit_code == 2
+    assert done.stderr == (
+        "error: cache: /dev/null is no file that can be kept; name a file, or use --no-cache\n"
+    )
+    assert not Path("/dev/null.lock").exists()
