@@ -193,7 +193,7 @@ def test_findings_are_run_again_once_although_the_search_begins_anew(
         result = audit.search(0.3)
         assert result.found == (("a",),)
         assert result.minimal_sets[0].reruns is not None
-        return audit.runner.repeats, result.method
+        return audit.runner.account.noise, result.method
 
     assert repeats(0) == repeats(8)
 
