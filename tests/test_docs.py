@@ -645,6 +645,19 @@ def test_no_page_names_a_place_outside_the_repository() -> None:
         assert not re.search(r"(?<![\w.])/work\b|/home/|/tmp/|\.\./shared", text), path.name
 
 
+def test_every_test_that_a_page_names_exists() -> None:
+    named = {
+        (path.name, *found.groups())
+        for path in PAGES
+        for found in re.finditer(r"`(tests/[\w/]+\.py)::(\w+)`", path.read_text(encoding="utf-8"))
+    }
+    assert len(named) > 10
+    for page, file, name in named:
+        assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8"), (
+            f"{page}: {file}::{name}"
+        )
+
+
 # --- rewriting ----------------------------------------------------------------------------
 
 
