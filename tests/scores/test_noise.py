@@ -541,7 +541,7 @@ def test_what_the_probe_runs_does_not_depend_on_the_speed(monkeypatch: pytest.Mo
 
         audit = themis.Audit(themis.batch(loan), schema, seed=3, max_failures=1.0)
         result = audit.score([["race"]]).to_dict()
-        measured = [result["account"][name] for name in ("sampling", "explanations")]
+        measured = [result["account"][name] for name in ("sampling", "noise", "explanations")]
         return result["noise"], measured, result["cache_hits"]
 
     assert noise_of(1) == noise_of(7) == noise_of(10_000)

@@ -10,6 +10,7 @@ often as a row has assignments, with nothing changed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -30,6 +31,7 @@ from themis.subjects.decisions import NOT_RUN, Cells
 
 SHARE = 20  # one of so many executions is made again to look for noise
 MOST = 10_000
+AT_ONCE = 1_024  # of them, in one call
 USUAL = 200  # so many base inputs in a row that were all met before: hardly another one is left
 
 FEWEST_ROWS = 30  # of a placebo score that is measured; else it follows from the rate
@@ -99,7 +101,7 @@ class NoiseProbe(Rerunner):
         if self.trusted or not looks_for_noise(settings):
             return
         while not (self._runner.out_of_time or self._has_met_all):
-            count = min(self._wanted(settings), self._runner.batch_size)
+            count = min(self._wanted(settings), self._at_once)
             if 2 * count > self._runner.executions_left:
                 count = int(self._runner.executions_left // 2)
             if count < 1:
@@ -162,6 +164,13 @@ class NoiseProbe(Rerunner):
         return Noise(inputs, differing, rate, low, high, confidence, self._runner.runs)
 
     # Running inputs again ----------------------------------------------------------------
+    @property
+    def _at_once(self) -> int:
+        """How many inputs are run again in one go: what is found must not depend on the speed."""
+        runner = self._runner
+        pressed = not math.isinf(runner.seconds_left) or not runner.traits.vectorised
+        return runner.batch_size if pressed else AT_ONCE
+
     def _wanted(self, settings: Settings) -> int:
         """How many further base inputs to run again.
 
