@@ -14,19 +14,13 @@ from themis.cli.demo import SETS, demo_audit
 from themis.results.model import (
     CausalScore,
     CheckResult,
-    Group,
     GroupScore,
-    Harm,
-    Noise,
-    Placebo,
-    Region,
-    Reruns,
     Result,
     SearchResult,
     TestedSet,
-    Witness,
 )
 from themis.results.notes import OLD_SENTENCE, Ending, Note
+from themis.results.parts import Group, Harm, Noise, Placebo, Region, Reruns, Witness
 from themis.results.saved import result_from_dict
 from themis.settings import Stopping
 

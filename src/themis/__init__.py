@@ -31,17 +31,8 @@ if TYPE_CHECKING:
     from themis.inputs.schema import Schema
     from themis.results.frames import to_frame
     from themis.results.hooks import Plot
-    from themis.results.model import (
-        CausalScore,
-        Group,
-        GroupScore,
-        Harm,
-        Region,
-        Result,
-        SearchResult,
-        TestedSet,
-        Witness,
-    )
+    from themis.results.model import CausalScore, GroupScore, Result, SearchResult, TestedSet
+    from themis.results.parts import Group, Harm, Region, Witness
     from themis.results.replays import Replay, ReplayedSet, ReplayedTest
     from themis.results.saved import read_result
     from themis.subjects.functions import InputTable
@@ -111,17 +102,8 @@ _HOMES = {
     "themis.results.hooks": ("Plot",),
     "themis.results.saved": ("read_result",),
     "themis.results.replays": ("Replay", "ReplayedSet", "ReplayedTest"),
-    "themis.results.model": (
-        "CausalScore",
-        "Group",
-        "GroupScore",
-        "Harm",
-        "Region",
-        "Result",
-        "SearchResult",
-        "TestedSet",
-        "Witness",
-    ),
+    "themis.results.model": ("CausalScore", "GroupScore", "Result", "SearchResult", "TestedSet"),
+    "themis.results.parts": ("Group", "Harm", "Region", "Witness"),
     "themis.inputs.schema": ("Schema",),
     "themis.subjects.functions": ("InputTable",),
     "themis.subjects.loading": ("batch", "keywords"),

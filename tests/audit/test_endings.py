@@ -16,15 +16,17 @@ import themis
 from tests.projects import BIASED, enter, process, run, write_project
 from themis.cli.validate import _tiny
 from themis.results.comparison import compare
-from themis.results.model import CausalScore, CheckResult, Harm, Result
+from themis.results.model import CausalScore, CheckResult, Result
 from themis.results.notes import Ending
+from themis.results.parts import Harm
 from themis.results.saved import read_result, result_from_dict, result_schema
 from themis.show.reports.ci import render_junit
 from themis.show.reports.markdown import render_markdown
 from themis.show.reports.method import facts
 from themis.show.reports.verdict import cautions, statement
 from themis.show.terminal.comparisons import render_differences
-from themis.show.words.scores import counted_people, headline
+from themis.show.words.explanations import counted_people
+from themis.show.words.scores import headline
 from themis.show.words.searches import checks_guarantee
 
 TWO_SETS = """\

@@ -24,8 +24,9 @@ from tests.external import PATIENCE, wait_until
 from tests.projects import FAIR, INPUTS, SMALL, enter, process, run, write_project
 from themis.cli import measure as cli_search
 from themis.events import Progress, SearchProgress
-from themis.results.model import CausalScore, Reruns, Result, SearchResult, TestedSet, Witness
+from themis.results.model import CausalScore, Result, SearchResult, TestedSet
 from themis.results.notes import Ending, Note
+from themis.results.parts import Reruns, Witness
 from themis.settings import Stopping
 from themis.show.notebook import html_of
 from themis.show.terminal.progress import SearchProgressLine

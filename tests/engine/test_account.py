@@ -17,7 +17,8 @@ import themis
 from tests.external import ran, write_command, write_worker
 from tests.services import Reply, Request, serve
 from themis.audit.checker import run_checks
-from themis.results.model import Account, Result, Score, SearchResult
+from themis.results.model import Result, Score, SearchResult
+from themis.results.parts import Account
 from themis.results.saved import result_from_dict
 from themis.results.verdicts import Check
 

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 import themis
 from tests.projects import BIASED, FAIR, SMALL, enter, process, run, write_project
 from themis.audit.checker import run_checks
-from themis.results.model import CausalScore, Reruns, SearchResult
+from themis.results.model import CausalScore, SearchResult
 from themis.results.notes import Ending
+from themis.results.parts import Reruns
 from themis.results.verdicts import Check, can_be_narrowed, judge_score, judge_search, precisions
 from themis.settings import Stopping
 

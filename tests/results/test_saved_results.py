@@ -21,8 +21,9 @@ from themis.audit.audit import Audit
 from themis.cli.demo import demo_audit
 from themis.errors import RequestError
 from themis.results.comparison import compare
-from themis.results.model import Noise, Placebo, Region, Result
+from themis.results.model import Result
 from themis.results.notes import Ending
+from themis.results.parts import Noise, Placebo, Region
 from themis.results.saved import read_result, result_from_dict, result_schema
 from themis.show.reports.formats import FORMATS
 from themis.show.terminal.checks import render_checks

@@ -17,7 +17,7 @@ import themis
 from tests.show.test_display import causal, result, text
 from themis.inputs.population import Population
 from themis.inputs.streams import BaseInputs
-from themis.results.model import Region
+from themis.results.parts import Region
 from themis.scores import regions
 from themis.scores.regions import (
     FEWEST,

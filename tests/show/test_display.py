@@ -15,8 +15,9 @@ from rich.cells import cell_len
 import themis
 from tests.report_results import notes
 from themis.events import Progress
-from themis.results.model import CausalScore, Group, GroupScore, Harm, Reruns, Result, Witness
+from themis.results.model import CausalScore, GroupScore, Result
 from themis.results.notes import Ending
+from themis.results.parts import Group, Harm, Reruns, Witness
 from themis.settings import Stopping
 from themis.show.intervals import Axis
 from themis.show.terminal.parts import make_console

@@ -17,7 +17,8 @@ import themis
 from tests.projects import enter, process, run, write_project
 from tests.report_results import notes
 from tests.show.test_display import causal, group, result, text
-from themis.results.model import CheckResult, GroupScore, Score, Witness
+from themis.results.model import CheckResult, GroupScore, Score
+from themis.results.parts import Witness
 from themis.show.notebook import html_of
 from themis.show.terminal import results as display_overview
 from themis.show.terminal.checks import render_checks

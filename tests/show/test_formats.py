@@ -30,7 +30,8 @@ from themis.audit.checker import run_checks
 from themis.cli.demo import demo_audit
 from themis.errors import RequestError, SubjectError
 from themis.results.baselines import beside_baseline
-from themis.results.model import CausalScore, Noise, Placebo, Region, Result
+from themis.results.model import CausalScore, Result
+from themis.results.parts import Noise, Placebo, Region
 from themis.results.saved import result_from_dict, result_schema
 from themis.results.verdicts import Acceptance, Acceptances, Check
 from themis.show.reports.ci import render_annotations, render_junit

@@ -19,8 +19,9 @@ import themis
 from tests.report_results import notes
 from tests.show.test_display import PEOPLE, causal, group, result
 from themis.results import frames
-from themis.results.model import Group, TestedSet, Witness
+from themis.results.model import TestedSet
 from themis.results.notes import Ending
+from themis.results.parts import Group, Witness
 from themis.settings import Stopping
 from themis.show.intervals import Interval, Mark
 from themis.show.svg import LABELS, NUMBERS, WIDTH, chart

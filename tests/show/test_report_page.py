@@ -22,8 +22,9 @@ from hypothesis import strategies as st
 
 from tests import report_results as samples
 from tests.projects import enter, run, write_project
-from themis.results.model import Group, Noise, Result, Witness
+from themis.results.model import Result
 from themis.results.notes import Ending
+from themis.results.parts import Group, Noise, Witness
 from themis.results.saved import read_result
 from themis.show.intervals import Axis
 from themis.show.reports.annex import favourable, impact_statement, render_annex

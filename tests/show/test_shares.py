@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 import themis
-from themis.results.model import CausalScore, GroupScore, Harm
+from themis.results.model import CausalScore, GroupScore
+from themis.results.parts import Harm
 from themis.show.reports.page import render_page
 from themis.show.terminal.results import render_result
-from themis.show.words.scores import change_sentence, method, region_sentence
+from themis.show.words.explanations import change_sentence, region_sentence
+from themis.show.words.scores import method
 from themis.show.words.values import share_text
 from themis.statistics.proportions import anytime_interval
 

@@ -31,16 +31,9 @@ from themis.inputs.people import People, Unknown, people_of
 from themis.inputs.population import Population
 from themis.inputs.rows import read_rows, rows_of
 from themis.inputs.schema import Schema
-from themis.results.model import (
-    CausalScore,
-    GroupScore,
-    Measure,
-    Noise,
-    Result,
-    Score,
-    SearchResult,
-)
+from themis.results.model import CausalScore, GroupScore, Measure, Result, Score, SearchResult
 from themis.results.notes import Note
+from themis.results.parts import Noise
 from themis.results.replays import Replay
 from themis.scores.accounts import Part, asked_again, metered
 from themis.scores.noise import NoiseProbe

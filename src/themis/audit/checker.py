@@ -12,8 +12,9 @@ from themis.audit.audit import Audit
 from themis.audit.family import Family
 from themis.errors import SubjectError
 from themis.events import SearchListener
-from themis.results.model import Account, CheckResult, Result, Score, SearchResult
+from themis.results.model import CheckResult, Result, Score, SearchResult
 from themis.results.notes import Ending, Note
+from themis.results.parts import Account
 from themis.results.verdicts import (
     NOTHING_ACCEPTED,
     Acceptances,

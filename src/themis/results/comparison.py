@@ -14,14 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from themis._version import __version__
-from themis.results.model import (
-    GroupScore,
-    Measure,
-    Result,
-    Score,
-    SearchResult,
-    plain,
-)
+from themis.results.model import GroupScore, Measure, Result, Score, SearchResult, plain
 from themis.results.notes import Ending, Note
 from themis.results.verdicts import largest_missed, least_listed, undecided_note
 from themis.settings import Stopping

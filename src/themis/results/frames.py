@@ -7,7 +7,8 @@ from importlib.util import find_spec
 from typing import Any, Literal
 
 from themis.errors import Mistake, RequestError, suggest
-from themis.results.model import Group, GroupScore, Result, Score, SearchResult, Witness
+from themis.results.model import GroupScore, Result, Score, SearchResult
+from themis.results.parts import Group, Witness
 
 Library = Literal["pandas", "polars"]
 LIBRARIES: tuple[Library, ...] = ("pandas", "polars")

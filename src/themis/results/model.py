@@ -8,9 +8,9 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from themis._version import __version__
-from themis.inputs.characteristics import Value
-from themis.results.hooks import Plotted, Shown, hook
+from themis.results.hooks import Plotted, hook
 from themis.results.notes import Ending, Note
+from themis.results.parts import Account, Group, Harm, Noise, Placebo, Region, Reruns, Witness
 from themis.settings import Stopping
 
 FORMAT = 2  # of the JSON result
@@ -33,123 +33,6 @@ UNLESS_USED: dict[str, Any] = {
     "family": None,
     "account": None,
 }
-
-
-@dataclass(frozen=True)
-class Witness(Shown):
-    """Two inputs that differ only in the set, the favoured one first, and their outputs."""
-
-    inputs: tuple[dict[str, Value], dict[str, Value]]
-    outputs: tuple[Any, Any]  # as the subject gave them
-    reproduce: tuple[str, ...] = ()  # lines for a shell that show it, where there are some
-
-    @property
-    def differs_in(self) -> tuple[str, ...]:
-        """The characteristics in which the two differ."""
-        first, second = self.inputs
-        return tuple(name for name in first if first[name] != second[name])
-
-
-@dataclass(frozen=True)
-class Harm:
-    """One change of the set, and how often it costs or brings the favourable decision."""
-
-    change_from: dict[str, Value]
-    change_to: dict[str, Value]
-    lost: float  # share of contexts in which the change turns favourable into unfavourable
-    gained: float  # share of contexts in which it does the reverse
-    contexts: int  # how many contexts this was counted on
-    lost_count: int | None = None  # in so many of them, whatever they weigh; None: not known
-    gained_count: int | None = None
-    lost_low: float | None = None  # ends of the shares, each by itself, with the score's
-    lost_high: float | None = None  # confidence; None where nothing is estimated, or weights
-    gained_low: float | None = None  # leave no interval
-    gained_high: float | None = None
-
-
-@dataclass(frozen=True)
-class Region:
-    """People among whom many of the flips are found; counted on inputs that did not suggest it."""
-
-    conditions: tuple[str, ...]  # on the context, all of them: "hours > 40", "education = HS"
-    coverage: float  # share of all flips that lie here
-    coverage_low: float
-    coverage_high: float
-    share: float  # of all inputs that lie here
-    lift: float  # so many times as often as among all inputs, an input flips here
-    flips: int  # how many flips this was counted on
-    inside: int | None = None  # how many of them lie here; None: not known
-    inputs: int | None = None  # how many inputs the share was counted on
-    residents: int | None = None  # how many of them lie here
-    share_low: float | None = None  # ends of the share by Clopper and Pearson; None: exact
-    share_high: float | None = None
-
-
-@dataclass(frozen=True)
-class Noise:
-    """How often a subject answers otherwise when it is run again on the same input."""
-
-    inputs: int  # run again
-    differing: int
-    rate: float  # that two runs on one input differ
-    low: float
-    high: float
-    confidence: float
-    repeats: int = 1  # runs behind each output
-
-
-@dataclass(frozen=True)
-class Reruns:
-    """What a finding rests on, run again: pairs of inputs, or inputs of the extreme groups.
-
-    They are a random sample of it. `explains` is the part of the score that noise may explain at
-    most: it is exceeded with the part of 1 − confidence that was set aside for noise.
-    """
-
-    made: int
-    differing: int
-    explains: float
-    trusted: bool = False  # nothing was run: somebody vouches that the subject is deterministic
-
-
-@dataclass(frozen=True)
-class Placebo:
-    """The causal score that noise alone would give: as many runs as assignments, all the same."""
-
-    score: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class Group(Shown):
-    """One group's rate of favourable decisions; all groups' intervals hold together."""
-
-    values: dict[str, Value]
-    rate: float
-    low: float
-    high: float
-    samples: int
-    few: bool = False  # too few people to call it fair or unfair
-
-
-@dataclass(frozen=True)
-class Account:
-    """What the subject was run for; the sum is exactly what it was given."""
-
-    sampling: int = 0  # to measure
-    noise: int = 0  # run again: findings, random inputs, what noise alone would give
-    explanations: int = 0  # to make witnesses plain, to look for regions, to see who loses
-    isolating: int = 0  # given again to find those that fail, or since no answer came
-
-    @property
-    def total(self) -> int:
-        """All executions."""
-        return self.sampling + self.noise + self.explanations + self.isolating
-
-    def __add__(self, other: Account) -> Account:
-        names = [each.name for each in fields(self)]
-        return Account(*(getattr(self, name) + getattr(other, name) for name in names))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,8 @@ from typing import TypeVar
 
 from themis.engine.account import Spent
 from themis.engine.runner import Runner
-from themis.results.model import Account, Score, SearchResult
+from themis.results.model import Score, SearchResult
+from themis.results.parts import Account
 
 Part = TypeVar("Part", bound=Score | SearchResult)
 

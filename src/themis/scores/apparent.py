@@ -16,8 +16,9 @@ from themis.engine.sampler import Cost
 from themis.inputs.assignments import Assignments, context_keys
 from themis.inputs.characteristics import Value
 from themis.inputs.people import People
-from themis.results.model import CausalScore, Group, GroupScore, Measure, Score
+from themis.results.model import CausalScore, GroupScore, Measure, Score
 from themis.results.notes import Ending, Note, ended_early
+from themis.results.parts import Group
 from themis.scores.causal import causal_score
 from themis.scores.group import GroupInputs, group_score, passes
 from themis.scores.people import (

@@ -14,8 +14,9 @@ from themis.engine.sampler import Cost, Sampler
 from themis.engine.variants import Rows, Variants, first_wave, own_columns
 from themis.inputs.assignments import context_keys
 from themis.inputs.streams import PERMUTATION_LIMIT, ShuffledInputs
-from themis.results.model import CausalScore, Region
+from themis.results.model import CausalScore
 from themis.results.notes import Ending, Note, ended_early
+from themis.results.parts import Region
 from themis.scores.harm import WIDTH_LIMIT, HarmTally
 from themis.scores.regions import SeenRows, known_regions, sampled_regions
 from themis.scores.spelling import with_spelling

@@ -16,8 +16,9 @@ from themis.engine.variants import Rows, Variants, own_columns
 from themis.inputs.assignments import Assignments, context_keys
 from themis.inputs.population import Population
 from themis.inputs.streams import MIXING
-from themis.results.model import CausalScore, Group, GroupScore, Region
+from themis.results.model import CausalScore, GroupScore
 from themis.results.notes import Ending
+from themis.results.parts import Group, Region
 from themis.scores.causal import causal_score
 from themis.scores.group import GroupInputs, group_score, passes
 from themis.scores.harm import HarmTally

@@ -16,8 +16,9 @@ from themis.inputs.assignments import Assignments, Places
 from themis.inputs.characteristics import Value
 from themis.inputs.population import CodeRange, Population
 from themis.inputs.streams import BaseInputs
-from themis.results.model import Group, GroupScore
+from themis.results.model import GroupScore
 from themis.results.notes import Ending, Note, ended_early
+from themis.results.parts import Group
 from themis.scores.spelling import with_spelling
 from themis.scores.undecided import OpenCells, sampled_undecided
 from themis.settings import Settings

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.inputs.assignments import Assignments
-from themis.results.model import Harm
+from themis.results.parts import Harm
 from themis.subjects.decisions import FAILED, Cells
 from themis.subjects.readings import Reading
 

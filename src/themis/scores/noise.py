@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from themis.engine.sampler import Sampler
 from themis.engine.variants import TRIED
-from themis.results.model import CausalScore, GroupScore, Noise, Placebo, Score, SearchResult
+from themis.results.model import CausalScore, GroupScore, Score, SearchResult
 from themis.results.notes import Ending, Note
+from themis.results.parts import Noise, Placebo
 from themis.scores.neighbours import Example
 from themis.scores.reruns import ENOUGH, Rerunner, input_keys, looks_for_noise
 from themis.settings import Settings

@@ -11,8 +11,9 @@ from themis.engine.sampler import CELLS, Cost, Sampler
 from themis.engine.variants import Rows, Variants, all_variants, mark_impossible, own_columns
 from themis.errors import Mistake, RequestError
 from themis.inputs.assignments import Assignments, set_name
-from themis.results.model import CausalScore, Group, GroupScore
+from themis.results.model import CausalScore, GroupScore
 from themis.results.notes import Ending, Note, ended_early
+from themis.results.parts import Group
 from themis.scores.group import (
     favourable_ends,
     group_population,

@@ -31,7 +31,7 @@ from themis.engine.runner import Runner
 from themis.engine.sampler import LEFT_SHARE
 from themis.inputs.characteristics import Characteristic, Value
 from themis.inputs.schema import Schema
-from themis.results.model import Region
+from themis.results.parts import Region
 from themis.statistics.intervals import clopper_pearson
 from themis.subjects.readings import FLIP, UNKNOWN
 

@@ -19,8 +19,9 @@ from themis.engine.sampler import Sampler
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
 from themis.inputs.streams import RERUNS
-from themis.results.model import CausalScore, Reruns, Score
+from themis.results.model import CausalScore, Score
 from themis.results.notes import Note
+from themis.results.parts import Reruns
 from themis.scores.accounts import metered
 from themis.scores.group import GroupInputs
 from themis.scores.neighbours import Example, Neighbours

@@ -23,8 +23,9 @@ from themis.engine.variants import Rows, Variants, own_columns
 from themis.errors import SubjectError
 from themis.inputs.schema import Schema
 from themis.inputs.streams import reference_person
-from themis.results.model import CausalScore, Region, Witness
+from themis.results.model import CausalScore
 from themis.results.notes import Ending
+from themis.results.parts import Region, Witness
 from themis.subjects.decisions import FAILED, Cells
 from themis.subjects.readings import FLIP, Reading
 

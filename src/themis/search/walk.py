@@ -16,8 +16,9 @@ from themis.engine.sampler import Cost, Sampler
 from themis.engine.variants import Variants
 from themis.events import SearchListener, SearchProgress
 from themis.inputs.assignments import Assignments
-from themis.results.model import Measure, Reruns, Score, SearchResult, TestedSet
+from themis.results.model import Measure, Score, SearchResult, TestedSet
 from themis.results.notes import Ending, Note
+from themis.results.parts import Reruns
 from themis.scores.group import KEPT_ROWS, GroupInputs, favourable_ends, group_source, kept_inputs
 from themis.scores.noise import NoiseProbe
 from themis.scores.reruns import Finding, looks_for_noise

@@ -7,32 +7,26 @@ from functools import partial, singledispatch
 from typing import Any
 
 from themis.results.hooks import Plot
-from themis.results.model import (
-    FOUR_FIFTHS,
-    CausalScore,
-    Group,
-    GroupScore,
-    Result,
-    Score,
-    SearchResult,
-    Witness,
-)
+from themis.results.model import FOUR_FIFTHS, CausalScore, GroupScore, Result, Score, SearchResult
+from themis.results.parts import Group, Witness
 from themis.show.html import Html, tag
 from themis.show.intervals import WHOLE, Interval, Mark
 from themis.show.svg import chart
+from themis.show.words.explanations import (
+    change_sentence,
+    noise_warning,
+    placebo_sentence,
+    region_sentence,
+)
 from themis.show.words.scores import (
     account_text,
     by_set,
-    change_sentence,
     extremes,
     headline,
     hidden_changes,
     impact,
     method,
-    noise_warning,
-    placebo_sentence,
     rate_text,
-    region_sentence,
     seen,
 )
 from themis.show.words.searches import example, guarantee, search_headline, set_counts, set_text

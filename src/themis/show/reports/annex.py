@@ -6,7 +6,8 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, combinations
 
-from themis.results.model import Group, GroupScore, Result
+from themis.results.model import GroupScore, Result
+from themis.results.parts import Group
 from themis.settings import Stopping
 from themis.show.html import Html, cut, shell, table, tag, value
 from themis.show.intervals import ends_text

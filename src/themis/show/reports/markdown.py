@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from themis.results.model import CausalScore, CheckResult, GroupScore, Result, Score, Witness
+from themis.results.model import CausalScore, CheckResult, GroupScore, Result, Score
 from themis.results.notes import Ending
+from themis.results.parts import Witness
 from themis.show.html import cut
 from themis.show.intervals import ends_text
 from themis.show.words.notes import how_it_ended

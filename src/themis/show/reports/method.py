@@ -15,8 +15,9 @@ from themis.results.notes import Ending
 from themis.settings import Stopping
 from themis.show.html import Html, cut, folded, join, shell, table, tag, value
 from themis.show.reports.document import Room, rest, score_name, section
+from themis.show.words.explanations import probe_sentence
 from themis.show.words.notes import how_it_ended
-from themis.show.words.scores import account_text, method, probe_sentence
+from themis.show.words.scores import account_text, method
 from themis.show.words.searches import checks_guarantee
 from themis.show.words.values import count, duration, percent, size, sure, visible
 

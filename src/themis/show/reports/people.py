@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 
 from themis.inputs.characteristics import Value
-from themis.results.model import CausalScore, Harm, Region, Result, Witness
+from themis.results.model import CausalScore, Result
+from themis.results.parts import Harm, Region, Witness
 from themis.show.html import Html, cut, folded, join, shell, table, tag, value
 from themis.show.intervals import WHOLE, Interval
 from themis.show.reports.document import (
@@ -23,7 +24,7 @@ from themis.show.reports.document import (
     set_words,
 )
 from themis.show.svg import picture
-from themis.show.words.scores import (
+from themis.show.words.explanations import (
     counted_people,
     covered_text,
     directions_certainty,

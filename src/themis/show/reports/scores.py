@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from themis.results.model import FOUR_FIFTHS, CausalScore, Group, GroupScore, Result, Score
+from themis.results.model import FOUR_FIFTHS, CausalScore, GroupScore, Result, Score
+from themis.results.parts import Group
 from themis.show.html import Html, cut, folded, join, table, tag
 from themis.show.intervals import Axis, Interval, Mark, ends_text
 from themis.show.reports.document import (

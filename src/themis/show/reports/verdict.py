@@ -11,8 +11,9 @@ from themis.results.notes import Ending
 from themis.settings import Stopping
 from themis.show.html import Html, cut, join, shell, table, tag, value
 from themis.show.reports.document import Room, rest, section, set_words
+from themis.show.words.explanations import noise_warning
 from themis.show.words.notes import how_it_ended
-from themis.show.words.scores import cut_off, failure_text, headline, inconclusive, noise_warning
+from themis.show.words.scores import cut_off, failure_text, headline, inconclusive
 from themis.show.words.searches import (
     acceptance_words,
     check_interval,

@@ -31,7 +31,8 @@ from themis.show.terminal.parts import (
 from themis.show.terminal.results import brief_doubts, show_cost
 from themis.show.terminal.scores import WITNESSES, rates_table, show_pairs
 from themis.show.terminal.searches import NARROW, show_people
-from themis.show.words.scores import headline, impact, other_changes_first
+from themis.show.words.explanations import other_changes_first
+from themis.show.words.scores import headline, impact
 from themis.show.words.searches import (
     acceptance_words,
     amount,

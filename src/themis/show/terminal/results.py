@@ -30,6 +30,7 @@ from themis.show.terminal.parts import (
     short,
 )
 from themis.show.terminal.scores import show_score
+from themis.show.words.explanations import noise_warning, probe_sentence
 from themis.show.words.scores import (
     account_text,
     apart_text,
@@ -41,9 +42,7 @@ from themis.show.words.scores import (
     hidden_changes,
     how_sure_together,
     inconclusive,
-    noise_warning,
     output_name,
-    probe_sentence,
 )
 from themis.show.words.values import count, percent, set_phrase, visible
 

@@ -10,8 +10,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from themis.results import model as results
-from themis.results.model import CausalScore, GroupScore, Score, Witness
+from themis.results import parts
+from themis.results.model import CausalScore, GroupScore, Score
+from themis.results.parts import Witness
 from themis.show.intervals import Axis
 from themis.show.terminal.parts import (
     DIM,
@@ -26,19 +27,21 @@ from themis.show.terminal.parts import (
     indented,
     short,
 )
-from themis.show.words.scores import (
+from themis.show.words.explanations import (
     change_sentence,
     counted_people,
     directions_certainty,
+    other_changes_first,
+    placebo_sentence,
+    region_sentence,
+)
+from themis.show.words.scores import (
     extremes,
     headline,
     impact,
     method,
-    other_changes_first,
     output_name,
-    placebo_sentence,
     rate_text,
-    region_sentence,
     seen,
 )
 from themis.show.words.values import label, percent, set_phrase, visible
@@ -222,7 +225,7 @@ def rates_table(score: GroupScore, *, everything: bool = False) -> Table:
     return table
 
 
-def _ends(score: GroupScore, group: results.Group) -> Any:
+def _ends(score: GroupScore, group: parts.Group) -> Any:
     if group.few:
         return short("too few", MARK)
     if group.low == group.high:

@@ -8,19 +8,18 @@ from dataclasses import replace
 from themis.results.model import (
     CausalScore,
     CheckResult,
-    Group,
     GroupScore,
     Measure,
     Result,
     Score,
     SearchResult,
-    Witness,
 )
 from themis.results.notes import Ending
+from themis.results.parts import Group, Witness
 from themis.results.verdicts import largest_missed, least_listed
 from themis.settings import Stopping
+from themis.show.words.explanations import change_sentence
 from themis.show.words.notes import how_it_ended
-from themis.show.words.scores import change_sentence
 from themis.show.words.values import (
     count,
     cut_text,
