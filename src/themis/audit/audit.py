@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -12,14 +11,22 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from themis.audit.asked import Asked, question_of
 from themis.audit.family import Family
+from themis.audit.given import (
+    CachePlace,
+    decisions_of,
+    given_people,
+    open_recall,
+    options_of,
+    profile_of,
+    subject_of,
+)
 from themis.audit.notes import sparse, with_commands
 from themis.audit.replay import replay_tests
 from themis.audit.rows import CounterfactualChoice, RowRequest, row_measures, row_scores, sets_of
 from themis.audit.run import Work, start_budget
 from themis.audit.saved_tests import read_tests
 from themis.audit.views import View, Views
-from themis.engine.cache import Cache, default_path
-from themis.engine.recall import Recall
+from themis.engine.cache import default_path
 from themis.engine.runner import Runner
 from themis.engine.sampler import Sampler
 from themis.engine.suites import Suite
@@ -29,7 +36,7 @@ from themis.inputs.assignments import set_name
 from themis.inputs.characteristics import Value
 from themis.inputs.people import People, Unknown, people_of
 from themis.inputs.population import Population
-from themis.inputs.rows import read_rows, rows_of
+from themis.inputs.rows import rows_of
 from themis.inputs.schema import Schema
 from themis.results.model import CausalScore, GroupScore, Measure, Result, Score, SearchResult
 from themis.results.notes import Note
@@ -39,17 +46,12 @@ from themis.scores.accounts import Part, asked_again, metered
 from themis.scores.noise import NoiseProbe
 from themis.search.searcher import Accepted, SearchPlan, weigh_search
 from themis.settings import Settings, Stopping, check_repeats
-from themis.subjects.answers import AnswerLabels
-from themis.subjects.base import Subject
-from themis.subjects.decisions import DEFAULT_FAVOURABLE, Labels
-from themis.subjects.loading import loaded_output, subject_from, subject_from_options
-from themis.subjects.meanings import Meanings, favourable_mistakes
+from themis.subjects.decisions import DEFAULT_FAVOURABLE
+from themis.subjects.loading import subject_from
 from themis.subjects.outputs import Output, Statistic, as_outputs
 
 if TYPE_CHECKING:
     from themis.config.reader import Config
-
-CachePlace = str | Path | Literal[False] | None
 
 
 class Audit:
@@ -106,7 +108,7 @@ class Audit:
         listen: Listener = ignore,
     ) -> None:
         self.schema = schema
-        self._people = _profile(profile, schema, profile_weights)
+        self._people = given_people(profile, schema, profile_weights)
         self.settings = Settings(
             confidence=confidence,
             family=family,
@@ -122,7 +124,7 @@ class Audit:
         check_repeats(repeats)
         self._favourable = tuple(favourable)
         declared = as_outputs(outputs)
-        decisions = _decisions(self._favourable, labels, declared)
+        decisions = decisions_of(self._favourable, labels, declared)
         own = subject_from(subject, schema)
         if declared:
             own.structured = True
@@ -132,7 +134,7 @@ class Audit:
             decisions,
             max_failures=max_failures,
             max_undecided=max_undecided,
-            recall=self._open_recall(own, cache, decisions.layout),
+            recall=open_recall(own, cache, decisions.layout, self._opening_notes),
             runs=repeats,
         )
         self.population = Population.of(schema)
@@ -201,51 +203,18 @@ class Audit:
         **overrides: Any,
     ) -> Audit:
         """The audit that a file describes which was read already; options as of `from_file`."""
-        from themis.config.reader import placing
-
-        spec = config.subject
-        settings = config.settings
-        with placing(config):
-            outputs = [loaded_output(each, config.folder) for each in config.outputs]
-        options: dict[str, Any] = {
-            "favourable": spec.favourable,
-            "labels": spec.labels,
-            "outputs": outputs,
-            "max_failures": spec.max_failures,
-            "max_undecided": spec.max_undecided,
-            "repeats": spec.repeats,
-            "deterministic": spec.deterministic,
-            **{name: getattr(settings, name) for name in Settings.names()},
-        }
+        options = {**options_of(config), **overrides}
 
         def make(schema: Schema, profile: People | None = None) -> Audit:
-            with placing(config):
-                subject = subject_from_options(
-                    spec.kind,
-                    spec.options,
-                    schema,
-                    config.folder,
-                    jobs=jobs,
-                    trust_pickle=trust_pickle,
-                    version=spec.version,
-                )
+            subject = subject_of(config, schema, jobs=jobs, trust_pickle=trust_pickle)
             kept = default_path(config.folder) if subject.traits.external else None
-            given = {"profile": profile, **options, **overrides}
+            given = {"profile": profile, **options}
             audit = cls(subject, schema, **given, cache=kept if cache is None else cache)
             audit._remake = make
             return audit
 
-        if config.profile is None:
-            return make(config.schema)
-        with placing(config):
-            people = people_of(
-                read_rows(config.folder / config.profile.data),
-                config.schema,
-                weights=config.profile.weights,
-                unknown=config.profile.unknown,
-                where="profile.data",
-            )
-        return make(people.schema, people)
+        people = profile_of(config)
+        return make(config.schema) if people is None else make(people.schema, people)
 
     def close(self) -> None:
         """End the processes of the subject and let others use the cache; may be used again.
@@ -299,22 +268,6 @@ class Audit:
     def noise(self) -> Noise | None:
         """How often inputs got another decision when they were run again, as known so far."""
         return self.probe.noise(self.settings.confidence)
-
-    def _open_recall(self, subject: Subject, cache: CachePlace, layout: str) -> Recall | None:
-        if cache is None or cache is False:
-            return None
-        if not subject.traits.external:
-            self._opening_notes.append(Note.of("cache-not-used"))
-            return None
-        opened = Cache(Path(cache))
-        if opened.is_taken:
-            own = opened.writer == os.getpid() or None
-            note = Note.of("cache-in-use", path=str(cache), process=opened.writer, own=own)
-            self._opening_notes.append(note)
-        if opened.set_aside is not None:
-            note = Note.of("cache-set-aside", path=str(cache), aside=str(opened.set_aside))
-            self._opening_notes.append(note)
-        return Recall(opened, subject, layout)
 
     def causal(self, *against: str, output: str | None = None, **settings: Any) -> CausalScore:
         """The causal score of a set (Def. 3.7): `audit.causal("race", error=0.01)`."""
@@ -589,33 +542,6 @@ class Audit:
 
     def __repr__(self) -> str:
         return f"Audit({self.runner.subject.kind}, against any of {set_name(self.schema.names)})"
-
-
-def _decisions(
-    favourable: tuple[Value, ...],
-    labels: Mapping[str, Iterable[str]] | None,
-    outputs: tuple[Output, ...],
-) -> Labels | AnswerLabels:
-    """The decisions of a subject; raises RequestError where its labels make no sense."""
-    if labels is None:
-        return AnswerLabels(outputs) if outputs else Labels(favourable)
-    meanings = Meanings(labels)
-    mistakes = []
-    if outputs:
-        problem, remedy = "the outputs have labels of their own", "give them to Output(labels=…)"
-        mistakes.append(Mistake("labels", "labels", problem, remedy))
-    if favourable != DEFAULT_FAVOURABLE:
-        found = favourable_mistakes(favourable, labels)
-        mistakes += (Mistake("labels", "favourable", *each) for each in found)
-    if mistakes:
-        raise RequestError(mistakes)
-    return Labels(favourable, meanings)
-
-
-def _profile(given: Any, schema: Schema, weights: str | Sequence[float] | None) -> People | None:
-    if given is None or isinstance(given, People):
-        return given
-    return people_of(rows_of(given), schema, weights=weights, where="profile")
 
 
 def _close(runner: Runner, suite: Suite | None) -> None:

@@ -1,0 +1,131 @@
+"""What an audit is given: a file, decisions, people and a cache, made into what it works with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from themis.engine.cache import Cache
+from themis.engine.recall import Recall
+from themis.errors import Mistake, RequestError
+from themis.inputs.characteristics import Value
+from themis.inputs.people import People, people_of
+from themis.inputs.rows import read_rows, rows_of
+from themis.inputs.schema import Schema
+from themis.results.notes import Note
+from themis.settings import Settings
+from themis.subjects.answers import AnswerLabels
+from themis.subjects.base import Subject
+from themis.subjects.decisions import DEFAULT_FAVOURABLE, Labels
+from themis.subjects.loading import loaded_output, subject_from_options
+from themis.subjects.meanings import Meanings, favourable_mistakes
+from themis.subjects.outputs import Output
+
+if TYPE_CHECKING:
+    from themis.config.reader import Config
+
+CachePlace: TypeAlias = str | Path | Literal[False] | None
+
+
+def options_of(config: Config) -> dict[str, Any]:
+    """What a file says about an audit, except for its subject and its people."""
+    from themis.config.reader import placing
+
+    spec = config.subject
+    with placing(config):
+        outputs = [loaded_output(each, config.folder) for each in config.outputs]
+    return {
+        "favourable": spec.favourable,
+        "labels": spec.labels,
+        "outputs": outputs,
+        "max_failures": spec.max_failures,
+        "max_undecided": spec.max_undecided,
+        "repeats": spec.repeats,
+        "deterministic": spec.deterministic,
+        **{name: getattr(config.settings, name) for name in Settings.names()},
+    }
+
+
+def subject_of(config: Config, schema: Schema, *, jobs: int | None, trust_pickle: bool) -> Subject:
+    """The subject that a file describes, for inputs of this schema."""
+    from themis.config.reader import placing
+
+    spec = config.subject
+    with placing(config):
+        return subject_from_options(
+            spec.kind,
+            spec.options,
+            schema,
+            config.folder,
+            jobs=jobs,
+            trust_pickle=trust_pickle,
+            version=spec.version,
+        )
+
+
+def profile_of(config: Config) -> People | None:
+    """The people of a file's profile, if it has one."""
+    from themis.config.reader import placing
+
+    profile = config.profile
+    if profile is None:
+        return None
+    with placing(config):
+        return people_of(
+            read_rows(config.folder / profile.data),
+            config.schema,
+            weights=profile.weights,
+            unknown=profile.unknown,
+            where="profile.data",
+        )
+
+
+def given_people(
+    given: Any, schema: Schema, weights: str | Sequence[float] | None
+) -> People | None:
+    """The people that Python code gives as a profile, if any."""
+    if given is None or isinstance(given, People):
+        return given
+    return people_of(rows_of(given), schema, weights=weights, where="profile")
+
+
+def decisions_of(
+    favourable: tuple[Value, ...],
+    labels: Mapping[str, Iterable[str]] | None,
+    outputs: tuple[Output, ...],
+) -> Labels | AnswerLabels:
+    """The decisions of a subject; raises RequestError where its labels make no sense."""
+    if labels is None:
+        return AnswerLabels(outputs) if outputs else Labels(favourable)
+    meanings = Meanings(labels)
+    mistakes = []
+    if outputs:
+        problem, remedy = "the outputs have labels of their own", "give them to Output(labels=…)"
+        mistakes.append(Mistake("labels", "labels", problem, remedy))
+    if favourable != DEFAULT_FAVOURABLE:
+        found = favourable_mistakes(favourable, labels)
+        mistakes += (Mistake("labels", "favourable", *each) for each in found)
+    if mistakes:
+        raise RequestError(mistakes)
+    return Labels(favourable, meanings)
+
+
+def open_recall(
+    subject: Subject, cache: CachePlace, layout: str, notes: list[Note]
+) -> Recall | None:
+    """What a cache file holds of a subject; what there is to say about it goes to the notes."""
+    if cache is None or cache is False:
+        return None
+    if not subject.traits.external:
+        notes.append(Note.of("cache-not-used"))
+        return None
+    opened = Cache(Path(cache))
+    if opened.is_taken:
+        own = opened.writer == os.getpid() or None
+        notes.append(Note.of("cache-in-use", path=str(cache), process=opened.writer, own=own))
+    if opened.set_aside is not None:
+        aside = str(opened.set_aside)
+        notes.append(Note.of("cache-set-aside", path=str(cache), aside=aside))
+    return Recall(opened, subject, layout)
