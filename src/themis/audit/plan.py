@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from themis.audit.audit import Audit
 from themis.audit.notes import sparse
 from themis.audit.rows import fit_notes
+from themis.inputs.assignments import set_name
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
 from themis.results.notes import Note
@@ -33,7 +34,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Estimate:
-    """The executions that a causal score of one characteristic takes, at best and at worst."""
+    """The executions that the causal score of a set takes, at best and at worst."""
 
     name: str
     fewest: int
@@ -77,7 +78,7 @@ def make_plan(audit: Audit) -> Plan:
         ),
         trials=trials,
         seconds_per_execution=audit.runner.seconds_per_execution or 0.0,
-        estimates=tuple(_estimate(audit, name) for name in schema.protected),
+        estimates=tuple(_estimate(audit, names) for names in audit.default_sets),
         confidence=audit.settings.confidence,
         error=audit.settings.error,
         failure=audit.runner.failure_message() if failed else None,
@@ -101,7 +102,7 @@ def _warnings(audit: Audit, trials: tuple[Trial, ...]) -> Iterator[Note]:
     if decided and not any(trial.favourable for trial in decided):
         outputs = {repr(trial.output): trial.output for trial in decided}
         yield Note.of("no-favourable-trial", outputs=list(outputs.values()))
-    if not audit.schema.protected:
+    if not audit.default_sets:
         yield Note.of("nothing-protected")
 
 
@@ -118,9 +119,9 @@ def _share(schema: Schema, valid: int | None) -> tuple[float, bool]:
     return float(schema.valid(codes).mean()), False
 
 
-def _estimate(audit: Audit, name: str) -> Estimate:
-    settings = audit.settings
-    assignments = audit.sampler.assignments(audit.schema.columns_of([name]))
+def _estimate(audit: Audit, names: Sequence[str]) -> Estimate:
+    settings, name = audit.settings, set_name(names)
+    assignments = audit.sampler.assignments(audit.schema.columns_of(names))
     levels = min(assignments.count, settings.max_assignments)
     rule = ProportionRule(settings.confidence, settings.error)
     most = rule.max_samples * levels
