@@ -233,6 +233,13 @@ def test_what_takes_a_shell_is_refused_with_the_remedy(line: str, sign: str) -> 
     assert 'write the line into a script, with "$@" for the values' in mistake
 
 
+@pytest.mark.parametrize("seed", ["-1", "1.5", "", "9223372036854775808"])
+def test_a_seed_that_the_file_can_not_hold_is_refused(seed: str) -> None:
+    text = settings_with().replace("<tests>", f"<seed>{seed}</seed><tests>")
+    (mistake,) = mistakes(text)
+    assert f"settings.seed: {seed!r} is no seed; write a whole number" in mistake
+
+
 def test_a_line_with_an_open_quote_is_refused() -> None:
     (mistake,) = mistakes(settings_with(command="y 'a"))
     assert "can't be split into words: no closing quotation; close the quotes" in mistake
@@ -339,9 +346,13 @@ def test_all_mistakes_are_reported_at_once_with_their_lines() -> None:
     place = "settings.xml:{}: settings.{}: "
     expected = [
         (1, "", "there is no <command>; name the program"),
-        (2, "seed", "'many' is no seed; write a whole number of at least 0, or remove it"),
+        (2, "seed", "'many' is no seed; write a whole number such as 42, or remove it"),
         (4, "inputs.input", "there is no type 'catgorical'; did you mean 'categorical'?"),
-        (6, "inputs.input.bounds.upperbound", "'x' is no whole number; write one, as 18"),
+        (
+            6,
+            "inputs.input.bounds.upperbound",
+            "'x' is no whole number of at most 64 bits; write one, such as 18",
+        ),
         (7, "inputs.input", "the input 'age' appears twice; rename or remove one"),
         (7, "inputs.input", "there is no <value>; list them: <values><value>…</value>"),
         (8, "inputs.input", "there is no <name>; give it a name"),

@@ -241,12 +241,11 @@ class _Settings:
     def _bound(self, element: Element, end: str) -> int | None:
         bounds = element.child("bounds") or element
         text = self._text(bounds, end, f"write <bounds> with a whole number in <{end}>")
-        try:
-            return int(text)
-        except ValueError:
-            if text:
-                self._add(bounds.inner(end), f"{text!r} is no whole number", "write one, as 18")
-        return None
+        number = _whole(text)
+        if text and number is None:
+            problem = f"{text!r} is no whole number of at most 64 bits"
+            self._add(bounds.inner(end), problem, "write one, such as 18")
+        return number
 
     def _check_schema(self, element: Element, name: str, spec: dict[str, Any]) -> None:
         """Report what `themis validate` would refuse, at its place in the settings."""
@@ -283,10 +282,11 @@ class _Settings:
         yield from self._against()
         seed = self._root.child("seed")
         if seed is not None:
-            if not (seed.text.isascii() and seed.text.isdecimal()):
+            number = _whole(seed.text)
+            if number is None or number < 0:
                 problem = f"{seed.text!r} is no seed"
-                self._add(seed, problem, "write a whole number of at least 0, or remove it")
-            yield f"seed = {seed.text.lstrip('0') or '0'}"
+                self._add(seed, problem, "write a whole number such as 42, or remove it")
+            yield f"seed = {number}"
         for name, key, choose in (("conf", "confidence", max), ("margin", "error", min)):
             given = [self._share(test.element, name) for test in self._tests]
             known = [value for value in given if value is not None]
@@ -352,6 +352,15 @@ class _Settings:
         remedy = f"write a fraction between 0 and 1, such as {example}"
         self._add(child, f"<{name}> is {child.text!r}", remedy)
         return None
+
+
+def _whole(text: str) -> int | None:
+    """The whole number that a text is, unless it has more than 64 bits."""
+    try:
+        number = int(text)
+    except ValueError:
+        return None
+    return number if abs(number) < 2**63 else None
 
 
 def _comments(element: Element, known: set[str]) -> Iterator[str]:
