@@ -1,4 +1,4 @@
-"""Are the scores right? A large plain sample, with numpy alone and none of Themis' code.
+"""A large plain sample that checks the scores, with numpy alone and none of Themis' code.
 
 Definitions 3.5 and 3.7 as they stand: draw people uniformly, give each of them every value of the
 set in turn, and look at all decisions.

@@ -1,4 +1,4 @@
-"""Which people were the systems trained on? The two data sets, coded, sampled, and their schemas.
+"""The people that the systems were trained on: two data sets, coded, sampled, and their schemas.
 
 Inputs are coded as in the original experiments: every characteristic takes the codes 0 … size − 1.
 Age is counted in decades, the sampling weight in 20,000, capital gain in 1,000, loss in 100, the

@@ -1,4 +1,4 @@
-"""What do the figures show? Their tables and pictures, the paper's numbers beside ours."""
+"""The tables and pictures of the figures, the paper's numbers beside ours."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _figure_1_row(row: Numbers) -> list[str]:
     for measure in ("group", "causal"):
         ours = row[measure]
         cells += [
-            _paper_percent(theirs[measure]),
+            paper_percent(theirs[measure]),
             percent(ours["score"]),
             interval(ours),
             f"{ours['executions']:,}",
@@ -60,11 +60,12 @@ def _figure_1_row(row: Numbers) -> list[str]:
 def figure_2(measured: Numbers) -> Iterator[Block]:
     yield Heading("Figure 2: what contributes to sets above 75 %")
     yield Paragraph(
-        f"First all minimal sets with a causal score above {whole(THRESHOLD)} "
-        f"({whole(CONFIDENCE)}, error {ERROR:g}, certified): of at most two characteristics, and "
-        f"those searched for Figure 3. Then the sensitive characteristics within them, one by one, "
-        f"in pairs and together, as far as they score at least {whole(NOTEWORTHY)} (± 1). The last "
-        f"column counts those of all 2ⁿ − 1 sets that contain a found set, and so need no test."
+        f"{len(measured['figure_2'])} of {len(FIGURE_1)} instances. First all minimal sets with a "
+        f"causal score above {whole(THRESHOLD)} ({whole(CONFIDENCE)} confidence, error {ERROR:g}, "
+        f"certified): of at most two characteristics{_wider(measured)}. Then the sensitive "
+        f"characteristics within them, one by one, in pairs and together, as far as they score at "
+        f"least {whole(NOTEWORTHY)} (± 1). The last column counts those of all 2ⁿ − 1 sets that "
+        f"contain a found set, and so need no test."
     )
     yield Table(
         ["instance", "minimal sets above 75 %", "sensitive parts, causal score in %", "executions",
@@ -103,24 +104,32 @@ def figure_2(measured: Numbers) -> Iterator[Block]:
     )
 
 
+def _wider(measured: Numbers) -> str:
+    """What Figure 2 searches beside pairs."""
+    return "" if measured["run"]["max_size"] == 2 else ", and those searched for Figure 3"
+
+
 def figure_3(measured: Numbers) -> Iterator[Block]:
     most = measured["run"]["max_size"]
     size = "all subsets" if most is None else f"all subsets of at most {most}"
     yield Heading("Figure 3: what pruning saves")
+    instances = len({row["instance"] for row in measured["figure_3"]})
     yield Paragraph(
+        f"{instances} of the {len(FIGURE_3)} instances of the paper's figure. "
         f"Executions to find all minimal sets above {whole(THRESHOLD)} at {whole(CONFIDENCE)} and "
         f"error {ERROR:g}: the paper's Algorithm 3 without pruning, with it, and the certified "
         f"search. The sets are {size} of {', '.join(SEARCHED['census'])} (census) and of "
         f"{', '.join(SEARCHED['credit'])} (credit). More could not be executed as printed, since "
         f"the procedure tries every assignment of a set. The certified search guarantees its whole "
         f"answer, the other two guarantee nothing; it leaves undecided what it would have to "
-        f"compare more than 1,000 groups for."
+        f"compare more than 1,000 groups for. A search that left sets undecided did less than it "
+        f"was asked: its factor is in brackets and kept out of the means of *pruned ÷ ours*."
     )
     for measure in ("group", "causal"):
         rows = [row for row in measured["figure_3"] if row["measure"] == measure]
         yield Table(
             [measure, "paper: unpruned", "paper: pruned", "paper: factor", "unpruned", "pruned",
-             "factor", "ours", "pruned by ours", "found: paper's way", "found: ours"],
+             "factor", "ours", "pruned ÷ ours", "found: paper's way", "found: ours"],
             [*(_figure_3_row(row) for row in rows), *_means(rows, measure)],
         )  # fmt: skip
     yield from _all_subsets(measured)
@@ -133,7 +142,8 @@ def _figure_3_row(row: Numbers) -> list[str]:
         way: f"{'> ' if row[way]['stopped'] != 'done' else ''}{count:,}"
         for way, count in counts.items()
     }
-    unsure = row["ours"]["undecided"]
+    unsure = undecided(row["ours"])
+    ratio = _times(counts["pruned"] / counts["ours"])
     return [
         label(row["instance"]),
         f"{without:,}",
@@ -143,23 +153,39 @@ def _figure_3_row(row: Numbers) -> list[str]:
         shown["pruned"],
         _times(counts["unpruned"] / counts["pruned"]),
         shown["ours"],
-        _times(counts["pruned"] / counts["ours"]),
+        f"({ratio})" if unsure else ratio,
         str(len(row["pruned"]["found"])),
-        f"{len(row['ours']['found'])}{f' (+ {unsure} undecided)' if unsure else ''}",
+        _found(row["ours"]),
     ]
 
 
 def _means(rows: list[Numbers], measure: str) -> Iterator[list[str]]:
     theirs = factors_of_the_paper(measure)
     saved = [row["unpruned"]["executions"] / row["pruned"]["executions"] for row in rows]
-    ours = [row["pruned"]["executions"] / row["ours"]["executions"] for row in rows]
+    ours = [
+        row["pruned"]["executions"] / row["ours"]["executions"]
+        for row in rows
+        if not undecided(row["ours"])
+    ]
+    of = f"{len(ours)} of {len(rows)} searches"
     for name, mean in (("arithmetic", arithmetic), ("geometric", geometric)):
         printed = MEANS[measure][name]
         yield [
             f"**{name} mean**", "", "",
             f"{_times(printed)} printed, {_times(mean(theirs))} recomputed",
-            "", "", _times(mean(saved)), "", _times(mean(ours)), "", "",
+            "", "", _times(mean(saved)), "",
+            f"{_times(mean(ours)) if ours else '–'} ({of})", "", "",
         ]  # fmt: skip
+
+
+def _found(search: Numbers) -> str:
+    unsure = undecided(search)
+    return f"{len(search['found'])}{f' (+ {unsure} undecided)' if unsure else ''}"
+
+
+def undecided(search: Numbers) -> int:
+    """How many sets a search left without an answer, or never reached."""
+    return int(search["undecided"] + search["open"])
 
 
 def _times(factor: float) -> str:
@@ -175,8 +201,8 @@ def _all_subsets(measured: Numbers) -> Iterator[Block]:
         "are Π(1 + values) − 1. The estimate multiplies the number of sets by the mean cost of a "
         "set in the unpruned runs above, if that is more. It is rough: larger sets have more "
         "assignments, but more people flip early. The counts that the paper prints as unpruned lie "
-        "below these floors wherever marked, so they can't be those of all subsets: it, too, must "
-        "have capped what it looked at."
+        "below these floors wherever marked, so they can't be counts of all subsets, executed as "
+        "printed."
     )
     yield Table(
         ["data", "measure", "sets", "least possible", "estimate from the cost per set",
@@ -216,13 +242,14 @@ def _bounds(measured: Numbers) -> Iterator[list[str]]:
 
 
 def sweep(measured: Numbers) -> Iterator[Block]:
+    names = list(dict.fromkeys(row["instance"] for row in measured["sweep"]))
     yield Heading("Section 5.4: fewer tests as θ falls")
     yield Paragraph(
-        f"Causal searches on the sets of Figure 3. In the paper: {_sweep_of_the_paper()}. The "
+        f"Causal searches on the sets of Figure 3, {len(names)} of {len(SWEEP)} instances. In the "
+        f"paper: {_sweep_of_the_paper()}. The "
         "paper's procedure tests fewer sets as more of them are above θ. The certified search pays "
         "for proof: close to a small θ, telling a score from its limit takes more people."
     )
-    names = list(dict.fromkeys(row["instance"] for row in measured["sweep"]))
     series: dict[str, list[tuple[float, float]]] = {}
     rows = []
     for row in measured["sweep"]:
@@ -237,7 +264,7 @@ def sweep(measured: Numbers) -> Iterator[Block]:
                 f"{row['pruned']['sets']} of {row['pruned']['sets_total']}",
                 f"{row['ours']['executions']:,}",
                 f"{row['ours']['sets']} of {row['ours']['sets_total']}",
-                str(len(row["ours"]["found"])),
+                _found(row["ours"]),
             ]
         )
     yield Table(
@@ -264,7 +291,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.2f}"
 
 
-def _paper_percent(value: float) -> str:
+def paper_percent(value: float) -> str:
     return "< 0.01" if value == BELOW else f"{value:.2f}"
 
 

@@ -9,6 +9,7 @@ as in the paper's schema; one that is not binary gets one constraint per value.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from .data import Bools, Ints, People
 from .machines import Kernel, Points
 
 Floats = NDArray[np.float64]
+Gamma = Literal["scale", "auto"]
 
 PENALTY = 1_000.0  # of the squared excess over a bound, beside a loss of about 0.5
 OUTER_STEPS, NEWTON_STEPS = 200, 50
@@ -108,12 +110,19 @@ def covariances(people: People, sensitive: str) -> Floats:
     return indicators - indicators.mean(axis=0)
 
 
-def support_vector_machine(people: People) -> Kernel:
-    """System H: scikit-learn's SVC as it comes, on codes of mean 0 and deviation 1."""
+def support_vector_machine(
+    people: People, *, standardised: bool = True, gamma: Gamma = "scale"
+) -> Kernel:
+    """System H: scikit-learn's SVC, on codes of mean 0 and deviation 1 unless they are left as is.
+
+    `gamma` is today's default, 1 / (features · variance), or "auto", that of 2017: 1 / features.
+    """
     from sklearn.svm import SVC
 
-    mean, scale = people.codes.mean(axis=0), people.codes.std(axis=0)
-    model = SVC().fit((people.codes - mean) / scale, people.good)
+    mean, scale = np.zeros(people.codes.shape[1]), np.ones(people.codes.shape[1])
+    if standardised:
+        mean, scale = people.codes.mean(axis=0), people.codes.std(axis=0)
+    model = SVC(gamma=gamma).fit((people.codes - mean) / scale, people.good)
     return Kernel(
         offset=float(model.intercept_[0]),
         gamma=float(model._gamma),

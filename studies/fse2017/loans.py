@@ -64,5 +64,7 @@ EXAMPLES = (
 
 def measure(example: Example, *, seed: int, error: float) -> tuple[Any, Any]:
     """The group and the causal score of an example."""
-    audit = themis.Audit(themis.batch(example.decide), SCHEMA, seed=seed, error=error)
+    audit = themis.Audit(
+        themis.batch(example.decide), SCHEMA, seed=seed, error=error, deterministic=True
+    )
     return audit.group(example.against), audit.causal(example.against)

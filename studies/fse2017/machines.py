@@ -1,4 +1,4 @@
-"""How does a trained instance decide, and how is it kept? Three forms, plain numpy, no pickle.
+"""Trained instances: how they decide and are stored. Three forms, plain numpy, no pickle.
 
 Since every characteristic has finitely many codes, all twenty instances are one of: a sum of one
 number per code (`Points`: linear models and naive Bayes), a binary tree (`Tree`), or a sum over

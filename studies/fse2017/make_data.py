@@ -1,4 +1,4 @@
-"""How were the files in `data/` made? From the original files, losslessly, as integers.
+"""Makes the files in `data/` from the original files, losslessly, as integers.
 
     python -m studies.fse2017.make_data FOLDER
 

@@ -1,4 +1,4 @@
-"""What did the paper report? Its own numbers, typed from Figures 1, 2 and 3 and section 5.4.
+"""What the paper reported: its own numbers, typed from Figures 1, 2 and 3 and section 5.4.
 
 Galhotra, Brun and Meliou, "Fairness testing: testing software for discrimination", ESEC/FSE 2017.
 These are the only numbers of the report that do not come from the run.

@@ -1,4 +1,4 @@
-"""How is discrimination taken out of training data? By other labels, weights, or another sample.
+"""Removal of discrimination from training data: by other labels, weights, or another sample.
 
 Massaging and reweighing are those of Calders, Kamiran and Pechenizkiy (2009); their local forms,
 which leave what an explanatory characteristic explains, are those of Žliobaitė, Kamiran and Calders

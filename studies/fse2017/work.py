@@ -1,4 +1,4 @@
-"""How is the study shared out? Pieces of work for a few processes, with the time they took."""
+"""How the study is divided: pieces of work for a few processes, with the time they took."""
 
 from __future__ import annotations
 

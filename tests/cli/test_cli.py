@@ -228,6 +228,19 @@ def test_score_measures_each_protected_characteristic_by_default(project: Projec
     assert "seed 1" in done.stdout
 
 
+def test_score_measures_the_sets_of_the_file_unless_others_are_named(project: Project) -> None:
+    plain = INPUTS.replace(", protected = true", "")
+    for inputs in (INPUTS, plain):  # what is protected does not matter then
+        project(inputs=inputs, extra='[run]\nagainst = [["race"], ["sex", "race"]]')
+        data = json.loads(run("score", "--json", "--measure", "group").stdout)
+        assert [each["against"] for each in data["scores"]] == [["race"], ["race", "sex"]]
+        shown = run("validate").stdout
+        assert "race,sex: " in shown
+        assert "warning" not in shown
+    data = json.loads(run("score", "--json", "--measure", "group", "--against", "sex").stdout)
+    assert [each["against"] for each in data["scores"]] == [["sex"]]
+
+
 def test_json_is_the_only_thing_on_stdout(project: Project) -> None:
     noise = "print('noise')\nos.write(1, b'raw noise\\n')\nos.system('echo child noise')\n"
     config = project("return int(person['race'] == 'green')", head=noise)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import themis
 from tests.projects import enter, run, write_project
 from themis.results.model import GroupScore
 from themis.results.saved import read_result, result_from_dict
@@ -87,6 +88,14 @@ def test_rows_and_all_inputs_are_measured_and_said_to_differ(project: Project) -
     assert "columns that the schema does not know are ignored: id, count" in shown
     assert "race: unknown value (1, e.g. 'blue' in line 6)" in shown
     assert "income: out of range (1, e.g. '100' in line 7)" in shown
+
+
+def test_the_sets_of_the_file_are_measured_by_default(project: Project) -> None:
+    config = project(extra='[run]\nagainst = [["sex", "race"]]')
+    assert {tuple(each["against"]) for each in measured()["scores"]} == {("race", "sex")}
+    with themis.Audit.from_file(config) as audit:
+        (score,) = audit.apparent("people.csv", measures=["group"], only_data=True).scores
+    assert score.against == ("race", "sex")
 
 
 def test_weights_count_people(project: Project) -> None:

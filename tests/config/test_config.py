@@ -32,6 +32,7 @@ from themis.config.reader import (
 from themis.config.toml import KeyPath, key_lines, parse_toml
 from themis.errors import ConfigError, RequestError
 from themis.inputs.schema import Integers, Reals, Schema, Values
+from themis.settings import Settings
 from themis.subjects.decisions import DEFAULT_FAVOURABLE
 
 DESIGN = """\
@@ -152,6 +153,16 @@ def test_example_of_the_design_is_read_as_it_says(tmp_path: Path) -> None:
     assert (search.against, search.search, search.max_score, search.line) == (None, True, 0.1, 33)
     assert race.name == "causal race at most 0.05"
     assert search.name == "causal search at most 0.1"
+
+
+def test_the_sets_of_a_run_are_read_once_each_in_the_order_of_the_inputs(tmp_path: Path) -> None:
+    run = '[run]\nerror = 0.1\nagainst = [["age"], ["age", "race"], ["race", "age"]]'
+    config = read(tmp_path, config_text(rest=run))
+    assert config.against == (("age",), ("race", "age"))
+    assert config.settings == Settings(error=0.1)
+    assert type(config.settings) is Settings
+    VALIDATOR.validate(tomllib.loads(config_text(rest=run)))
+    assert read(tmp_path, config_text()).against == ()
 
 
 def test_what_is_left_out_gets_the_defaults(tmp_path: Path) -> None:
@@ -472,6 +483,27 @@ FAULTY: dict[str, tuple[str, str]] = {
         config_text(rest=f"{RUN}confidence = 99"),
         "9: run.confidence: must lie between 0 and 1, got 99; write 0.99 for 99 %",
     ),
+    "one set instead of several": (
+        config_text(rest=f'{RUN}against = ["race"]'),
+        "9: run.against[1]: must be a list, got 'race'; "
+        'write for example against = [["race"], ["race", "sex"]]',
+    ),
+    "no set at all": (
+        config_text(rest=f"{RUN}against = []"),
+        '9: run.against: is empty; write for example against = [["race"], ["race", "sex"]]',
+    ),
+    "a set without characteristics": (
+        config_text(rest=f'{RUN}against = [["race"], []]'),
+        '9: run.against[2]: is empty; write for example against = [["race"], ["race", "sex"]]',
+    ),
+    "a set of a run with an unknown name": (
+        config_text(rest=f'{RUN}against = [["race"], ["race", "aage"]]'),
+        "9: run.against[2]: there is no characteristic 'aage'; did you mean 'age'?",
+    ),
+    "a set of a run with a name twice": (
+        config_text(rest=f'{RUN}against = [["race", "race"]]'),
+        "9: run.against[1]: 'race' stands there twice; remove one",
+    ),
     "unknown choice of a profile": (
         config_text(rest='[profile]\ndata = "people.csv"\nunknown = "what"'),
         "10: profile.unknown: must be 'drop', 'error' or 'extend', got 'what'; "
@@ -782,6 +814,7 @@ BEYOND_SHAPE = {  # needs more than one key to see
     *("min above max", "no step", "weights of another length", "comma in a name"),
     *("unknown name in a constraint", "impossible constraint", "contradictory constraints"),
     *("unknown name in a set", "name twice in a set", "number beyond 64 bits"),
+    *("a set of a run with an unknown name", "a set of a run with a name twice"),
     *("not a number is favourable", "endless timeout"),  # JSON has neither
 }
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import time
 import tomllib
 from pathlib import Path
 from typing import Any
+from xml.sax.saxutils import escape
 
 import pytest
 from hypothesis import given
@@ -28,27 +30,44 @@ SETTINGS = """<?xml version="1.0" encoding="UTF-8"?>
       <values><value>male</value><value>female</value></values>
     </input>
     <input>
+      <name>race</name><type>categorical</type>
+      <values><value>green</value><value>purple</value></values>
+    </input>
+    <input>
       <name>age group</name><type>continuousInt</type>
-      <bounds><lowerbound>-1</lowerbound><upperbound>80</upperbound></bounds>
+      <bounds><lowerbound>-1</lowerbound><upperbound>3</upperbound></bounds>
       <unit>years</unit>
     </input>
   </inputs>
   <tests>
     <test>
-      <function>causalDiscrimination</function><conf>0.99</conf><margin>0.01</margin>
-      <input_name>sex</input_name><input_name>age group</input_name><threshold>0.3</threshold>
+      <function>group_discrimination</function><conf>0.95</conf><margin>0.05</margin>
+      <i_fields><input_name>sex</input_name></i_fields>
     </test>
     <test>
-      <function>groupDiscrimination</function><conf>0.95</conf><margin>0.05</margin>
-      <input_name>sex</input_name>
+      <function>causal_discrimination</function><conf>0.99</conf><margin>0.01</margin>
+      <i_fields><input_name>age group</input_name><input_name>sex</input_name></i_fields>
     </test>
     <test>
-      <function>discriminationSearch</function><conf>0.9</conf><margin>0.1</margin>
-      <group>False</group><causal>True</causal><threshold>0.2</threshold>
+      <function>discrimination_search</function><threshold>0.2</threshold><conf>0.9</conf>
+      <margin>0.1</margin><group/><causal/>
     </test>
   </tests>
 </settings>
 """
+LOAN = """\
+#!/bin/sh
+# $1: sex, $2: race, $3: age group
+if [ "$3" -ge 2 ]; then echo 1
+elif [ "$1 $2" = "male green" ]; then echo 1
+else echo 0
+fi
+"""
+
+
+def loan(sex: str, race: str, age: int) -> bool:
+    """What LOAN decides, in Python."""
+    return age >= 2 or (sex, race) == ("male", "green")
 
 
 def convert(text: str) -> dict[str, Any]:
@@ -65,40 +84,239 @@ def run(*arguments: str) -> Any:
     return CliRunner().invoke(app, list(arguments))
 
 
+def settings_with(tests: str = "", command: str = "loan") -> str:
+    return (
+        f"<settings><command>{command}</command><inputs><input><name>sex</name>"
+        "<type>categorical</type><values><value>m</value><value>f</value></values></input></inputs>"
+        f"<tests>{tests}</tests></settings>"
+    )
+
+
 def test_every_part_is_converted() -> None:
     data = convert(SETTINGS)
     subject = data["subject"]
     assert subject["command"] == ["python", "my loan.py", "--quick"]
     assert (subject["kind"], subject["arguments"]) == ("command", "positional")
-    assert data["inputs"] == {"sex": ["male", "female"], "age group": {"min": -1, "max": 80}}
-    assert data["run"] == {"seed": 42, "confidence": 0.99, "error": 0.01}
+    assert subject["favourable"] == ["1"]
+    assert data["inputs"] == {
+        "sex": {"values": ["male", "female"], "protected": True},
+        "race": ["green", "purple"],  # no test names it
+        "age group": {"min": -1, "max": 3, "protected": True},
+    }
+    assert data["run"] == {
+        "against": [["sex"], ["age group", "sex"]],
+        "seed": 42,
+        "confidence": 0.99,
+        "error": 0.01,
+    }
     assert data["checks"] == [
-        {"against": ["sex", "age group"], "measure": "causal", "max_score": 0.3},
-        {"against": ["sex"], "measure": "group", "max_score": 0.2},
         {"search": True, "measure": "causal", "max_score": 0.2},
+        {"search": True, "measure": "group", "max_score": 0.2},
     ]
 
 
-def test_unknown_elements_are_kept_as_comments() -> None:
+def test_what_the_old_file_meant_is_said_in_the_new_one() -> None:
     text = convert_settings(SETTINGS.encode(), source="settings.xml")
     assert "# <name>loan & credit</name>" in text
     assert "# <unit>years</unit>" in text
+    assert "Both ends of a range are" in text
+    assert "group of sex; causal" in text
+    assert "confidence = 0.99  # the strictest of several" in text
 
 
-def test_converted_file_is_valid_and_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_names_of_methods_are_accepted_too() -> None:
+    text = SETTINGS.replace("group_disc", "groupDisc").replace("causal_disc", "causalDisc")
+    assert convert(text.replace("discrimination_search", "discriminationSearch")) == convert(
+        SETTINGS
+    )
+
+
+@pytest.mark.parametrize(
+    ("wanted", "measures"),
+    [
+        ("<group/>", ["group"]),
+        ("<causal></causal>", ["causal"]),
+        ("<group/><causal/>", ["causal", "group"]),
+        ("", []),
+    ],
+)
+def test_a_search_checks_the_measures_whose_elements_are_there(
+    wanted: str, measures: list[str]
+) -> None:
+    search = f"<function>discrimination_search</function><threshold>0.3</threshold>{wanted}"
+    text = settings_with(f"<test>{search}</test>")
+    checks = convert(text).get("checks", [])
+    assert [each["measure"] for each in checks] == measures
+    assert all(each["search"] is True and each["max_score"] == 0.3 for each in checks)
+    if not measures:
+        assert "neither <group/> nor <causal/>" in convert_settings(text.encode(), source="s.xml")
+
+
+@pytest.mark.parametrize(
+    ("threshold", "limit", "remark"),
+    [
+        ("<threshold>0</threshold>", 0.001, "the threshold was 0"),
+        ("<threshold>1.0</threshold>", 0.999, "the threshold was 1"),
+        ("", 0.2, "no threshold was given"),
+    ],
+)
+def test_a_threshold_that_no_search_can_have_becomes_one_that_it_can(
+    tmp_path: Path, threshold: str, limit: float, remark: str
+) -> None:
+    test = f"<test><function>discrimination_search</function>{threshold}<causal/></test>"
+    text = convert_settings(settings_with(test).encode(), source="s.xml")
+    assert remark in text
+    (tmp_path / "themis.toml").write_text(text)
+    (check,) = read_config(tmp_path / "themis.toml").checks
+    assert check.max_score == limit
+
+
+def test_equal_sets_are_measured_once() -> None:
+    measure = (
+        "<test><function>{}_discrimination</function>"
+        "<i_fields><input_name>sex</input_name></i_fields></test>"
+    )
+    data = convert(settings_with(measure.format("group") + measure.format("causal")))
+    assert data["run"] == {"against": [["sex"]]}
+    assert "checks" not in data
+
+
+def test_settings_without_tests_protect_and_measure_nothing() -> None:
+    data = convert(settings_with())
+    assert data["inputs"] == {"sex": ["m", "f"]}
+    assert data["run"] == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "subject"),
+    [
+        ("python loan.py", {"command": ["python", "loan.py"]}),
+        ("cd a && python y", {"command": ["python", "y"], "cwd": "a"}),
+        ("cd 'a b'; cd c &&   ./y -x", {"command": ["./y", "-x"], "cwd": "a b/c"}),
+        ("A=1 B='x y' y", {"command": ["y"], "env": {"A": "1", "B": "x y"}}),
+        ("cd /srv && A= y", {"command": ["y"], "cwd": "/srv", "env": {"A": ""}}),
+        ("y '&&' \"a;b\" a\\&b '$x'", {"command": ["y", "&&", "a;b", "a&b", "$x"]}),
+        ("awk '{print}'", {"command": ["awk", "{{print}}"]}),
+        ("y cd A=1", {"command": ["y", "cd", "A=1"]}),
+    ],
+)
+def test_lines_for_a_shell_become_commands_without_one(line: str, subject: dict[str, Any]) -> None:
+    found = convert(settings_with(command=escape(line)))["subject"]
+    assert {key: found[key] for key in ("command", "cwd", "env") if key in found} == subject
+
+
+@pytest.mark.parametrize(
+    ("line", "sign"),
+    [
+        ("make && ./y", "&&"),
+        ("cd a && make && ./y", "&&"),
+        ("cd $HOME && ./y", "$"),
+        ("cd a &&", "&&"),
+        ("./y | tail -1", "|"),
+        ("./y || true", "||"),
+        ("./y; true", ";"),
+        ("./y 2> /dev/null", ">"),
+        ("./y &", "&"),
+        ("python $FILE", "$"),
+        ('python "$FILE"', "$"),
+        ("A=$B ./y", "$"),
+        ("./y `pwd`", "`"),
+        ("./y *.csv", "*"),
+        ("~/y", "~"),
+        ("(./y)", "("),
+        ("cd a", "cd"),
+    ],
+)
+def test_what_takes_a_shell_is_refused_with_the_remedy(line: str, sign: str) -> None:
+    (mistake,) = mistakes(settings_with(command=escape(line)))
+    assert f"settings.command: {line!r} needs a shell for {sign!r}" in mistake
+    assert 'write the line into a script, with "$@" for the values' in mistake
+
+
+@pytest.mark.parametrize("seed", ["-1", "1.5", "", "9223372036854775808"])
+def test_a_seed_that_the_file_can_not_hold_is_refused(seed: str) -> None:
+    text = settings_with().replace("<tests>", f"<seed>{seed}</seed><tests>")
+    (mistake,) = mistakes(text)
+    assert f"settings.seed: {seed!r} is no seed; write a whole number" in mistake
+
+
+def test_a_line_with_an_open_quote_is_refused() -> None:
+    (mistake,) = mistakes(settings_with(command="y 'a"))
+    assert "can't be split into words: no closing quotation; close the quotes" in mistake
+
+
+WORLD = [
+    (sex, race, age)
+    for sex in ("male", "female")
+    for race in ("green", "purple")
+    for age in range(-1, 4)  # the upper bound is included
+]
+
+
+def brute_force(columns: set[int]) -> tuple[float, float]:
+    """The group and the causal score of a set by trying everything."""
+    groups: dict[Any, list[bool]] = {}
+    contexts: dict[Any, list[bool]] = {}
+    for row in WORLD:
+        own = tuple(row[column] for column in columns)
+        rest = tuple(row[column] for column in {0, 1, 2} - columns)
+        groups.setdefault(own, []).append(loan(*row))
+        contexts.setdefault(rest, []).append(loan(*row))
+    rates = [sum(each) / len(each) for each in groups.values()]
+    flips = [len(set(each)) > 1 for each in contexts.values()]
+    return max(rates) - min(rates), sum(flips) / len(flips)
+
+
+@pytest.fixture
+def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with imported settings, whose program runs in a folder of its own."""
     monkeypatch.chdir(tmp_path)
-    Path("settings.xml").write_text(SETTINGS.replace('python "my loan.py"', "sh 'my loan.sh'"))
-    Path("my loan.sh").write_text('[ "$2" = male ] && echo 1 || echo 0\n')
+    command = "cd programs &amp;&amp; './my loan'"
+    Path("settings.xml").write_text(SETTINGS.replace('python "my loan.py" --quick', command))
+    program = Path("programs", "my loan")
+    program.parent.mkdir()
+    program.write_text(LOAN)
+    program.chmod(0o755)
     done = run("init", "--from", "settings.xml")
     assert (done.exit_code, done.stderr) == (0, "")
     assert "wrote themis.toml, from settings.xml" in done.stdout
-    config = read_config(Path("themis.toml"))
-    assert config.schema.names == ("sex", "age group")
-    assert len(config.checks) == 3
-    assert run("validate").exit_code == 0
-    done = run("score", "--against", "sex", "-q")
-    assert "the groups of sex are 100 points apart" in done.stdout, done.stderr
+    return tmp_path
+
+
+def test_imported_settings_are_valid_and_not_overwritten(imported: Path) -> None:
+    done = run("validate")
+    assert done.exit_code == 0, done.stderr
+    assert "age group,sex" in done.stdout or "sex,age group" in done.stdout
+    assert "warning" not in done.stdout
     assert run("init", "--from", "settings.xml").exit_code == 2  # it is there already
+
+
+def test_score_measures_the_sets_of_the_old_tests_as_brute_force_does(imported: Path) -> None:
+    done = run("score", "--json")
+    assert done.exit_code == 0, done.stderr
+    found = {
+        (tuple(each["against"]), each["measure"]): each["score"]
+        for each in json.loads(done.stdout)["scores"]
+    }
+    expected = {}
+    for names, columns in ((("sex",), {0}), (("sex", "age group"), {0, 2})):
+        group, causal = brute_force(columns)
+        expected |= {(names, "group"): group, (names, "causal"): causal}
+    assert found == pytest.approx(expected)
+
+
+def test_check_finds_the_sets_that_brute_force_finds(imported: Path) -> None:
+    names = ("sex", "race", "age group")
+    sets = [{0}, {1}, {2}, {0, 1}, {0, 2}, {1, 2}, {0, 1, 2}]
+    done = run("check", "--json")
+    assert done.exit_code == 1, done.stderr  # a limit is violated
+    checks = json.loads(done.stdout)["checks"]
+    assert [each["measure"] for each in checks] == ["causal", "group"]
+    for check, place in zip(checks, (1, 0), strict=True):
+        above = [each for each in sets if brute_force(each)[place] > 0.2]
+        minimal = [each for each in above if not any(other < each for other in above)]
+        found = {frozenset(each) for each in check["sets"]}
+        assert found == {frozenset(names[column] for column in each) for each in minimal}
 
 
 def test_all_mistakes_are_reported_at_once_with_their_lines() -> None:
@@ -109,33 +327,54 @@ def test_all_mistakes_are_reported_at_once_with_their_lines() -> None:
       <input><name>age</name><type>continuousInt</type>
         <bounds><lowerbound>9</lowerbound><upperbound>x</upperbound></bounds></input>
       <input><name>age</name><type>categorical</type><values/></input>
-      <input><type>categorical</type><values><value>a</value><value>a</value></values></input>
+      <input><type>categorical</type><values><value>a</value></values></input>
+      <input><name>city</name><type>categorical</type>
+        <values><value>a</value><value>a</value></values></input>
       <input><name>low</name><type>continuousInt</type>
         <bounds><lowerbound>9</lowerbound><upperbound>1</upperbound></bounds></input>
+      <input><name>open</name><type>continuousInt</type></input>
     </inputs>
     <tests>
-      <test><function>causalDiscriminaton</function><conf>99</conf></test>
-      <test><function>groupDiscrimination</function><input_name>rase</input_name></test>
-      <test><function>causalDiscrimination</function></test>
+      <test><function>causal_discriminaton</function><conf>99</conf></test>
+      <test><function>group_discrimination</function>
+        <i_fields><input_name>rase</input_name></i_fields></test>
+      <test><function>causal_discrimination</function><input_name>sex</input_name></test>
+      <test><function>discrimination_search</function><threshold>2</threshold><margin>0</margin>
+        <group>False</group></test>
+      <test/>
     </tests></settings>"""
+    place = "settings.xml:{}: settings.{}: "
+    expected = [
+        (1, "", "there is no <command>; name the program"),
+        (2, "seed", "'many' is no seed; write a whole number such as 42, or remove it"),
+        (4, "inputs.input", "there is no type 'catgorical'; did you mean 'categorical'?"),
+        (
+            6,
+            "inputs.input.bounds.upperbound",
+            "'x' is no whole number of at most 64 bits; write one, such as 18",
+        ),
+        (7, "inputs.input", "the input 'age' appears twice; rename or remove one"),
+        (7, "inputs.input", "there is no <value>; list them: <values><value>…</value>"),
+        (8, "inputs.input", "there is no <name>; give it a name"),
+        (9, "inputs.input", "'city': "),
+        (11, "inputs.input", "'low': "),
+        (13, "inputs.input", "there is no <lowerbound>; write <bounds> with a whole number"),
+        (13, "inputs.input", "there is no <upperbound>; write <bounds> with a whole number"),
+        (16, "tests.test.function", "there is no function 'causal_discriminaton'; did you mean "),
+        (16, "tests.test.conf", "<conf> is '99'; write a fraction between 0 and 1, such as 0.99"),
+        (18, "tests.test.i_fields.input_name", "there is no input 'rase'; choose from: sex"),
+        (19, "tests.test", "causal_discrimination has no <input_name> in <i_fields>"),
+        (19, "tests.test.input_name", "<input_name> is outside of <i_fields>; put it inside"),
+        (20, "tests.test.margin", "<margin> is '0'; write a fraction"),
+        (20, "tests.test.threshold", "<threshold> is '2'; write a fraction"),
+        (21, "tests.test.group", "<group> has the text 'False', but its presence means wanted; "),
+        (22, "tests.test", "there is no <function>; write one of: group_discrimination, "),
+    ]
     found = mistakes(text)
-    for part in (
-        "settings.xml:1: settings: there is no <command>",
-        "settings.xml:2: settings.seed: 'many' is no seed",
-        "settings.xml:4: settings.inputs.input: there is no type 'catgorical'; did you mean "
-        "'categorical'?",
-        "<upperbound> is 'x'",
-        "'age' stands there twice",
-        "'age' has no <value>",
-        "there is no <name>",
-        "has 'a' twice",
-        "'low' goes from 9 to 1",
-        "there is no function 'causalDiscriminaton'; did you mean 'causalDiscrimination'?",
-        "<conf> is '99'; write a number between 0 and 1",
-        "there is no input 'rase'",
-        "causalDiscrimination has no <input_name>",
-    ):
-        assert any(part in each for each in found), (part, found)
+    for line, where, problem in expected:
+        start = place.format(line, where).replace("settings.: ", "settings: ") + problem
+        assert any(each.startswith(start) for each in found), (start, found)
+    assert len(found) == len(expected), found
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,7 @@ class Audit:
     """
 
     suite: Suite | None = None  # the file that gets the tests, if one was asked for
+    _named_sets: tuple[tuple[str, ...], ...] = ()  # by the file
 
     def __init__(
         self,
@@ -211,6 +212,7 @@ class Audit:
             given = {"profile": profile, **options}
             audit = cls(subject, schema, **given, cache=kept if cache is None else cache)
             audit._remake = make
+            audit._named_sets = config.against
             return audit
 
         people = profile_of(config)
@@ -238,6 +240,11 @@ class Audit:
     def first_output(self) -> str | None:
         """The name of the first declared output, which is meant where none is named."""
         return next((each.name for each in self._views.outputs), None)
+
+    @property
+    def default_sets(self) -> tuple[tuple[str, ...], ...]:
+        """What is measured where no set is named: the file's sets, or each protected one."""
+        return self._named_sets or tuple((name,) for name in self.schema.protected)
 
     def lacks_favourable(self, output: str | None = None) -> bool:
         """Whether there are outputs, and none so far was one that `favourable` names."""
@@ -426,7 +433,7 @@ class Audit:
             people = self._own_people()
         else:
             people = people_of(rows_of(rows), self.schema, weights=weights, unknown=unknown)
-        sets = sets_of(self.schema, against)
+        sets = sets_of(self.schema, self.default_sets if against is None else against)
         request = RowRequest(sets, measures, output, counterfactuals, draw, only_data)
         if people.schema != self.schema:
             with self._widened(people.schema) as wider:

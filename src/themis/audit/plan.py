@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from themis.audit.audit import Audit
 from themis.audit.family import Family
 from themis.audit.notes import sparse
 from themis.audit.rows import fit_notes
+from themis.inputs.assignments import set_name
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
 from themis.results.notes import Note
@@ -34,7 +35,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Estimate:
-    """The executions that a causal score of one characteristic takes, at best and at worst."""
+    """The executions that the causal score of a set takes, at best and at worst."""
 
     name: str
     fewest: int
@@ -102,7 +103,7 @@ def _warnings(audit: Audit, trials: tuple[Trial, ...]) -> Iterator[Note]:
     if decided and not any(trial.favourable for trial in decided):
         outputs = {repr(trial.output): trial.output for trial in decided}
         yield Note.of("no-favourable-trial", outputs=list(outputs.values()))
-    if not audit.schema.protected:
+    if not audit.default_sets:
         yield Note.of("nothing-protected")
 
 
@@ -120,15 +121,16 @@ def _share(schema: Schema, valid: int | None) -> tuple[float, bool]:
 
 
 def _estimates(audit: Audit) -> Iterator[Estimate]:
-    """Of each protected characteristic, measured with all others in one command."""
-    names = audit.schema.protected
-    family = Family.of(audit.settings, ("causal", "group") * len(names))
-    for name in names:
-        yield _estimate(audit, name, family.settings)
+    """Of each set that `themis score` measures, with all others in one command."""
+    sets = audit.default_sets
+    family = Family.of(audit.settings, ("causal", "group") * len(sets))
+    for names in sets:
+        yield _estimate(audit, names, family.settings)
 
 
-def _estimate(audit: Audit, name: str, settings: Settings) -> Estimate:
-    assignments = audit.sampler.assignments(audit.schema.columns_of([name]))
+def _estimate(audit: Audit, names: Sequence[str], settings: Settings) -> Estimate:
+    name = set_name(names)
+    assignments = audit.sampler.assignments(audit.schema.columns_of(names))
     levels = min(assignments.count, settings.max_assignments)
     rule = ProportionRule(settings.confidence, settings.error)
     most = rule.max_samples * levels

@@ -101,14 +101,12 @@ def _drawn(people: People, sampler: Sampler, whole: Views) -> Views:
     return Views(drawing, whole.outputs, people)
 
 
-def sets_of(schema: Schema, against: str | Iterable[Any] | None) -> list[tuple[int, ...]]:
-    """The sets that a caller names: one, several, or each protected characteristic on its own."""
-    if against is None:
-        if not schema.protected:
-            problem = "nothing is said to be protected, so there is nothing to measure by default"
-            raise RequestError([Mistake("no-set", "against", problem, 'give against=["race"]')])
-        return [schema.columns_of([name]) for name in schema.protected]
+def sets_of(schema: Schema, against: str | Iterable[Any]) -> list[tuple[int, ...]]:
+    """The sets that a caller names: one, or several."""
     given = [against] if isinstance(against, str) else list(against)
+    if not given:
+        problem = "nothing is said to be protected, so there is nothing to measure by default"
+        raise RequestError([Mistake("no-set", "against", problem, 'give against=["race"]')])
     if all(isinstance(each, str) for each in given):
         names = [name.strip() for text in given for name in text.split(",")]
         return [schema.columns_of(names, where="against")]

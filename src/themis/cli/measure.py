@@ -18,7 +18,6 @@ from themis.settings import Stopping
 if TYPE_CHECKING:
     from themis.audit.audit import Audit
     from themis.cli.session import Watch
-    from themis.inputs.schema import Schema
     from themis.results.model import Measure, Result
 
 ENDLESS = 10**6  # sets
@@ -54,7 +53,7 @@ Against = Annotated[
     typer.Option(
         metavar="race,sex",
         help="A set of characteristics; may be given several times. "
-        "Default: each protected one on its own.",
+        "Default: those in [run] of the file, or each protected one on its own.",
     ),
 ]
 Measured = Annotated[MeasureChoice, typer.Option(help="Which scores.")]
@@ -67,7 +66,7 @@ def score(options: Options, against: Against = None, measure: Measured = Measure
     from themis.show.terminal.results import render_headlines, render_result
 
     def work(audit: Audit, _: Watch) -> Result:
-        return audit.score(parse_sets(audit.schema, against or ()), measures_of(measure))
+        return audit.score(parse_sets(audit, against or ()), measures_of(measure))
 
     return Session.open(options).run(work, render_result, render_headlines, score_exit_code)
 
@@ -172,7 +171,7 @@ def apparent(
         with naming(names):
             return audit.apparent(
                 data,
-                parse_sets(audit.schema, against or ()),
+                parse_sets(audit, against or ()),
                 measures=measures_of(measure),
                 counterfactuals=None if counterfactuals is None else counterfactuals.value,
                 unknown=unknown.value,
@@ -192,16 +191,17 @@ def measures_of(choice: MeasureChoice) -> tuple[Measure, ...]:
     return ("group",) if choice is MeasureChoice.GROUP else ("causal", "group")
 
 
-def parse_sets(schema: Schema, against: Iterable[str]) -> Sequence[Sequence[str]]:
-    """The sets that `--against` names, or each protected characteristic on its own."""
-    given = [[name.strip() for name in text.split(",")] for text in against]
-    if not given and not schema.protected:
+def parse_sets(audit: Audit, against: Iterable[str]) -> Sequence[Sequence[str]]:
+    """The sets that `--against` names, or those that the file makes the default."""
+    schema = audit.schema
+    named = [[name.strip() for name in text.split(",")] for text in against]
+    if not named and not audit.default_sets:
         problem = "nothing is said to be protected, so there is nothing to measure by default"
         remedy = f"name a set, e.g. --against {schema.names[0]}, or write protected = true in "
         raise RequestError.one("no-set", "--against", problem, f"{remedy}the file")
     mistakes: list[Mistake] = []
     sets: dict[tuple[str, ...], None] = {}
-    for names in given or [[name] for name in schema.protected]:
+    for names in named or audit.default_sets:
         try:
             columns = schema.columns_of([name for name in names if name])
             sets[tuple(schema.names[column] for column in columns)] = None

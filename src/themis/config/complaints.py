@@ -133,7 +133,7 @@ class _Fault:
             return f"write {_HEADERS[self.key]} and its keys below"
         if self.key == "labels" and len(self.inside) > 1:
             return 'write a list of texts, such as ["approved*", "yes"]'
-        if len(self.inside) > 1:
+        if len(self.inside) > 1 and self.key != "against":
             return "write a table in { }"
         known = self.model.keys().get(self.key)
         if known is None:

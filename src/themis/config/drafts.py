@@ -45,6 +45,7 @@ income_has_a_source = "employed or income <= 50000"
 
 # How sure, how precise, how expensive.
 [run]
+# against = [["sex"], ["sex", "race"]]  # the sets that `themis score` measures; else each protected
 confidence = 0.99           # the chance that the stated intervals hold
 # family = true             # that chance is for all scores, or checks, of a command together
 error = 0.05                # their half width

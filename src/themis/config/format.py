@@ -34,7 +34,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from themis.errors import Mistake, RequestError, SchemaError
 from themis.inputs.characteristics import Value, Values
 from themis.inputs.people import Unknown
-from themis.keys import Rule
+from themis.keys import Rule, optional
 from themis.results.verdicts import Acceptance, Check
 from themis.settings import Settings
 from themis.subjects.decisions import DEFAULT_FAVOURABLE
@@ -101,6 +101,7 @@ Reference: TypeAlias = Annotated[str, Field(pattern=r"^[^\s:]+:[^\s:]+$")]
 Command: TypeAlias = Annotated[list[str], Field(min_length=1)]
 Decision: TypeAlias = Annotated[Any, AfterValidator(_check_decision), WithJsonSchema(_VALUE)]
 Decisions: TypeAlias = Annotated[tuple[Decision, ...], Field(strict=False)]  # a list is one, too
+Sets: TypeAlias = list[Annotated[list[str], Field(min_length=1)]]
 _PATTERNS = {"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}}
 LabelTable: TypeAlias = Annotated[  # the reader says what is wrong with patterns
     dict[str, list[str]],
@@ -387,7 +388,27 @@ OutputTable = _table_of(
     "MeasuredOutput",
     "One output that is measured; several are read off the same executions.",
 )
-RunTable = _table_of(Settings, "Run", "How sure, how precise, how expensive.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(Settings):
+    """The table [run]: settings, and the sets that are measured where none is named."""
+
+    against: tuple[tuple[str, ...], ...] | None = optional(
+        None,
+        "The sets that `themis score` measures; else each protected characteristic on its own",
+        [["race"], ["race", "sex"]],
+        annotation=Sets,
+        min_length=1,
+    )
+
+    @property
+    def settings(self) -> Settings:
+        """The settings alone."""
+        return Settings(**{name: getattr(self, name) for name in Settings.names()})
+
+
+RunTable = _table_of(Run, "Run", "What is measured, how sure, how precise, how expensive.")
 CheckTable = _table_of(
     Check,
     "Check",
@@ -424,8 +445,8 @@ class File(Table):
         {"limit": {"at": "/limit", "min": 0, "max": 5000, "distance": "relational"}},
         default_factory=dict,
     )
-    run: Annotated[Settings, _ReadFrom(RunTable)] = _optional(
-        "How sure, how precise, how expensive", {"confidence": 0.99}, default_factory=Settings
+    run: Annotated[Run, _ReadFrom(RunTable)] = _optional(
+        "How sure, how precise, how expensive", {"confidence": 0.99}, default_factory=Run
     )
     profile: Profile = _optional(
         "Whom inputs are drawn from, if not from all", {"data": "people.csv"}

@@ -47,6 +47,7 @@ class Config:
     outputs: tuple[Output, ...] = ()
     profile: Profile | None = None
     accepted: tuple[Acceptance, ...] = ()
+    against: tuple[tuple[str, ...], ...] = ()  # the sets of [run], in schema order
     lines: Mapping[str, int] = field(default_factory=dict)  # of each key: "subject.command"
 
 
@@ -136,8 +137,8 @@ class _Reader:
         self._read_characteristics()
         self._read_constraints()
         schema = self._read_schema()
+        self._check_sets()
         for section in ("checks", "accepted"):
-            self._check_sets(section)
             self._check_outputs(section)
         self._check_labels()
         self._check_repeated_acceptances()
@@ -153,7 +154,7 @@ class _Reader:
             path.resolve().parent,
             file.subject,
             schema,
-            file.run,
+            file.run.settings,
             tuple(
                 replace(e, against=ordered(e.against) or None, name="", line=line(("checks", n)))
                 for n, e in enumerate(file.checks)
@@ -164,6 +165,7 @@ class _Reader:
                 replace(e, against=ordered(e.against), line=line(("accepted", n)))
                 for n, e in enumerate(file.accepted)
             ),
+            tuple(dict.fromkeys(ordered(tuple(names)) for names in file.run.against or ())),
             self._found.lines_by_name(),
         )
 
@@ -261,20 +263,28 @@ class _Reader:
             if isinstance(table, Mapping) and "against" in table and not faulty:
                 yield number, table
 
-    def _check_sets(self, section: str) -> None:
-        """Whether the sets of a section are made of characteristics, faulty ones included."""
+    def _check_sets(self) -> None:
+        """Whether all sets are made of characteristics, faulty ones included."""
         if not self._names:
             return
         schema = Schema({name: [0] for name in self._names})
-        for number, table in self._sets(section):
-            path = (section, number, "against")
-            for name in _repeated(table["against"]):
+        for path, names in self._all_sets():
+            for name in _repeated(names):
                 problem = f"{name!r} stands there twice"
                 self._found.add(path, Mistake("duplicate-name", "", problem, "remove one"))
             try:
-                schema.columns_of(table["against"])
+                schema.columns_of(names)
             except RequestError as error:
                 self._found.add_all(path, error)
+
+    def _all_sets(self) -> Iterator[tuple[KeyPath, list[str]]]:
+        """The sets of the whole file that can be read, with their places."""
+        if not self._found.has("run", "against"):
+            for number, names in enumerate(self._table("run").get("against", ())):
+                yield ("run", "against", number), names
+        for section in ("checks", "accepted"):
+            for number, table in self._sets(section):
+                yield (section, number, "against"), table["against"]
 
     def _check_repeated_acceptances(self) -> None:
         """Whether a finding is accepted twice, which leaves open until when."""
