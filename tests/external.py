@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -10,11 +11,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.services import Reply, Request, Service, serve
 from themis.engine.cache import CachedSubject, default_path, read_contents
 
 INPUTS = """\
@@ -59,6 +62,63 @@ def write_worker(folder: Path, *, before: str = "pass", options: str = "", run: 
     (folder / "loan.py").write_text(WORKER.replace("{before}", before))
     head = f'kind = "worker"\ncommand = ["{sys.executable}", "{folder}/loan.py"]\n'
     return _write_config(folder, head + options, run)
+
+
+@dataclass
+class LoanService:
+    """A web service as subject, within this process; it notes executions like the programs."""
+
+    folder: Path
+    service: Service
+    callers: int = 0  # runs that were killed: what they asked for is not wanted any more
+    asked: int = 0  # requests that wait, or are being answered
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def write(self, *, options: str = "", run: str = "") -> Path:
+        """The file that describes it."""
+        head = f'kind = "http"\nurl = "{self.service.url}"\nretries = 0\n'
+        return _write_config(self.folder, head + options, run)
+
+    def answer(self, request: Request) -> Reply | None:
+        """The decision, once the gate lets it pass."""
+        person, caller = request.json, self.callers
+        with self._lock:
+            self.asked += 1
+        passed = self._passes(" ".join(map(str, person.values())), caller)
+        while passed is None:
+            time.sleep(0.005)
+            passed = self._passes(" ".join(map(str, person.values())), caller)
+        with self._lock:
+            self.asked -= 1
+        favoured = person["income"] >= (30 if person["race"] == "green" else 60)
+        return Reply(str(int(favoured))) if passed else None
+
+    def hang_up(self) -> None:
+        """Forget what waits at the gate, as who asked for it is gone."""
+        self.callers += 1
+        wait_until(lambda: not self.asked)
+
+    def _passes(self, line: str, caller: int) -> bool | None:
+        """Whether a request is executed: None while it has to wait."""
+        with self._lock:
+            if caller != self.callers or self.service.stopped.is_set():
+                return False
+            gate = self.folder / "gate"
+            most = int(gate.read_text()) if gate.exists() else math.inf
+            if len(ran(self.folder)) >= most:
+                return None
+            with (self.folder / "loan.http.log").open("a") as log:
+                log.write(line + "\n")
+            return True
+
+
+@contextmanager
+def serving_loans(folder: Path) -> Iterator[LoanService]:
+    """Within, a service on this machine decides on loans."""
+    with serve() as service:
+        loans = LoanService(folder, service)
+        service.answer = loans.answer
+        yield loans
 
 
 def _write_config(folder: Path, subject: str, run: str) -> Path:

@@ -21,6 +21,7 @@ from themis.engine.cache import Cache
 from themis.engine.failures import TooManyFailuresError
 from themis.engine.recall import Recall
 from themis.engine.runner import BATCH_SECONDS, EARLY_FAILURES, Budget, Runner
+from themis.subjects import base as base_module
 from themis.subjects.decisions import CRASH, FAILED, INVALID, NOT_RUN, Labels
 from themis.subjects.loading import subject_from
 
@@ -161,7 +162,7 @@ def test_several_runs_of_each_input_leave_fewer_inputs() -> None:
 
 
 def test_time_is_over_when_the_clock_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock.put_into(monkeypatch, runner_module)
+    clock = Clock.put_into(monkeypatch, runner_module, base_module)
     runner = Decisions(Subject(), budget=Budget(max_seconds=3.0)).runner
     clock.now += 2.9
     assert runner.seconds_left == pytest.approx(0.1)
@@ -180,7 +181,7 @@ def test_time_is_over_when_the_clock_says_so(monkeypatch: pytest.MonkeyPatch) ->
 def test_batches_take_about_as_long_as_they_should_and_never_longer_than_is_left(
     monkeypatch: pytest.MonkeyPatch, vectorised: bool, runs: int
 ) -> None:
-    clock = Clock.put_into(monkeypatch, runner_module)
+    clock = Clock.put_into(monkeypatch, runner_module, base_module)
     seconds = 0.01
 
     def decide(table: Any) -> Any:
@@ -195,7 +196,8 @@ def test_batches_take_about_as_long_as_they_should_and_never_longer_than_is_left
     assert runner.seconds_per_execution == pytest.approx(seconds)
     assert runner.batch_size == pytest.approx(BATCH_SECONDS / seconds / runs, abs=1)
     clock.now += runner.seconds_left - 0.1
-    assert runner.batch_size == pytest.approx(0.1 / seconds / runs, abs=1)
+    planned = 0.1 if vectorised else 0.05  # the rest of a batch that the deadline cuts is lost
+    assert runner.batch_size == pytest.approx(planned / seconds / runs, abs=1)
     clock.now += 1.0
     assert runner.batch_size == 1
 

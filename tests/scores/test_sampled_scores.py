@@ -19,6 +19,7 @@ from themis.inputs.population import Population
 from themis.scores.causal import measure_causal
 from themis.scores.group import measure_group
 from themis.settings import Settings
+from themis.subjects import base as base_module
 from themis.subjects.decisions import Labels
 from themis.subjects.loading import subject_from
 
@@ -180,7 +181,7 @@ def test_the_execution_budget_is_never_exceeded_and_the_end_is_said(measure: str
 
 
 def test_the_time_budget_ends_a_slow_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock.put_into(monkeypatch, runner_module)
+    clock = Clock.put_into(monkeypatch, runner_module, base_module)
 
     def slow(row: dict[str, Any]) -> bool:
         clock.now += 0.005
@@ -326,7 +327,7 @@ def test_inputs_run_again_to_find_a_culprit_are_counted_apart() -> None:
 def test_a_time_budget_is_met_within_a_few_executions(
     monkeypatch: pytest.MonkeyPatch, vectorised: bool, repeats: int
 ) -> None:
-    clock = Clock.put_into(monkeypatch, runner_module)
+    clock = Clock.put_into(monkeypatch, runner_module, base_module)
     pause, seconds = 0.05, 0.5
     handed_over = [0]
 

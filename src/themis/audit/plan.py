@@ -12,6 +12,7 @@ from themis.audit.audit import Audit
 from themis.audit.family import Family
 from themis.audit.notes import sparse
 from themis.audit.rows import fit_notes
+from themis.engine.runner import Budget
 from themis.inputs.assignments import set_name
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
@@ -89,6 +90,7 @@ def make_plan(audit: Audit) -> Plan:
 
 def _try(audit: Audit) -> Iterator[Trial]:
     codes = audit.sampler.base.rows(0, TRIALS)
+    audit.runner.start(Budget())
     cells = audit.runner.run(codes)
     reading = audit.sampler.reading
     labels = audit.runner.labels

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -21,7 +22,9 @@ from themis.errors import SubjectError
 from themis.inputs.assignments import Places
 from themis.results.notes import Ending, Note
 from themis.results.replays import STATES, Replay, ReplayedSet, ReplayedTest, State
+from themis.scores.early_ends import ending_early
 from themis.subjects.answers import Part
+from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells, Labels
 from themis.subjects.spelling import same_but_for_spelling
 
@@ -53,14 +56,12 @@ def replay_tests(
     cells = np.full(len(inputs), NOT_RUN, dtype=runner.labels.dtype)
     stopped, problem = Ending.DONE, None
     try:
-        if not _run(runner, inputs, cells, listen):
-            stopped = Ending.BUDGET
+        with ending_early(keeps_interrupts=keep_on_interrupt) as early:
+            if not _run(runner, inputs, cells, listen):
+                stopped = Ending.BUDGET
+        stopped = early.ending or stopped
     except TooManyFailuresError as error:
         problem = error
-    except KeyboardInterrupt:
-        if not keep_on_interrupt:
-            raise
-        stopped = Ending.INTERRUPTED
     now = np.full(len(saved.codes), NOT_RUN, dtype=np.int64)
     now[rows] = cells[inverse]
     outcome = _Outcome(saved, now, runner)
@@ -118,13 +119,14 @@ def _check_failing(outcome: _Outcome, runner: Runner) -> None:
     again = np.full(len(inputs), NOT_RUN, dtype=runner.labels.dtype)
     order = np.random.default_rng(len(inputs)).permutation(len(inputs))
     place = 0
-    while place < len(inputs):
-        size = int(min(runner.batch_size, len(inputs) - place, runner.executions_left))
-        if size < 1 or runner.out_of_time:
-            break
-        part = order[place : place + size]
-        again[part] = runner.repeat(inputs[part])
-        place += size
+    with suppress(BudgetEndedError):
+        while place < len(inputs):
+            size = int(min(runner.batch_size, len(inputs) - place, runner.executions_left))
+            if size < 1 or runner.out_of_time:
+                break
+            part = order[place : place + size]
+            again[part] = runner.repeat(inputs[part])
+            place += size
     now = outcome.now.copy()
     now[rows] = again[inverse]
     confirmed = _Outcome(outcome.saved, now, runner).failing

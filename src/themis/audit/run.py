@@ -18,6 +18,7 @@ from themis.errors import SubjectError
 from themis.results.model import Result, Score, SearchResult
 from themis.results.notes import Ending, Note
 from themis.scores.accounts import account_of, asked_again, metered
+from themis.scores.early_ends import ending_early
 from themis.scores.noise import NoiseProbe
 from themis.search.searcher import weigh_search
 from themis.search.walk import SEARCH_ASSIGNMENTS
@@ -34,7 +35,8 @@ class Work:
         self._scores: list[Score] = []
         self._searches: list[SearchResult] = []
         self._known: set[int] = set()  # places of scores that were measured before
-        self._interrupted = self._failed = False
+        self._failed = False
+        self._ended: Ending | None = None  # early, outside of any score
         self._started, self._clock = datetime.now(UTC), time.monotonic()
         self._before = self._runner.account
         start_budget(self._runner, self._settings, probe)
@@ -71,17 +73,15 @@ class Work:
         """Measure, look for noise, and compare what was learned with what noise would give."""
         weighed = False
         try:
-            measure(self)
-            with self._runner.spending_reserve():
-                self._probe.look(self._settings)
-            self._weigh()
-            weighed = True
+            with ending_early(keeps_interrupts=self._sampler.keep_on_interrupt) as early:
+                measure(self)
+                with self._runner.spending_reserve():
+                    self._probe.look(self._settings)
+                self._weigh()
+                weighed = True
+            self._ended = early.ending
         except TooManyFailuresError:
             self._failed = True
-        except KeyboardInterrupt:
-            if not self._sampler.keep_on_interrupt:
-                raise
-            self._interrupted = True
         if not weighed:
             self._weigh(may_run=False)
 
@@ -99,12 +99,13 @@ class Work:
         """
         runner = self._runner
         stops = {each.stopped for each in self._scores} | {each.stopped for each in self._searches}
+        stops |= {self._ended} if self._ended else set()
         stopped = Ending.BUDGET if Ending.BUDGET in stops else Ending.DONE
-        if self._interrupted or Ending.INTERRUPTED in stops:
+        if Ending.INTERRUPTED in stops:
             stopped = Ending.INTERRUPTED
         failed = self._failed or runner.fails_too_often
         stopped = Ending.FAILED if failed else stopped
-        slow = () if self._interrupted else slow_start(runner)
+        slow = () if self._ended is Ending.INTERRUPTED else slow_start(runner)
         seconds = time.monotonic() - self._clock
         spent = runner.account - self._before
         result = Result(

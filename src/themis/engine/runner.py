@@ -196,7 +196,6 @@ class Runner:
         self._deadline = time.monotonic() + (
             math.inf if budget.max_seconds is None else budget.max_seconds
         )
-        self.subject.deadline = self._deadline
 
     @property
     def account(self) -> Spent:
@@ -270,7 +269,9 @@ class Runner:
                 return FIRST_BATCH if self.traits.vectorised else 1
             return BATCH if self.traits.vectorised else FIRST_BATCH
         most = BATCH if self.traits.vectorised else ROW_BATCH
-        seconds = min(BATCH_SECONDS, max(self.seconds_left, 0.0))
+        # What is cut off at the deadline is lost: of single calls only half of the rest is planned.
+        left = self.seconds_left if self.traits.vectorised else self.seconds_left / 2
+        seconds = min(BATCH_SECONDS, max(left, 0.0))
         return min(most, max(int(seconds / max(self.runs * self.seconds_per_execution, 1e-9)), 1))
 
     @property
@@ -412,6 +413,7 @@ class Runner:
     def _run(self, batch: Batch) -> Answers:
         started = time.perf_counter()
         self.subject.unfinished = None
+        self.subject.deadline = time.monotonic() + self.seconds_left
         try:
             answers = batch.run()
         except BaseException as error:
@@ -421,6 +423,8 @@ class Runner:
             if isinstance(error, SubjectError):
                 error.args = tuple(map(self._secrets.redact, map(str, error.args)))
             raise
+        finally:
+            self.subject.deadline = math.inf
         if self.traits.external:
             self._refuse_secrets(answers)
         self._seconds += time.perf_counter() - started
@@ -440,7 +444,7 @@ class Runner:
                 answers.outputs[place] = None
 
     def _count(self, unfinished: Answers) -> None:
-        """Count what was executed of a batch that was interrupted."""
+        """Count what was executed of a batch that was interrupted, or cut off by the deadline."""
         answered = sum(output is not None for output in unfinished.outputs)
         self._executed[self._purpose] += answered + len(unfinished.failures)
         self.asked += answered + len(unfinished.failures)

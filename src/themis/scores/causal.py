@@ -17,6 +17,7 @@ from themis.inputs.streams import PERMUTATION_LIMIT, ShuffledInputs
 from themis.results.model import CausalScore
 from themis.results.notes import Ending, Note, ended_early
 from themis.results.parts import Region
+from themis.scores.early_ends import ending_early
 from themis.scores.harm import WIDTH_LIMIT, HarmTally
 from themis.scores.regions import SeenRows, known_regions, sampled_regions
 from themis.scores.spelling import with_spelling
@@ -46,7 +47,7 @@ def measure_causal(sampler: Sampler, variants: Variants, settings: Settings) -> 
     whole_rows = _whole_rows(sampler, variants, rule)
     rows = _CausalRows(sampler, variants, whole_rows=whole_rows, first_look=rule.first_look)
     stopped = Ending.BUDGET
-    try:
+    with ending_early(keeps_interrupts=sampler.keep_on_interrupt) as early:
         for target in _looks(rule, contexts):
             rows.advance(source, target, settings)
             if rows.count < target:
@@ -54,10 +55,7 @@ def measure_causal(sampler: Sampler, variants: Variants, settings: Settings) -> 
             if rows.is_known(rule, settings):
                 stopped = Ending.EXHAUSTED if rows.count == contexts else Ending.ERROR_REACHED
                 break
-    except KeyboardInterrupt:
-        if not sampler.keep_on_interrupt:
-            raise
-        stopped = Ending.INTERRUPTED
+    stopped = early.ending or stopped
     score = rows.score(rule, settings, stopped, cost, contexts)
     return explained(
         score, rows.pool, sampler, lambda: rows.regions(source, settings.confidence, contexts)

@@ -28,6 +28,7 @@ from themis.scores.witnesses import FlipPool, explained
 from themis.settings import Settings
 from themis.statistics.proportions import Interval
 from themis.subjects.answers import NumberPart
+from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import FAILED, NO_COUNTERFACTUAL, NOT_RUN, Cells
 from themis.subjects.readings import FLIP, UNKNOWN, Reading
 
@@ -77,6 +78,8 @@ def run_domain(sampler: Sampler) -> Domain | None:
             if each * (len(order) - last) > sampler.runner.seconds_left:
                 break  # a cache file held the first ones: time is left to sample
             clock = now
+    except BudgetEndedError:
+        pass
     finally:
         run = order[cells[order] != NOT_RUN]
         if len(run) < len(order) and sampler.tables.suite is not None:

@@ -19,6 +19,7 @@ from themis.inputs.streams import BaseInputs
 from themis.results.model import GroupScore
 from themis.results.notes import Ending, Note, ended_early
 from themis.results.parts import Group
+from themis.scores.early_ends import ending_early
 from themis.scores.spelling import with_spelling
 from themis.scores.undecided import OpenCells, sampled_undecided
 from themis.settings import Settings
@@ -53,7 +54,7 @@ def measure_group(sampler: Sampler, variants: Variants, settings: Settings) -> G
     kept = np.full((KEPT_ROWS, groups), NOT_RUN, dtype=np.int64)
     count, stopped = 0, Ending.BUDGET
     opened = OpenCells(sampler.reading, groups)
-    try:
+    with ending_early(keeps_interrupts=sampler.keep_on_interrupt) as early:
         for target in state.rule.looks():
             for first, last in sampler.blocks(count, target, int(state.active.sum())):
                 cells = source.run(first, last, state.active)
@@ -71,11 +72,9 @@ def measure_group(sampler: Sampler, variants: Variants, settings: Settings) -> G
             if state.done:
                 stopped = Ending.ERROR_REACHED
                 break
-    except KeyboardInterrupt:
-        if not sampler.keep_on_interrupt:
-            raise
+    if early.ending is not None:
         state.look()
-        stopped = Ending.INTERRUPTED
+        stopped = early.ending
     score = _score(state, source.labels, variants, settings, stopped, count, cost, opened)
     if state.champions is not None and count:
         sampler.runner.finding = kept_inputs(sampler, source, state, kept, count)

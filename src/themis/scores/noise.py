@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +29,7 @@ from themis.scores.reruns import ENOUGH, Rerunner, input_keys, looks_for_noise
 from themis.settings import Settings
 from themis.statistics.intervals import exact_ends, placebo_at_most, rate_ends
 from themis.statistics.reruns import PLACEBO_SHARE, widest_spread
+from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import NOT_RUN, Cells
 
 SHARE = 20  # one of so many executions is made again to look for noise
@@ -101,13 +103,14 @@ class NoiseProbe(Rerunner):
         """Run so many base inputs again as the settings ask for, or as befits the run so far."""
         if self.trusted or not looks_for_noise(settings):
             return
-        while not (self._runner.out_of_time or self._has_met_all):
-            count = min(self._wanted(settings), self._at_once)
-            if 2 * count > self._runner.executions_left:
-                count = int(self._runner.executions_left // 2)
-            if count < 1:
-                return
-            self._take(count)
+        with suppress(BudgetEndedError):
+            while not (self._runner.out_of_time or self._has_met_all):
+                count = min(self._wanted(settings), self._at_once)
+                if 2 * count > self._runner.executions_left:
+                    count = int(self._runner.executions_left // 2)
+                if count < 1:
+                    return
+                self._take(count)
 
     def weigh(
         self, score: Score, settings: Settings, *, most: int | None = None, may_run: bool = True
@@ -211,9 +214,6 @@ class NoiseProbe(Rerunner):
         new = _distinct(self._met, keys)
         count = self._stop(start + new, start + count) - start
         new = new[new < count]
-        if len(new):
-            self._last_new = start + int(new[-1])
-        self._met = np.concatenate([self._met, keys[new]])
         first = self._sampler.tables.known_outputs(codes[:count], start)[new]
         codes = codes[new]
         missing = np.flatnonzero(first == NOT_RUN)
@@ -222,6 +222,9 @@ class NoiseProbe(Rerunner):
         second = self._runner.repeat(codes) if len(codes) else first
         if self._runner.traits.vectorised and len(codes) and not start:
             self._calls.look(codes, first, second)
+        if len(new):
+            self._last_new = start + int(new[-1])
+        self._met = np.concatenate([self._met, keys[new]])
         self._drawn += count
         self._spent += len(codes) + len(missing)
         decided = (first >= 0) & (second >= 0)  # a failure is another matter than noise
@@ -279,8 +282,11 @@ class NoiseProbe(Rerunner):
             places = np.flatnonzero(~changed & (cells[:rows] == NOT_RUN))
             if not self._has_room(len(places)):
                 return False
-            if len(places):
-                cells[places] = self._runner.repeat(self._codes[places], again=number)
+            try:
+                if len(places):
+                    cells[places] = self._runner.repeat(self._codes[places], again=number)
+            except BudgetEndedError:
+                return False
             changed |= self._differs(place, rows, number)
         return True
 

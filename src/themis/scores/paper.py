@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
@@ -26,6 +27,7 @@ from themis.scores.undecided import OpenCells
 from themis.scores.witnesses import FlipPool
 from themis.settings import Settings
 from themis.statistics.proportions import Interval, PaperRule
+from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import NOT_RUN, Cells
 from themis.subjects.readings import FLIP
 
@@ -43,19 +45,20 @@ def paper_causal(sampler: Sampler, variants: Variants, settings: Settings) -> Ca
     stopped = Ending.BUDGET
     while True:
         target = samples + rule.safe_steps(flips, samples)
-        for first, last in sampler.blocks(samples, target, variants.width):
-            rows, cells = algorithm_2_rows(sampler, variants, first, last)
-            own = own_columns(variants, rows) if sampler.reading.graded else None
-            states = sampler.reading.row_states(cells, own, rows.tolerances)
-            pool.add_table(variants, rows, cells, states)
-            flips += int((states == FLIP).sum())
-            spelled += int(sampler.reading.spelled_rows(cells).sum())
-            samples = last
-            margin = rule.margin(flips, samples)
-            ends = (max(0.0, flips / samples - margin), min(1.0, flips / samples + margin))
-            sampler.tell(
-                "causal", variants.assignments, samples, rule.max_samples, partial(_pair, *ends)
-            )
+        with suppress(BudgetEndedError):
+            for first, last in sampler.blocks(samples, target, variants.width):
+                rows, cells = algorithm_2_rows(sampler, variants, first, last)
+                own = own_columns(variants, rows) if sampler.reading.graded else None
+                states = sampler.reading.row_states(cells, own, rows.tolerances)
+                pool.add_table(variants, rows, cells, states)
+                flips += int((states == FLIP).sum())
+                spelled += int(sampler.reading.spelled_rows(cells).sum())
+                samples = last
+                margin = rule.margin(flips, samples)
+                ends = (max(0.0, flips / samples - margin), min(1.0, flips / samples + margin))
+                sampler.tell(
+                    "causal", variants.assignments, samples, rule.max_samples, partial(_pair, *ends)
+                )
         if samples < target:
             break
         if rule.stops(flips, samples):
@@ -170,11 +173,12 @@ def _paper_rate(
     samples = count = 0
     while True:
         target = samples + rule.safe_steps(count, samples)
-        for first, last in sampler.blocks(samples, target, 1):
-            cells = sampler.run_singles(variants.assignments, stream.rows(first, last))
-            opened.add(cells[:, None], np.arange(variants.width) == place)
-            count += int(favourable_ends(sampler, cells, first, last)[0].sum())
-            samples = last
+        with suppress(BudgetEndedError):
+            for first, last in sampler.blocks(samples, target, 1):
+                cells = sampler.run_singles(variants.assignments, stream.rows(first, last))
+                opened.add(cells[:, None], np.arange(variants.width) == place)
+                count += int(favourable_ends(sampler, cells, first, last)[0].sum())
+                samples = last
         finished = samples == target
         if not finished or rule.stops(count, samples):
             break

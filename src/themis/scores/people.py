@@ -23,6 +23,7 @@ from themis.inputs.streams import ORDER, BaseInputs
 from themis.results.model import CausalScore, Measure
 from themis.results.notes import Ending, Note, ended_early
 from themis.scores.causal import causal_score, too_many
+from themis.scores.early_ends import ending_early
 from themis.scores.harm import HarmTally
 from themis.scores.witnesses import FlipPool
 from themis.settings import Settings
@@ -77,22 +78,19 @@ class PeopleRun:
         runner.cache_hits += len(self.answers) - len(missing)
         done = 0
         try:
-            while done < len(missing):
-                size = int(min(self.block_rows(1), runner.executions_left))
-                if size < 1 or runner.out_of_time:
-                    return Ending.BUDGET
-                chosen = missing[done : done + size]
-                self.answers[chosen] = runner.run(self.codes[chosen])
-                done += len(chosen)
-                self.tell(assignments, measure, 1 - (len(missing) - done) / len(self.answers))
-        except KeyboardInterrupt:
-            if not self.sampler.keep_on_interrupt:
-                raise
-            return Ending.INTERRUPTED
+            with ending_early(keeps_interrupts=self.sampler.keep_on_interrupt) as early:
+                while done < len(missing):
+                    size = int(min(self.block_rows(1), runner.executions_left))
+                    if size < 1 or runner.out_of_time:
+                        return Ending.BUDGET
+                    chosen = missing[done : done + size]
+                    self.answers[chosen] = runner.run(self.codes[chosen])
+                    done += len(chosen)
+                    self.tell(assignments, measure, 1 - (len(missing) - done) / len(self.answers))
         finally:
             run = missing[:done]
             self.known.add(self.known.keys(self.codes[run]), self.answers[run])
-        return None
+        return early.ending
 
     def block_rows(self, width: int) -> int:
         """How many rows of a table to run together, so that budgets and Ctrl-C are met soon."""
@@ -234,16 +232,14 @@ class _GeneratedTable:
         fresh: list[tuple[Keys, Cells]] = []
         whole = self._whole_rows()
         try:
-            for block, keys, answers in self._blocks(whole):
-                if sum(len(each) for each, _ in fresh) + answers.size <= KEPT:
-                    fresh.append((keys.ravel(), answers.ravel()))
-                self._take(block, self.reading.cells(answers), tallied=block.stop <= whole)
-            complete = self.reached == len(self.rows) and not sampler.runner.out_of_time
-            return None if complete else Ending.BUDGET
-        except KeyboardInterrupt:
-            if not sampler.keep_on_interrupt:
-                raise
-            return Ending.INTERRUPTED
+            with ending_early(keeps_interrupts=sampler.keep_on_interrupt) as early:
+                for block, keys, answers in self._blocks(whole):
+                    if sum(len(each) for each, _ in fresh) + answers.size <= KEPT:
+                        fresh.append((keys.ravel(), answers.ravel()))
+                    self._take(block, self.reading.cells(answers), tallied=block.stop <= whole)
+                complete = self.reached == len(self.rows) and not sampler.runner.out_of_time
+                return None if complete else Ending.BUDGET
+            return early.ending
         finally:
             if fresh:
                 keys, answers = (np.concatenate(each) for each in zip(*fresh, strict=True))

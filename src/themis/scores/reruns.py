@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -34,6 +35,7 @@ from themis.statistics.reruns import (
     fewest_reruns,
     reruns_for,
 )
+from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import Cells
 from themis.subjects.readings import Reading
 
@@ -118,7 +120,8 @@ class Rerunner:
                 alpha = RERUNS_SHARE * (1.0 - settings.confidence)
                 reruns = self.rerun(finding, score.score, score.low, alpha, limit)
             if isinstance(score, CausalScore):
-                score = self._shown_again(score)
+                with suppress(BudgetEndedError):
+                    score = self._shown_again(score)
         return replace(score, reruns=reruns)
 
     def rerun(
@@ -130,6 +133,13 @@ class Rerunner:
         """
         if self.trusted:
             return Reruns(0, 0, 0.0, trusted=True)
+        with suppress(BudgetEndedError):
+            return self._rerun(finding, score, low, alpha, limit)
+        return None
+
+    def _rerun(
+        self, finding: Finding, score: float, low: float, alpha: float, limit: float | None
+    ) -> Reruns | None:
         if isinstance(finding, GroupInputs):
             return self._rerun_groups(finding, low, alpha, limit)
         if not len(finding.pairs):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,6 +24,7 @@ from themis.scores.paper import paper_causal, paper_group, paper_variants
 from themis.scores.people import PeopleRun
 from themis.settings import Settings, Stopping
 from themis.statistics.proportions import ProportionRule
+from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import FAILED
 from themis.subjects.readings import Reading
 
@@ -158,7 +160,8 @@ class Scorer:
         for count in (1, min(PROBES, executions)):  # the first time may take longer than others
             seconds = runner.runs * (runner.seconds_per_execution or 0.0)
             if runner.executions < count and 4 * count * seconds < runner.seconds_left:
-                runner.run(self.sampler.base.rows(0, count))
+                with suppress(BudgetEndedError):
+                    runner.run(self.sampler.base.rows(0, count))
         seconds = runner.runs * (runner.seconds_per_execution or 0.0)
         return 2 * executions * seconds < runner.seconds_left
 

@@ -26,6 +26,7 @@ from themis.inputs.streams import reference_person
 from themis.results.model import CausalScore
 from themis.results.notes import Ending
 from themis.results.parts import Region, Witness
+from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import FAILED, Cells
 from themis.subjects.readings import FLIP, Reading
 
@@ -470,8 +471,8 @@ def explained(
 ) -> CausalScore:
     """The score with shrunk witnesses and the regions of its flips; its numbers stay as they are.
 
-    What was interrupted is not explained, nor where explaining it makes the subject fail. `known`
-    says that every output is remembered.
+    What was interrupted is not explained, nor where explaining it makes the subject fail, or takes
+    longer than the budget allows. `known` says that every output is remembered.
     """
     if score.stopped is Ending.INTERRUPTED or not score.witnesses:
         return score
@@ -479,7 +480,7 @@ def explained(
     try:
         where = regions()
         people = plain_witnesses(pool, sampler, columns, known=known)
-    except SubjectError:
+    except (SubjectError, BudgetEndedError):
         return score
     except KeyboardInterrupt:
         if not sampler.keep_on_interrupt:

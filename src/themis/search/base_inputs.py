@@ -16,6 +16,7 @@ from themis.engine.variants import Rows, Variants
 from themis.inputs.assignments import Assignments, Places
 from themis.inputs.schema import Schema
 from themis.statistics.intervals import Floats
+from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells
 
 MOST_LEVELS = 4_096  # of a characteristic with more, no level comes twice
@@ -50,10 +51,6 @@ class LevelRates:
 
 # Columns, and which variants change exactly those.
 ChangedColumns = tuple[tuple[int, ...], NDArray[np.bool_]]
-
-
-class BudgetEndedError(Exception):
-    """The next executions are more than the budget allows."""
 
 
 class SearchedInputs:

@@ -21,10 +21,10 @@ from themis.inputs.assignments import Assignments
 from themis.results.model import CausalScore
 from themis.results.notes import Ending
 from themis.scores.causal import causal_score
+from themis.scores.early_ends import ending_early
 from themis.scores.harm import WIDTH_LIMIT, HarmTally
 from themis.scores.regions import SeenRows, sampled_regions
 from themis.scores.witnesses import KEPT, FlipPool, explained
-from themis.search.base_inputs import BudgetEndedError
 from themis.search.flips import FIRST_TRIES, UNTRIED, FlipBook
 from themis.search.lattice import members
 from themis.search.tried_inputs import TRIES_SHARE, Counts, TriedInputs
@@ -176,16 +176,12 @@ def estimate_found(
     found, tally = _Found(), None
     stopped = Ending.BUDGET
     dear = book.is_exhaustive(mask) and book.proof_cost(mask) >= SPOT_COST
-    try:
+    with ending_early(keeps_interrupts=sampler.keep_on_interrupt) as early:
         (_by_spot_proofs if dear else _by_all_proofs)(found, sampler, book, mask, settings)
         stopped = Ending.ERROR_REACHED  # or as precisely as rows that can't be settled allow
         tally = _tally(sampler, assignments, found.count)
-    except BudgetEndedError:
-        pass
-    except KeyboardInterrupt:
-        if not sampler.keep_on_interrupt:
-            raise
-        stopped = Ending.INTERRUPTED
+    if early.ending is Ending.INTERRUPTED:
+        stopped = early.ending
     count, unknown = found.count, found.unknown
     if not count:
         return None

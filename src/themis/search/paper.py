@@ -8,6 +8,7 @@ from themis.inputs.assignments import Assignments
 from themis.inputs.streams import BaseInputs
 from themis.results.model import Score, SearchResult, TestedSet
 from themis.results.notes import Ending, Note
+from themis.scores.early_ends import ending_early
 from themis.scores.paper import NOT_CERTIFIED, paper_causal, paper_group, paper_variants
 from themis.search.lattice import Border, Lattice, members, minimal
 from themis.search.walk import SearchRequest
@@ -26,7 +27,7 @@ def paper_search(
     lattice = Lattice(levels, request.max_size, cap=1)
     border, tested, scores = Border(), [], {}
     ended = Ending.DONE
-    try:
+    with ending_early(keeps_interrupts=sampler.keep_on_interrupt) as early:
         for mask in lattice.by_size():
             if prune and border.pruned_by(mask) is not None:
                 continue
@@ -49,10 +50,7 @@ def paper_search(
                 scores[mask] = score
                 if border.pruned_by(mask) is None:
                     border.add_above(mask)
-    except KeyboardInterrupt:
-        if not sampler.keep_on_interrupt:
-            raise
-        ended = Ending.INTERRUPTED
+    ended = early.ending or ended
     found = minimal(scores)
     pruned = lattice.total - len(tested) if ended is Ending.DONE else 0
     return SearchResult(

@@ -19,15 +19,16 @@ from themis.inputs.assignments import Assignments
 from themis.results.model import Measure, Score, SearchResult, TestedSet
 from themis.results.notes import Ending, Note
 from themis.results.parts import Reruns
+from themis.scores.early_ends import ending_early
 from themis.scores.group import KEPT_ROWS, GroupInputs, favourable_ends, group_source, kept_inputs
 from themis.scores.noise import NoiseProbe
 from themis.scores.reruns import Finding, looks_for_noise
-from themis.search.base_inputs import BudgetEndedError
 from themis.search.lattice import Border, Lattice, members
 from themis.settings import Settings
 from themis.statistics.reruns import RERUNS_SHARE
 from themis.statistics.spreads import GroupRule
 from themis.statistics.thresholds import Decision, ThresholdRule
+from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import NOT_RUN
 
 SEARCH_ASSIGNMENTS = 50_000  # assignments of a set that are tried exhaustively in a search
@@ -107,16 +108,10 @@ class Search:
     def run(self) -> SearchResult:
         """Decide every set that is not implied by others, cheap ones first."""
         cost = Cost(self.sampler.runner)
-        self.ended = Ending.DONE
-        try:
+        with ending_early(keeps_interrupts=self.sampler.keep_on_interrupt) as early:
             while not self._walk(cost):
                 pass
-        except BudgetEndedError:
-            self.ended = Ending.BUDGET
-        except KeyboardInterrupt:
-            if not self.sampler.keep_on_interrupt:
-                raise
-            self.ended = Ending.INTERRUPTED
+        self.ended = early.ending or Ending.DONE
         return self._result(cost)
 
     def becomes_exact(self, left: Iterable[int] = (), spent: int = 0) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,21 @@ from themis.subjects.decisions import CRASH, SHOWN_ERROR, Failure, cut_text
 from themis.subjects.secrets import Secrets, inherited_secrets
 
 ISOLATED_FAILURES = 16  # culprits looked for in one batch that fails as a whole
+
+
+class BudgetEndedError(Exception):
+    """The next executions are more than the budget allows, or its time is over."""
+
+
+def heed(deadline: float) -> float:
+    """The seconds until a deadline of the clock `time.monotonic`; BudgetEndedError once it is over.
+
+    What is cut off by it is no failure of the subject.
+    """
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise BudgetEndedError
+    return left
 
 
 @dataclass(frozen=True)
@@ -84,7 +100,7 @@ class Subject(ABC):
     traits: Traits = Traits()
     schema: Schema
     structured = False  # whether an output may have parts; set where outputs are declared
-    deadline = math.inf  # of the clock `time.monotonic`: from then on it need not wait for anything
+    deadline = math.inf  # of the batch that is run: what has not ended until then is cut off
     unfinished: Answers | None = None  # of the batch that is run, or whose run was interrupted
 
     def begin(self, count: int) -> Answers:
@@ -92,6 +108,7 @@ class Subject(ABC):
 
         The output is None where there is no answer yet, or a failure instead.
         """
+        heed(self.deadline)
         self.unfinished = Answers([None] * count)
         return self.unfinished
 

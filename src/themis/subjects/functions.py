@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import inspect
+import math
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,7 +15,16 @@ from numpy.typing import NDArray
 
 from themis.inputs.characteristics import Codes
 from themis.inputs.schema import Schema
-from themis.subjects.base import Answers, Batch, Subject, Traits, crash_of, isolate_failures
+from themis.subjects.base import (
+    Answers,
+    Batch,
+    BudgetEndedError,
+    Subject,
+    Traits,
+    crash_of,
+    heed,
+    isolate_failures,
+)
 from themis.subjects.decisions import Failure
 
 
@@ -80,11 +90,14 @@ class _RowBatch:
     def run(self) -> Answers:
         outputs: list[Any] = []
         failures: dict[int, Failure] = {}
-        rows = iter(self._rows)
+        rows = _until(self._subject.deadline, self._rows)
         while True:
             try:
                 self._call(rows, outputs)
                 return Answers(outputs, failures, calls=len(outputs))
+            except BudgetEndedError:
+                self._subject.unfinished = Answers(outputs, failures)
+                raise
             except (Exception, SystemExit) as error:
                 # What was computed before the error is kept; go on behind the culprit.
                 failures[len(outputs)] = crash_of(error)
@@ -101,6 +114,11 @@ class _RowBatch:
         else:
             for row in rows:
                 add(call(row | self._fixed))
+
+
+def _until(deadline: float, rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The rows one by one; BudgetEndedError instead of the next one once the deadline is over."""
+    return iter(rows) if math.isinf(deadline) else (row for row in rows if heed(deadline))
 
 
 def _filler(names: tuple[str, ...]) -> Callable[..., None]:

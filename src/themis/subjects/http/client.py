@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from themis.errors import RequestError, SubjectError
+from themis.subjects.base import heed
 from themis.subjects.decisions import TIMEOUT, TRANSPORT, Failure
 from themis.subjects.http.requests import Requests
 
@@ -154,7 +155,7 @@ class Client:
     def run(self, work: Work, workers: int) -> None:
         """Call `work` so many times at once, but no more than allowed, in the client's thread.
 
-        The first exception ends all; so does an interrupt of the calling thread.
+        The first exception ends all; so do the deadline and an interrupt of the calling thread.
         """
         if self._owner != os.getpid():
             self._open()
@@ -169,7 +170,7 @@ class Client:
 
         future = asyncio.run_coroutine_threadsafe(watched(), self._loop)
         try:
-            while not wait([future], WAKE_SECONDS).done:
+            while not wait([future], min(WAKE_SECONDS, heed(self.deadline))).done:
                 pass  # a signal that another thread was woken for is noticed here
             future.result()
         except BaseException:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
-from themis.subjects.base import Answers, Batch, CodesBatch, Subject, Traits
+from themis.subjects.base import Answers, Batch, CodesBatch, Subject, Traits, heed
 from themis.subjects.decisions import CRASH, INVALID, TIMEOUT, Failure
 from themis.subjects.processes.children import (
     OUTPUT_LIMIT,
@@ -252,6 +252,7 @@ class CommandSubject(Subject):
             for place, row in rows:
                 if crew.stopped:
                     return
+                heed(self.deadline)
                 outcome = self.execute(row, crew)
                 if isinstance(outcome, Failure):
                     answers.failures[place] = outcome
@@ -284,7 +285,8 @@ class CommandSubject(Subject):
             if layout.feeds:
                 child.send(layout.data(texts), last=True)
             while in_time and not (child.exited or child.overflowed):
-                child.step(started + self.timeout_seconds - time.monotonic())
+                left = started + self.timeout_seconds - time.monotonic()
+                child.step(min(left, heed(self.deadline)))
                 in_time = child.exited or time.monotonic() < started + self.timeout_seconds
         finally:
             status = child.end()

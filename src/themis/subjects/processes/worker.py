@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from themis.errors import RequestError, SubjectError, suggest
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
-from themis.subjects.base import Answers, Batch, CodesBatch, CulpritSearch, Subject, Traits
+from themis.subjects.base import Answers, Batch, CodesBatch, CulpritSearch, Subject, Traits, heed
 from themis.subjects.decisions import CRASH, INVALID, TIMEOUT, Failure
 from themis.subjects.processes.children import (
     OUTPUT_LIMIT,
@@ -130,6 +130,7 @@ class WorkerSubject(Subject):
         if os.getpid() != self._owner:  # after a fork the processes are the parent's
             self._open()
         self._staff.crew.reset()
+        self._staff.deadline = self.deadline
         answers = self.begin(len(codes))
         work = _Work(text_columns(self.format.columns, codes), answers, len(self._slots))
         for slot in self._slots:
@@ -268,6 +269,7 @@ class Staff:
         self.format, self.crew = format_, Crew()
         self.start_seconds, self.timeout_seconds = start_seconds, timeout_seconds
         self.recycle_after = recycle_after
+        self.deadline = math.inf  # of the batch that is run
         self.flushes = True
         self.redact: Callable[[str], str] = str  # takes secrets out of what they say
         self._program, self._arguments = program, [os.fsencode(each) for each in arguments]
@@ -405,7 +407,7 @@ class Slot:
                 child.close_input()
                 talk.rescued = True
                 deadline = now + GRACE_SECONDS
-            child.step(deadline - now)
+            child.step(min(deadline - now, heed(staff.deadline)))
             if lines := child.take_lines():
                 exchange.take(lines)
                 wait = CLOSE_SECONDS if exchange.complete else staff.timeout_seconds

@@ -1,0 +1,236 @@
+"""Does a run keep its time while a batch is run, and keep what was answered before?"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import themis
+from tests.clocks import Clock
+from tests.external import (
+    GATE,
+    PYTHON_GATE,
+    close_gate,
+    finish,
+    open_gate,
+    processes_in,
+    ran,
+    serving_loans,
+    start,
+    stored,
+    wait_until,
+    write_command,
+    write_worker,
+)
+from themis.audit import checker as checker_module
+from themis.audit.checker import run_checks
+from themis.audit.plan import make_plan
+from themis.engine import runner as runner_module
+from themis.engine.account import Purpose
+from themis.engine.runner import Runner
+from themis.results.model import Measure
+from themis.results.verdicts import Check
+from themis.subjects import base as base_module
+from themis.subjects.base import BudgetEndedError
+from themis.subjects.functions import RowFunction
+
+PATIENT = "timeout_seconds = 900\ndeterministic = true"
+
+
+# Programs and services that never answer --------------------------------------------------
+@contextmanager
+def command(folder: Path) -> Iterator[Path]:
+    yield write_command(folder, before=GATE, options=PATIENT)
+
+
+@contextmanager
+def worker(folder: Path) -> Iterator[Path]:
+    yield write_worker(folder, before=PYTHON_GATE, options=f"{PATIENT}\nstart_seconds = 900")
+
+
+@contextmanager
+def service(folder: Path) -> Iterator[Path]:
+    with serving_loans(folder) as loans:
+        yield loans.write(options=f"{PATIENT}\nconcurrency = 2")
+
+
+Kind = Callable[[Path], Any]
+KINDS = [command, worker, service]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_whose_subject_never_answers_ends_with_its_time(tmp_path: Path, kind: Kind) -> None:
+    with kind(tmp_path) as config:
+        (tmp_path / f"loan.{'py' if kind is worker else 'sh'}.log").touch()
+        close_gate(tmp_path, 0)
+        saved = tmp_path / "result.json"
+        arguments = ("score", str(config), "--against", "race", "--max-seconds", "1")
+        stdout, stderr = finish(start(*arguments, "-o", str(saved)), expect=4)
+    assert "is unknown: the budget ended" in " ".join(stdout.split())
+    assert "fail" not in stdout + stderr
+    result = json.loads(saved.read_text())
+    assert (result["stopped"], result["executions"], result["failures"]) == ("budget", 0, {})
+    assert {each["stopped"] for each in result["scores"]} == {"budget"}
+    wait_until(lambda: not processes_in(tmp_path))
+
+
+@pytest.mark.parametrize(("kind", "least"), [(command, 18), (worker, 5), (service, 18)])
+def test_what_was_answered_before_the_deadline_is_counted_and_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Kind, least: int
+) -> None:
+    clock = Clock.put_into(monkeypatch, runner_module, base_module)
+
+    def let_time_pass() -> None:
+        wait_until(lambda: len(ran(tmp_path)) >= 20)
+        clock.now += 1.0
+
+    jobs = None if kind is service else 1
+    with kind(tmp_path) as config:
+        close_gate(tmp_path, 20)  # within the first batch
+        thread = threading.Thread(target=let_time_pass)
+        thread.start()
+        with themis.Audit.from_file(config, jobs=jobs, max_executions=64, max_seconds=0.5) as audit:
+            score = audit.causal("race")
+            assert audit.runner.failures.total == 0
+        thread.join()
+        open_gate(tmp_path)
+        known = stored(tmp_path)
+        assert (score.stopped, score.samples, score.executions) == ("budget", 0, known)
+        assert least <= known <= 20
+        with themis.Audit.from_file(config, max_executions=64) as audit:
+            again = audit.causal("race")
+    assert (again.executions, again.cache_hits) == (64 - known, known)
+
+
+# Functions: wherever time ends, nothing more is called ------------------------------------
+class Hurried:
+    """A function whose time is over behind its n-th call, and that counts all its calls."""
+
+    def __init__(self, clock: Clock, most: float) -> None:
+        self.clock, self.most, self.calls = clock, most, 0
+        self.schema = themis.Schema(
+            race=["green", "purple"], sex=["f", "m"], income=range(0, 100, 5), savings=range(1_000)
+        )
+
+    def __call__(self, person: dict[str, Any]) -> int:
+        self.calls += 1
+        if self.calls == self.most:
+            self.clock.now += 1_000.0
+        hard = person["race"] == "purple" and person["sex"] == "f"
+        return int(person["income"] >= (60 if hard else 30))
+
+    def audit(self, *, error: float = 0.1, **settings: Any) -> themis.Audit:
+        return themis.Audit(self, self.schema, error=error, max_seconds=100.0, **settings)
+
+    def rows(self, count: int) -> list[dict[str, Any]]:
+        rng = np.random.default_rng(1)
+        drawn = [rng.integers(0, each.size, count).tolist() for each in self.schema]
+        return [self.schema.decode_row(np.array(row)) for row in zip(*drawn, strict=True)]
+
+
+def score(subject: Hurried) -> Any:
+    return subject.audit().score([["race"]], ["causal", "group"])
+
+
+def search(subject: Hurried) -> Any:
+    return subject.audit().search_all(0.1, ["causal", "group"], ["race", "sex"])
+
+
+def check(subject: Hurried) -> Any:
+    checks = [Check(against=("race",), max_score=0.1), Check(search=True, max_score=0.1)]
+    return run_checks(subject.audit(), checks, among=["race", "sex"])
+
+
+def paper(subject: Hurried) -> Any:
+    return subject.audit(stopping="paper").score([["race"]], ["causal", "group"])
+
+
+def paper_search(subject: Hurried) -> Any:
+    return subject.audit(stopping="paper").search_all(0.1, ["causal"], ["race", "sex"])
+
+
+def apparent(subject: Hurried) -> Any:
+    return subject.audit().apparent(subject.rows(60), [["race"]])
+
+
+def replay(subject: Hurried) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subject, "most", -1)
+        result = subject.audit().score([["race"]], ["causal"])
+    subject.calls = 0
+    return subject.audit().replay(result)
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [score, search, check, paper, paper_search, apparent, replay],
+    ids=lambda m: m.__name__,
+)
+def test_nothing_is_called_once_the_time_is_over(
+    monkeypatch: pytest.MonkeyPatch, measure: Callable[[Hurried], Any]
+) -> None:
+    clock = Clock.put_into(monkeypatch, runner_module, base_module, checker_module)
+    undisturbed = Hurried(clock, -1)
+    measure(undisturbed)
+    total = undisturbed.calls
+    assert total > 20 or measure is replay
+    for most in sorted({1, 2, 3, *np.linspace(4, total - 1, 9).astype(int).tolist()}):
+        subject = Hurried(clock, most)
+        result = measure(subject)
+        assert subject.calls == result.executions == most
+        assert result.stopped in ("budget", "done")
+
+
+@pytest.mark.parametrize(
+    ("measure", "purpose"), [("causal", "noise"), ("group", "noise"), ("causal", "explanations")]
+)
+def test_what_the_deadline_cuts_off_behind_a_score_is_only_lacking(
+    monkeypatch: pytest.MonkeyPatch, measure: Measure, purpose: Purpose
+) -> None:
+    clock = Clock.put_into(monkeypatch, runner_module, base_module)
+    subject = Hurried(clock, -1)
+    whole = subject.audit(error=0.05).score([["race"]], [measure])
+    audit = subject.audit(error=0.05)
+    counting = Runner.counting_as
+
+    def counting_late(runner: Runner, counted: Purpose) -> Any:
+        if counted == purpose:
+            clock.now += 1_000.0
+        return counting(runner, counted)
+
+    monkeypatch.setattr(Runner, "counting_as", counting_late)
+    cut = audit.score([["race"]], [measure])
+    (score,), (expected,) = cut.scores, whole.scores
+    assert (score.score, score.high, score.samples, score.stopped) == (
+        expected.score, expected.high, expected.samples, expected.stopped
+    )  # fmt: skip
+    assert getattr(cut.account, purpose) == 0 < getattr(whole.account, purpose)
+    assert expected.is_checked
+    assert score.reruns is None
+    assert not score.is_checked
+
+
+def test_a_deadline_is_that_of_a_batch_and_not_of_the_subject() -> None:
+    subject = RowFunction(lambda person: 1, themis.Schema(race=["green", "purple"]))
+    audit = themis.Audit(subject, subject.schema, max_seconds=1e-9)
+    assert audit.causal("race").samples == 0
+    batch = subject.load(np.array([[0], [1]]))
+    assert batch.run().outputs == [1, 1]
+    subject.deadline = 0.0
+    with pytest.raises(BudgetEndedError):
+        batch.run()
+    assert subject.unfinished is not None
+    assert subject.unfinished.outputs == []
+
+
+def test_a_plan_is_made_after_a_budget_has_ended(tmp_path: Path) -> None:
+    with themis.Audit.from_file(write_command(tmp_path), max_seconds=0.001) as audit:
+        audit.causal("race")
+        assert all(trial.output is not None for trial in make_plan(audit).trials)
