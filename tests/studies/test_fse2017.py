@@ -450,7 +450,9 @@ def test_the_documentation_tells_the_verdicts_of_the_committed_report() -> None:
     assert (verdicts.count("carries over"), len(verdicts)) == (5, 6)
     assert "Five claims carry over. One does not: *pruning saves orders of magnitude*." in page
     readme = " ".join((ROOT / "README.md").read_text().split())
-    assert "Five of six claims carry over; that pruning saves orders of magnitude does not" in readme
+    assert (
+        "Five of six claims carry over; that pruning saves orders of magnitude does not" in readme
+    )
     (pruning,) = (each for each in judged if each.verdict == "does not carry over")
     told = re.search(r"are ([\d.]+ ×) for group and ([\d.]+ ×) for causal scores here", page)
     assert told is not None
