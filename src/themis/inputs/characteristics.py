@@ -226,7 +226,11 @@ class Values(Characteristic):
         return table
 
     def decode(self, codes: Codes) -> NDArray[Any]:
-        return np.take(self._table, codes)
+        return self._table.take(codes)
+
+    def value(self, code: int) -> Value:
+        value: Value = self._table.item(code)
+        return value
 
     @cached_property
     def _codes(self) -> dict[Value, int]:

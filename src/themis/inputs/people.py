@@ -144,7 +144,7 @@ def _check(rows: GivenRows, schema: Schema, weights: Any, unknown: str, where: s
     if isinstance(weights, str) and weights not in rows.columns:
         problem = f"{rows.name} has no column {weights!r}"
         mistakes.append(Mistake("missing-column", "weights", problem, _nearest(weights, names)))
-    elif isinstance(weights, str) and weights in schema.names:
+    elif isinstance(weights, str) and weights in schema.column_by_name:
         problem = f"{weights!r} is a characteristic"
         mistakes.append(Mistake("weights", "weights", problem, "name another column"))
     elif weights is not None and not isinstance(weights, str) and len(weights) != len(rows):
@@ -192,7 +192,7 @@ def _encode(rows: GivenRows, schema: Schema) -> tuple[NDArray[Any], list[Misfit]
             found = np.flatnonzero(np.isin(places, which))
             misfits.append(_misfit(characteristic.name, reason, found, column))
     for constraint in schema.constraints:
-        by_name = {name: codes[:, schema.names.index(name)] for name in constraint.variables}
+        by_name = {n: codes[:, schema.column_by_name[n]] for n in constraint.variables}
         broken = np.flatnonzero(fits & ~constraint.holds(by_name))
         if len(broken):
             examples = tuple(schema.decode_row(codes[row]) for row in broken[:EXAMPLES])
