@@ -723,7 +723,7 @@ all_tables: list[KeyPath] = [
 def test_changed_file_is_read_or_refused_with_remedies(edits: list[Change]) -> None:
     data = changed(FULL, all_tables, edits)
     try:
-        _Reader(data, _Findings("themis.toml", {}, ())).read(Path("themis.toml"))
+        _Reader(data, _Findings("themis.toml", "", ())).read(Path("themis.toml"))
     except ConfigError as error:
         for mistake in error.mistakes:
             assert mistake.remedy, mistake
