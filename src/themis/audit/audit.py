@@ -25,8 +25,9 @@ from themis.errors import Mistake, RequestError, SubjectError
 from themis.events import Listener, SearchListener, ignore
 from themis.inputs.assignments import set_name
 from themis.inputs.characteristics import Value
-from themis.inputs.people import People, Unknown, people_of
+from themis.inputs.people import People, Unknown, columns_read, people_of
 from themis.inputs.population import Population
+from themis.inputs.row_files import ReadListener, hear_nothing
 from themis.inputs.rows import read_rows, rows_of
 from themis.inputs.schema import Schema
 from themis.results.model import (
@@ -200,9 +201,13 @@ class Audit:
         jobs: int | None = None,
         cache: CachePlace = None,
         trust_pickle: bool = False,
+        listen_to_rows: ReadListener = hear_nothing,
         **overrides: Any,
     ) -> Audit:
-        """The audit that a file describes which was read already; options as of `from_file`."""
+        """The audit that a file describes which was read already; options as of `from_file`.
+
+        `listen_to_rows` hears how many bytes of the profile's rows were read, and of how many.
+        """
         from themis.config.reader import placing
 
         spec = config.subject
@@ -241,7 +246,11 @@ class Audit:
             return make(config.schema)
         with placing(config):
             people = people_of(
-                read_rows(config.folder / config.profile.data),
+                read_rows(
+                    config.folder / config.profile.data,
+                    only=columns_read(config.schema, config.profile.weights),
+                    listen=listen_to_rows,
+                ),
                 config.schema,
                 weights=config.profile.weights,
                 unknown=config.profile.unknown,
@@ -458,7 +467,8 @@ class Audit:
         if rows is None:
             people = self._own_people()
         else:
-            people = people_of(rows_of(rows), self.schema, weights=weights, unknown=unknown)
+            given = rows_of(rows, only=columns_read(self.schema, weights))
+            people = people_of(given, self.schema, weights=weights, unknown=unknown)
         sets = sets_of(self.schema, against)
         request = RowRequest(sets, measures, output, counterfactuals, draw, only_data)
         if people.schema != self.schema:
@@ -580,7 +590,8 @@ def _decisions(
 def _profile(given: Any, schema: Schema, weights: str | Sequence[float] | None) -> People | None:
     if given is None or isinstance(given, People):
         return given
-    return people_of(rows_of(given), schema, weights=weights, where="profile")
+    rows = rows_of(given, only=columns_read(schema, weights))
+    return people_of(rows, schema, weights=weights, where="profile")
 
 
 def _close(runner: Runner, suite: Suite | None) -> None:

@@ -14,7 +14,7 @@ from themis.config.from_json_schema import draft_from_json_schema
 from themis.config.from_rows import draft_from_data
 from themis.config.from_xml import convert_settings
 from themis.errors import Mistake, RequestError
-from themis.inputs.row_files import PARQUET_START, kind_of, read_table
+from themis.inputs.row_files import PARQUET_START, kind_of, read_pieces
 from themis.show.words.values import one_line
 
 MOST_BYTES = 2**26  # of settings or a description; rows are read piece by piece
@@ -59,8 +59,8 @@ def write_converted(
             document, source=str(name), pointer=pointer, protected=protected
         )
     else:
-        table = read_table(name, kind=kind)
-        draft = draft_from_data(table, source=name.name, protected=protected, target=target)
+        pieces = read_pieces(name, kind=kind)
+        draft = draft_from_data(pieces, source=name.name, protected=protected, target=target)
     output.write_text(draft.text(), encoding="utf-8")
     used, given = len(draft.used), len(draft.drafts)
     one, many = ("property", "properties") if kind == "schema" else ("column", "columns")

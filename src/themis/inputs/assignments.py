@@ -71,7 +71,8 @@ class Assignments:
 
     def labels(self, index: int) -> dict[str, Value]:
         """What an assignment is called, by characteristic."""
-        return self.labels_of(np.array([index]))[0]
+        labels: dict[str, Value] = self.labels_of(np.array([index]))[0]
+        return labels
 
     def labels_of(self, indices: NDArray[np.int64]) -> Labels:
         """What these assignments are called."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -18,7 +18,7 @@ from themis.inputs.rows import (
     OUTSIDE,
     UNKNOWN,
     WEIGHTLESS,
-    Column,
+    AnyColumn,
     GivenRows,
     codes_of,
     column_of,
@@ -63,6 +63,11 @@ class People:
 
     def __len__(self) -> int:
         return len(self.codes)
+
+
+def columns_read(schema: Schema, weights: Any) -> Set[str]:
+    """The names of the columns that `people_of` reads."""
+    return schema.column_by_name.keys() | ({weights} if isinstance(weights, str) else set())
 
 
 def people_of(
@@ -133,7 +138,7 @@ def _distinct(
 
 # What is asked for --------------------------------------------------------------------------
 def _check(rows: GivenRows, schema: Schema, weights: Any, unknown: str, where: str) -> None:
-    names = list(rows.columns)
+    names = rows.names
     mistakes = [
         Mistake(
             "missing-column", where, f"{rows.name} has no column {name!r}", _nearest(name, names)
@@ -163,7 +168,7 @@ def _nearest(name: str, names: Sequence[str]) -> str:
     return f"did you mean {same[0]!r}?" if same else suggest(name, names)
 
 
-def _weights(column: Column) -> tuple[NDArray[np.float64], list[Misfit]]:
+def _weights(column: AnyColumn) -> tuple[NDArray[np.float64], list[Misfit]]:
     values, places = factorise(column)
     numbers = [number_of(value) for value in values]
     good = np.array([number is not None and number >= 0 for number in numbers], dtype=bool)
@@ -239,7 +244,7 @@ def extend(rows: GivenRows, schema: Schema) -> tuple[Schema, dict[str, Any]]:
 
 
 # Saying it ----------------------------------------------------------------------------------
-def _misfit(where: str, reason: str, rows: NDArray[np.int64], column: Column) -> Misfit:
+def _misfit(where: str, reason: str, rows: NDArray[np.int64], column: AnyColumn) -> Misfit:
     values = tuple(_plain(column[row]) for row in rows[:EXAMPLES])
     return Misfit(where, reason, rows, values)
 
@@ -273,7 +278,7 @@ def _facts(
             }
             for each in misfits
         ],
-        "ignored": [name for name in rows.columns if name not in known],
+        "ignored": [name for name in rows.names if name not in known],
     }
     if weights is not None:
         facts["weights"] = weights if isinstance(weights, str) else "given"
