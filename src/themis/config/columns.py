@@ -301,7 +301,7 @@ class _ColumnTally:
         known = [*values, None]
         self.sample += [known[code] for code in column.codes[chosen].tolist()]
         if self.counts is None:
-            self.facts.add([*map(restore_value, values)], counts, is_text=is_text)
+            self.facts.add(_restored(values, is_text=is_text), counts, is_text=is_text)
             return
         for value, count in zip(values, counts, strict=True):
             self.counts[value] = self.counts.get(value, 0) + count
@@ -311,21 +311,26 @@ class _ColumnTally:
         if kept is not None:
             self.sample = list(compress(self.sample, kept))
         if self.counts is not None and len(self.counts) > most:
-            values = [*map(restore_value, self.counts)]
+            values = _restored(self.counts, is_text=is_text)
             self.facts.add(values, self.counts.values(), is_text=is_text)
             self.counts = None
 
     def typed(self, most: int, *, is_text: bool) -> Typed:
         """What was found."""
         if self.counts is not None:
-            values, counts = [*map(restore_value, self.counts)], [*self.counts.values()]
+            values, counts = _restored(self.counts, is_text=is_text), [*self.counts.values()]
             facts = Facts(missing=self.missing)
             facts.add(values, counts, is_text=is_text)
             return _typed(facts, values, counts, is_text=is_text)
         self.facts.missing += self.missing
         seen = Counter(value for value in self.sample if value is not None)
-        values, counts = [*map(restore_value, seen)], [*seen.values()]
+        values, counts = _restored(seen, is_text=is_text), [*seen.values()]
         return _typed(self.facts, values, counts, is_text=is_text, most=most)
+
+
+def _restored(values: Iterable[Any], *, is_text: bool) -> list[Any]:
+    """What the values of pieces stand for."""
+    return list(values) if is_text else [*map(restore_value, values)]
 
 
 class _RowSample:
