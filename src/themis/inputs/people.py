@@ -111,29 +111,50 @@ def people_of(
     facts |= {"used": len(used), "dropped": int((~fits).sum())}
     facts |= {"weightless": weightless} if weightless else {}
     facts |= {"extended": extended} if extended else {}
-    return _distinct(schema, codes[used], weighed[used], facts)
+    return _distinct(schema, codes, weighed, used, facts)
 
 
 def _none_fits(rows: int) -> str:
     return "the only row does not fit" if rows == 1 else f"none of the {rows:,} rows fits"
 
 
+BLOCK = 2**18  # rows that are compared at once
+
+
 def _distinct(
-    schema: Schema, codes: NDArray[Any], weights: NDArray[np.float64], facts: dict[str, Any]
+    schema: Schema,
+    codes: NDArray[Any],
+    weights: NDArray[np.float64],
+    used: NDArray[np.int64],
+    facts: dict[str, Any],
 ) -> People:
+    """The distinct ones of the rows that are used; copies are first put together block by block."""
+    is_count, parts = True, []
+    for start in range(0, len(used), BLOCK):
+        block = used[start : start + BLOCK]
+        own = weights[block]
+        is_count &= bool((own == np.floor(own)).all())
+        parts.append(_together(codes[block], own, np.ones(len(block), dtype=np.int64)))
+    if len(parts) > 1:
+        parts = [_together(*(np.concatenate(each) for each in zip(*parts, strict=True)))]
+    ((distinct, total, counts),) = parts
+    heads = total if is_count else counts.astype(float)
+    facts["distinct"] = len(distinct)
+    return People(schema, np.asfortranarray(distinct), total, counts, heads, facts)
+
+
+def _together(
+    codes: NDArray[Any], weights: NDArray[np.float64], counts: NDArray[np.int64]
+) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.int64]]:
+    """The distinct rows as they first appear, with the weights and counts of all their copies."""
     keys = context_keys(codes, ())
     _, first = np.unique(keys, return_index=True)
-    order = np.argsort(first)  # as they come in the file
+    order = np.argsort(first)
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
     own = place[keys]
-    counts = np.bincount(own)
     total = np.bincount(own, weights).astype(float)
-    is_count = bool((weights == np.floor(weights)).all())
-    distinct = np.asfortranarray(codes[np.sort(first)])
-    heads: NDArray[np.float64] = total if is_count else counts.astype(float)
-    facts["distinct"] = len(distinct)
-    return People(schema, distinct, total, counts, heads, facts)
+    return codes[np.sort(first)], total, np.bincount(own, counts).astype(np.int64)
 
 
 # What is asked for --------------------------------------------------------------------------
