@@ -135,8 +135,9 @@ def _distinct(
         own = weights[block]
         is_count &= bool((own == np.floor(own)).all())
         parts.append(_together(codes[block], own, np.ones(len(block), dtype=np.int64)))
-    if len(parts) > 1:
-        parts = [_together(*(np.concatenate(each) for each in zip(*parts, strict=True)))]
+        new = sum(len(rows) for rows, _, _ in parts[1:])
+        if new > max(len(parts[0][0]), BLOCK) or (new and start + BLOCK >= len(used)):
+            parts = [_together(*(np.concatenate(each) for each in zip(*parts, strict=True)))]
     ((distinct, total, counts),) = parts
     heads = total if is_count else counts.astype(float)
     facts["distinct"] = len(distinct)
