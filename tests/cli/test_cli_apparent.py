@@ -14,6 +14,7 @@ import themis
 from tests.projects import enter, run, write_project
 from themis.results.model import GroupScore
 from themis.results.saved import read_result, result_from_dict
+from themis.show.terminal import progress
 
 Project = Callable[..., Path]
 INPUTS = """\
@@ -222,3 +223,29 @@ def test_an_outside_subject_is_run_once_for_each_person_and_change_and_cached(
     assert again["executions"] == 0
     assert len((tmp_path / "runs").read_text()) == runs
     assert scores(first) == scores(again)
+
+
+@pytest.mark.parametrize("profile", [False, True])
+def test_reading_large_rows_says_how_far_it_is_unless_asked_to_be_quiet(
+    project: Project, monkeypatch: pytest.MonkeyPatch, profile: bool
+) -> None:
+    folder = project()
+    file = next(folder.glob("*.toml")) if folder.is_dir() else folder
+    data = ["--data", "people.csv"]
+    if profile:
+        file.write_text(file.read_text("utf-8") + '\n[profile]\ndata = "people.csv"\n', "utf-8")
+        data = []
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0.0)  # at once
+    assert "read 0 MB of 0 MB\n" in run("apparent", *data).stderr
+    for option in ("-q", "--json", "--no-progress"):
+        assert "MB" not in run("apparent", *data, option).stderr, option
+
+
+def test_a_draft_from_large_rows_says_how_far_it_is(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project()
+    arguments = ("init", "--from", "people.csv", "-o", "new.toml", "--force")
+    assert "MB" not in run(*arguments).stderr
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0.0)
+    assert "read 0 MB of 0 MB\n" in run(*arguments).stderr

@@ -755,7 +755,7 @@ all_tables: list[KeyPath] = [
 def test_changed_file_is_read_or_refused_with_remedies(edits: list[Change]) -> None:
     data = changed(FULL, all_tables, edits)
     try:
-        _Reader(data, _Findings("themis.toml", {}, ())).read(Path("themis.toml"))
+        _Reader(data, _Findings("themis.toml", "", ())).read(Path("themis.toml"))
     except ConfigError as error:
         for mistake in error.mistakes:
             assert mistake.remedy, mistake
@@ -1002,3 +1002,24 @@ def test_what_can_not_be_used_has_its_line(
     with pytest.raises(RequestError) as caught:
         Audit.from_file(tmp_path / name)
     assert str(caught.value).startswith(f"{tmp_path / name}:{line}: {said}")
+
+
+def test_without_items_the_lines_of_all_keys_are_the_same() -> None:
+    texts = [TRICKY, 'a = [ "x]", \'y\' ,\n 2]\nb = ["""\nz]"""]\nc = [["d"], 1] # [\ne = 1\n']
+    for text in texts:
+        every, few = key_lines(text), key_lines(text, items=False)
+        assert few.items() <= every.items()
+        assert all(isinstance(path[-1], int) for path in every.keys() - few.keys())
+    assert key_lines(texts[1], items=False) == {
+        **{("a",): 1, ("b",): 3, ("c",): 5, ("e",): 6},
+        **{("b", 0): 3, ("c", 0): 5, ("c", 1): 5},
+    }
+
+
+def test_a_mistake_in_an_item_of_a_long_list_is_placed_at_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "themis.toml"
+    listed = DESIGN.replace('favourable = ["1"]', 'favourable = [\n  "1",\n  [2],\n]')
+    path.write_text(listed, encoding="utf-8")
+    line = listed.splitlines().index("  [2],") + 1
+    with pytest.raises(ConfigError, match=rf"themis.toml:{line}: subject.favourable\[2\]"):
+        read_config(path)

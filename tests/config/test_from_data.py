@@ -17,13 +17,14 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.projects import enter, run
+from themis.config.columns import type_column
 from themis.config.from_json_schema import draft_from_json_schema
-from themis.config.from_rows import draft_from_data, round_weights, type_column
+from themis.config.from_rows import draft_from_data, round_weights
 from themis.config.reader import read_config
 from themis.errors import RequestError
 from themis.inputs.characteristics import Integers, Reals, Values
 from themis.inputs.people import people_of
-from themis.inputs.row_files import read_table
+from themis.inputs.row_files import read_pieces, read_table
 from themis.inputs.rows import read_rows
 from themis.inputs.schema import Schema
 
@@ -49,7 +50,7 @@ def write_parquet(path: Path, columns: dict[str, list[Any]]) -> Path:
 
 def guessed(path: Path, folder: Path, **options: Any) -> Schema:
     """The schema of the file that is written, which must be valid."""
-    draft = draft_from_data(read_table(path), source=path.name, **options)
+    draft = draft_from_data(read_pieces(path), source=path.name, **options)
     config = folder / "themis.toml"
     config.write_text(draft.text(), encoding="utf-8")
     return read_config(config).schema
@@ -63,7 +64,7 @@ def of(name: str, values: list[Any], folder: Path, **options: Any) -> Any:
 
 
 def text_of(path: Path, **options: Any) -> str:
-    return draft_from_data(read_table(path), source=path.name, **options).text()
+    return draft_from_data(read_pieces(path), source=path.name, **options).text()
 
 
 # --- single columns -------------------------------------------------------------------------

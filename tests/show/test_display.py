@@ -21,7 +21,7 @@ from themis.results.parts import Group, Harm, Reruns, Witness
 from themis.settings import Stopping
 from themis.show.intervals import Axis
 from themis.show.terminal.parts import make_console
-from themis.show.terminal.progress import ProgressLine
+from themis.show.terminal.progress import ProgressLine, ReadingLines, SearchProgressLine
 from themis.show.terminal.results import render_headlines, render_result
 from themis.show.words import scores as score_words
 from themis.show.words import values as words
@@ -375,3 +375,20 @@ def test_notebook_shows_the_headline_and_the_interval() -> None:
     assert "race changes the decision for 11.3 % of people" in html
     assert "hide this" in html
     assert "seed 42" in html
+
+
+def test_reading_says_how_far_it_is_at_most_every_five_seconds() -> None:
+    now, said = [0.0], list[str]()
+    lines = ReadingLines(said.append, clock=lambda: now[0])
+    for second in range(12):
+        now[0] = float(second)
+        lines(second * 10_000_000, 500_000_000)
+    assert said == ["read 50 MB of 500 MB", "read 100 MB of 500 MB"]
+
+
+def test_the_live_line_shows_how_much_was_read_until_something_runs() -> None:
+    line = SearchProgressLine(enabled=False)
+    line.listen_to_rows(120_000_000, 500_000_000)
+    assert line.line().plain == "read 120 MB of 500 MB"
+    line.listen_to_rows(500_000_000, 500_000_000)
+    assert line.line().plain.startswith("running")

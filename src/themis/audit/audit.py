@@ -34,8 +34,9 @@ from themis.errors import Mistake, RequestError, SubjectError
 from themis.events import Listener, SearchListener, ignore
 from themis.inputs.assignments import set_name
 from themis.inputs.characteristics import Value
-from themis.inputs.people import People, Unknown, people_of
+from themis.inputs.people import People, Unknown, columns_read, people_of
 from themis.inputs.population import Population
+from themis.inputs.row_files import ReadListener, hear_nothing
 from themis.inputs.rows import rows_of
 from themis.inputs.schema import Schema
 from themis.results.model import CausalScore, GroupScore, Measure, Result, Score, SearchResult
@@ -201,9 +202,13 @@ class Audit:
         jobs: int | None = None,
         cache: CachePlace = None,
         trust_pickle: bool = False,
+        listen_to_rows: ReadListener = hear_nothing,
         **overrides: Any,
     ) -> Audit:
-        """The audit that a file describes which was read already; options as of `from_file`."""
+        """The audit that a file describes which was read already; options as of `from_file`.
+
+        `listen_to_rows` hears how many bytes of the profile's rows were read, and of how many.
+        """
         options = {**options_of(config), **overrides}
 
         def make(schema: Schema, profile: People | None = None) -> Audit:
@@ -215,7 +220,7 @@ class Audit:
             audit._named_sets = config.against
             return audit
 
-        people = profile_of(config)
+        people = profile_of(config, listen_to_rows)
         return make(config.schema) if people is None else make(people.schema, people)
 
     def close(self) -> None:
@@ -432,7 +437,8 @@ class Audit:
         if rows is None:
             people = self._own_people()
         else:
-            people = people_of(rows_of(rows), self.schema, weights=weights, unknown=unknown)
+            given = rows_of(rows, only=columns_read(self.schema, weights))
+            people = people_of(given, self.schema, weights=weights, unknown=unknown)
         sets = sets_of(self.schema, self.default_sets if against is None else against)
         request = RowRequest(sets, measures, output, counterfactuals, draw, only_data)
         if people.schema != self.schema:

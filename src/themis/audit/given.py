@@ -11,7 +11,8 @@ from themis.engine.cache import Cache
 from themis.engine.recall import Recall
 from themis.errors import Mistake, RequestError
 from themis.inputs.characteristics import Value
-from themis.inputs.people import People, people_of
+from themis.inputs.people import People, columns_read, people_of
+from themis.inputs.row_files import ReadListener, hear_nothing
 from themis.inputs.rows import read_rows, rows_of
 from themis.inputs.schema import Schema
 from themis.results.notes import Note
@@ -65,7 +66,7 @@ def subject_of(config: Config, schema: Schema, *, jobs: int | None, trust_pickle
         )
 
 
-def profile_of(config: Config) -> People | None:
+def profile_of(config: Config, listen: ReadListener = hear_nothing) -> People | None:
     """The people of a file's profile, if it has one."""
     from themis.config.reader import placing
 
@@ -74,7 +75,11 @@ def profile_of(config: Config) -> People | None:
         return None
     with placing(config):
         return people_of(
-            read_rows(config.folder / profile.data),
+            read_rows(
+                config.folder / profile.data,
+                only=columns_read(config.schema, profile.weights),
+                listen=listen,
+            ),
             config.schema,
             weights=profile.weights,
             unknown=profile.unknown,
@@ -88,7 +93,8 @@ def given_people(
     """The people that Python code gives as a profile, if any."""
     if given is None or isinstance(given, People):
         return given
-    return people_of(rows_of(given), schema, weights=weights, where="profile")
+    rows = rows_of(given, only=columns_read(schema, weights))
+    return people_of(rows, schema, weights=weights, where="profile")
 
 
 def decisions_of(

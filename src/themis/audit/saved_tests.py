@@ -217,7 +217,8 @@ def _truths(column: Column | None, length: int) -> NDArray[np.bool_]:
     if column is None:
         return np.zeros(length, dtype=bool)
     known = [value is True or value == "true" for value in column.values]
-    return np.array([*known, False])[column.codes]
+    truths: NDArray[np.bool_] = np.array([*known, False])[column.codes]
+    return truths
 
 
 def _check_columns(table: Table, own: OwnColumns, source: str, schema: Schema) -> None:
@@ -246,7 +247,8 @@ def _codes(characteristic: Characteristic, column: Column, *, is_text: bool) -> 
     nothing = texts.get("", -1) if is_text else -1
     table = np.array([*known, nothing], dtype=np.int64)  # the last one is for MISSING
     assert MISSING == -1
-    return table[column.codes]
+    codes: NDArray[np.int64] = table[column.codes]
+    return codes
 
 
 def _code(characteristic: Characteristic, texts: dict[str, int], value: Any, is_text: bool) -> int:

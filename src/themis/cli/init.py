@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from themis.cli.files import check_targets, output_mistake, save
-from themis.cli.printing import print_line
+from themis.cli.printing import print_line, say
 from themis.config.drafts import SUBJECT_FILE_NAME, starter_subject_text, starter_text
 from themis.config.from_json_schema import draft_from_json_schema
 from themis.config.from_rows import draft_from_data
 from themis.config.from_xml import convert_settings
 from themis.errors import Mistake, RequestError
-from themis.inputs.row_files import PARQUET_START, kind_of, read_table
+from themis.inputs.row_files import PARQUET_START, kind_of, read_pieces
+from themis.show.terminal.progress import ReadingLines
 from themis.show.words.values import one_line
 
 MOST_BYTES = 2**26  # of settings or a description; rows are read piece by piece
@@ -59,8 +60,8 @@ def write_converted(
             document, source=str(name), pointer=pointer, protected=protected
         )
     else:
-        table = read_table(name, kind=kind)
-        draft = draft_from_data(table, source=name.name, protected=protected, target=target)
+        pieces = read_pieces(name, kind=kind, listen=ReadingLines(say))
+        draft = draft_from_data(pieces, source=name.name, protected=protected, target=target)
     save(output, draft.text())
     used, given = len(draft.used), len(draft.drafts)
     one, many = ("property", "properties") if kind == "schema" else ("column", "columns")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,6 +18,7 @@ from themis.settings import Stopping
 if TYPE_CHECKING:
     from themis.audit.audit import Audit
     from themis.cli.session import Watch
+    from themis.inputs.schema import Schema
     from themis.results.model import Measure, Result
 
 ENDLESS = 10**6  # sets
@@ -167,10 +168,10 @@ def apparent(
         name: f"--{name}" for name in ("against", "weights", "unknown", "counterfactuals", "draw")
     }
 
-    def work(audit: Audit, _: Watch) -> Result:
+    def work(audit: Audit, watch: Watch) -> Result:
         with naming(names):
             return audit.apparent(
-                data,
+                _rows(data, audit.schema, weights, watch),
                 parse_sets(audit, against or ()),
                 measures=measures_of(measure),
                 counterfactuals=None if counterfactuals is None else counterfactuals.value,
@@ -182,6 +183,16 @@ def apparent(
 
     session = Session.open(options, {"the data": data})
     return session.run(work, render_apparent, render_headlines, score_exit_code)
+
+
+def _rows(data: Path | None, schema: Schema, weights: str | None, watch: Watch) -> Any:
+    """The rows of a file; None: those of the profile."""
+    from themis.inputs.people import columns_read
+    from themis.inputs.rows import read_rows
+
+    if data is None:
+        return None
+    return read_rows(data, only=columns_read(schema, weights), listen=watch.listen_to_rows)
 
 
 def measures_of(choice: MeasureChoice) -> tuple[Measure, ...]:

@@ -23,10 +23,11 @@ from themis.cli.printing import say, write
 from themis.config.reader import Config, load_config
 from themis.errors import Exit, RequestError, SubjectError
 from themis.events import Progress, SearchProgress
+from themis.inputs.row_files import hear_nothing
 from themis.results.model import Result
 from themis.results.notes import Ending, Note
 from themis.results.replays import Replay
-from themis.show.terminal.progress import SearchProgressLine
+from themis.show.terminal.progress import ReadingLines, SearchProgressLine
 
 Learned = TypeVar("Learned", bound=Result | Replay)
 
@@ -78,11 +79,11 @@ class Session:
         self.options.check()
         check_output(self.options.output)
         problem, learned, audit, unstored, told = None, None, None, None, 0
-        with Watch(live=self.is_live) as watch, hosting_subject():
+        with self._watch() as watch, hosting_subject():
             try:
-                audit = self._start(watch)
-                told = _say_notes(audit.cache_notes)
                 with watch.line:
+                    audit = self._start(watch)
+                    told = _say_notes(audit.cache_notes)
                     learned = work(audit, watch)
             except SubjectError as error:
                 problem, learned = str(error), error.result
@@ -115,10 +116,15 @@ class Session:
             raise unstored
         return code
 
+    def _watch(self) -> Watch:
+        return Watch(live=self.is_live, talks=self.options.talks and not self.options.no_progress)
+
     def _start(self, watch: Watch) -> Audit:
-        settings = self.options.settings
+        settings, rows = self.options.settings, {"listen_to_rows": watch.listen_to_rows}
         with naming({name: f"--{name.replace('_', '-')}" for name in settings}):
-            audit = self.make_audit(**settings, listen=watch.listen)
+            audit = self.make_audit(
+                **settings, **(rows if self.config else {}), listen=watch.listen
+            )
         audit.sampler.keep_on_interrupt = True
         watch.line.count_executions = lambda: audit.runner.executions
         return audit
@@ -231,8 +237,9 @@ class Watch:
     the first one.
     """
 
-    def __init__(self, *, live: bool) -> None:
+    def __init__(self, *, live: bool, talks: bool = False) -> None:
         self.line = SearchProgressLine(enabled=live)
+        self._lines = ReadingLines(say) if talks and not live else hear_nothing
         self.exit_code: int = Exit.INTERRUPTED
         self._interrupted = False
         self._before: dict[signal.Signals, Any] = {}
@@ -267,6 +274,12 @@ class Watch:
         """Take notice of the set that a search decided."""
         self._heed()
         self.line.listen_to_search(event)
+
+    def listen_to_rows(self, done: int, total: int) -> None:
+        """Take notice of how many bytes of rows were read."""
+        self._heed()
+        self.line.listen_to_rows(done, total)
+        self._lines(done, total)
 
     def listen_to_inputs(self, done: int, total: int) -> None:
         """Take notice of how many inputs of a replay were run."""

@@ -6,118 +6,20 @@ unlikely in the rows may be likely there. So every guess comes with a remark.
 
 from __future__ import annotations
 
-import math
 import re
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
+from themis.config.columns import Tally, Typed
 from themis.config.drafts import Draft, DraftFile, check_names, check_some_used
 from themis.inputs.characteristics import Value
-from themis.inputs.numbers import NUMBER_LIMIT, align, is_whole, round_step
-from themis.inputs.row_files import Column, Table
-from themis.inputs.rows import is_missing, number_of, truth_of
-
-Kind = Literal["boolean", "integer", "real", "text", "mixed", "nested"]
-
-_CODE = re.compile(r"[+-]?0\d+", re.ASCII)
-
-
-@dataclass(frozen=True)
-class Typed:
-    """The values of a column in their order, how often each occurs, and what was found odd."""
-
-    kind: Kind
-    values: list[Any]  # sorted; of reals: Decimal
-    counts: list[int]
-    missing: int = 0
-    missing_texts: tuple[str, ...] = ()  # what was taken for missing
-    leading_zeros: bool = False
-
-    @property
-    def rows(self) -> int:
-        """How many rows have a value."""
-        return sum(self.counts)
-
-    @property
-    def is_unique(self) -> bool:
-        """Whether no value comes twice."""
-        return len(self.values) == self.rows
-
-
-def type_column(column: Column, *, is_text: bool) -> Typed:
-    """The column with types; those of a file without types are read off the texts."""
-    counts: Counter[Any] = Counter()
-    missing_texts: list[str] = []
-    missing = column.missing
-    for value, count in zip(column.values, column.counts().tolist(), strict=True):
-        endless = isinstance(value, float) and not math.isfinite(value)
-        if endless or (is_text and is_missing(value)):
-            missing += count
-            missing_texts.append(str(value))
-        elif isinstance(value, list | dict):
-            return Typed("nested", [], [])
-        else:
-            counts[(type(value), value)] += count
-    kind, values = _typed([value for _, value in counts], is_text=is_text)
-    merged: Counter[Any] = Counter()
-    for value, count in zip(values, counts.values(), strict=True):
-        merged[(type(value), value)] += count  # true is not 1
-    natural = kind in ("text", "mixed")
-    pairs = sorted(merged.items(), key=lambda pair: _natural(pair[0][1]) if natural else pair[0][1])
-    order = [value for (_, value), _ in pairs]
-    return Typed(
-        kind,
-        order,
-        [count for _, count in pairs],
-        missing,
-        tuple(missing_texts),
-        kind == "text" and any(isinstance(v, str) and _CODE.fullmatch(v) for v in order),
-    )
-
-
-def _typed(values: list[Any], *, is_text: bool) -> tuple[Kind, list[Any]]:
-    read = [_read(value) for value in values] if is_text else values
-    if all(isinstance(value, bool) for value in read):
-        return "boolean", read
-    if all(is_whole(value) for value in read):
-        return "integer", read
-    if all(_is_real(value) for value in read):
-        return "real", [v if isinstance(v, Decimal) else Decimal(repr(v)) for v in read]
-    return ("text" if all(isinstance(value, str) for value in values) else "mixed"), values
-
-
-def _read(text: str) -> bool | int | Decimal | str:
-    """What a text says in a file without types; one with leading zeros is no number."""
-    text = text.strip()
-    number = None if _CODE.fullmatch(text) else number_of(text)
-    if isinstance(number, float):
-        return Decimal(text)
-    truth = truth_of(text)
-    return truth if truth is not None else text if number is None else number
-
-
-def _is_real(value: Any) -> bool:
-    if isinstance(value, bool | str):
-        return False
-    return isinstance(value, Decimal) or abs(value) < NUMBER_LIMIT**4
-
-
-def _natural(value: Any) -> tuple[Any, ...]:
-    """Texts in the order people expect: numbers inside of them count as numbers."""
-    parts = re.split(r"(\d{1,15})", str(value), flags=re.ASCII)
-    places = [  # every second part is a number
-        (1, int(part), "") if place % 2 else (0, 0, part.lower())
-        for place, part in enumerate(parts)
-    ]
-    return (isinstance(value, str), places, str(value))
-
+from themis.inputs.numbers import align, round_step
+from themis.inputs.row_files import Table
 
 LIST_NUMBERS = 10  # up to so many different numbers are listed
 LIST_TEXTS = 50  # up to so many different texts are
@@ -125,7 +27,6 @@ PROPOSED = 20  # of too many texts, the most frequent ones are proposed
 BINS = 4  # of protected numbers: quarters of the rows
 FEW_ROWS = 20  # with fewer rows, different values in each prove nothing
 FINE_STEPS = 10_000  # a finer grid than this is made coarser
-FINE_PLACES = 9  # and so is one with more decimal places
 WEIGHTED = 2**20  # ranges with more values get no weights
 OUTLYING = 2  # the largest 1 % reach so many times as far as the rest
 
@@ -146,21 +47,29 @@ _BAD = {
 
 
 def draft_from_data(
-    table: Table, *, source: str, protected: Sequence[str] = (), target: str | None = None
+    pieces: Iterable[Table],
+    *,
+    source: str,
+    protected: Sequence[str] = (),
+    target: str | None = None,
 ) -> DraftFile:
-    """A file whose characteristics are the columns of a table, but for the target."""
-    names = list(table.columns)
+    """A file whose characteristics are the columns of some rows, but for the target.
+
+    The rows come in pieces, no two of which are held at once.
+    """
+    tally = Tally()
+    for piece in pieces:
+        tally.add(piece)
+    typed = tally.typed()
+    names = list(typed)
     check_names(names, protected, target)
-    typed = {
-        name: type_column(column, is_text=table.is_text) for name, column in table.columns.items()
-    }
     drafts = [
         _draft(name, each, protected=name in protected, asked=target is None)
         for name, each in typed.items()
         if name != target
     ]
     check_some_used(drafts, source, "no column can be a characteristic", "name other rows")
-    origin = f"{source}: {_count(table.length, 'row')}, {_count(len(names), 'column')}"
+    origin = f"{source}: {_count(tally.length, 'row')}, {_count(len(names), 'column')}"
     decided = () if target is None else _favourable(target, typed[target])
     return DraftFile(origin, drafts, protected, *decided)
 
@@ -201,31 +110,38 @@ def _reason_against(name: str, typed: Typed, *, protected: bool) -> str:
         return "it names the rows: each has another value"
     if typed.kind in ("text", "mixed") and len(typed.values) > LIST_TEXTS:
         return (
-            f"{len(typed.values):,} different texts are too many to try; if the subject reads it, "
+            f"{typed.number} different texts are too many to try; if the subject reads it, "
             f"uncomment the {PROPOSED} most frequent ones"
         )
     return ""
 
 
 def _is_identifier(name: str, typed: Typed) -> bool:
-    if not typed.is_unique or typed.rows < FEW_ROWS:
+    if not typed.is_unique or typed.facts.rows < FEW_ROWS:
         return False
     if typed.kind == "integer":
-        numbered = typed.values[-1] - typed.values[0] == typed.rows - 1
+        low, high = typed.ends
+        numbered = high - low == typed.facts.rows - 1
         return numbered or _NAMES_A_ROW.fullmatch(name) is not None
     return typed.kind == "text"
 
 
 def _common_remarks(typed: Typed) -> Iterator[str]:
-    if typed.missing:
-        texts = ", ".join(repr(text) for text in typed.missing_texts if text.strip())
-        shown = f" ({texts})" if texts else ""
-        has = "has" if typed.missing == 1 else "have"
+    facts = typed.facts
+    if typed.most is not None:
         yield (
-            f"{_count(typed.missing, 'row')} {has} nothing here{shown}: if the subject takes "
+            f"{typed.number} different values: how often they occur is taken from "
+            f"{_count(sum(typed.counts), 'row')}"
+        )
+    if facts.missing:
+        texts = ", ".join(repr(text) for text in facts.missing_texts if text.strip())
+        shown = f" ({texts})" if texts else ""
+        has = "has" if facts.missing == 1 else "have"
+        yield (
+            f"{_count(facts.missing, 'row')} {has} nothing here{shown}: if the subject takes "
             "that, add what stands for it as a value"
         )
-    if typed.leading_zeros:
+    if facts.leading_zeros and typed.kind == "text":
         yield "numbers with leading zeros are taken as texts"
     if typed.kind == "mixed":
         yield "texts, numbers or truth values are mixed"
@@ -240,10 +156,10 @@ def _listed(typed: Typed, *, protected: bool) -> tuple[dict[str, Any], list[str]
     remarks = []
     if len(pairs) > LIST_TEXTS:
         kept = sorted(range(len(pairs)), key=lambda place: -pairs[place][1])[:limit]
-        share = sum(pairs[place][1] for place in kept) / typed.rows
+        share = sum(pairs[place][1] for place in kept) / sum(typed.counts)
         pairs = [pairs[place] for place in sorted(kept)]
         remarks.append(
-            f"the {limit} most frequent of {len(typed.values):,} texts, {share:.0%} of the rows"
+            f"the {limit} most frequent of {typed.number} texts, {share:.0%} of the rows"
         )
     values = [_plain(value) for value, _ in pairs]
     weights = round_weights([count for _, count in pairs])
@@ -254,7 +170,7 @@ def _listed(typed: Typed, *, protected: bool) -> tuple[dict[str, Any], list[str]
 
 def _range(typed: Typed, *, protected: bool) -> tuple[dict[str, Any], list[str]]:
     """Numbers from the smallest to the largest, by a step that fits them."""
-    low, high = (_exact(typed.values[place]) for place in (0, -1))
+    low, high = map(_exact, typed.ends)
     step, remarks = _step(typed, low, high)
     low, high = align(low, high, step)
     spec: dict[str, Any] = {"min": _plain(low), "max": _plain(high)}
@@ -272,22 +188,21 @@ def _range(typed: Typed, *, protected: bool) -> tuple[dict[str, Any], list[str]]
 
 
 def _step(typed: Typed, low: Any, high: Any) -> tuple[Any, list[str]]:
+    step = typed.spacing
     if typed.kind == "integer":
-        whole = math.gcd(*(value - low for value in typed.values))
+        assert step is not None
+        whole = int(step)
         return whole, [f"all are {whole:,} or a multiple of it apart"] if whole != 1 else []
-    places = max(max(-int(value.as_tuple().exponent) for value in typed.values), 0)
-    if places <= FINE_PLACES:
-        units = [int(value.scaleb(places)) for value in typed.values]
-        step = Fraction(math.gcd(*(each - units[0] for each in units)), 10**places)
-        if (high - low) / step <= FINE_STEPS:
-            return step, []
+    if step is not None and (high - low) / step <= FINE_STEPS:
+        return step, []
     rounded = round_step(high - low)
     return rounded, [f"{_plain(low)} to {_plain(high)} in the rows; the step is rounded"]
 
 
 def _outliers(typed: Typed) -> Iterator[str]:
     """A word on a few rows that stretch the range."""
-    low, one, most, high = (_exact(_quantile(typed, share)) for share in (0.0, 0.01, 0.99, 1.0))
+    low, high = map(_exact, typed.ends)
+    one, most = (_exact(_quantile(typed, share)) for share in (0.01, 0.99))
     middle = most - one
     if middle > 0 and (high - most > OUTLYING * middle or one - low > OUTLYING * middle):
         yield f"98 % of the rows lie between {_plain(one)} and {_plain(most)}: narrow it?"
@@ -296,7 +211,7 @@ def _outliers(typed: Typed) -> Iterator[str]:
 def _quantile(typed: Typed, share: float) -> Any:
     """The smallest value that a share of the rows does not exceed."""
     reached = np.cumsum(typed.counts)
-    return typed.values[int(np.searchsorted(reached, max(share * typed.rows, 1)))]
+    return typed.values[int(np.searchsorted(reached, max(share * reached[-1], 1)))]
 
 
 def _quantile_bins(
@@ -338,7 +253,7 @@ def _favourable(name: str, typed: Typed) -> tuple[list[Value] | None, str]:
         return None, f"column {name!r} has no decisions: name the favourable outputs"
     if len(pairs) > LIST_TEXTS or (typed.kind == "real" and len(pairs) > LIST_NUMBERS):
         return None, (
-            f"column {name!r} has {len(pairs):,} different values: these are measurements, not "
+            f"column {name!r} has {typed.number} different values: these are measurements, not "
             "decisions; let the subject compare them with a cut-off"
         )
     shown = ", ".join(f"{_plain(value)!r} ({_count(count, 'row')})" for value, count in pairs[:10])

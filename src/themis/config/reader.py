@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,7 @@ def read_config(path: Path) -> Config:
         data = _section(parse_toml(text), prefix)
     except ConfigError as error:
         raise ConfigError(m.at(file=str(path), line=m.line) for m in error.mistakes) from None
-    found = _Findings(str(path), key_lines(text), prefix)
+    found = _Findings(str(path), text, prefix)
     if not data:
         what = "there is no [tool.themis] in it" if prefix else "the file is empty"
         raise ConfigError([Mistake("empty-file", "", what, INIT_REMEDY, str(path))])
@@ -88,10 +89,11 @@ def read_config(path: Path) -> Config:
 class _Findings:
     """The mistakes of a file so far, each with its line."""
 
-    def __init__(self, file: str, lines: Mapping[KeyPath, int], prefix: KeyPath) -> None:
+    def __init__(self, file: str, text: str, prefix: KeyPath) -> None:
         self.mistakes: list[Mistake] = []
         self._file = file
-        self._lines = lines
+        self._text = text
+        self._lines: Mapping[KeyPath, int] = key_lines(text, items=False)
         self._prefix = prefix
         self._touched: set[KeyPath] = set()
 
@@ -112,8 +114,14 @@ class _Findings:
     def line(self, path: KeyPath) -> int:
         """The line of a key, or of the innermost table around it that is there."""
         full = (*self._prefix, *path)
+        if path and isinstance(path[-1], int) and full not in self._lines:
+            self._lines = self._all_lines  # an item of a list
         lengths = range(len(full), 0, -1)
         return next((self._lines[full[:n]] for n in lengths if full[:n] in self._lines), 1)
+
+    @cached_property
+    def _all_lines(self) -> Mapping[KeyPath, int]:
+        return key_lines(self._text)
 
     def lines_by_name(self) -> dict[str, int]:
         """The line of every key of the file, by how the key is spelled."""

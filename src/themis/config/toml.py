@@ -10,11 +10,11 @@ import json
 import re
 import textwrap
 import tomllib
+from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from themis.errors import ConfigError, Mistake
 
@@ -37,14 +37,15 @@ def parse_toml(text: str) -> dict[str, Any]:
     return data
 
 
-def key_lines(text: str) -> dict[KeyPath, int]:
+def key_lines(text: str, *, items: bool = True) -> dict[KeyPath, int]:
     """The line of every key, table and list item, counted from 1.
 
-    A table that is only implied, as `a` in `[a.b]`, stands where it is first implied.
+    A table that is only implied, as `a` in `[a.b]`, stands where it is first implied. Without
+    `items`, those of lists that hold nothing but values are left out: there may be a million.
     """
     explicit: dict[KeyPath, int] = {}
     implied: dict[KeyPath, int] = {}
-    for path, line in _Scanner(text).places():
+    for path, line in _Scanner(text, items=items).places():
         explicit.setdefault(path, line)
         for length in range(1, len(path)):
             implied.setdefault(path[:length], line)
@@ -70,8 +71,13 @@ _TOKEN = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class _Token:
+_PLAIN_LIST = re.compile(  # without comments, lists, tables and text of several lines in it
+    r"""\[(?:[^\[\]{}"'\#]++ | (?!\"{3}|'{3})(?:"(?:[^"\\\n]|\\.)*+" | '[^'\n]*+'))*+\]""",
+    re.VERBOSE,
+)
+
+
+class _Token(NamedTuple):
     kind: str
     text: str
     start: int
@@ -83,14 +89,11 @@ _END = _Token("end", "", -1)
 class _Scanner:
     """Walks over the tokens of a text and tells each key that it meets."""
 
-    def __init__(self, text: str) -> None:
-        self._newlines = [match.start() for match in re.finditer("\n", text)]
-        self._tokens = [
-            _Token(match.lastgroup or "", match[0], match.start())
-            for match in _TOKEN.finditer(text)
-            if match.lastgroup != "space"
-        ]
-        self._next = 0
+    def __init__(self, text: str, *, items: bool = True) -> None:
+        self._newlines = array("q", (match.start() for match in re.finditer("\n", text)))
+        self._text, self._place = text, 0
+        self._next: _Token | None = None
+        self._tells_items = items
         self._items: dict[KeyPath, int] = {}  # tables so far in each array of tables
 
     def places(self) -> Iterator[tuple[KeyPath, int]]:
@@ -157,7 +160,11 @@ class _Scanner:
                 self._take()
 
     def _list(self, path: KeyPath) -> Iterator[tuple[KeyPath, int]]:
-        self._take()
+        opening = self._take()
+        plain = None if self._tells_items else _PLAIN_LIST.match(self._text, opening.start)
+        if plain is not None:
+            self._place = plain.end()
+            return
         number = 0
         while self._peek() is not _END:
             token = self._peek()
@@ -189,11 +196,19 @@ class _Scanner:
             self._take()
 
     def _peek(self) -> _Token:
-        return self._tokens[self._next] if self._next < len(self._tokens) else _END
+        while self._next is None:
+            match = _TOKEN.match(self._text, self._place)
+            if match is None:
+                self._next = _END
+            else:
+                self._place = match.end()
+                if match.lastgroup != "space":
+                    self._next = _Token(match.lastgroup or "", match[0], match.start())
+        return self._next
 
     def _take(self) -> _Token:
         token = self._peek()
-        self._next += 1
+        self._next = None
         return token
 
     def _line(self, token: _Token) -> int:
@@ -216,7 +231,8 @@ def _integers(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, int]]:
             yield from _integers(each, (*path, key))
     elif isinstance(value, list):
         for number, each in enumerate(value):
-            yield from _integers(each, (*path, number))
+            if not isinstance(each, str | float):  # most often there is nothing to look at
+                yield from _integers(each, (*path, number))
     elif isinstance(value, int):
         yield path, value
 

@@ -182,9 +182,7 @@ class Runner:
         self._seconds, self._timed = 0.0, 0  # of executions that are not for noise
         self._finding_seconds = 0.0  # with what a cache file held, and nothing was run
         self.start(budget or Budget())
-        sizes = [each.size for each in self.schema]
         self.remembers = self.schema.size <= MEMORY_LIMIT // labels.dtype.itemsize
-        self._strides = [math.prod(sizes[c + 1 :]) for c in range(len(sizes))]
         size = self.schema.size if self.remembers else 0
         self._memory = np.full(size, NOT_RUN, dtype=labels.dtype)
 
@@ -325,7 +323,7 @@ class Runner:
     def keys(self, codes: NDArray[Any]) -> NDArray[np.int64]:
         """Each input's place in the domain; only for domains that are remembered."""
         keys = np.zeros(len(codes), dtype=np.int64)
-        for column, stride in enumerate(self._strides):
+        for column, stride in enumerate(self.schema.strides):
             keys += codes[:, column].astype(np.int64) * stride
         return keys
 
@@ -538,7 +536,7 @@ class _RememberedBatch:
         old = self._codes[:, column].astype(np.int64)
         self._codes[:, column] = codes
         change = self._codes[:, column].astype(np.int64) - old
-        self._keys += change * self._runner._strides[column]
+        self._keys += change * self._runner.schema.strides[column]
 
     def take(self, places: NDArray[np.int64]) -> RunnerBatch:
         part = copy.copy(self)

@@ -20,7 +20,7 @@ from themis.engine.tables import Tables
 from themis.events import Listener, Progress, ignore
 from themis.inputs.assignments import Assignments
 from themis.inputs.population import Population
-from themis.inputs.streams import CHUNK, MIXING, BaseInputs
+from themis.inputs.streams import MIXING, BaseInputs
 from themis.subjects.decisions import NOT_RUN, Cells
 from themis.subjects.readings import Reading
 
@@ -125,9 +125,9 @@ class Sampler:
         Nothing is run on them: they tell how many people there are of a kind.
         """
         drawn_apart = any(block.size is None for block in self.population.blocks)
-        if drawn_apart or start > CHUNK // 2:
+        if drawn_apart or start > self.base.chunk_rows // 2:
             return None
-        return self.base.rows(start, CHUNK)
+        return self.base.rows(start, self.base.chunk_rows)
 
     def blocks(self, start: int, stop: int, width: int) -> Iterator[tuple[int, int]]:
         """Cut rows start..stop into blocks; ends early when the budget does.
@@ -165,7 +165,8 @@ class Sampler:
         cells = self.runner.batch_size
         if self.runner.traits.vectorised and math.isinf(self.runner.seconds_left):
             cells = CELLS
-        return min(max(cells // width, 1), CHUNK - start % CHUNK)  # within one chunk: no copy
+        chunk = self.base.chunk_rows
+        return min(max(cells // width, 1), chunk - start % chunk)  # within one chunk: no copy
 
     def _fixed_rows(self, start: int, width: int) -> int:
         """A number that depends on nothing measured, so that a resumed run cuts the same blocks.

@@ -10,7 +10,6 @@ Outputs that are known by their inputs, in domains that are too large to be reme
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -426,8 +425,7 @@ class KnownOutputs:
     """The outputs of inputs that were run, found by key."""
 
     def __init__(self, schema: Schema, dtype: np.dtype[Any] = _BYTE) -> None:
-        sizes = [each.size for each in schema]
-        self._strides = [math.prod(sizes[column + 1 :]) for column in range(len(sizes))]
+        self._strides = schema.strides
         self._type = np.int64 if schema.size < KEY_LIMIT else object
         self._keys: Keys = np.empty(0, dtype=self._type)
         self._cells: Cells = np.empty(0, dtype=dtype)

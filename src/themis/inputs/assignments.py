@@ -71,11 +71,12 @@ class Assignments:
 
     def labels(self, index: int) -> dict[str, Value]:
         """What an assignment is called, by characteristic."""
-        levels = self.levels(np.array([index]))[0]
-        return {
-            self.schema.names[column]: self.schema.characteristics[column].level_label(int(level))
-            for column, level in zip(self.columns, levels, strict=True)
-        }
+        labels: dict[str, Value] = self.labels_of(np.array([index]))[0]
+        return labels
+
+    def labels_of(self, indices: NDArray[np.int64]) -> Labels:
+        """What these assignments are called."""
+        return Labels(self, self.levels(indices))
 
     @cached_property
     def binned(self) -> tuple[int, ...]:
@@ -83,6 +84,29 @@ class Assignments:
         return tuple(
             c for c in self.columns if self.schema.characteristics[c].bin_starts is not None
         )
+
+
+@dataclass(frozen=True)
+class Labels(Sequence[dict[str, Value]]):
+    """What some assignments are called, by characteristic; there may be millions.
+
+    Each is made when it is asked for.
+    """
+
+    assignments: Assignments
+    levels: NDArray[np.int64]  # one row each, one column per characteristic
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+    def __getitem__(self, place: Any) -> Any:
+        schema = self.assignments.schema
+        return {
+            schema.names[column]: schema.characteristics[column].level_label(level)
+            for column, level in zip(
+                self.assignments.columns, self.levels[place].tolist(), strict=True
+            )
+        }
 
 
 def set_name(names: Sequence[str]) -> str:

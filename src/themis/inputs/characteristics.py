@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
@@ -131,8 +132,10 @@ class Characteristic(ABC):
         return np.searchsorted(self._weighted_levels, levels)
 
     def named(self, name: str) -> Characteristic:
-        """The same characteristic under a name."""
-        return replace(self, name=name)
+        """The same characteristic under a name; it is not checked again."""
+        other = copy(self)
+        object.__setattr__(other, "name", name)
+        return other
 
     def _common_mistakes(self) -> Iterator[Mistake]:
         if self.weights is None:
@@ -193,10 +196,11 @@ class Values(Characteristic):
                 "use strings, finite numbers, true or false",
             )
             return
-        for value in [value for value, times in Counter(self.values).items() if times > 1]:
-            yield mistake(
-                "duplicate-value", f"the value {value!r} stands there twice", "remove one"
-            )
+        if len(set(self.values)) < len(self.values):  # most often not: counting takes more memory
+            for value in [value for value, times in Counter(self.values).items() if times > 1]:
+                yield mistake(
+                    "duplicate-value", f"the value {value!r} stands there twice", "remove one"
+                )
         yield from self._common_mistakes()
 
     @property
@@ -226,7 +230,11 @@ class Values(Characteristic):
         return table
 
     def decode(self, codes: Codes) -> NDArray[Any]:
-        return np.take(self._table, codes)
+        return self._table.take(codes)
+
+    def value(self, code: int) -> Value:
+        value: Value = self._table.item(code)
+        return value
 
     @cached_property
     def _codes(self) -> dict[Value, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -19,7 +19,7 @@ from themis.inputs.rows import (
     OUTSIDE,
     UNKNOWN,
     WEIGHTLESS,
-    Column,
+    AnyColumn,
     GivenRows,
     codes_of,
     column_of,
@@ -72,6 +72,11 @@ class People:
         return len(self.codes)
 
 
+def columns_read(schema: Schema, weights: Any) -> Set[str]:
+    """The names of the columns that `people_of` reads."""
+    return schema.column_by_name.keys() | ({weights} if isinstance(weights, str) else set())
+
+
 def people_of(
     rows: GivenRows,
     schema: Schema,
@@ -113,34 +118,56 @@ def people_of(
     facts |= {"used": len(used), "dropped": int((~fits).sum())}
     facts |= {"weightless": weightless} if weightless else {}
     facts |= {"extended": extended} if extended else {}
-    return _distinct(schema, codes[used], weighed[used], facts)
+    return _distinct(schema, codes, weighed, used, facts)
 
 
 def _none_fits(rows: int) -> str:
     return "the only row does not fit" if rows == 1 else f"none of the {rows:,} rows fits"
 
 
+BLOCK = 2**18  # rows that are compared at once
+
+
 def _distinct(
-    schema: Schema, codes: NDArray[Any], weights: NDArray[np.float64], facts: dict[str, Any]
+    schema: Schema,
+    codes: NDArray[Any],
+    weights: NDArray[np.float64],
+    used: NDArray[np.int64],
+    facts: dict[str, Any],
 ) -> People:
+    """The distinct ones of the rows that are used; copies are first put together block by block."""
+    is_count, parts = True, []
+    for start in range(0, len(used), BLOCK):
+        block = used[start : start + BLOCK]
+        own = weights[block]
+        is_count &= bool((own == np.floor(own)).all())
+        parts.append(_together(codes[block], own, np.ones(len(block), dtype=np.int64)))
+        new = sum(len(rows) for rows, _, _ in parts[1:])
+        if new > max(len(parts[0][0]), BLOCK) or (new and start + BLOCK >= len(used)):
+            parts = [_together(*(np.concatenate(each) for each in zip(*parts, strict=True)))]
+    ((distinct, total, counts),) = parts
+    heads = total if is_count else counts.astype(float)
+    facts["distinct"] = len(distinct)
+    return People(schema, np.asfortranarray(distinct), total, counts, heads, facts)
+
+
+def _together(
+    codes: NDArray[Any], weights: NDArray[np.float64], counts: NDArray[np.int64]
+) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.int64]]:
+    """The distinct rows as they first appear, with the weights and counts of all their copies."""
     keys = context_keys(codes, ())
     _, first = np.unique(keys, return_index=True)
-    order = np.argsort(first)  # as they come in the file
+    order = np.argsort(first)
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
     own = place[keys]
-    counts = np.bincount(own)
     total = np.bincount(own, weights).astype(float)
-    is_count = bool((weights == np.floor(weights)).all())
-    distinct = np.asfortranarray(codes[np.sort(first)])
-    heads: NDArray[np.float64] = total if is_count else counts.astype(float)
-    facts["distinct"] = len(distinct)
-    return People(schema, distinct, total, counts, heads, facts)
+    return codes[np.sort(first)], total, np.bincount(own, counts).astype(np.int64)
 
 
 # What is asked for --------------------------------------------------------------------------
 def _check(rows: GivenRows, schema: Schema, weights: Any, unknown: str, where: str) -> None:
-    names = list(rows.columns)
+    names = rows.names
     mistakes = [
         Mistake(
             "missing-column", where, f"{rows.name} has no column {name!r}", _nearest(name, names)
@@ -151,7 +178,7 @@ def _check(rows: GivenRows, schema: Schema, weights: Any, unknown: str, where: s
     if isinstance(weights, str) and weights not in rows.columns:
         problem = f"{rows.name} has no column {weights!r}"
         mistakes.append(Mistake("missing-column", "weights", problem, _nearest(weights, names)))
-    elif isinstance(weights, str) and weights in schema.names:
+    elif isinstance(weights, str) and weights in schema.column_by_name:
         problem = f"{weights!r} is a characteristic"
         mistakes.append(Mistake("weights", "weights", problem, "name another column"))
     elif weights is not None and not isinstance(weights, str) and len(weights) != len(rows):
@@ -170,7 +197,7 @@ def _nearest(name: str, names: Sequence[str]) -> str:
     return f"did you mean {same[0]!r}?" if same else suggest(name, names)
 
 
-def _weights(column: Column) -> tuple[NDArray[np.float64], list[Misfit]]:
+def _weights(column: AnyColumn) -> tuple[NDArray[np.float64], list[Misfit]]:
     values, places = factorise(column)
     numbers = [number_of(value) for value in values]
     good = np.array([number is not None and number >= 0 for number in numbers], dtype=bool)
@@ -199,7 +226,7 @@ def _encode(rows: GivenRows, schema: Schema) -> tuple[NDArray[Any], list[Misfit]
             found = np.flatnonzero(np.isin(places, which))
             misfits.append(_misfit(characteristic.name, reason, found, column))
     for constraint in schema.constraints:
-        by_name = {name: codes[:, schema.names.index(name)] for name in constraint.variables}
+        by_name = {n: codes[:, schema.column_by_name[n]] for n in constraint.variables}
         broken = np.flatnonzero(fits & ~constraint.holds(by_name))
         if len(broken):
             examples = tuple(schema.decode_row(codes[row]) for row in broken[:EXAMPLES])
@@ -246,7 +273,7 @@ def extend(rows: GivenRows, schema: Schema) -> tuple[Schema, dict[str, Any]]:
 
 
 # Saying it ----------------------------------------------------------------------------------
-def _misfit(where: str, reason: str, rows: NDArray[np.int64], column: Column) -> Misfit:
+def _misfit(where: str, reason: str, rows: NDArray[np.int64], column: AnyColumn) -> Misfit:
     values = tuple(_plain(column[row]) for row in rows[:EXAMPLES])
     return Misfit(where, reason, rows, values)
 
@@ -280,7 +307,7 @@ def _facts(
             }
             for each in misfits
         ],
-        "ignored": [name for name in rows.columns if name not in known],
+        "ignored": [name for name in rows.names if name not in known],
     }
     if weights is not None:
         facts["weights"] = weights if isinstance(weights, str) else "given"

@@ -213,7 +213,7 @@ class RejectionBlock:
         while found < count:
             batch = min(max(4 * count, 1024, tried), 262_144)
             codes = self.propose(rng, batch)
-            valid = codes[self.schema.valid(codes)][:, list(self.columns)]
+            valid = codes[:, list(self.columns)][self.schema.valid(codes)]
             kept.append(valid)
             found += len(valid)
             tried += batch
@@ -283,12 +283,13 @@ class Population:
 
         Raises SchemaError when the constraints leave nothing.
         """
+        assert schema.dtype  # computed once, and known to the schemas of all blocks
         blocks: list[Block] = []
         few: list[FewValid] = []
         mistakes: list[Mistake] = []
-        for columns in _linked_columns(schema):
+        for columns, constraints in _linked_columns(schema).items():
             try:
-                block, share = _block(schema, columns)
+                block, share = _block(schema.with_constraints(constraints), columns)
                 blocks.append(block)
                 if share < FEW_VALID:
                     few.append(FewValid(tuple(schema.names[c] for c in columns), share))
@@ -377,27 +378,44 @@ class Population:
         return result
 
 
-def _linked_columns(schema: Schema) -> list[tuple[int, ...]]:
-    """Groups of columns that share constraints, directly or through others."""
-    group = list(range(len(schema)))
-    for constraint in schema.constraints:
-        members = {group[schema.names.index(name)] for name in constraint.variables}
-        group = [min(members) if each in members else each for each in group]
-    return [tuple(c for c, g in enumerate(group) if g == number) for number in sorted(set(group))]
+def _linked_columns(schema: Schema) -> dict[tuple[int, ...], list[Constraint]]:
+    """Groups of columns that share constraints, directly or through others, with those."""
+    leader = list(range(len(schema)))  # another column of the same group; the first leads itself
+
+    def first(column: int) -> int:
+        while leader[column] != column:
+            leader[column] = leader[leader[column]]
+            column = leader[column]
+        return column
+
+    reads = [[schema.column_by_name[n] for n in each.variables] for each in schema.constraints]
+    for columns in reads:
+        firsts = {first(column) for column in columns}
+        for each in firsts:
+            leader[each] = min(firsts)
+    groups: dict[int, list[int]] = {}
+    own: dict[int, list[Constraint]] = {}
+    for column in range(len(schema)):
+        groups.setdefault(first(column), []).append(column)
+    for columns, constraint in zip(reads, schema.constraints, strict=True):
+        own.setdefault(first(columns[0]), []).append(constraint)
+    return {tuple(columns): own.get(number, []) for number, columns in groups.items()}
 
 
 def _block(schema: Schema, columns: tuple[int, ...]) -> tuple[Block, float]:
-    """The block of these linked columns and the share of its combinations that are valid."""
-    own = _only(schema, columns)
-    parts = tuple(_part(own, column) for column in columns)
+    """The block of these linked columns and the share of its combinations that are valid.
+
+    The schema's constraints are those that read these columns.
+    """
+    parts = tuple(_part(schema, column) for column in columns)
     before = math.prod(schema.characteristics[column].size for column in columns)
     total = math.prod(part.size or 0 for part in parts)
     if len(columns) == 1:
         return parts[0], total / before
     if total <= ENUMERATION_LIMIT:
-        block: Block = _enumerated(own, parts, columns, total)
+        block: Block = _enumerated(schema, parts, columns, total)
         return block, (block.size or 0) / before
-    block = RejectionBlock(columns, parts, own, width=len(schema))
+    block = RejectionBlock(columns, parts, schema, width=len(schema))
     return block, _valid_share(block) * total / before
 
 
@@ -418,14 +436,6 @@ def _part(schema: Schema, column: int) -> Block:
     return TableBlock((column,), codes[allowed][:, None], weights)
 
 
-def _only(schema: Schema, columns: tuple[int, ...]) -> Schema:
-    """The schema with only the constraints that read these columns."""
-    names = {schema.names[column] for column in columns}
-    return schema.with_constraints(
-        each for each in schema.constraints if names.intersection(each.variables)
-    )
-
-
 def _enumerated(
     schema: Schema, parts: tuple[Block, ...], columns: tuple[int, ...], total: int
 ) -> TableBlock:
@@ -435,14 +445,14 @@ def _enumerated(
         codes[:, part.columns[0]] = part.combinations(place)[:, 0]
     valid = schema.valid(codes)
     if not valid.any():
-        by_name = {name: codes[:, column] for column, name in enumerate(schema.names)}
+        by_name = {schema.names[column]: codes[:, column] for column in columns}
         raise SchemaError([_contradiction(schema.constraints, by_name)])
     weights = None
     if not all(part.uniform for part in parts):
         weights = np.ones(int(valid.sum()))
         for part, place in zip(parts, places, strict=True):
             weights *= part.probabilities()[place[valid]]
-    return TableBlock(columns, np.ascontiguousarray(codes[valid][:, list(columns)]), weights)
+    return TableBlock(columns, np.ascontiguousarray(codes[:, list(columns)][valid]), weights)
 
 
 def _contradiction(constraints: Sequence[Constraint], codes: Mapping[str, NDArray[Any]]) -> Mistake:

@@ -1,7 +1,8 @@
 """Files of rows, CSV, JSON lines and Parquet, read piece by piece into encoded columns.
 
 A column is its distinct values, and for each row the number of its value. So what is asked of the
-values is asked once per value and not once per row, and a million rows are small.
+values is asked once per value and not once per row, and a million rows are small. Nothing that is
+read depends on how large the pieces are.
 """
 
 from __future__ import annotations
@@ -11,19 +12,22 @@ import json
 import re
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from io import TextIOWrapper
 from itertools import chain, count, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from themis.errors import Mistake, RequestError
 
-CHUNK = 50_000  # rows of a text file that are held as texts at once
+CHUNK = 50_000  # rows that are held as texts at once
+CHUNK_CELLS = 2**18  # or fewer rows, with about so many cells
+CHUNK_CHARACTERS = 2**23  # of JSON lines, whose cells are not known before
 MISSING = -1
 SHOWN = 5  # mistakes of a file that are reported; the rest is counted
 
@@ -38,12 +42,34 @@ KINDS = {
 }
 
 
+ReadListener: TypeAlias = Callable[[int, int], None]  # bytes that were read, and all
+
+
+def hear_nothing(_: int, __: int) -> None:
+    """Listens to nothing."""
+
+
 @dataclass(frozen=True)
 class Column:
     """A column: its distinct values as they first appear, and each row's number of its value."""
 
     values: list[Any]
-    codes: NDArray[np.int32]  # MISSING where the file has nothing
+    codes: NDArray[Any]  # as few bytes as do; MISSING where the file has nothing
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, row: int) -> Any:
+        """The value of a row; None where the file has nothing."""
+        code = self.codes[row]
+        return None if code == MISSING else self.values[code]
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self.__getitem__, range(len(self)))
+
+    def tolist(self) -> list[Any]:
+        """The value of each row."""
+        return list(self)
 
     @property
     def missing(self) -> int:
@@ -62,7 +88,8 @@ class Table:
     columns: dict[str, Column]
     length: int
     kind: str  # csv, jsonl or parquet
-    lines: NDArray[np.int64] | None = None  # where each row begins in its file, if it has lines
+    lines: NDArray[Any] | None = None  # where each row begins in its file, if it has lines
+    names: tuple[str, ...] = ()  # of all columns of the file, also of those that were not wanted
 
     @property
     def is_text(self) -> bool:
@@ -75,19 +102,62 @@ def kind_of(path: Path) -> str | None:
     return KINDS.get(path.suffix.lower())
 
 
-def read_table(path: str | Path, *, kind: str | None = None, exact: bool = False) -> Table:
+def read_table(
+    path: str | Path,
+    *,
+    kind: str | None = None,
+    exact: bool = False,
+    only: Collection[str] | None = None,
+    listen: ReadListener = hear_nothing,
+) -> Table:
     """The rows of a file, by what its name or `kind` says it is; raises RequestError.
 
-    In files that Themis wrote, read with `exact`, blanks around the names of columns are part of
-    them, and there may be no rows.
+    With `only`, other columns are passed over. In files that Themis wrote, read with `exact`,
+    blanks around the names of columns are part of them, and there may be no rows.
+    """
+    encoders: dict[str, Encoder] = {}
+    names: dict[str, None] = {}
+    lines: list[NDArray[Any]] = []
+    length, kind_read = 0, ""
+    for piece in read_pieces(path, kind=kind, exact=exact, only=only, listen=listen):
+        for name, column in piece.columns.items():
+            encoder = encoders.setdefault(name, Encoder())
+            encoder.pad(length)
+            encoder.add_column(column)
+        names.update(dict.fromkeys(piece.names))
+        length, kind_read = length + piece.length, piece.kind
+        if piece.lines is not None:
+            lines.append(piece.lines)
+    for encoder in encoders.values():
+        encoder.pad(length)
+    columns = {name: encoder.column(restore_value) for name, encoder in encoders.items()}
+    placed = np.concatenate(lines) if lines else None
+    return Table(columns, length, kind_read, placed, tuple(names))
+
+
+def read_pieces(
+    path: str | Path,
+    *,
+    kind: str | None = None,
+    exact: bool = False,
+    only: Collection[str] | None = None,
+    listen: ReadListener = hear_nothing,
+) -> Iterator[Table]:
+    """The same piece by piece, so that no more than one of them has to be held.
+
+    Values are such as can be counted: `restore_value` gives what they stand for. In JSON lines, a
+    piece has only the columns that occur in it. Mistakes in lines are raised at the end.
     """
     path = Path(path)
     kind = kind or kind_of(path) or ("csv" if path.suffix.lower() == ".txt" else None)
     if kind is None:
         remedy = f"name a file that ends in {', '.join(KINDS)} or .txt"
         raise _mistake(path, "is of no kind that can be read", remedy)
+    names, rows = 0, 0
     try:
-        table = _read(path, kind, exact)
+        for piece in _pieces(path, kind, exact, only, listen):
+            names, rows = names + len(piece.names), rows + piece.length
+            yield piece
     except FileNotFoundError:
         raise _mistake(path, "there is no such file", "check its name") from None
     except UnicodeDecodeError:
@@ -95,35 +165,62 @@ def read_table(path: str | Path, *, kind: str | None = None, exact: bool = False
         raise _mistake(path, "is not UTF-8 text", "save it as UTF-8", line) from None
     except OSError as error:
         raise _mistake(path, f"can't be read: {error.strerror or error}", "check it") from None
-    if not table.columns or not (table.length or exact):
+    if not names or not (rows or exact):
         raise _mistake(path, "holds no rows", "name a file with a row for each person")
-    return table
 
 
-def _read(path: Path, kind: str, exact: bool) -> Table:
+def _pieces(
+    path: Path, kind: str, exact: bool, only: Collection[str] | None, listen: ReadListener
+) -> Iterator[Table]:
     if kind == "parquet":
-        return _read_parquet(path)
-    with path.open(encoding="utf-8-sig", newline="") as text:
-        return _read_csv(path, text, exact) if kind == "csv" else _read_json_lines(path, text)
+        yield from _parquet_pieces(path, only, listen)
+        return
+    with path.open("rb") as file, TextIOWrapper(file, "utf-8-sig", newline="") as text:
+        total = path.stat().st_size
+        read = _csv_pieces(path, text, exact, only)
+        for piece in read if kind == "csv" else _json_pieces(path, text, only):
+            listen(min(file.tell(), total), total)
+            yield piece
 
 
 class Encoder:
-    """Builds a column value by value, in chunks."""
+    """Builds a column value by value, or piece by piece."""
 
-    def __init__(self, missing: str | None = None) -> None:
-        self._numbers: dict[Any, int] = defaultdict(count().__next__, {missing: MISSING})
-        self._parts: list[NDArray[np.int32]] = []
+    def __init__(self) -> None:
+        self._numbers: dict[Any, int] = defaultdict(count().__next__, {None: MISSING})
+        self._parts: list[NDArray[Any]] = []
+        self._length = 0
 
     def add(self, values: Sequence[Any]) -> None:
         """Append these values."""
         part = np.fromiter(map(self._numbers.__getitem__, values), np.int32, len(values))
-        self._parts.append(part)
+        self._append(part)
+
+    def add_column(self, column: Column) -> None:
+        """Append a column whose values are such as can be counted."""
+        numbers = [*map(self._numbers.__getitem__, column.values), MISSING]
+        self._append(np.array(numbers, np.int32)[column.codes])
+
+    def pad(self, length: int) -> None:
+        """Append that nothing is there, up to this length."""
+        if length > self._length:
+            self._append(np.full(length - self._length, MISSING, np.int8))
+
+    def _append(self, part: NDArray[Any]) -> None:
+        self._parts.append(part.astype(np.min_scalar_type(-len(self._numbers))))
+        self._length += len(part)
 
     def column(self, restore: Callable[[Any], Any] | None = None) -> Column:
         """The column; `restore` turns what stood for a value back into it."""
         kept = list(self._numbers)[1:]  # without what is missing
-        codes = np.concatenate(self._parts) if self._parts else np.empty(0, np.int32)
+        codes = np.concatenate(self._parts) if self._parts else np.empty(0, np.int8)
         return Column([restore(value) for value in kept] if restore else kept, codes)
+
+
+def _encode(values: Sequence[Any], missing: Any) -> Column:
+    numbers: dict[Any, int] = defaultdict(count().__next__, {missing: MISSING})
+    codes = np.fromiter(map(numbers.__getitem__, values), np.int32, len(values))
+    return Column(list(numbers)[1:], codes)
 
 
 class _Mistakes:
@@ -148,7 +245,9 @@ class _Mistakes:
 
 
 # CSV --------------------------------------------------------------------------------------
-def _read_csv(path: Path, text: Iterator[str], exact: bool) -> Table:
+def _csv_pieces(
+    path: Path, text: Iterator[str], exact: bool, only: Collection[str] | None
+) -> Iterator[Table]:
     head: list[str] = []
     for line in text:
         head.append(line)
@@ -158,19 +257,19 @@ def _read_csv(path: Path, text: Iterator[str], exact: bool) -> Table:
     mistakes, lines = _Mistakes(path), array("q")
     reader = csv.reader(chain(head, text), delimiter=delimiter, strict=True)
     records = _records(reader, lines, mistakes)
-    names = [name if exact else name.strip() for name in next(records, [])]
+    names = tuple(name if exact else name.strip() for name in next(records, []))
     mistakes.check()
     if not any(names):
         raise _mistake(path, "has no header", "its first line must name the columns")
     _check_names(path, names, lines.pop())
-    encoders = [Encoder("") for _ in names]
-    for rows in _chunks(records):
+    wanted = [place for place, name in enumerate(names) if only is None or name in only]
+    for rows in chain([[]], _chunks(records, max(min(CHUNK, CHUNK_CELLS // len(names)), 1))):
         if not mistakes.count:
-            for encoder, cells in zip(encoders, zip(*rows, strict=True), strict=True):
-                encoder.add(cells)
+            cells = list(zip(*rows, strict=True)) or [()] * len(names)
+            columns = {names[place]: _encode(cells[place], "") for place in wanted}
+            yield Table(columns, len(rows), "csv", _as_lines(lines), names)
+        del lines[:]
     mistakes.check()
-    columns = {n: e.column() for n, e in zip(names, encoders, strict=True)}
-    return Table(columns, len(lines), "csv", np.array(lines))
 
 
 def _delimiter(path: Path, header: str) -> str:
@@ -205,17 +304,35 @@ def _add_width(mistakes: _Mistakes, line: int, row: list[str], width: int, mark:
 
 
 # JSON lines -------------------------------------------------------------------------------
-def _read_json_lines(path: Path, text: Iterable[str]) -> Table:
-    encoders: dict[str, Encoder] = {}
-    mistakes, lines = _Mistakes(path), array("q")
-    for chunk in _chunks(each for each in enumerate(text, 1) if not each[1].isspace()):
+def _json_pieces(path: Path, text: Iterable[str], only: Collection[str] | None) -> Iterator[Table]:
+    mistakes = _Mistakes(path)
+    for chunk in _line_chunks(each for each in enumerate(text, 1) if not each[1].isspace()):
         rows = [_object(number, line, mistakes) for number, line in chunk]
         if not mistakes.count:
-            _add_objects(encoders, rows, before=len(lines))
-            lines.extend(number for number, _ in chunk)
+            names = tuple(dict.fromkeys(chain.from_iterable(rows)))
+            columns = {n: _json_column(rows, n) for n in names if only is None or n in only}
+            lines = _as_lines([number for number, _ in chunk])
+            yield Table(columns, len(rows), "jsonl", lines, names)
     mistakes.check()
-    columns = {name: encoder.column(_restore) for name, encoder in encoders.items()}
-    return Table(columns, len(lines), "jsonl", np.array(lines))
+
+
+def _line_chunks(lines: Iterator[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:
+    chunk: list[tuple[int, str]] = []
+    held = 0
+    for each in lines:
+        chunk.append(each)
+        held += len(each[1])
+        if len(chunk) >= CHUNK or held >= CHUNK_CHARACTERS:
+            yield chunk
+            chunk, held = [], 0
+    if chunk:
+        yield chunk
+
+
+def _json_column(rows: Sequence[dict[str, Any]], name: str) -> Column:
+    values = [row.get(name) for row in rows]
+    plain = _SIMPLE.issuperset(map(type, values))
+    return _encode(values if plain else [_stand_in(value) for value in values], None)
 
 
 _DECODER = json.JSONDecoder()
@@ -237,17 +354,6 @@ def _object(number: int, line: str, mistakes: _Mistakes) -> dict[str, Any]:
     return {}
 
 
-def _add_objects(encoders: dict[str, Encoder], rows: list[dict[str, Any]], before: int) -> None:
-    for name in dict.fromkeys(chain.from_iterable(rows)):
-        if name not in encoders:
-            encoders[name] = Encoder()
-            encoders[name].add([None] * before)
-    for name, encoder in encoders.items():
-        values = [row.get(name) for row in rows]
-        plain = _SIMPLE.issuperset(map(type, values))
-        encoder.add(values if plain else [_stand_in(value) for value in values])
-
-
 def _stand_in(value: Any) -> Any:
     """Something hashable that tells true from 1."""
     if isinstance(value, bool):
@@ -257,12 +363,15 @@ def _stand_in(value: Any) -> Any:
     return value if value is None else _plain(value)
 
 
-def _restore(value: Any) -> Any:
+def restore_value(value: Any) -> Any:
+    """The value of a row that a value of a piece stands for."""
     return json.loads(value[0]) if isinstance(value, tuple) else value
 
 
 # Parquet ----------------------------------------------------------------------------------
-def _read_parquet(path: Path) -> Table:
+def _parquet_pieces(
+    path: Path, only: Collection[str] | None, listen: ReadListener
+) -> Iterator[Table]:
     try:
         import pyarrow as pa
         from pyarrow import parquet
@@ -270,13 +379,28 @@ def _read_parquet(path: Path) -> Table:
         remedy = "pip install 'themis-fairness[frames]', or save it as CSV"
         raise _mistake(path, "Parquet needs pyarrow, which is not installed", remedy) from None
     try:
-        data = parquet.read_table(path)
+        with parquet.ParquetFile(path) as file:
+            names = tuple(file.schema_arrow.names)
+            _check_names(path, names)
+            wanted = [name for name in names if only is None or name in only]
+            total, read = path.stat().st_size, 0
+            for batch in chain([file.schema_arrow.empty_table()], _batches(file, names, wanted)):
+                columns = {name: _arrow_column(batch.column(name)) for name in wanted}
+                read += batch.num_rows
+                listen(total * read // max(file.metadata.num_rows, 1), total)
+                yield Table(columns, batch.num_rows, "parquet", names=names)
     except pa.ArrowException as error:
         problem = f"can't be read as Parquet: {error}"
         raise _mistake(path, problem, "name another file") from None
-    _check_names(path, data.column_names)
-    columns = {name: _arrow_column(data.column(name)) for name in data.column_names}
-    return Table(columns, data.num_rows, "parquet")
+
+
+def _batches(file: Any, names: Sequence[str], wanted: Sequence[str]) -> Iterator[Any]:
+    import pyarrow as pa
+
+    nested = any("." in name for name in names)  # these would be taken for parts of others
+    rows = max(min(CHUNK, CHUNK_CELLS // len(names)), 1)
+    for batch in file.iter_batches(rows, columns=None if nested else list(wanted)):
+        yield pa.Table.from_batches([batch])
 
 
 def _arrow_column(column: Any) -> Column:
@@ -289,9 +413,7 @@ def _arrow_column(column: Any) -> Column:
     try:
         parts = column.dictionary_encode().unify_dictionaries().chunks
     except pa.ArrowNotImplementedError:  # lists, objects and types of other makers
-        encoder = Encoder()
-        encoder.add([_stand_in(value) for value in column.to_pylist()])
-        return encoder.column(_restore)
+        return _encode([_stand_in(value) for value in column.to_pylist()], None)
     codes = np.concatenate([part.indices.fill_null(MISSING).to_numpy() for part in parts])
     values = parts[0].dictionary.to_pylist()
     if not _SIMPLE.issuperset(map(type, values)):
@@ -311,10 +433,15 @@ def _plain(value: Any) -> Any:
 
 
 # What they have in common -----------------------------------------------------------------
-def _chunks(rows: Iterable[Any]) -> Iterator[list[Any]]:
+def _chunks(rows: Iterable[Any], size: int) -> Iterator[list[Any]]:
     rows = iter(rows)
-    while chunk := list(islice(rows, CHUNK)):
+    while chunk := list(islice(rows, size)):
         yield chunk
+
+
+def _as_lines(lines: Sequence[int]) -> NDArray[Any]:
+    """Numbers of lines, in four bytes each where these do."""
+    return np.array(lines, np.uint32 if not len(lines) or lines[-1] < 2**32 else np.int64)
 
 
 def _check_names(path: Path, names: Sequence[str], line: int | None = None) -> None:

@@ -6,7 +6,7 @@ Text of a CSV stays text: the schema knows what it means.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -16,43 +16,61 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.errors import Mistake, RequestError
+from themis.inputs import row_files
 from themis.inputs.characteristics import Characteristic, Integers, Reals, Values
 from themis.inputs.numbers import exact, is_number
-from themis.inputs.row_files import MISSING, read_table
+from themis.inputs.row_files import MISSING, ReadListener, hear_nothing, read_table
 
 Column = NDArray[Any]  # text and mixed values as objects, with None where a value is missing
+AnyColumn = Column | row_files.Column
 
 
 @dataclass(frozen=True)
 class GivenRows:
     """A table of people by column; `lines` are the rows' places in their file, if it has lines."""
 
-    columns: dict[str, Column]
+    columns: Mapping[str, AnyColumn]
     name: str = "the table"  # of the file, for messages
-    lines: NDArray[np.int64] | None = None
+    lines: NDArray[Any] | None = None
+    in_file: tuple[str, ...] = ()  # all columns of the file, also those that were not read
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all columns."""
+        return self.in_file or tuple(self.columns)
 
     def __len__(self) -> int:
-        return next((len(each) for each in self.columns.values()), 0)
+        places = () if self.lines is None else self.lines
+        return next((len(each) for each in self.columns.values()), len(places))
 
     def place(self, row: int) -> int:
         """Where a row is found: its line in the file, or its number, from 1."""
         return row + 1 if self.lines is None else int(self.lines[row])
 
 
-def read_rows(path: str | Path) -> GivenRows:
-    """The rows of a file, chosen by its ending; raises RequestError when it can't be read."""
-    table = read_table(path)
-    assert MISSING == -1  # so that the last of the values is what stands for it
-    columns = {name: objects([*c.values, None])[c.codes] for name, c in table.columns.items()}
-    return GivenRows(columns, Path(path).name, table.lines)
+def read_rows(
+    path: str | Path,
+    *,
+    only: Collection[str] | None = None,
+    listen: ReadListener = hear_nothing,
+) -> GivenRows:
+    """The rows of a file, chosen by its ending; raises RequestError when it can't be read.
+
+    With `only`, the columns of these names.
+    """
+    table = read_table(path, only=only, listen=listen)
+    return GivenRows(table.columns, Path(path).name, table.lines, table.names)
 
 
-def rows_of(given: Any) -> GivenRows:
-    """The rows of what a caller has: a table of pandas, polars or Arrow, columns, dicts, a path."""
+def rows_of(given: Any, *, only: Collection[str] | None = None) -> GivenRows:
+    """The rows of what a caller has: a table of pandas, polars or Arrow, columns, dicts, a path.
+
+    With `only`, no other columns of a file are read.
+    """
     if isinstance(given, GivenRows):
         return given
     if isinstance(given, str | Path):
-        return read_rows(given)
+        return read_rows(given, only=only)
     columns = _columns_of(given)
     lengths = {len(each) for each in columns.values()}
     if len(lengths) > 1:
@@ -140,8 +158,10 @@ OUTSIDE, OFF_STEP, WEIGHTLESS = "out of range", "off step", "weight 0 in the sch
 MISSING_TEXTS = frozenset({"", "na", "n/a", "nan", "null", "?"})
 
 
-def factorise(column: Column) -> tuple[list[Any], NDArray[np.int64]]:
+def factorise(column: AnyColumn) -> tuple[list[Any], NDArray[Any]]:
     """The distinct values of a column, and for each row the place of its value among them."""
+    if isinstance(column, row_files.Column):
+        return _with_missing(column)
     if column.dtype != object:
         distinct, places = np.unique(column, return_inverse=True)
         return distinct.tolist(), places
@@ -152,6 +172,19 @@ def factorise(column: Column) -> tuple[list[Any], NDArray[np.int64]]:
         values = [value if value.__hash__ is not None else repr(value) for value in values]
         numbers = {value: number for number, value in enumerate(dict.fromkeys(values))}
     return list(numbers), np.fromiter(map(numbers.__getitem__, values), np.int64, len(values))
+
+
+def _with_missing(column: row_files.Column) -> tuple[list[Any], NDArray[Any]]:
+    """The values of a file's column as they first appear, and None where the first is missing."""
+    missing = column.codes == MISSING
+    if not missing.any():
+        return column.values, column.codes
+    before = column.codes[: int(missing.argmax())]
+    place = int(before.max(initial=MISSING)) + 1
+    moved = column.codes.astype(np.min_scalar_type(-len(column.values) - 1))
+    moved += moved >= place
+    moved[missing] = place
+    return [*column.values[:place], None, *column.values[place:]], moved
 
 
 def codes_of(characteristic: Characteristic, values: Sequence[Any]) -> NDArray[np.int64]:

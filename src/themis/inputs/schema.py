@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
+from itertools import accumulate
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -72,15 +75,19 @@ class Schema:
 
     def with_constraints(self, constraints: Iterable[Constraint]) -> Schema:
         """The same characteristics with exactly these constraints."""
-        result = Schema.__new__(Schema)
-        result.characteristics = self.characteristics
+        result = copy(self)  # with all that is known already about the characteristics
         result.constraints = tuple(constraints)
         return result
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The characteristics' names in schema order."""
         return tuple(characteristic.name for characteristic in self.characteristics)
+
+    @cached_property
+    def column_by_name(self) -> Mapping[str, int]:
+        """The column of each characteristic."""
+        return {name: column for column, name in enumerate(self.names)}
 
     @property
     def protected(self) -> tuple[str, ...]:
@@ -91,6 +98,15 @@ class Schema:
     def size(self) -> int:
         """The number of inputs before constraints, exact however large."""
         return math.prod(characteristic.size for characteristic in self.characteristics)
+
+    @cached_property
+    def strides(self) -> tuple[int, ...]:
+        """How far apart two inputs are in the domain that differ by 1 in the code of each column.
+
+        The sum of an input's codes times these is its place in the domain.
+        """
+        behind = accumulate((each.size for each in self.characteristics[:0:-1]), mul, initial=1)
+        return tuple(behind)[::-1]
 
     @cached_property
     def dtype(self) -> type[np.int32] | type[np.int64]:
@@ -109,7 +125,7 @@ class Schema:
                 suggest(str(name), self.names),
             )
             for name in wanted
-            if name not in self.names
+            if name not in self.column_by_name
         ]
         if not wanted:
             mistakes.append(
@@ -122,13 +138,13 @@ class Schema:
             )
         if mistakes:
             raise RequestError(mistakes)
-        return tuple(sorted({self.names.index(name) for name in wanted}))
+        return tuple(sorted({self.column_by_name[name] for name in wanted}))
 
     def valid(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
         """Which rows of a code matrix meet all constraints."""
         result = np.ones(len(codes), dtype=bool)
         for constraint in self.constraints:
-            columns = {name: codes[:, self.names.index(name)] for name in constraint.variables}
+            columns = {name: codes[:, self.column_by_name[name]] for name in constraint.variables}
             result &= constraint.holds(columns)
         return result
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from themis.inputs.population import Block, ColumnBlock, Population, RejectionBlock
 
 CHUNK = 65_536  # rows drawn together from one generator
+CHUNK_CELLS = 2**22  # and at most about so many cells: of many characteristics, fewer rows
 BRANCH_CHUNK = 1_024  # the same for the stream of one group
 SLOW_CHUNK = 256  # the same where many proposals are rejected for one row
 PERMUTATION_LIMIT = 2**22  # domains up to this size can be drawn without replacement
@@ -28,7 +29,7 @@ class BaseInputs:
 
     def __init__(self, population: Population, seed: int, *, branch: tuple[int, ...] = ()) -> None:
         self.population = population
-        self._rows_per_chunk = BRANCH_CHUNK if branch else CHUNK
+        self.chunk_rows = _chunk_rows(BRANCH_CHUNK if branch else CHUNK, len(population.schema))
         self.seed = seed
         self._branch = branch
         self._chunk = lru_cache(maxsize=8)(self._draw_chunk)
@@ -46,7 +47,7 @@ class BaseInputs:
 
     def rows(self, start: int, stop: int) -> NDArray[Any]:
         """The inputs start, start + 1, …, stop − 1 as a code matrix that must not be changed."""
-        size = self._rows_per_chunk
+        size = self.chunk_rows
         rejecting = any(isinstance(block, RejectionBlock) for block in self.population.blocks)
         if not rejecting and start // size == (stop - 1) // size:
             offset = start // size * size
@@ -80,10 +81,10 @@ class BaseInputs:
     def _draw_chunk(self, chunk: int) -> NDArray[Any]:
         schema = self.population.schema
         rng = self.generator(INPUTS, chunk)
-        codes = np.empty((self._rows_per_chunk, len(schema)), dtype=schema.dtype, order="F")
+        codes = np.empty((self.chunk_rows, len(schema)), dtype=schema.dtype, order="F")
         for block in self.population.blocks:
             if not isinstance(block, RejectionBlock):
-                drawn = block.draw(rng, self._rows_per_chunk)
+                drawn = block.draw(rng, self.chunk_rows)
                 for position, column in enumerate(block.columns):
                     codes[:, column] = drawn[:, position]
         codes.flags.writeable = False  # blocks of rows are views of it
@@ -106,6 +107,13 @@ class BaseInputs:
             # A bin that does not occur is represented by a value that nobody may have.
             members[:, level] = start if block is None else block.draw(rng, CHUNK)[:, 0]
         return members
+
+
+def _chunk_rows(most: int, columns: int) -> int:
+    """How many rows are drawn together; it depends on the schema alone, and so do the rows."""
+    while most * columns > CHUNK_CELLS and most > SLOW_CHUNK:
+        most //= 2
+    return most
 
 
 class ShuffledInputs(BaseInputs):

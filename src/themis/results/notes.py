@@ -70,6 +70,7 @@ CODES: dict[str, tuple[str, ...]] = {
     "ended-early": ("ended", "samples", "max_executions", "max_seconds"),
     "too-many-assignments": ("assignments", "tried"),
     "too-many-groups": ("groups", "tried"),
+    "groups-not-listed": ("groups", "listed"),
     "random-members": (),
     "rows-with-counterparts": ("paired", "rows", "against"),
     "groups-without-decision": ("groups",),

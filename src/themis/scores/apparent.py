@@ -13,14 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.sampler import Cost
-from themis.inputs.assignments import Assignments, context_keys
-from themis.inputs.characteristics import Value
+from themis.inputs.assignments import Assignments, Labels, context_keys
 from themis.inputs.people import People
 from themis.results.model import CausalScore, GroupScore, Measure, Score
 from themis.results.notes import Ending, Note, ended_early
 from themis.results.parts import Group
 from themis.scores.causal import causal_score
-from themis.scores.group import GroupInputs, group_score, passes
+from themis.scores.group import GroupInputs, group_score, list_groups, passes
 from themis.scores.people import (
     PeopleRun,
     causal_generated,
@@ -84,6 +83,7 @@ def apparent_group(
     rates = np.divide(low * weight, decided, out=np.zeros(len(values)), where=decided > 0)
     heads, counts = total(run.heads), total(run.counts)
     shown = np.flatnonzero(decided > 0)
+    listed, omitted = list_groups(rates, low, high, shown)
     groups = tuple(
         Group(
             values=values[place],
@@ -93,7 +93,7 @@ def apparent_group(
             samples=int(counts[place]),
             few=bool(heads[place] < FEW),
         )
-        for place in shown
+        for place in listed.tolist()
     )
     spread = float(np.ptp(rates[shown])) if len(shown) else 0.0
     interval = Interval(spread, spread, spread)
@@ -128,6 +128,7 @@ def apparent_group(
         notes=(
             *_ended(stopped, settings, run.seen),
             *silence,
+            *omitted,
             *people_undecided(values, own, cells, run.weights, run.counts),
         ),
     )
@@ -185,18 +186,24 @@ def causal_within(
     return replace(score, counterfactuals="within")
 
 
-def groups_of(
-    assignments: Assignments, codes: NDArray[Any]
-) -> tuple[list[dict[str, Value]], NDArray[np.int64]]:
+def groups_of(assignments: Assignments, codes: NDArray[Any]) -> tuple[Labels, NDArray[np.int64]]:
     """What the groups that occur among these inputs are called, and each input's group."""
-    places, own = np.unique(assignments.places_of(codes), axis=0, return_inverse=True)
+    places = assignments.places_of(codes)
+    keys, own = np.unique(_numbered(places), return_inverse=True)
+    first = np.empty(len(keys), dtype=np.int64)
+    first[own] = np.arange(len(own))
     each = [assignments.schema.characteristics[c] for c in assignments.columns]
-    levels = [one.possible_levels(places[:, i]).tolist() for i, one in enumerate(each)]
-    labels = [
-        {one.name: one.level_label(level) for one, level in zip(each, row, strict=True)}
-        for row in zip(*levels, strict=True)
-    ]
-    return labels, own.reshape(-1)
+    levels = [one.possible_levels(places[first, i]) for i, one in enumerate(each)]
+    return Labels(assignments, np.stack(levels, axis=1)), own.reshape(-1)
+
+
+def _numbered(places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A number for each row, in the order of the rows and the same exactly for equal ones."""
+    keys = places[:, 0]
+    for column in range(1, places.shape[1]):
+        _, ranks = np.unique(keys, return_inverse=True)  # so that products stay small
+        keys = ranks * (int(places[:, column].max()) + 1) + places[:, column]
+    return keys
 
 
 def mark_few(score: GroupScore, people: People, columns: tuple[int, ...]) -> GroupScore:

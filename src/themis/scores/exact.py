@@ -20,7 +20,7 @@ from themis.results.model import CausalScore, GroupScore
 from themis.results.notes import Ending
 from themis.results.parts import Group, Region
 from themis.scores.causal import causal_score
-from themis.scores.group import GroupInputs, group_score, passes
+from themis.scores.group import GroupInputs, group_score, list_groups, passes
 from themis.scores.harm import HarmTally
 from themis.scores.regions import MOST_UNKNOWN, SeenRows, known_regions, sampled_regions
 from themis.scores.undecided import exact_undecided
@@ -225,22 +225,23 @@ def exact_group(
     present = np.flatnonzero(counts)
     low = np.bincount(own, domain.weights * certain, assignments.count)[present] / totals[present]
     high = np.bincount(own, domain.weights * possible, assignments.count)[present] / totals[present]
+    labels = assignments.labels_of(present)
+    listed, omitted = list_groups(low, low, high, np.arange(len(present)))
     groups = tuple(
         Group(
-            values=assignments.labels(int(place)),
+            values=labels[i],
             rate=rounded(low[i]),
             low=rounded(low[i]),
             high=rounded(high[i]),
-            samples=int(counts[place]),
+            samples=int(counts[present[i]]),
         )
-        for i, place in enumerate(present)
+        for i in listed.tolist()
     )
     certain_spread = max(0.0, rounded(low.max() - high.min()))
     possible_spread = max(0.0, rounded(high.max() - low.min()))
     score = rounded(low.max() - low.min())
     unknown = int((possible > certain).sum())
     cells = sampler.reading.cells(domain.cells)
-    labels = [group.values for group in groups]
     if not unknown or len(present) == 1:  # one group is not apart from itself
         certain_spread = possible_spread = score
 
@@ -265,7 +266,10 @@ def exact_group(
         unknown=unknown,
         reading=sampler.reading,
         spelled=int(sampler.reading.is_spelled(cells).sum()),
-        notes=exact_undecided(labels, own, cells == FAILED, domain.weights, present),
+        notes=(
+            *omitted,
+            *exact_undecided(labels, own, cells == FAILED, domain.weights, present),
+        ),
     )
 
 

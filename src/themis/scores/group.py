@@ -302,6 +302,27 @@ class ImpactRatio:
         return cls(ratio, low, min(ceiling / floor, 1.0) if floor > 0 else 1.0)
 
 
+LISTED = 10_000  # groups of a result at most
+
+
+def list_groups(
+    rates: NDArray[np.float64],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    places: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], tuple[Note, ...]]:
+    """Which of the groups at these places a result lists, and a note if that is not all of them.
+
+    Of very many, those with the lowest and highest rates and ends: all that a ratio rests on.
+    """
+    if len(places) <= LISTED:
+        return places, ()
+    ends = LISTED // 6
+    orders = [places[np.argsort(each[places], kind="stable")] for each in (rates, low, high)]
+    listed = np.unique(np.concatenate([part for o in orders for part in (o[:ends], o[-ends:])]))
+    return listed, (Note.of("groups-not-listed", groups=len(places), listed=len(listed)),)
+
+
 def group_score(
     groups: tuple[Group, ...],
     interval: Interval,

@@ -315,10 +315,11 @@ def _weighed_group(score: GroupScore, confidence: float) -> GroupScore:
         return replace(score, notes=(*score.notes, Note.of("noise-in-rates")))
     alpha = PLACEBO_SHARE * (1.0 - confidence)
     ends = [(each.low, each.high, each.samples) for each in score.groups]
+    whole = not any(note.code == "groups-not-listed" for note in score.notes)
     return replace(
         score,
         low=score.floor,
-        high=max(score.high, widest_spread(ends, alpha)),
+        high=max(score.high, widest_spread(ends, alpha)) if whole else 1.0,
         reruns=None if score.reruns is None else replace(score.reruns, explains=0.0),
         notes=(*score.notes, Note.of("noise-in-exact-rates")),
     )

@@ -1,4 +1,4 @@
-"""The live line on a terminal: what is running, and how far a search is."""
+"""How far a run is: the live line on a terminal, and lines now and then while files are read."""
 
 from __future__ import annotations
 
@@ -17,6 +17,29 @@ from themis.show.words.values import count, duration, percent, visible
 
 DELAY_SECONDS = 0.5  # shorter runs show nothing
 REFRESHES = 8  # per second
+LINE_SECONDS = 5.0  # between two lines, where there is no terminal
+
+
+def reading_words(done: int, total: int) -> str:
+    """How much of a file was read: `read 120 MB of 500 MB`."""
+    return f"read {done / 1e6:,.0f} MB of {total / 1e6:,.0f} MB"
+
+
+class ReadingLines:
+    """Says now and then how much of a file was read; of what is read quickly, nothing."""
+
+    def __init__(
+        self, say: Callable[[str], None], *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._say, self._clock = say, clock
+        self._said = clock()
+
+    def __call__(self, done: int, total: int) -> None:
+        """Take notice of how many bytes were read."""
+        now = self._clock()
+        if now - self._said >= LINE_SECONDS:
+            self._said = now
+            self._say(reading_words(done, total))
 
 
 class ProgressLine:
@@ -98,18 +121,23 @@ class ProgressLine:
 
 
 class SearchProgressLine(ProgressLine):
-    """A live line for scores, searches and replays: it shows whichever was heard of last."""
+    """A live line for files, scores, searches and replays: it shows what was heard of last."""
 
     def __init__(self, *, enabled: bool, delay_seconds: float = DELAY_SECONDS) -> None:
         super().__init__(enabled=enabled, delay_seconds=delay_seconds)
         self._search: SearchProgress | None = None
         self._inputs: tuple[int, int] | None = None  # of a replay: run so far, and all
+        self._bytes: tuple[int, int] | None = None  # of rows: read so far, and all
         self.count_executions: Callable[[], int] | None = None  # where the number is known live
 
     def listen(self, event: Progress) -> None:
         """Take notice of where a measurement stands."""
-        self._search = None
+        self._search = self._bytes = None
         super().listen(event)
+
+    def listen_to_rows(self, done: int, total: int) -> None:
+        """Take notice of how many bytes of rows were read."""
+        self._bytes = (done, total) if done < total else None
 
     def listen_to_search(self, event: SearchProgress) -> None:
         """Take notice of the set that a search decided."""
@@ -125,6 +153,8 @@ class SearchProgressLine(ProgressLine):
             done, total = self._inputs
             text = f"replay · {done:,} of {count(total, 'input')}"
             return Text(text, no_wrap=True, overflow="ellipsis")
+        if self._bytes is not None:
+            return Text(reading_words(*self._bytes), no_wrap=True, overflow="ellipsis")
         event = self._search
         if event is None:
             return super().line()

@@ -263,6 +263,8 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "members",
     "rows-with-counterparts": "{paired:,} of {rows:,} rows have a counterpart among the rows that "
     "differs only in {against}; the others count as unchanged",
+    "groups-not-listed": "of {groups:,} groups, the {listed:,} with the lowest and highest rates "
+    "are listed; the score is that of all of them",
     "groups-without-decision": _groups_without_decision,
     "paper-rule": "the paper's stopping rule: this interval is what it claims, not what it holds; "
     "it fails most often for scores near 0",
