@@ -188,6 +188,25 @@ def test_nothing_is_called_once_the_time_is_over(
         assert result.stopped in ("budget", "done")
 
 
+@pytest.mark.parametrize("ask", ["causal", "group", "search"])
+def test_a_single_question_is_answered_wherever_the_time_ends(
+    monkeypatch: pytest.MonkeyPatch, ask: str
+) -> None:
+    clock = Clock.put_into(monkeypatch, runner_module, base_module)
+
+    def answer(most: float) -> tuple[Hurried, Any]:
+        subject = Hurried(clock, most)
+        question = {"threshold": 0.1, "among": ["race", "sex"]} if ask == "search" else {}
+        names = () if ask == "search" else ("race",)
+        return subject, getattr(subject.audit(), ask)(*names, **question)
+
+    total = answer(-1)[0].calls
+    for most in np.linspace(1, total - 1, 6).astype(int).tolist():
+        subject, answered = answer(most)
+        assert subject.calls == most
+        assert answered.stopped in ("budget", "error reached", "done")
+
+
 @pytest.mark.parametrize(
     ("measure", "purpose"), [("causal", "noise"), ("group", "noise"), ("causal", "explanations")]
 )
