@@ -64,6 +64,27 @@ def write_worker(folder: Path, *, before: str = "pass", options: str = "", run: 
     return _write_config(folder, head + options, run)
 
 
+SH_WORKER = """\
+#!/bin/sh
+read -r header
+while IFS=, read -r id race sex income savings; do
+set -- "$race" "$sex" "$income" "$savings"
+{before}
+echo "$*" >> "$0.log"
+printf "%s," "$id"
+{decide}
+done
+"""
+
+
+def write_sh_worker(folder: Path, *, before: str = "", options: str = "", run: str = "") -> Path:
+    """A shell script as worker, which starts at once; `before` is as for a command."""
+    script = SH_WORKER.replace("{before}", before).replace("{decide}", DECIDE)
+    (folder / "loan.sh").write_text(script)
+    head = f'kind = "worker"\nformat = "csv"\ncommand = ["sh", "{folder}/loan.sh"]\n'
+    return _write_config(folder, head + options, run)
+
+
 @dataclass
 class LoanService:
     """A web service as subject, within this process; it notes executions like the programs."""

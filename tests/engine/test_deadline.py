@@ -41,6 +41,12 @@ from themis.subjects import base as base_module
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.functions import RowFunction
 
+
+def slowly(case: Any) -> Any:
+    """A case that is left out of the core: the others keep the same promise."""
+    return pytest.param(case, marks=pytest.mark.slow)
+
+
 PATIENT = "timeout_seconds = 900\ndeterministic = true"
 
 
@@ -62,10 +68,9 @@ def service(folder: Path) -> Iterator[Path]:
 
 
 Kind = Callable[[Path], Any]
-KINDS = [command, worker, service]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [command, *map(slowly, (worker, service))])
 def test_a_run_whose_subject_never_answers_ends_with_its_time(tmp_path: Path, kind: Kind) -> None:
     with kind(tmp_path) as config:
         (tmp_path / f"loan.{'py' if kind is worker else 'sh'}.log").touch()
@@ -113,11 +118,10 @@ def test_what_was_answered_before_the_deadline_is_counted_and_stored(
 class Hurried:
     """A function whose time is over behind its n-th call, and that counts all its calls."""
 
-    def __init__(self, clock: Clock, most: float) -> None:
+    def __init__(self, clock: Clock, most: float, savings: int = 1_000) -> None:
         self.clock, self.most, self.calls = clock, most, 0
-        self.schema = themis.Schema(
-            race=["green", "purple"], sex=["f", "m"], income=range(0, 100, 5), savings=range(1_000)
-        )
+        races, sexes, incomes = ["green", "purple"], ["f", "m"], range(0, 100, 5)
+        self.schema = themis.Schema(race=races, sex=sexes, income=incomes, savings=range(savings))
 
     def __call__(self, person: dict[str, Any]) -> int:
         self.calls += 1
@@ -170,7 +174,7 @@ def replay(subject: Hurried) -> Any:
 
 @pytest.mark.parametrize(
     "measure",
-    [score, search, check, paper, paper_search, apparent, replay],
+    [score, paper, paper_search, apparent, replay, *map(slowly, (search, check))],
     ids=lambda m: m.__name__,
 )
 def test_nothing_is_called_once_the_time_is_over(
@@ -186,6 +190,27 @@ def test_nothing_is_called_once_the_time_is_over(
         result = measure(subject)
         assert subject.calls == result.executions == most
         assert result.stopped in ("budget", "done")
+
+
+@pytest.mark.parametrize("stopping", ["certified", "paper"])
+@pytest.mark.parametrize("savings", [3, 1_000])  # so few inputs that all of them are run, or not
+@pytest.mark.parametrize("ask", ["causal", "group", "search"])
+def test_a_single_question_is_answered_wherever_the_time_ends(
+    monkeypatch: pytest.MonkeyPatch, ask: str, savings: int, stopping: str
+) -> None:
+    clock = Clock.put_into(monkeypatch, runner_module, base_module)
+
+    def answer(most: float) -> tuple[Hurried, Any]:
+        subject = Hurried(clock, most, savings)
+        question = {"threshold": 0.1, "among": ["race", "sex"]} if ask == "search" else {}
+        names = () if ask == "search" else ("race",)
+        return subject, getattr(subject.audit(stopping=stopping), ask)(*names, **question)
+
+    total = answer(-1)[0].calls
+    for most in {1, 2, *np.linspace(3, total - 1, 4).astype(int).tolist()}:
+        subject, answered = answer(most)
+        assert subject.calls == most
+        assert answered.stopped in ("budget", "error reached", "exhausted", "done")
 
 
 @pytest.mark.parametrize(
