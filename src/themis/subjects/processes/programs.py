@@ -12,7 +12,6 @@ import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +39,18 @@ class Program:
     cwd: Path | None = None
     extra_env: Mapping[str, str] | None = None
 
-    @cached_property
+    @property
     def _mark(self) -> str:
-        return keeper.new_mark()
+        """What its processes carry; a forked process has a mark of its own."""
+        owner: int | None
+        mark: str
+        owner, mark = self.__dict__.get("_marked", (None, ""))
+        if owner != os.getpid():
+            mark = keeper.new_mark()
+            self.__dict__["_marked"] = (os.getpid(), mark)
+        return mark
 
-    @cached_property
+    @property
     def _env(self) -> dict[str, str]:
         inherited = os.environ.get(VARIABLE, "")  # a subject may use Themis itself
         return {**os.environ, **(self.extra_env or {}), VARIABLE: inherited + self._mark}
@@ -54,7 +60,7 @@ class Program:
 
     def end_descendants(self) -> None:
         """Kill all that was started by its processes and is still there, and those themselves."""
-        if "_mark" in self.__dict__:
+        if "_marked" in self.__dict__:
             sweep(self._mark)
 
     def start(self, arguments: Sequence[bytes], *, feeds: bool) -> subprocess.Popen[bytes]:
