@@ -316,7 +316,7 @@ def test_fifty_thousand_rows_take_no_call_per_row() -> None:
     assert result.data is not None
     assert result.executions == sum(calls)
     assert result.spent.sampling <= 3 * result.data["distinct"]
-    assert len(calls) < 50
+    assert len(calls) < 70  # 30 of them look whether answers depend on the others of a call
 
 
 def test_copies_of_a_row_are_executed_once_and_weigh_as_often_as_they_come() -> None:

@@ -32,7 +32,7 @@ from themis.scores.regions import (
     suggest_regions,
 )
 from themis.show.notebook import html_of
-from themis.show.words import scores as words
+from themis.show.words import explanations as words
 from themis.statistics.intervals import clopper_pearson
 from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
 

@@ -462,7 +462,7 @@ def test_every_option_is_documented(pytester: pytest.Pytester) -> None:
     page = (Path(__file__).parents[2] / "docs" / "pytest.md").read_text(encoding="utf-8")
     shown = pytester.runpytest_inprocess(*WITHIN, "--help").stdout.str()
     names = set(re.findall(r"--themis-[\w-]+|themis_(?:config|inconclusive)(?= \()", shown))
-    assert len(names) == len(SETTINGS) + 4
+    assert len(names) == len(SETTINGS) + 5
     assert not {name for name in names if f"`{name}`" not in page}
 
 
