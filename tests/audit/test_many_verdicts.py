@@ -25,6 +25,7 @@ VOUCHED = {"deterministic": True}  # somebody is wrong about that, and nothing i
     ],
     ids=lambda each: getattr(each, "name", each),
 )
+@pytest.mark.slow
 def test_sets_at_the_limit_are_not_convicted(family: Family, runs: int) -> None:
     assert not simulate(family, runs).surely_above(1 - family.confidence, cells=3)
 

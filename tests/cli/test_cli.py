@@ -358,6 +358,7 @@ def test_full_disk_does_not_lose_what_was_learned(project: Project) -> None:
     ],
 )
 @pytest.mark.parametrize("buffering", ["", pytest.param("1", marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_full_disk_behind_stdout_is_told_in_one_line(
     project: Project, command: str, buffering: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -111,6 +111,7 @@ def next_steps(command: str, folder: Path, *places: Path) -> list[str]:
     return named
 
 
+@pytest.mark.slow
 def test_a_program_on_the_path_is_named_as_it_is(program: Path) -> None:
     steps = next_steps("themis", program.parent, program.parent)
     assert steps == ["themis init", "themis validate", "themis score"]

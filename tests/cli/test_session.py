@@ -58,6 +58,7 @@ def files_read(*arguments: str) -> str:
         "report result.json --format html,md,csv -o new/",
     ],
 )
+@pytest.mark.slow
 def test_the_file_is_read_once(folder: Path, command: str) -> None:
     assert files_read(*command.split()) == "READ ['themis.toml']"
 

@@ -111,6 +111,7 @@ def children_of(process: int) -> list[str]:
         ),
     ],
 )
+@pytest.mark.slow
 def test_killed_runs_end_in_the_same_result(
     tmp_path: Path, undisturbed: Expect, write: Writer, kills: int, run: str
 ) -> None:
@@ -215,6 +216,7 @@ def write_gated_worker(folder: Path) -> Path:
     # The last ones may be about to answer; `serve` writes 1, 2, 4, … answers, or fewer at once.
     [(write_gated_command, 16), (write_worker_by_line, 16), (write_gated_worker, 5)],
 )
+@pytest.mark.slow
 def test_what_was_answered_of_an_interrupted_batch_is_not_run_again(
     tmp_path: Path, write: Callable[[Path], Path], least: int
 ) -> None:
@@ -238,6 +240,7 @@ def test_what_was_answered_of_an_interrupted_batch_is_not_run_again(
 
 # Disk full --------------------------------------------------------------------------------
 @pytest.mark.parametrize("kilobytes", [pytest.param(36, marks=pytest.mark.slow), 40])
+@pytest.mark.slow
 def test_full_disk_is_said_and_what_was_stored_is_kept(
     tmp_path: Path, undisturbed: Expect, kilobytes: int
 ) -> None:

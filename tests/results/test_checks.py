@@ -306,6 +306,7 @@ def test_quiet_prints_one_line_per_check(project: Project) -> None:
 
 
 @pytest.mark.parametrize("width", [60, 80])
+@pytest.mark.slow
 def test_no_line_is_longer_than_the_terminal(
     project: Project, monkeypatch: pytest.MonkeyPatch, width: int
 ) -> None:

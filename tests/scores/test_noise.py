@@ -71,6 +71,7 @@ def coins(table: themis.InputTable) -> Any:
     ("width", "error"),
     [(2, 0.01), *(pytest.param(*each, marks=pytest.mark.slow) for each in ((5, 0.01), (70, 0.1)))],
 )
+@pytest.mark.slow
 def test_noise_of_a_fair_subject_is_never_taken_for_discrimination(
     width: int, error: float, share: Any
 ) -> None:
@@ -99,6 +100,7 @@ def test_without_the_probe_the_same_subject_is_found_guilty() -> None:
 
 
 @pytest.mark.parametrize("seed", range(60))
+@pytest.mark.slow
 def test_slow_subjects_are_found_out_with_few_executions(seed: int) -> None:
     audit = themis.Audit(noisy(0.01, seed=seed), SCHEMA, seed=seed, error=0.05)
     result = run_checks(audit, [limit("race", 0.005), limit("region", 0.005)])
@@ -122,6 +124,7 @@ def test_noise_in_a_domain_that_is_run_whole_is_no_exact_score(seed: int) -> Non
     "width", [2, *(pytest.param(each, marks=pytest.mark.slow) for each in (5, 70))]
 )
 @pytest.mark.parametrize("share", [0.02, coins], ids=["everywhere", "coins"])
+@pytest.mark.slow
 def test_true_placebo_and_true_rate_are_in_their_intervals(width: int, share: Any) -> None:
     odds = np.array([0.02]) if share == 0.02 else np.array([0.5] + [0.0] * 49)
 
@@ -256,6 +259,7 @@ def test_noise_of_one_output_does_not_touch_another() -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
+@pytest.mark.slow
 def test_fair_number_with_noise_is_never_taken_for_discrimination(seed: int) -> None:
     audit = themis.Audit(credit(100, seed=seed), SCHEMA, outputs=LIMIT, error=0.01, seed=seed)
     for name in ("race", "region"):

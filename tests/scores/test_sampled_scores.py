@@ -192,6 +192,7 @@ def test_the_time_budget_ends_a_slow_run(monkeypatch: pytest.MonkeyPatch) -> Non
     assert 30 < result.executions <= 70
 
 
+@pytest.mark.slow
 def test_interval_of_a_budgeted_run_covers_the_truth() -> None:
     truth = themis.Audit(themis.batch(decide), schema(), error=0.001).causal("race").score
     settings = Settings(confidence=0.9, error=0.01)

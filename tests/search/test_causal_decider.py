@@ -26,6 +26,7 @@ def decide(book: SimulatedBook, delta: float, threshold: float = 0.75, error: fl
 @pytest.mark.parametrize(
     "found", [0.9, *(pytest.param(each, marks=pytest.mark.slow) for each in (0.5, 1.0))]
 )
+@pytest.mark.slow
 def test_each_error_is_at_most_as_frequent_as_stated(found: float) -> None:
     """At both edges of the zone, where errors are most frequent."""
     runs, delta = 200, 0.3

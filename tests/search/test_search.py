@@ -122,6 +122,7 @@ def is_right(
 )
 @pytest.mark.parametrize("measure", ["causal", "group"])
 @pytest.mark.usefixtures("sampled")
+@pytest.mark.slow
 def test_sampled_searches_are_right_outside_the_zone(measure: Any, constrained: bool) -> None:
     space = SPACE.where("a == 0 or c < 3") if constrained else SPACE
     wrong = []

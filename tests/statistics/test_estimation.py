@@ -119,6 +119,7 @@ def hardest_proportions(table: list[Look], error: float, many: int) -> NDArray[n
         pytest.param(0.95, 0.01, 4, marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow
 def test_proportion_rule_covers_with_its_confidence(
     confidence: float, error: float, many: int
 ) -> None:
@@ -408,6 +409,7 @@ SPREAD_16 = np.linspace(0.2, 0.8, 16)
         (SPREAD_16, own_chance, 40, 10_000),
     ],
 )
+@pytest.mark.slow
 def test_group_rule_covers_and_costs_what_is_documented(
     rates: NDArray[np.float64],
     draw: Callable[[NDArray[np.float64]], Draw],

@@ -116,6 +116,7 @@ def graded(table: Any) -> Any:
         ),
     ],
 )
+@pytest.mark.slow
 def test_sampled_intervals_of_distances_hold_the_truth(
     options: dict[str, Any], race: float, sex: float
 ) -> None:
