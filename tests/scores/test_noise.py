@@ -19,7 +19,8 @@ import themis
 from tests.engine.test_repeats import noisy
 from themis.audit.checker import run_checks
 from themis.cli import app
-from themis.engine.runner import Runner, combine
+from themis.engine.combining import combine
+from themis.engine.runner import Runner
 from themis.results.model import CausalScore, Result
 from themis.results.saved import result_from_dict
 from themis.results.verdicts import Check

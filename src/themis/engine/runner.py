@@ -1,9 +1,4 @@
-"""The runner: executes the subject, never twice on one input of a small domain, and counts.
-
-Combining: what do several runs on the same inputs amount to?
-
-Labels and lists amount to the most frequent one, numbers to their mean.
-"""
+"""The runner: executes the subject, never twice on one input of a small domain, and counts."""
 
 from __future__ import annotations
 
@@ -13,111 +8,22 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.account import Purpose, Spent
+from themis.engine.combining import RunAgain, run_combined
 from themis.engine.failures import FailureLog, TooManyFailuresError, number_answers
 from themis.engine.recall import Recall
 from themis.errors import SubjectError
 from themis.inputs.assignments import Places
 from themis.inputs.characteristics import Codes
 from themis.inputs.schema import Schema
-from themis.subjects.answers import AnswerLabels, NumberPart
+from themis.subjects.answers import AnswerLabels
 from themis.subjects.base import Answers, Batch, Subject, Traits
 from themis.subjects.decisions import FAILED, INVALID, NOT_RUN, Cells, Failure, Labels
-
-# Runs the inputs at these places, or all, for the n-th time.
-RunAgain: TypeAlias = Callable[[int, Places | None], Cells]
-
-
-def run_combined(run: RunAgain, runs: int, labels: Labels | AnswerLabels) -> Cells:
-    """The combined outputs of so many runs; inputs that further runs can't change are left out.
-
-    Of three runs the third is only needed where the first two differ; a mean needs them all.
-    """
-    first = run(0, None)
-    if runs == 1:
-        return first
-    seen = np.full((runs, len(first)), NOT_RUN, dtype=first.dtype)
-    seen[0] = first
-    for number in range(1, runs):
-        places = np.flatnonzero(~_is_settled(seen[:number], runs, labels))
-        if not len(places):
-            break
-        seen[number, places] = run(number, None if len(places) == len(first) else places)
-    return combine(seen, labels)
-
-
-def combine(seen: Cells, labels: Labels | AnswerLabels) -> Cells:
-    """What the runs amount to, output by output; rows are runs, columns inputs.
-
-    Unless more than half of the runs gave an answer there is none: FAILED. A run that was left out
-    (NOT_RUN) must not be able to change the answer.
-    """
-    if isinstance(labels, Labels):
-        return _most_frequent(seen)
-    parts = [
-        _mean(part, labels.part_cells(place, seen))
-        if isinstance(part, NumberPart)
-        else _most_frequent(labels.part_cells(place, seen))
-        for place, part in enumerate(labels.parts)
-    ]
-    return labels.join(parts)
-
-
-def _most_frequent(seen: NDArray[Any]) -> NDArray[Any]:
-    """The most frequent label of each column; of equally frequent ones, the one seen first."""
-    votes = _votes(seen)
-    best = votes.max(axis=0)
-    winners: NDArray[Any] = seen[0].copy()
-    for cells, count in zip(seen[::-1], votes[::-1], strict=True):
-        np.copyto(winners, cells, where=(count == best) & (cells >= 0))
-    winners[_is_failed(seen, len(seen))] = FAILED
-    return winners
-
-
-def _mean(part: NumberPart, seen: NDArray[Any]) -> NDArray[Any]:
-    """The mean of each column's numbers; a new one gets a number of its own."""
-    failed = _is_failed(seen, len(seen))
-    given = seen >= 0
-    values = np.append(part.values, 0.0)[np.where(given, seen, -1)]
-    means = values.sum(axis=0) / np.maximum(given.sum(axis=0), 1)
-    if part.output.scale is not None:
-        means = np.clip(means, *part.output.scale)  # rounding may lead out of it
-    numbers = np.full(seen.shape[1], FAILED, dtype=seen.dtype)
-    numbers[~failed] = part.number_array(means[~failed])
-    return numbers
-
-
-def _is_settled(seen: Cells, runs: int, labels: Labels | AnswerLabels) -> NDArray[np.bool_]:
-    """Which inputs have a majority of all the runs already, of labels or of failures."""
-    if 2 * len(seen) < runs:
-        return np.zeros(seen.shape[1], dtype=bool)
-    decided = np.ones(seen.shape[1], dtype=bool)
-    if isinstance(labels, Labels):
-        decided = 2 * _votes(seen).max(axis=0) > runs
-    else:
-        for place, part in enumerate(labels.parts):
-            cells = labels.part_cells(place, seen)
-            decided &= not isinstance(part, NumberPart) and 2 * _votes(cells).max(axis=0) > runs
-    return decided | _is_failed(seen, runs)
-
-
-def _is_failed(seen: NDArray[Any], runs: int) -> NDArray[np.bool_]:
-    failed: NDArray[np.bool_] = 2 * (seen == FAILED).sum(axis=0) >= runs
-    return failed
-
-
-def _votes(seen: NDArray[Any]) -> NDArray[np.int64]:
-    """For each cell how many runs gave the same label; 0 where there is none."""
-    votes = np.zeros(seen.shape, dtype=np.int64)
-    for cells in seen:  # runs are few, labels may be many
-        votes += (seen == cells) & (seen >= 0)
-    return votes
-
 
 # The input at a place of a batch, or the inputs at several places.
 InputAt = Callable[[Any], NDArray[Any]]
