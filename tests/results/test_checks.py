@@ -353,3 +353,25 @@ def test_groups_do_not_hold_where_no_output_was_favourable(search: bool) -> None
         score = themis.Audit(loan, schema, favourable=["accepted"]).group("sex")
         with pytest.raises(themis.InconclusiveError, match="favourable"):
             score.assert_below(0.05)
+
+
+THIRDS = "return int(person['a'] == 1 and person['b'] != 2)"
+
+
+@pytest.mark.parametrize("limit", [2 / 3, 0.6666666666666667, 0.66666666666669])
+def test_an_exact_score_that_equals_the_limit_is_not_above_it(
+    project: Project, limit: float
+) -> None:
+    inputs = "a = { values = [0, 1] }\nb = { values = [0, 1, 2] }\n"
+    check = f'[[checks]]\nagainst = ["a"]\nmeasure = "causal"\nmax_score = {limit!r}\n'
+    project(THIRDS, inputs=inputs, extra=check)
+    assert run("check").exit_code == 0
+
+
+def test_a_search_check_looks_behind_a_tie(project: Project) -> None:
+    inputs = "a = { values = [0, 1] }\nb = { values = [0, 1, 2] }\n"
+    check = f'[[checks]]\nsearch = true\nmeasure = "causal"\nmax_score = {2 / 3!r}\n'
+    project(THIRDS, inputs=inputs, extra=check)
+    done = run("check", "-v")
+    assert done.exit_code == 1  # both together decide for everybody
+    assert "a, b" in done.stdout or "a and b" in done.stdout

@@ -123,6 +123,45 @@ def test_names_and_values_are_shown_as_they_are(monkeypatch: pytest.MonkeyPatch)
     assert {each["race"] for each in pair["inputs"]} == {"green", "purple"}
 
 
+@pytest.mark.parametrize("before", [85, 90, 95, 300])
+def test_a_token_that_is_cut_in_a_long_answer_is_not_shown(tmp_path: Path, before: int) -> None:
+    long = f"raise ValueError('E' * {before} + os.environ['API_TOKEN'] + 'F' * {390 - before})"
+    write_worker(tmp_path, before=long, options=f'env = {{ API_TOKEN = "{TOKEN}" }}\n')
+    done = run("score", *RACE)
+    assert "EEE" in done.output
+    assert not any(TOKEN[at : at + 6] in done.output for at in range(len(TOKEN) - 5))
+
+
+def test_a_token_that_is_cut_with_a_flood_of_errors_is_not_shown(tmp_path: Path) -> None:
+    flood = f'printf "%s%0{4096 - len(TOKEN) + 1}d" "A$API_TOKEN" 7 >&2; exit 3'
+    options = f'env = {{ API_TOKEN = "{TOKEN}" }}\n'
+    write_command(tmp_path, before=flood, options=options)
+    done = run("score", *RACE)
+    assert "00" in done.output
+    assert not any(TOKEN[at : at + 6] in done.output for at in range(len(TOKEN) - 5))
+
+
+def test_a_module_that_fails_with_a_token_says_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_TOKEN", TOKEN)
+    Path("leaky.py").write_text("import os\nraise RuntimeError(os.environ['MY_TOKEN'])\n")
+    subject = 'kind = "python"\nfunction = "leaky:decide"'
+    inputs = 'sex = { values = ["f", "m"], protected = true }'
+    Path("themis.toml").write_text(f"version = 1\n[subject]\n{subject}\n[inputs]\n{inputs}\n")
+    done = run("score")
+    assert done.exit_code == 2
+    assert "$MY_TOKEN" in done.output
+    assert_secret(done.output)
+
+
+@pytest.mark.parametrize("written", [quote(TOKEN).lower(), quote(TOKEN, safe="!'()*&+/")])
+def test_an_address_may_be_written_in_several_ways(written: str) -> None:
+    secrets = Secrets()
+    secrets.protect(TOKEN, "KEY")
+    assert secrets.redact(f"?key={written}&x") == "?key=$KEY&x"
+
+
 def test_short_values_are_no_secrets() -> None:
     secrets = Secrets()
     secrets.protect_variables({"TOKEN": "short", "MODE": "12345"})

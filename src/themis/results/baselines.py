@@ -13,6 +13,7 @@ from typing import Literal
 from themis.results.comparison import Quantity, has_risen, known, rule_contrasts, was_searched
 from themis.results.model import CheckResult, Result
 from themis.results.notes import Ending, Note
+from themis.results.parts import exceeds
 
 State = Literal["new", "undecided", "known"]  # what counts most first
 STATES: tuple[State, ...] = ("new", "undecided", "known")
@@ -68,7 +69,7 @@ def _findings(check: CheckResult, result: Result) -> Iterator[Quantity]:
     for names in check.sets:
         quantity = _quantity(check, names, result)
         bounds = known(result, quantity)
-        surely = bounds is not None and bounds.low > check.max_score
+        surely = bounds is not None and exceeds(bounds.low, check.max_score)
         if names not in accepted and (surely or check.verdict != "violated"):
             yield quantity
 

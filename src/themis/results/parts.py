@@ -124,3 +124,11 @@ class Account:
     def __add__(self, other: Account) -> Account:
         names = [each.name for each in fields(self)]
         return Account(*(getattr(self, name) + getattr(other, name) for name in names))
+
+
+PRECISION = 1e-12  # exact scores are rounded to so much
+
+
+def exceeds(score: float, limit: float) -> bool:
+    """Whether a score is above a limit, and not only by rounding: 2/3 is at most 2/3."""
+    return score - limit > PRECISION

@@ -24,6 +24,7 @@ from themis.results.model import (
     Verdict,
 )
 from themis.results.notes import Ending, Note
+from themis.results.parts import exceeds
 from themis.statistics.thresholds import ThresholdRule
 
 Cover = Literal["yes", "no", "unclear"]
@@ -73,9 +74,9 @@ class Acceptance:
         """Whether a score within these ends is accepted."""
         if self.max_score is None:
             return "yes"
-        if high is not None and high <= self.max_score:
+        if high is not None and not exceeds(high, self.max_score):
             return "yes"
-        return "no" if low is not None and low > self.max_score else "unclear"
+        return "no" if low is not None and exceeds(low, self.max_score) else "unclear"
 
     def told(self) -> Accepted:
         """The acceptance as it stands in a result."""
@@ -185,9 +186,9 @@ def judge_score(
     verdict: Verdict = "not enough evidence"
     certain = score.samples > 0 and (score.conclusive or score.stopped.is_early)
     certain = certain and not _nobody_favoured(score)
-    if certain and score.floor > check.max_score:
+    if certain and exceeds(score.floor, check.max_score):
         verdict = "violated"
-    elif certain and score.high <= check.max_score:
+    elif certain and not exceeds(score.high, check.max_score):
         verdict = "holds"
     acceptance = accepted.counting(score, score.against) if certain else None
     ends = (score.floor, score.high)
@@ -243,7 +244,7 @@ def judge_search(
     above = [
         scores[names]
         for names in left
-        if names in scores and scores[names].floor > limit(names)
+        if names in scores and exceeds(scores[names].floor, limit(names))
         if covers[names] != "unclear"
     ]
     measured = above or [scores[each] for each in left or search.found if each in scores]
@@ -344,9 +345,9 @@ def _why_open(score: Score, limit: float) -> Note:
         return note
     if score.samples and _nobody_favoured(score):
         return Note.of("never-favourable")
-    if score.low > limit and not score.is_checked:
+    if exceeds(score.low, limit) and not score.is_checked:
         return Note.of("not-checked-for-noise")
-    if score.low > limit and score.conclusive and score.reruns is not None:
+    if exceeds(score.low, limit) and score.conclusive and score.reruns is not None:
         return Note.of("noise-in-finding", explains=score.reruns.explains, floor=score.floor)
     if not score.conclusive:
         return _noise(score) or Note.of("run-ended", ended=score.stopped)

@@ -22,7 +22,7 @@ from themis.inputs.schema import Schema
 from themis.inputs.streams import RERUNS
 from themis.results.model import CausalScore, Score
 from themis.results.notes import Note
-from themis.results.parts import Reruns
+from themis.results.parts import Reruns, exceeds
 from themis.scores.accounts import metered
 from themis.scores.group import GroupInputs
 from themis.scores.neighbours import Example, Neighbours
@@ -145,7 +145,7 @@ class Rerunner:
         if not len(finding.pairs):
             return None
         share = SHARE_LEFT if low > 0 else 1.0  # without a finding, enough to notice pure noise
-        if limit is not None and low > limit:
+        if limit is not None and exceeds(low, limit):
             share = min(share, CAUTION * (low - limit) / score)
         return self._rerun_flips(finding, score, alpha, share)
 

@@ -18,7 +18,7 @@ from themis.events import SearchListener, SearchProgress
 from themis.inputs.assignments import Assignments
 from themis.results.model import Measure, Score, SearchResult, TestedSet
 from themis.results.notes import Ending, Note
-from themis.results.parts import Reruns
+from themis.results.parts import Reruns, exceeds
 from themis.scores.early_ends import ending_early
 from themis.scores.group import KEPT_ROWS, GroupInputs, favourable_ends, group_source, kept_inputs
 from themis.scores.noise import NoiseProbe
@@ -200,7 +200,7 @@ class Search:
                 self.decider.finding(mask), score.score, score.low, part * RERUNS_SHARE, limit
             )
         score = replace(score, confidence=self.settings.confidence, reruns=found)
-        if score.high <= limit and score.stopped is not Ending.INTERRUPTED:
+        if not exceeds(score.high, limit) and score.stopped is not Ending.INTERRUPTED:
             note = Note.of("estimated-score", score=score.score)
             return replace(tested, decision="below", reasons=(*tested.reasons, note))
         self.scores[mask] = score

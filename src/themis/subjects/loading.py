@@ -18,6 +18,7 @@ from themis.subjects.models import Model
 from themis.subjects.outputs import REFERENCE, Output
 from themis.subjects.processes.command import CommandSubject
 from themis.subjects.processes.worker import WorkerSubject
+from themis.subjects.secrets import redact_inherited
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,8 @@ def _import(name: str, folder: Path, where: str) -> Any:
         remedy = suggest(name, found) if found else "give the folder with the module"
         raise _unusable(where, f"there is no module {name!r} in {folder}", remedy) from None
     except (Exception, SystemExit) as error:
-        problem = f"importing {name!r} failed with {type(error).__name__}: {error}"
+        said = redact_inherited(str(error))
+        problem = f"importing {name!r} failed with {type(error).__name__}: {said}"
         raise _unusable(where, problem, "mend the module") from error
     finally:
         sys.path.remove(place)

@@ -13,9 +13,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus
 
+CUT = "…"  # where a long text was cut
 SHORTEST = 4  # shorter texts are no secrets, and would be found everywhere
 SHORTEST_VARIABLE = 6  # of an environment variable: many hold a word such as "true"
 
+ADDRESS_SIGNS = "%/:=&?~#+!$,;'@()*[]|"  # what stays as it is in an address that is sent
+_ESCAPE = re.compile("%[0-9A-F]{2}")
 _SECRET_NAME = re.compile("KEY|TOKEN|SECRET|PASS", re.IGNORECASE)
 
 
@@ -56,10 +59,34 @@ class Secrets:
             self._pattern = re.compile("|".join(map(re.escape, longest_first)))
 
     def redact(self, text: str) -> str:
-        """The text with the names of the secrets in their places."""
+        """The text with the names of the secrets in their places, also where it was cut (…)."""
         if self._pattern is None:
             return text
-        return self._pattern.sub(lambda found: self._shown[found[0]], text)
+        text = self._pattern.sub(lambda found: self._shown[found[0]], text)
+        if CUT in text:
+            first, *others = text.split(CUT)
+            text = self._without_end(first) + "".join(
+                CUT + self._without_end(self._without_start(each)) for each in others
+            )
+        return text
+
+    def _without_end(self, text: str) -> str:
+        """The text without a secret's beginning at its end, which was cut there."""
+        kept = text.rstrip()
+        for form, name in self._shown.items():
+            for length in range(len(form) - 1, SHORTEST - 1, -1):
+                if kept.endswith(form[:length]):
+                    return kept[:-length] + name
+        return text
+
+    def _without_start(self, text: str) -> str:
+        """The text without a secret's end at its beginning."""
+        kept = text.lstrip()
+        for form, name in self._shown.items():
+            for length in range(len(form) - 1, SHORTEST - 1, -1):
+                if kept.startswith(form[-length:]):
+                    return name + kept[length:]
+        return text
 
     def are_in(self, output: Any) -> bool:
         """Whether an output repeats one of them, in a text or in a part that is one."""
@@ -67,6 +94,13 @@ class Secrets:
             return False
         text = output if isinstance(output, str) else repr(output)
         return self._refused.search(text) is not None
+
+
+def redact_inherited(text: str) -> str:
+    """The text without the secrets of the environment, where no subject is at hand yet."""
+    secrets = Secrets()
+    secrets.protect_variables(inherited_secrets())
+    return secrets.redact(text)
 
 
 def inherited_secrets() -> dict[str, str]:
@@ -92,11 +126,13 @@ def _inner_secrets(value: str) -> Iterator[str]:
 def _forms(secret: str) -> Iterator[str]:
     """A secret as it is, and as JSON, addresses, HTML and base64 write it."""
     yield secret
-    yield json.dumps(secret)[1:-1]
-    yield json.dumps(secret, ensure_ascii=False)[1:-1]
-    yield quote(secret, safe="")
-    yield quote(secret)
-    yield quote_plus(secret)
+    for written in (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]):
+        yield written
+        yield written.replace("/", "\\/")
+    for safe in ("", "/", "!'()*", "!'()*/", ADDRESS_SIGNS):
+        for written in (quote(secret, safe=safe), quote_plus(secret, safe=safe)):
+            yield written
+            yield _ESCAPE.sub(lambda found: found[0].lower(), written)
     yield html.escape(secret)
     data = secret.encode("utf-8", "surrogateescape")
     yield base64.b64encode(data).decode()

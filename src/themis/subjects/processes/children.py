@@ -18,6 +18,7 @@ from themis.subjects.processes.programs import Program
 
 OUTPUT_LIMIT = 2**20  # bytes of standard output that are held; a child that writes more is killed
 ERROR_TAIL = 4096  # bytes of standard error that are kept, the last ones
+ERROR_MARGIN = 1024  # and these before them: a secret that is cut is not recognised
 READ_SIZE = 65_536
 TICK_SECONDS = 0.01  # how often a child is looked at where its end can't be waited for
 WAKE_SECONDS = 0.2  # how late an interrupt is noticed at most
@@ -88,10 +89,11 @@ class Child:
         if self._stdin is not None:
             os.set_blocking(self._stdin, False)
 
-    @property
-    def error_text(self) -> str:
-        """The end of what it wrote to standard error."""
-        return self._errors[-ERROR_TAIL:].decode("utf-8", "replace").strip()
+    def error_text(self, redact: Callable[[str], str]) -> str:
+        """The end of what it wrote to standard error, without its secrets."""
+        text = redact(self._errors.decode("utf-8", "replace"))
+        was_cut = len(self._errors) == ERROR_TAIL + ERROR_MARGIN
+        return text[ERROR_MARGIN if was_cut else 0 :].strip()
 
     @property
     def input_closed(self) -> bool:
@@ -194,7 +196,7 @@ class Child:
         data = os.read(self._stderr, READ_SIZE)
         if not data:
             self._poll.unregister(self._stderr)
-        self._errors = (self._errors + data)[-ERROR_TAIL:]
+        self._errors = (self._errors + data)[-ERROR_TAIL - ERROR_MARGIN :]
 
     def _write(self) -> None:
         assert self._stdin is not None

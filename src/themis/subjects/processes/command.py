@@ -300,7 +300,7 @@ class CommandSubject(Subject):
             return Failure(
                 INVALID, f"it printed more than {OUTPUT_LIMIT:,} bytes, beginning with {start!r}"
             )
-        said = last_line(self._redact(child.error_text))
+        said = last_line(child.error_text(self._redact))
         behind = f": {said}" if said else ""
         if not in_time:
             return Failure(TIMEOUT, f"no end within {self.timeout_seconds:g} seconds{behind}")

@@ -424,7 +424,7 @@ class Slot:
             status = child.end(grace_seconds=GRACE_SECONDS if child.output_closed else 0.0)
         finally:
             exchange.take(child.take_lines())
-        talk.errors = self._staff.redact(child.error_text)
+        talk.errors = child.error_text(self._staff.redact)
         if exchange.complete:
             self._staff.flushes &= not talk.rescued
             return
