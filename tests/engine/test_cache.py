@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +20,7 @@ from typer.testing import CliRunner
 import themis
 from tests.external import lasting, ran, stored, write_command, write_worker
 from themis.cli import app
-from themis.engine.cache import Cache, read_contents
+from themis.engine.cache import Cache, FileLock, read_contents
 from themis.engine.recall import BatchRecords, InputRecords, Recall, Seals
 from themis.engine.runner import Runner
 from themis.errors import RequestError
@@ -389,3 +390,21 @@ def test_secrets_of_the_environment_are_not_in_the_cache(tmp_path: Path) -> None
     assert stored(tmp_path) == 20
     assert b"hunter2" not in data
     assert sys.executable.encode() not in data
+
+
+def test_a_lock_that_a_killed_run_left_with_what_it_was_starting_is_waited_for(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "lock"
+    dead = subprocess.run(["sh", "-c", "echo $$"], capture_output=True, text=True).stdout
+    path.write_text(dead)
+    code = (
+        "import fcntl, time; fcntl.flock(0, fcntl.LOCK_EX); print(1, flush=True); time.sleep(0.3)"
+    )
+    with (
+        path.open() as file,
+        subprocess.Popen([sys.executable, "-c", code], stdin=file, stdout=subprocess.PIPE) as other,
+    ):
+        assert other.stdout is not None
+        other.stdout.readline()  # it has the lock now
+        assert FileLock(path).acquire()

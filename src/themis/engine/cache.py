@@ -219,18 +219,37 @@ class FileLock:
             return True
         file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(file)
-            return False
+            taken = self._take(file)
         except BaseException:
             os.close(file)
             raise
+        if not taken:
+            os.close(file)
+            return False
         self._file = file
         with suppress(OSError):  # no room for the number: the lock holds all the same
             os.ftruncate(file, 0)
             os.pwrite(file, b"%d\n" % os.getpid(), 0)
         return True
+
+    def _take(self, file: int) -> bool:
+        """Lock the file; a lock whose holder was killed is waited for.
+
+        What that was just about to start still has it, until it is started.
+        """
+        for _ in range(ORPHANED_TRIES):
+            with suppress(BlockingIOError):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return True
+            holder = self.holder()
+            if (
+                holder is None
+                or Path(f"/proc/{holder}").exists()
+                or not Path("/proc/self").exists()
+            ):
+                return False
+            time.sleep(ORPHANED_SECONDS)
+        return False
 
     def release(self) -> None:
         """Give the lock back."""
@@ -246,6 +265,7 @@ class FileLock:
             return None
 
 
+ORPHANED_TRIES, ORPHANED_SECONDS = 200, 0.01  # for a lock whose holder was killed
 COMMIT_SECONDS = 0.1  # commits wait for the disk: within this time there is one at most
 KEYS_AT_ONCE = 500
 
