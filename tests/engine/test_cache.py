@@ -396,15 +396,14 @@ def test_a_lock_that_a_killed_run_left_with_what_it_was_starting_is_waited_for(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "lock"
-    dead = subprocess.run(["sh", "-c", "echo $$"], capture_output=True, text=True).stdout
-    path.write_text(dead)
-    code = (
-        "import fcntl, time; fcntl.flock(0, fcntl.LOCK_EX); print(1, flush=True); time.sleep(0.3)"
-    )
-    with (
-        path.open() as file,
-        subprocess.Popen([sys.executable, "-c", code], stdin=file, stdout=subprocess.PIPE) as other,
-    ):
-        assert other.stdout is not None
-        other.stdout.readline()  # it has the lock now
-        assert FileLock(path).acquire()
+    path.write_text(subprocess.run(["sh", "-c", "echo $$"], stdout=-1, text=True).stdout)
+    held = "import fcntl, time; fcntl.flock(0, fcntl.LOCK_EX); print(1, flush=True); "
+    command = [sys.executable, "-c", held + "time.sleep(0.3)"]
+    with path.open() as file:
+        other = subprocess.Popen(command, stdin=file, stdout=subprocess.PIPE)
+    assert other.stdout is not None
+    other.stdout.readline()  # it has the lock now
+    lock = FileLock(path)
+    assert lock.acquire()
+    lock.release()
+    other.communicate()

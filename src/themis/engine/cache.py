@@ -241,12 +241,7 @@ class FileLock:
             with suppress(BlockingIOError):
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return True
-            holder = self.holder()
-            if (
-                holder is None
-                or Path(f"/proc/{holder}").exists()
-                or not Path("/proc/self").exists()
-            ):
+            if not _has_ended(self.holder()):
                 return False
             time.sleep(ORPHANED_SECONDS)
         return False
@@ -263,6 +258,17 @@ class FileLock:
             return int(self.path.read_text(encoding="ascii"))
         except (OSError, ValueError):
             return None
+
+
+def _has_ended(process: int | None) -> bool:
+    """Whether there is no such process any more, as far as that is known."""
+    try:
+        os.kill(process or os.getpid(), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 ORPHANED_TRIES, ORPHANED_SECONDS = 200, 0.01  # for a lock whose holder was killed
