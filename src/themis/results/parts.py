@@ -130,5 +130,8 @@ PRECISION = 1e-12  # exact scores are rounded to so much
 
 
 def exceeds(score: float, limit: float) -> bool:
-    """Whether a score is above a limit, and not only by rounding: 2/3 is at most 2/3."""
-    return score - limit > PRECISION
+    """Whether a score is above a limit, and not only by rounding: 2/3 is at most 2/3.
+
+    A score that is not 0 is never rounded to 0, so that a limit of 0 is meant as it is.
+    """
+    return score - limit > (PRECISION if limit > 0 else 0.0)
