@@ -266,6 +266,7 @@ def test_an_interrupt_while_every_input_is_run_shows_the_search_so_far(project: 
 
 
 @pytest.mark.parametrize("options", [[], ["-q"]])
+@pytest.mark.slow
 def test_an_interrupt_before_the_first_score_is_said(project: Project, options: list[str]) -> None:
     project(INTERRUPTED, inputs=SMALL_DOMAIN)
     done = process("score", *options)

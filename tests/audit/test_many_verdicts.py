@@ -86,6 +86,7 @@ def test_nobody_is_cleared_or_convicted_right_at_a_limit(cell: AtALimit) -> None
 
 
 @pytest.mark.parametrize("cell", QUICK, ids=lambda cell: cell.name)
+@pytest.mark.slow
 def test_these_runs_would_show_it_if_estimates_cleared(cell: AtALimit) -> None:
     guessed = replace(cell, rule="estimates")
     assert simulate(guessed, 25).surely_above(1 - cell.confidence, cells=len(QUICK))

@@ -23,6 +23,7 @@ SEEN = [name for name in STATES if not name.startswith("drifts")]
 @pytest.mark.parametrize("domain", ["sampled", "whole"])
 @pytest.mark.parametrize("task", ["score", "check"])
 @pytest.mark.parametrize("subject", STATES)
+@pytest.mark.slow
 def test_functions_that_remember_are_not_convicted(subject: str, task: Any, domain: Any) -> None:
     check_case(Case(subject, "row function", task, domain), runs=3)
 
@@ -35,6 +36,7 @@ def test_workers_that_remember_are_not_convicted(subject: str) -> None:
 @pytest.mark.parametrize("domain", ["sampled", "whole"])
 @pytest.mark.parametrize("task", ["score", "check"])
 @pytest.mark.parametrize("subject", NEIGHBOURS)
+@pytest.mark.slow
 def test_functions_that_look_at_other_rows_are_not_convicted(
     subject: str, task: Any, domain: Any
 ) -> None:

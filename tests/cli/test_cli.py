@@ -325,6 +325,7 @@ def test_piped_output_is_plain_in_any_encoding(project: Project) -> None:
 
 
 @pytest.mark.parametrize("option", ["--json", "-v"])
+@pytest.mark.slow
 def test_closed_pipe_leaves_no_traceback(project: Project, option: str) -> None:
     project()
     reader, writer = os.pipe()
@@ -450,6 +451,7 @@ STUBBORN = "try:\n    time.sleep(0.005)\nexcept BaseException:\n    pass\nreturn
 
 
 @pytest.mark.parametrize("body", [SLOW, STUBBORN])
+@pytest.mark.slow
 def test_interrupt_saves_what_was_learned_and_ends_soon(project: Project, body: str) -> None:
     project(f"open('begun', 'a').write('x')\n{body}")
     options = ["--error", "0.01", "--against", "race", "-o", "result.json"]
@@ -510,6 +512,7 @@ def test_internal_error_shows_its_traceback_only_on_demand(
 
 
 # init, validate, schema, demo -------------------------------------------------------------
+@pytest.mark.slow
 def test_init_validate_and_score_work_one_after_the_other(tmp_path: Path) -> None:
     first = process("init", cwd=tmp_path, env={**os.environ, "PATH": os.defpath})
     assert first.returncode == 0

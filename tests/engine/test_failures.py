@@ -195,6 +195,7 @@ def test_input_that_failed_once_may_succeed_later(folder: Path) -> None:
     assert lasting(second) == lasting(third)
 
 
+@pytest.mark.slow
 def test_timeouts_and_empty_answers_are_not_stored(folder: Path) -> None:
     before = 'case "$4" in *1) sleep 300;; *5) exit 0;; esac'
     write_command(folder, before=before, options=f"{TRUSTED}\ntimeout_seconds = 3")

@@ -142,6 +142,7 @@ def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         (("failures",), {"crash": 3}, "failures.crash: must be an object, got 3"),
     ],
 )
+@pytest.mark.slow
 def test_what_no_result_can_hold_is_refused_with_its_place(
     saved: Any, place: tuple[Any, ...], value: Any, words: str
 ) -> None:

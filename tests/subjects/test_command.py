@@ -437,6 +437,7 @@ def test_the_fingerprint_follows_the_script_and_its_surroundings(shell: Write) -
 
 
 @pytest.mark.parametrize("mode", ["positional", "named", "json", "csv"])
+@pytest.mark.slow
 def test_the_line_to_reproduce_a_run_can_be_pasted(tmp_path: Path, mode: str) -> None:
     path = tmp_path / "a folder" / "loan's.py"
     path.parent.mkdir()

@@ -61,6 +61,7 @@ def test_a_run_that_is_killed_leaves_no_process_behind(tmp_path: Path, kind: str
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.slow
 def test_signals_that_end_jobs_keep_what_was_learned(
     tmp_path: Path, number: signal.Signals
 ) -> None:

@@ -255,6 +255,7 @@ def test_a_script_that_is_no_worker_stops_the_run(worker: Make) -> None:
 
 
 # Case 9: hangs ------------------------
+@pytest.mark.slow
 def test_a_hang_is_ended_and_found_with_its_group(worker: Make, tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     deed = f"""
@@ -343,6 +344,7 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_patient")
+@pytest.mark.slow
 def test_a_worker_that_flushes_nothing_until_its_input_ends_is_understood(worker: Make) -> None:
     source = misdeed("pass").replace("FLUSH = True", "FLUSH = False")
     subject = worker(source, start_seconds=5, timeout_seconds=5)
@@ -390,6 +392,7 @@ def test_floods_are_bounded(worker: Make) -> None:
 
 
 # Case 13: slow start --------------------
+@pytest.mark.slow
 def test_starting_has_its_own_timeout(worker: Make) -> None:
     slow = "import time; time.sleep(1.0)\n" + misdeed("pass")
     assert_only(run(worker(slow, timeout_seconds=0.9), range(10)), {}, 10)
