@@ -115,9 +115,16 @@ class LoanService:
         return Reply(str(int(favoured))) if passed else None
 
     def hang_up(self) -> None:
-        """Forget what waits at the gate, as who asked for it is gone."""
-        self.callers += 1
-        wait_until(lambda: not self.asked)
+        """Forget what waits at the gate, and what still arrives, as who asked for it is gone."""
+        quiet = 0
+
+        def is_quiet() -> bool:
+            nonlocal quiet
+            self.callers += 1
+            quiet = 0 if self.asked else quiet + 1
+            return quiet > 10
+
+        wait_until(is_quiet)
 
     def _passes(self, line: str, caller: int) -> bool | None:
         """Whether a request is executed: None while it has to wait."""
