@@ -170,10 +170,9 @@ def test_free_modules_and_the_worker_import_nothing_of_the_rooms() -> None:
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
     inner = {name: set(imports_of(path)) - {name} for name, path in modules().items()}
-    inner["themis"] = (
-        set()
-    )  # the face names its parts for type checkers, and imports them when used
-    TopologicalSorter(inner).prepare()  # raises CycleError with the circle
+    inner["themis"] = set()  # the face names its parts for type checkers, and imports them later
+    in_order = list(TopologicalSorter(inner).static_order())  # raises CycleError with the circle
+    assert set(in_order) >= set(inner)
 
 
 @pytest.mark.parametrize("folder", sorted({path.parent for path in modules().values()}))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.simulations.counting import Tally, simulate
+from tests.simulations.counting import simulate
 from tests.simulations.dependent import NEIGHBOURS, Case, cases
 from tests.simulations.states import STATES
 from themis.inputs.streams import MIXING, BaseInputs
@@ -25,12 +25,12 @@ SEEN = [name for name in STATES if not name.startswith("drifts")]
 @pytest.mark.parametrize("subject", STATES)
 @pytest.mark.slow
 def test_functions_that_remember_are_not_convicted(subject: str, task: Any, domain: Any) -> None:
-    check_case(Case(subject, "row function", task, domain), runs=3)
+    assert is_harmless(Case(subject, "row function", task, domain), runs=3)
 
 
 @pytest.mark.parametrize("subject", STATES)
 def test_workers_that_remember_are_not_convicted(subject: str) -> None:
-    check_case(Case(subject, "worker", "check", "sampled"), runs=1)
+    assert is_harmless(Case(subject, "worker", "check", "sampled"), runs=1)
 
 
 @pytest.mark.parametrize("domain", ["sampled", "whole"])
@@ -42,28 +42,25 @@ def test_functions_that_look_at_other_rows_are_not_convicted(
 ) -> None:
     if subject == "makes dummies":
         pytest.importorskip("pandas")
-    check_case(Case(subject, "table function", task, domain), runs=2)
+    assert is_harmless(Case(subject, "table function", task, domain), runs=2)
 
 
 def test_models_that_look_at_other_rows_are_not_convicted() -> None:
     pytest.importorskip("pandas")
-    check_case(Case("centres", "model", "check", "sampled"), runs=2)
+    assert is_harmless(Case("centres", "model", "check", "sampled"), runs=2)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", list(cases()), ids=lambda case: case.name)
 def test_nobody_who_depends_on_others_is_convicted_by_any_command(case: Case) -> None:
     pytest.importorskip("pandas")
-    check_case(case, runs=2)
+    assert is_harmless(case, runs=2)
 
 
-def check_case(case: Case, *, runs: int) -> Tally:
-    """Nobody is convicted, and what can be seen is reported."""
+def is_harmless(case: Case, *, runs: int) -> bool:
+    """Whether nobody is convicted, and what can be seen is reported."""
     tally = simulate(case, runs)
-    assert tally.convicted == 0
-    if case.shows:
-        assert tally.reported == runs
-    return tally
+    return tally.convicted == 0 and tally.reported == (runs if case.shows else tally.reported)
 
 
 # Would it be noticed? ---------------------------------------------------------------------

@@ -471,6 +471,36 @@ def test_ctrl_c_shows_what_was_replayed(tmp_path: Path, monkeypatch: pytest.Monk
     shown, said = finish(replay, expect=130)
     assert "were not run" in shown
     assert "interrupted" in said
+    assert "still discriminates" not in shown  # nothing was run again
+
+
+@pytest.mark.parametrize("ended", ["interrupt", "failures", "budget"])
+def test_no_test_of_a_replay_that_ends_early_fails_without_being_run_again(
+    ended: str, tmp_path: Path
+) -> None:
+    write_suite(tmp_path / "suite.csv")
+    calls = 0
+
+    def ends(person: dict[str, Any]) -> int:
+        nonlocal calls
+        calls += 1
+        if calls > 60 and ended != "budget":
+            raise KeyboardInterrupt if ended == "interrupt" else ValueError
+        return old(person)
+
+    budget = 60 if ended == "budget" else None
+    audit = themis.Audit(ends, SCHEMA, max_executions=budget, max_failures=0.01)
+    audit.sampler.keep_on_interrupt = True
+    learned: Any
+    try:
+        learned = audit.replay(tmp_path / "suite.csv")
+    except themis.SubjectError as error:
+        learned = error.result
+    replay: themis.Replay = learned
+    assert replay.inputs >= (60 if ended == "interrupt" else 10)
+    assert replay.count("unclear") + replay.count("not run") > 0
+    counted = replay.count("still") + replay.count("new")
+    assert (counted > 0) == (ended == "budget")
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from themis.settings import Stopping
 from themis.show.notebook import html_of
 from themis.show.terminal.progress import SearchProgressLine
 from themis.show.terminal.searches import render_search, render_search_headlines
+from themis.show.words.searches import search_headline
 
 Project = Callable[..., Path]
 SEARCH = ("search", "--threshold", "0.1")
@@ -452,3 +453,10 @@ def test_an_output_that_is_not_there_is_said_with_the_option(project: Project) -
         "error: --of: there is no output 'foo'; declare it in the file as [outputs.foo], "
         "or leave --of out\n"
     )
+
+
+def test_a_set_with_an_undecided_part_is_not_called_minimal() -> None:
+    search = searched([("race", "sex")], undecided=(("age",),))
+    assert "1 minimal set " in search_headline(search)
+    search = searched([("race", "sex")], undecided=(("race",),))
+    assert "1 set " in search_headline(search)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import themis
-from tests.external import lasting, ran, stored, write_command, write_worker
+from tests.external import PATIENCE, lasting, ran, stored, write_command, write_worker
 from themis.cli import app
 from themis.engine.cache import Cache, FileLock, read_contents
 from themis.engine.recall import BatchRecords, InputRecords, Recall, Seals
@@ -407,3 +407,31 @@ def test_a_lock_that_a_killed_run_left_with_what_it_was_starting_is_waited_for(
     assert lock.acquire()
     lock.release()
     other.communicate()
+
+
+FORKS = """
+import os, sys
+from pathlib import Path
+from themis.engine.cache import Cache, read_contents
+cache = Cache(Path(sys.argv[1]))
+number = cache.number_of("abc", "command")
+cache.put_inputs(number, [(b"k" * 16, b"yes")])
+child = os.fork()
+if child == 0:
+    cache.close()
+    print("child", cache.find_inputs(number, [b"l" * 16]), flush=True)
+    cache.close()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+other = Cache(cache.path)
+print("still held", other.number_of("new", "command") is None)
+cache.put_inputs(number, [(b"l" * 16, b"no")])
+cache.close()
+print(len(Cache(cache.path).find_inputs(number, [b"k" * 16, b"l" * 16])))
+"""
+
+
+def test_a_forked_process_leaves_the_cache_of_its_parent_alone(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FORKS, str(tmp_path / "cache.sqlite")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.stdout == "child {}\nstill held True\n2\n", done.stderr

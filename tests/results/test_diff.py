@@ -171,6 +171,13 @@ def test_scores_of_other_outputs_are_not_compared() -> None:
     )
 
 
+def test_scores_of_several_outputs_are_told_apart() -> None:
+    scores = [between(0, 0.1, output=name) for name in ("limit", "rate")]
+    shown = render_differences(compare(result(*scores), result(*scores)))
+    assert "causal race of limit" in shown
+    assert "causal race of rate" in shown
+
+
 def test_people_and_all_inputs_are_not_compared_with_each_other() -> None:
     everybody, people = between(0, 0.1), between(0.5, 0.6, population="rows")
     found = compare(result(everybody), result(everybody, people))

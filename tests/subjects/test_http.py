@@ -364,10 +364,14 @@ class TestLife:
         assert not any(each.name == "themis-http" for each in threading.enumerate()), before
 
     def test_forgotten_subject_ends_its_thread(self, service: Service) -> None:
+        def threads() -> list[str]:
+            return [each.name for each in threading.enumerate() if each.name == "themis-http"]
+
         subject = service.subject()
         subject.load(many(2)).run()
+        assert threads() == ["themis-http"]
         del subject
-        wait_until(lambda: all(each.name != "themis-http" for each in threading.enumerate()))
+        wait_until(lambda: not threads())
 
     def test_program_that_forgets_to_close_ends_without_a_word(self, service: Service) -> None:
         code = (

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import pickle
 import signal
 import subprocess
 import sys
+import termios
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +60,7 @@ def test_a_run_that_is_killed_leaves_no_process_behind(tmp_path: Path, kind: str
     child = start(tmp_path)
     child.kill()
     child.communicate(timeout=PATIENCE)
+    assert child.returncode == -signal.SIGKILL
     wait_until(lambda: not any(map(is_running, left_by(tmp_path))))
 
 
@@ -155,3 +159,23 @@ assert child.wait(60) == -signal.SIGKILL
 def test_a_forked_process_ends_nothing_of_its_parent() -> None:
     done = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_signal_while_the_result_is_saved_loses_nothing(tmp_path: Path) -> None:
+    write_command(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    both = os.open(tmp_path / "pipe", os.O_RDWR)
+    fcntl.fcntl(both, fcntl.F_SETPIPE_SZ, 4096)  # less than a result takes
+    command = [sys.executable, "-m", "themis", "score", *RACE, "-o", "pipe", "--error", "0.2", "-q"]
+    child = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    wait_until(lambda: int.from_bytes(fcntl.ioctl(both, termios.FIONREAD, bytes(4)), "little"))
+    child.send_signal(signal.SIGTERM)
+    with (tmp_path / "pipe").open() as pipe:
+        os.close(both)
+        saved = pipe.read()
+    shown, said = child.communicate(timeout=PATIENCE)
+    assert child.returncode == 0, said
+    assert json.loads(saved)["stopped"] == "done"
+    assert "race" in shown

@@ -73,6 +73,7 @@ class _Round:
     answer: CheckResult
     outcome: Score | SearchResult | None = None
     scores: tuple[Score, ...] = ()
+    confidence: float | None = None  # that it was measured with: its part of the check's
 
     @property
     def is_decided(self) -> bool:
@@ -132,16 +133,17 @@ class _Run:
             if not each.is_decided or not self.audit.probe.found:
                 continue
             weigh, confidence = self.audit.probe.weigh, self.settings.confidence
+            settings = replace(self.settings, confidence=each.confidence or confidence)
             if isinstance(each.outcome, SearchResult):
-                search = weigh_search(each.outcome, self.audit.probe, self.settings, may_run=False)
+                search = weigh_search(each.outcome, self.audit.probe, settings, may_run=False)
                 scores = tuple(
-                    weigh(score, self.settings, most=SEARCH_ASSIGNMENTS, may_run=False)
+                    weigh(score, settings, most=SEARCH_ASSIGNMENTS, may_run=False)
                     for score in each.scores
                 )
                 verdict = judge_search(check, search, confidence, self.accepted)
                 self.kept[place] = _Round(verdict, search, scores)
             elif each.outcome is not None:
-                score = weigh(each.outcome, self.settings, may_run=False)
+                score = weigh(each.outcome, settings, may_run=False)
                 verdict = judge_score(check, score, confidence, self.accepted)
                 self.kept[place] = _Round(verdict, score, (score,))
 
@@ -183,7 +185,7 @@ class _Run:
             self.ended = Note.of("run-ended", ended=result.stopped)
         self.out_of_budget = self.out_of_budget or result.stopped is Ending.BUDGET
         self.results.append(result)
-        return self._judge(check, result)
+        return replace(self._judge(check, result), confidence=precision.confidence)
 
     def _judge(self, check: Check, result: Result) -> _Round:
         confidence = self.settings.confidence

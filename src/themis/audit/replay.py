@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from themis.audit.notes import executor_of
 from themis.audit.saved_tests import SavedTests
-from themis.engine.failures import TooManyFailuresError
+from themis.engine.failures import TooManyFailuresError, number_answers
 from themis.engine.runner import Runner
 from themis.engine.suite_files import plain_text
 from themis.engine.suites import output_names
@@ -55,18 +56,29 @@ def replay_tests(
     inputs = saved.codes[rows[first]]
     cells = np.full(len(inputs), NOT_RUN, dtype=runner.labels.dtype)
     stopped, problem = Ending.DONE, None
+
+    def outcome_now() -> _Outcome:
+        now = np.full(len(saved.codes), NOT_RUN, dtype=np.int64)
+        now[rows] = cells[inverse]
+        return _Outcome(saved, now, runner)
+
+    def keep_back() -> None:
+        if math.isfinite(min(runner.executions_left, runner.seconds_left)):
+            runner.reserved = len(unique_rows(saved.codes[outcome_now().failing_rows])[0])
+
     try:
         with ending_early(keeps_interrupts=keep_on_interrupt) as early:
-            if not _run(runner, inputs, cells, listen):
+            if not _run(runner, inputs, cells, listen, keep_back):
                 stopped = Ending.BUDGET
         stopped = early.ending or stopped
     except TooManyFailuresError as error:
         problem = error
-    now = np.full(len(saved.codes), NOT_RUN, dtype=np.int64)
-    now[rows] = cells[inverse]
-    outcome = _Outcome(saved, now, runner)
-    if stopped is Ending.DONE and problem is None:
-        _check_failing(outcome, runner)
+    outcome = outcome_now()
+    if stopped is Ending.INTERRUPTED or problem is not None:
+        outcome.states[outcome.failing] = STATES.index("unclear")  # none was run again
+    else:
+        with runner.spending_reserve():
+            _check_failing(outcome, runner)
     result = Replay(
         source=saved.source,
         kind=saved.kind,
@@ -92,26 +104,50 @@ def replay_tests(
     return result
 
 
-def _run(runner: Runner, inputs: NDArray[Any], cells: Cells, listen: Listener | None) -> bool:
-    """Run the inputs in their order, in place; whether the budget was enough for all."""
+def _run(
+    runner: Runner,
+    inputs: NDArray[Any],
+    cells: Cells,
+    listen: Listener | None,
+    keep_back: Callable[[], None],
+) -> bool:
+    """Run the inputs in their order, in place; whether the budget was enough for all.
+
+    `keep_back` reserves what it takes to run once more what would fail so far. As each further
+    input may be one of these, half of what is left is run at a time.
+    """
     place = 0
     while place < len(inputs):
         size = min(runner.batch_size, len(inputs) - place)
-        size = int(min(size, runner.executions_left))
+        size = int(min(size, (runner.executions_left + 1) / 2))
         if size < 1 or runner.out_of_time:
             return False
-        cells[place : place + size] = runner.perform(inputs[place : place + size])
+        part = cells[place : place + size]
+        try:
+            part[:] = runner.perform(inputs[place : place + size])
+        except BaseException:
+            _keep_answered(runner, part)
+            raise
         place += size
+        keep_back()
         if listen is not None:
             listen(place, len(inputs))
     return True
 
 
+def _keep_answered(runner: Runner, cells: Cells) -> None:
+    """Note what was answered of a batch that was interrupted, where that is known by input."""
+    answers = runner.subject.unfinished
+    if answers is None or runner.runs > 1:
+        return
+    came = np.array([output is not None for output in answers.outputs], dtype=bool)
+    came[list(answers.failures)] = True
+    cells[: len(came)][came] = number_answers(runner.labels, answers)[came]
+
+
 def _check_failing(outcome: _Outcome, runner: Runner) -> None:
     """Run the inputs of failing tests once more, in another order; keep what fails again."""
-    failing = outcome.failing
-    rows = outcome.order[np.repeat(failing, outcome.stops - outcome.starts)]
-    rows = rows[outcome.saved.usable[rows]]
+    failing, rows = outcome.failing, outcome.failing_rows
     if not len(rows):
         return
     first, inverse = unique_rows(outcome.saved.codes[rows])
@@ -208,6 +244,12 @@ class _Outcome:
         """Which tests show a difference now."""
         bad: NDArray[np.bool_] = np.isin(self.states, [STATES.index("still"), STATES.index("new")])
         return bad
+
+    @property
+    def failing_rows(self) -> Places:
+        """The rows of these tests that can be run."""
+        rows = self.order[np.repeat(self.failing, self.stops - self.starts)]
+        return rows[self.saved.usable[rows]]
 
     def _classify(self) -> NDArray[np.int64]:
         """The place in STATES of each test; of tests with one row, −1: there is nothing to tell."""

@@ -78,8 +78,20 @@ class Session:
         """
         self.options.check()
         check_output(self.options.output)
+        with self._watch() as watch:
+            return self._run(watch, work, page, lines, exit_code, source or {})
+
+    def _run(
+        self,
+        watch: Watch,
+        work: Callable[[Audit, Watch], Learned],
+        page: Callable[..., str],
+        lines: Callable[..., str],
+        exit_code: Callable[[Learned], Exit],
+        source: Mapping[str, Any],
+    ) -> int:
         problem, learned, audit, unstored, told = None, None, None, None, 0
-        with self._watch() as watch, hosting_subject():
+        with hosting_subject():
             try:
                 with watch.line:
                     audit = self._start(watch)
@@ -93,9 +105,10 @@ class Session:
                 unstored = _close(audit)
                 if audit is not None:
                     _say_notes(audit.cache_notes[told:])
+        watch.finish()
         if isinstance(learned, Result):
             own = source_of(self.config, self.options.command)
-            learned = replace(learned, source={**own, **(source or {})})
+            learned = replace(learned, source={**own, **source})
         if learned is not None:
             self._tell(learned, page, lines, failed=problem is not None)
         if problem is not None:
@@ -234,14 +247,14 @@ class Watch:
 
     Signals are those of Ctrl-C, of a cancelled job or container, and of a closed terminal. Each is
     a KeyboardInterrupt at once, and once more between two batches, because the subject may swallow
-    the first one.
+    the first one. While what was learned is saved and shown, one signal is let pass.
     """
 
     def __init__(self, *, live: bool, talks: bool = False) -> None:
         self.line = SearchProgressLine(enabled=live)
         self._lines = ReadingLines(say) if talks and not live else hear_nothing
         self.exit_code: int = Exit.INTERRUPTED
-        self._interrupted = False
+        self._interrupted = self._spares_one = False
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Watch:
@@ -256,7 +269,14 @@ class Watch:
         for number, before in self._before.items():
             signal.signal(number, before)
 
+    def finish(self) -> None:
+        """From now on what was learned is saved and shown: that takes only a moment."""
+        self._spares_one = True
+
     def _interrupt(self, number: int, _frame: FrameType | None) -> None:
+        if self._spares_one:
+            self._spares_one = False
+            return
         self._interrupted = True
         self.exit_code = SIGNALLED + number
         raise KeyboardInterrupt(self.exit_code)

@@ -274,6 +274,7 @@ def _has_ended(process: int | None) -> bool:
 ORPHANED_TRIES, ORPHANED_SECONDS = 200, 0.01  # for a lock whose holder was killed
 COMMIT_SECONDS = 0.1  # commits wait for the disk: within this time there is one at most
 KEYS_AT_ONCE = 500
+_OF_PARENTS: list[sqlite3.Connection | None] = []  # of forked processes: neither used nor closed
 
 
 class Cache:
@@ -290,6 +291,7 @@ class Cache:
         self._connection: sqlite3.Connection | None = None
         self._is_ready = False  # the tables are there
         self._committed = -math.inf
+        self._owner = os.getpid()
         self._open()
 
     @property
@@ -304,6 +306,7 @@ class Cache:
 
     def close(self) -> None:
         """Make durable what was stored, and let others write; a later use opens it again."""
+        self._leave_to_parent()
         connection, self._connection = self._connection, None
         try:
             if connection is not None and connection.in_transaction:
@@ -365,7 +368,16 @@ class Cache:
                 self._committed = time.monotonic()
 
     # Parts -------------------------------------------------------------------------------
+    def _leave_to_parent(self) -> None:
+        """In a forked process: what is open is the parent's, and must not be touched."""
+        if os.getpid() != self._owner:
+            self._owner = os.getpid()
+            _OF_PARENTS.append(self._connection)
+            self._connection = None
+            self._lock.release()  # only this process's hold on it; the parent keeps its own
+
     def _open(self) -> sqlite3.Connection:
+        self._leave_to_parent()
         if self._connection is None:
             refuse_others(self.path)
             try:

@@ -95,7 +95,7 @@ class _RowBatch:
             try:
                 self._call(rows, outputs)
                 return Answers(outputs, failures, calls=len(outputs))
-            except BudgetEndedError:
+            except (BudgetEndedError, KeyboardInterrupt):
                 self._subject.unfinished = Answers(outputs, failures)
                 raise
             except (Exception, SystemExit) as error:

@@ -27,7 +27,7 @@ from themis.show.terminal.parts import (
     short,
 )
 from themis.show.words.searches import set_text
-from themis.show.words.values import count, duration, percent, visible
+from themis.show.words.values import count, duration, percent, set_phrase, visible
 
 STYLES = {"still": "bold red", "new": "bold red", "fixed": "green", "failed": "yellow"}
 SHOWN = 2  # examples of each state, unless all are asked for
@@ -220,8 +220,9 @@ def _table_of(noun: str, differences: Sequence[ScoreDifference | SetDifference])
     for each in differences:
         within = each.within if isinstance(each, SetDifference) else None
         words = each.change if within is None else f"{each.change} by {set_text(within)}"
+        of = "" if each.quantity.output is None else f" of {set_phrase([each.quantity.output])}"
         table.add_row(
-            f"{each.quantity.measure} {set_text(each.quantity.against)}",
+            f"{each.quantity.measure} {set_text(each.quantity.against)}{of}",
             Text(words, COLOURS.get(each.change, "")),
             short(_ends(each.before)),
             short(_ends(each.after)),

@@ -44,6 +44,7 @@ from themis.show.words.searches import (
     search_headline,
     set_counts,
     set_text,
+    sets_noun,
     telling_witness,
 )
 from themis.show.words.values import count, percent, set_phrase, visible
@@ -126,13 +127,14 @@ def _table(
     axis = Axis.reaching(max((score.high for score in known), default=1.0))
     with_cost = width >= NARROW
     scale = f"0 to {100 * axis.end:.0f} %, ┃ {100 * search.threshold:.4g} %"
+    heads = [sets_noun(search), "score", scale, "interval"]
     table = grid(
         {**FOLDED, "min_width": 8, "max_width": max(12, width - 50)},
         NUMBER,
         {"ratio": 1, "min_width": 8},
         NUMBER,
         *([NUMBER] if with_cost else []),
-        heads=["minimal set", "score", scale, "interval", *(["executions"] if with_cost else [])],
+        heads=[*heads, "executions"] if with_cost else heads,
         expand=True,
     )
     decided = {each.against: each for each in search.tested}

@@ -46,10 +46,17 @@ def amount(share: float, measure: Measure) -> str:
     return f"{100 * share:.4g} {'%' if measure == 'causal' else 'points'}"
 
 
+def sets_noun(search: SearchResult) -> str:
+    """What found sets are called: minimal, unless a part of one could not be decided."""
+    parts = [set(names) for names in search.undecided]
+    open_parts = any(part < set(names) for names in search.found for part in parts)
+    return "set" if open_parts else "minimal set"
+
+
 def search_headline(search: SearchResult) -> str:
     """How many minimal sets there are, and whether that is all of them."""
     found = len(search.found)
-    sets = count(found, "minimal set") if found else "no set of characteristics was found that"
+    sets = count(found, sets_noun(search)) if found else "no set of characteristics was found that"
     if search.measure == "causal":
         does = "change" if found > 1 else "changes"
         text = f"{sets} {does} {_effect(search)}"
