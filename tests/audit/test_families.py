@@ -59,8 +59,12 @@ def test_without_a_family_the_confidence_is_each_ones() -> None:
 def test_a_single_score_has_the_whole_confidence_for_itself_and_its_groups() -> None:
     assert audit(family=True).causal("race").low == audit().causal("race").low
     shared = audit(family=True, confidence=0.98).group("race")
-    assert (shared.confidence, shared.family) == (0.98, None)
+    assert (shared.confidence, shared.family) == (0.98, 1)
     assert shared.groups == audit(confidence=0.99).group("race").groups
+    whole = audit(family=True).score([["race"]], ["group"])
+    assert how_sure_together(whole) == (
+        "The score and its groups' rates hold together with 99 % confidence."
+    )
 
 
 def test_checks_of_a_family_divide_what_their_rounds_share() -> None:
@@ -86,6 +90,14 @@ def test_a_search_counts_as_one_and_its_sets_have_a_part_of_it() -> None:
     assert (wide.confidence, wide.family) == (0.99, 2)
     assert wide.samples > narrow.samples  # as precise, and surer
     assert together.searches[0].confidence == 0.99
+    saved = json.loads(json.dumps(together.to_dict()))
+    assert result_from_dict(saved).searches[0].family == saved["search"]["family"] == 2
+    assert "family" not in alone.to_dict()["search"]
+    assert how_sure_together(together) == (
+        "The list and the intervals of the sets in it hold together with 99 % confidence."
+    )
+    both = audit(family=True).search_all(0.1, ["causal", "group"], among=["race", "sex"])
+    assert str(how_sure_together(both)).startswith("The lists and the intervals of the sets in th")
     assert audit(family=True).search(0.1, among=["race", "sex"]).minimal_sets[0].family == 2
 
 

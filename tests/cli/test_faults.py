@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -63,3 +65,20 @@ def test_a_deeply_nested_result_is_refused(tmp_path: Path, monkeypatch: pytest.M
         done = run(*command.split())
         assert done.exit_code == 2
         assert done.stderr.startswith("error: deep.json: is nested more than")
+
+
+INTERRUPTED = """
+import runpy, sys
+class Finder:
+    def find_spec(self, name, *_):
+        if name == "themis.cli":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Finder())
+runpy.run_module("themis", run_name="__main__")
+"""
+
+
+def test_ctrl_c_while_themis_starts_is_quiet() -> None:
+    command = [sys.executable, "-c", INTERRUPTED]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

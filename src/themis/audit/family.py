@@ -61,11 +61,12 @@ class Family:
         """A search of the family, with the scores of what it found."""
         several = members or 1 + len(search.minimal_sets)
         found = tuple(self._shared(each, several) for each in search.minimal_sets)
-        shared = replace(search, minimal_sets=found, confidence=self.asked.confidence)
-        return shared if self.asked.family else search
+        if not self.asked.family:
+            return search
+        whole = self.asked.confidence
+        return replace(search, minimal_sets=found, confidence=whole, family=several)
 
     def _shared(self, each: Shares, members: int) -> Shares:
         if not self.asked.family:
             return each
-        several = members if members > 1 else None
-        return replace(each, confidence=self.asked.confidence, family=several)
+        return replace(each, confidence=self.asked.confidence, family=members)

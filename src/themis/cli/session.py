@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shlex
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
@@ -242,12 +244,16 @@ def naming(options: Mapping[str, str]) -> Iterator[None]:
 SIGNALLED = 128  # and the number of a signal: the exit code of what it ended, by a shell's rule
 
 
+BURST_SECONDS = 1.0  # Ctrl-C, and the signals by which a shell and a job's runner pass it on
+
+
 class Watch:
     """Listens to a run: shows it in the live line, and ends it when a signal asks for that.
 
     Signals are those of Ctrl-C, of a cancelled job or container, and of a closed terminal. Each is
     a KeyboardInterrupt at once, and once more between two batches, because the subject may swallow
-    the first one. While what was learned is saved and shown, one signal is let pass.
+    the first one. Signals come in bursts: those within a second of the first are let pass, and so
+    is one while what was learned is saved and shown.
     """
 
     def __init__(self, *, live: bool, talks: bool = False) -> None:
@@ -255,6 +261,7 @@ class Watch:
         self._lines = ReadingLines(say) if talks and not live else hear_nothing
         self.exit_code: int = Exit.INTERRUPTED
         self._interrupted = self._spares_one = False
+        self._heard = -math.inf
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Watch:
@@ -274,10 +281,10 @@ class Watch:
         self._spares_one = True
 
     def _interrupt(self, number: int, _frame: FrameType | None) -> None:
-        if self._spares_one:
+        if self._spares_one or time.monotonic() - self._heard < BURST_SECONDS:
             self._spares_one = False
             return
-        self._interrupted = True
+        self._interrupted, self._heard = True, time.monotonic()
         self.exit_code = SIGNALLED + number
         raise KeyboardInterrupt(self.exit_code)
 

@@ -85,7 +85,7 @@ class Score(Plotted):
 
     def __str__(self) -> str:
         bound = "at least " if self.lower_bound else ""
-        together = "" if self.family is None else f" for all {self.family} together"
+        together = "" if self.family in (None, 1) else f" for all {self.family} together"
         return (
             f"{self.measure} score against {','.join(self.against)}: {bound}{self.score:.3f} "
             f"[{self.low:.3f}, {self.high:.3f}] at {self.confidence:.0%}{together} "
@@ -229,6 +229,7 @@ class SearchResult(Plotted):
     distance: str = "exact"
     statistic: Literal["rate", "mean"] = "rate"
     account: Account | None = None  # as of a score
+    family: int | None = None  # so many lists and scores hold together; None: each by itself
 
     @property
     def ties(self) -> tuple[tuple[str, ...], ...]:
@@ -277,7 +278,7 @@ class SearchResult(Plotted):
             "notes": plain(self.notes),
             **{
                 name: plain(getattr(self, name))
-                for name in ("output", "distance", "statistic", "account")
+                for name in ("output", "distance", "statistic", "account", "family")
                 if getattr(self, name) != UNLESS_USED[name]
             },
         }
@@ -375,7 +376,8 @@ class Result(Plotted):
     @property
     def family(self) -> int | None:
         """How many scores or checks hold together with their confidence; None: each by itself."""
-        parts: tuple[CheckResult | Score, ...] = self.checks or self.scores
+        parts: tuple[CheckResult | Score | SearchResult, ...]
+        parts = self.checks or self.searches or self.scores
         return next((each.family for each in parts), None)
 
     def to_dict(self) -> dict[str, Any]:

@@ -356,7 +356,7 @@ _OPTIONAL = {  # what `to_dict` leaves out at times
     "Region": {"inside", "inputs", "residents", "share_low", "share_high"},
     "CausalScore": set(UNLESS_USED),
     "GroupScore": set(UNLESS_USED),
-    "SearchResult": {"ties", "output", "distance", "statistic", "account"},
+    "SearchResult": {"ties", "output", "distance", "statistic", "account", "family"},
     "CheckResult": {"family"},
     "Result": {"search", "checks", "noise", "data", "source", "account"},
 }

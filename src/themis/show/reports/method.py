@@ -79,7 +79,7 @@ def _measure(asked: Iterable[Score | SearchResult]) -> str:
 
 def _precision(asked: Score | SearchResult) -> Iterator[str]:
     yield from ("--confidence", f"{asked.confidence:.10g}", "--error", f"{asked.error:.10g}")
-    if isinstance(asked, Score) and asked.family is not None:
+    if asked.family is not None:
         yield "--family"
     if asked.stopping is not Stopping.CERTIFIED:
         yield from ("--stopping", asked.stopping)
@@ -141,7 +141,7 @@ def _sureness(result: Result) -> Iterator[Html]:
 
 def _of_whom(score: Score) -> str:
     """Of what a confidence is said."""
-    if score.family is None:
+    if score.family in (None, 1):
         return "each score on its own"
     return (
         f"all {score.family} together: 1 − confidence was divided among them before the first "

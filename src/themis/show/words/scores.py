@@ -248,8 +248,9 @@ def how_sure_together(result: Result, *, remedy: str = FOR_ALL) -> str | None:
     certified = [each for each in sampled if each.stopping is Stopping.CERTIFIED]
     if not certified or result.checks:
         return None
-    if certified[0].family is not None:
-        return f"{_them(result, certified[0].family)} hold together with {_level(certified)}."
+    family = result.family
+    if family is not None and (family > 1 or certified[0].measure == "group"):
+        return f"{_them(result, family)} hold together with {_level(certified)}."
     if len(certified) < 2:
         return None
     return f"Each interval by itself holds with {_level(certified)}{remedy}."
@@ -262,7 +263,12 @@ def _level(scores: Iterable[Score]) -> str:
 def _them(result: Result, family: int) -> str:
     """What holds together."""
     if result.searches:
-        return "The list and the intervals of its sets"
+        several = len(result.searches) > 1
+        return f"The {'lists' if several else 'list'} and the intervals of the sets in " + (
+            "them" if several else "it"
+        )
+    if family == 1:
+        return "The score and its groups' rates"
     rates = " and their groups' rates" if any(e.measure == "group" for e in result.scores) else ""
     return f"All {family} scores{rates}"
 

@@ -343,7 +343,7 @@ def checks_guarantee(result: Result) -> str:
     if result.searches or any(map(_is_partial, result.scores)):
         first = result.checks[0]
         text = f"Each verdict by itself is right with {100 * first.confidence:.10g} % confidence."
-        if first.family is not None:
+        if first.family not in (None, 1):
             text = f"The verdicts have {sure_together(first.confidence, first.family)}."
     tolerant = [each for each in result.checks if each.search and each.verdict == "holds"]
     for each in tolerant:

@@ -77,7 +77,7 @@ def sure(confidence: float) -> str:
 
 def sure_together(confidence: float, family: int | None) -> str:
     """`99 % sure`, or `99 % confidence for all 8 together`."""
-    if family is None:
+    if family in (None, 1):
         return sure(confidence)
     return f"{100 * confidence:.10g} % confidence for all {family} together"
 

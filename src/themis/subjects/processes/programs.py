@@ -42,13 +42,10 @@ class Program:
     @property
     def _mark(self) -> str:
         """What its processes carry; a forked process has a mark of its own."""
-        owner: int | None
-        mark: str
-        owner, mark = self.__dict__.get("_marked", (None, ""))
-        if owner != os.getpid():
-            mark = keeper.new_mark()
-            self.__dict__["_marked"] = (os.getpid(), mark)
-        return mark
+        marks: dict[int, str] = self.__dict__.setdefault("_marks", {})
+        if os.getpid() not in marks:  # several threads may be here: the first one's counts
+            marks.setdefault(os.getpid(), keeper.new_mark())
+        return marks[os.getpid()]
 
     @property
     def _env(self) -> dict[str, str]:
@@ -60,7 +57,7 @@ class Program:
 
     def end_descendants(self) -> None:
         """Kill all that was started by its processes and is still there, and those themselves."""
-        if "_marked" in self.__dict__:
+        if "_marks" in self.__dict__:
             sweep(self._mark)
 
     def start(self, arguments: Sequence[bytes], *, feeds: bool) -> subprocess.Popen[bytes]:

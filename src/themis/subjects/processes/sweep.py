@@ -8,6 +8,7 @@ however that came about, and then sweeps. It imports nothing of Themis, so that 
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 import time
@@ -15,6 +16,8 @@ from contextlib import suppress
 
 ROUNDS = 50  # what is about to start something is met again
 PAUSE_SECONDS = 0.01
+YOUNG_SECONDS = 10.0  # a process may take so long to begin its program on a busy machine
+ENDING_SECONDS = 0.5  # what is killed ends within this time, unless the kernel holds it
 
 
 def sweep(mark: str) -> None:
@@ -23,11 +26,11 @@ def sweep(mark: str) -> None:
     Where there is no /proc nothing is found: there only the groups of the subjects are ended.
     """
     for _ in range(ROUNDS):
-        found = [pid for pid in _processes() if _carries(pid, mark.encode())]
-        if not found:
+        running = _processes()
+        found = [pid for pid in running if _carries(pid, mark.encode())]
+        if not found and not any(map(_begins, running)):
             return
-        for pid in found:
-            _kill(pid, mark.encode())
+        _kill(found, mark.encode())
         time.sleep(PAUSE_SECONDS)
 
 
@@ -47,14 +50,38 @@ def _carries(pid: int, mark: bytes) -> bool:
         return False
 
 
-def _kill(pid: int, mark: bytes) -> None:
-    """Kill a process, and never another one that got its number meanwhile."""
-    with suppress(OSError):
-        handle = os.pidfd_open(pid)
-        try:
+def _begins(pid: int) -> bool:
+    """Whether a process is just beginning a program: its environment is not there yet."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123
+            if file.read(1):
+                return False
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
+            facts = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return False
+    state, parent, started = facts[0], facts[1], int(facts[19]) / os.sysconf("SC_CLK_TCK")
+    if state in b"ZX" or parent == b"2":  # ended, or a thread of the kernel
+        return False
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - started < YOUNG_SECONDS
+
+
+def _kill(pids: list[int], mark: bytes) -> None:
+    """Kill processes, never others that got their numbers meanwhile, and wait for their end."""
+    handles = []
+    for pid in pids:
+        with suppress(OSError):
+            handles.append(os.pidfd_open(pid))
             if _carries(pid, mark):
-                signal.pidfd_send_signal(handle, signal.SIGKILL)
-        finally:
+                signal.pidfd_send_signal(handles[-1], signal.SIGKILL)
+    try:
+        deadline = time.monotonic() + ENDING_SECONDS
+        for handle in handles:
+            ended = select.poll()
+            ended.register(handle, select.POLLIN)
+            ended.poll(max(deadline - time.monotonic(), 0.0) * 1000)
+    finally:
+        for handle in handles:
             os.close(handle)
 
 
