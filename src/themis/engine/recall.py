@@ -187,7 +187,7 @@ class InputRecords:
     def find(self, subject: int, codes: NDArray[Any], time: int) -> Found:
         keys = self._keys(codes, time)
         stored = self._cache.find_inputs(subject, keys)
-        texts = {key: self._seals.open(key, sealed) for key, sealed in stored.items()}
+        texts = {key: self._seals.open(key, stored[key]) for key in keys if key in stored}
         known = _numbered([texts.get(key) for key in keys])
         damaged = sum(key in texts and texts[key] is None for key in keys)
         return Found(Decided(known.numbers, [*map(json.loads, known.values)]), keys, damaged)
