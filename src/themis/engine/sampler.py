@@ -15,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.account import Spent
+from themis.engine.memory import Memory
 from themis.engine.runner import Runner
 from themis.engine.tables import Tables
 from themis.events import Listener, Progress, ignore
 from themis.inputs.assignments import Assignments
+from themis.inputs.keys import first_places
 from themis.inputs.population import Population
 from themis.inputs.streams import MIXING, BaseInputs
 from themis.subjects.decisions import NOT_RUN, Cells
@@ -36,7 +38,7 @@ class Trials:
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
-        self._outputs: dict[bytes, int] = {}
+        self._memory = Memory(runner.memory.keys, runner.labels.dtype)
         self._spent = 0  # executions, and decisions that a cache file held instead
 
     @property
@@ -62,20 +64,16 @@ class Trials:
         No more than `most` of those that are not known are run, the first ones; the others are
         NOT_RUN.
         """
-        rows = [row.tobytes() for row in np.ascontiguousarray(codes)]
-        cells = self._runner.known(codes)
-        for place in np.flatnonzero(cells == NOT_RUN).tolist():
-            cells[place] = self._outputs.get(rows[place], NOT_RUN)
-        missing = np.flatnonzero(cells == NOT_RUN).tolist()
-        new = {rows[place]: place for place in reversed(missing)}  # the first place of each
-        chosen = sorted(new.values())[:most]
+        keys = self._runner.memory.keys.of(codes)
+        cells = self._runner.memory.look_up(keys)
+        np.copyto(cells, self._memory.look_up(keys), where=cells == NOT_RUN)
+        missing = np.flatnonzero(cells == NOT_RUN)
+        chosen = missing[first_places(keys[missing])[:most]]
         self._spent += len(chosen)
-        if chosen:
+        if len(chosen):
             with self._runner.apart():
-                outputs = self._runner.run(codes[chosen])
-            self._outputs.update(zip((rows[p] for p in chosen), outputs.tolist(), strict=True))
-            for place in missing:
-                cells[place] = self._outputs.get(rows[place], NOT_RUN)
+                self._memory.add(keys[chosen], self._runner.run(codes[chosen]))
+            cells[missing] = self._memory.look_up(keys[missing])
         return cells, len(chosen)
 
 

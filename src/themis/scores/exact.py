@@ -66,7 +66,7 @@ def run_domain(sampler: Sampler) -> Domain | None:
         order = sampler.base.generator(MIXING).permutation(order)
     cells = _known(sampler)
     order = order[cells[order] == NOT_RUN]
-    sampler.runner.cache_hits += population.size - len(order)
+    sampler.runner.ledger.remember(population.size - len(order))
     began = clock = time.monotonic()
     try:
         for first, last in sampler.blocks(0, len(order), 1):

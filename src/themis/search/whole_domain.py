@@ -105,7 +105,7 @@ class ExactDecider:
     def of(cls, sampler: Sampler, domain: Domain, request: SearchRequest) -> ExactDecider:
         """From the outputs of the whole domain."""
         schema = sampler.population.schema
-        shape = tuple(each.size for each in schema)
+        shape = schema.code_counts
         seen = sampler.reading.cells(domain.cells)
         cells = np.full(shape, NO_COUNTERFACTUAL, dtype=seen.dtype)
         whole = whole_numbers(domain.weights)
