@@ -1,13 +1,15 @@
 """Memory: what was run in this process, and what came of it.
 
-An input is known by its key, the outputs of a small domain as one array, those of a large one as
-sorted keys. Of large domains the tables keep their rows as well, by the numbers of the base inputs:
-no two rows of a table are looked for in each other, so that nothing has to be sorted.
+An input is known by its key: those of a small domain are the places of an array, those of a large
+one are sorted. The tables of a large domain are known by the numbers of their rows instead: base
+inputs come again for other sets, and to sort so many keys might take longer than to run them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,14 +31,11 @@ STORE_LIMIT = 2**25  # bytes of tables that are kept for other sets and later qu
 class Outputs(Protocol):
     """Outputs by key; the first that is put under a key stays."""
 
-    def __len__(self) -> int:
-        """How many it holds, as far as that matters for how much it may hold."""
-
     def look_up(self, keys: Keys) -> Cells:
         """The output under each key, NOT_RUN where there is none."""
 
     def add(self, keys: Keys, cells: Cells) -> None:
-        """Keep these outputs."""
+        """Keep these outputs, if there is room for them."""
 
 
 class DenseOutputs:
@@ -44,9 +43,6 @@ class DenseOutputs:
 
     def __init__(self, count: int, dtype: np.dtype[Any]) -> None:
         self._cells: Cells = np.full(count, NOT_RUN, dtype=dtype)
-
-    def __len__(self) -> int:
-        return 0  # it never takes more room
 
     def look_up(self, keys: Keys) -> Cells:
         cells: Cells = self._cells[keys]
@@ -58,10 +54,10 @@ class DenseOutputs:
 
 
 class SortedOutputs:
-    """Sorted keys and their outputs; those that came last are sorted by themselves."""
+    """At most so many sorted keys, with outputs; those that came last are sorted by themselves."""
 
-    def __init__(self, dtype: np.dtype[Any]) -> None:
-        self._dtype = dtype
+    def __init__(self, dtype: np.dtype[Any], most: float = math.inf) -> None:
+        self._dtype, self._most = dtype, most
         self._parts: list[tuple[Keys, Cells]] = []
 
     def __len__(self) -> int:
@@ -77,6 +73,8 @@ class SortedOutputs:
         return cells
 
     def add(self, keys: Keys, cells: Cells) -> None:
+        if len(self) + len(keys) > self._most:
+            return
         new, first = np.unique(keys, return_index=True)
         fresh = self.look_up(new) == NOT_RUN
         outputs = cells[first[fresh]].astype(self._dtype, copy=False)
@@ -103,7 +101,7 @@ class Memory:
         self.keys = keys
         self.is_whole = keys.count <= WHOLE_LIMIT // dtype.itemsize  # room for the whole domain
         self._outputs: Outputs = (
-            DenseOutputs(keys.count, dtype) if self.is_whole else SortedOutputs(dtype)
+            DenseOutputs(keys.count, dtype) if self.is_whole else SortedOutputs(dtype, KEPT)
         )
         self._ledger = ledger or Ledger()
 
@@ -114,8 +112,7 @@ class Memory:
     def add(self, keys: Keys, cells: Cells) -> None:
         """Keep outputs, unless they are too many; those that were not run are left out."""
         run = np.flatnonzero(cells >= FAILED)
-        if len(self._outputs) + len(run) <= KEPT:
-            self._outputs.add(keys[run], cells[run])
+        self._outputs.add(keys[run], cells[run])
 
     def settle(
         self, keys: Keys, run: Callable[[Places], Cells], *, keeps_failures: bool = True
@@ -141,32 +138,42 @@ class Memory:
 
 
 class StoredRows:
-    """The first rows of one set's table, without a gap."""
+    """The first rows of one set's table, in the blocks in which they came."""
 
     def __init__(self, assignments: Assignments, dtype: np.dtype[Any]) -> None:
         self.assignments = assignments
         self.count = 0
-        self._columns: Cells = np.empty((assignments.count, 0), dtype=dtype)
-
-    @property
-    def bytes(self) -> int:
-        """How much they take."""
-        return self.count * len(self._columns) * self._columns.itemsize
+        self.bytes = 0
+        self._starts: list[int] = []
+        self._blocks: list[Cells] = []
+        self._none: Cells = np.empty((0, assignments.count), dtype=dtype)
 
     def rows(self, start: int, stop: int) -> Cells:
         """Those of the rows start..stop that are kept: from `start` on, without a gap."""
-        return self._columns[:, start : min(stop, self.count)].T
+        return np.concatenate([self._none, *self._between(start, stop)])
 
     def put(self, start: int, cells: Cells) -> None:
         """Keep rows from `start` on, which is at most `count`; known ones are replaced."""
-        stop = start + len(cells)
-        width, room = self._columns.shape
-        if stop > room:
-            larger = np.empty((width, max(stop, room * 3 // 2)), dtype=self._columns.dtype)
-            larger[:, : self.count] = self._columns[:, : self.count]
-            self._columns = larger
-        self._columns[:, start:stop] = cells.T
-        self.count = max(self.count, stop)
+        known = min(self.count - start, len(cells))
+        place = 0
+        for part in self._between(start, start + known):
+            part[:] = cells[place : place + len(part)]
+            place += len(part)
+        if known < len(cells):
+            self._starts.append(self.count)
+            self._blocks.append(cells[known:].copy(order="F"))
+            self.count += len(cells) - known
+            self.bytes += self._blocks[-1].nbytes
+
+    def _between(self, start: int, stop: int) -> Iterator[Cells]:
+        """The blocks' parts that hold these rows, as views."""
+        place = bisect_right(self._starts, start) - 1
+        while 0 <= place < len(self._starts) and self._starts[place] < stop:
+            offset = self._starts[place]
+            part = self._blocks[place][max(start - offset, 0) : stop - offset]
+            if len(part):
+                yield part
+            place += 1
 
 
 class TableMemory:
@@ -189,10 +196,11 @@ class TableMemory:
 
     def look_up(self, codes: NDArray[Any], start: int, cells: Cells) -> None:
         """Put what any table knows of base inputs start, start + 1, … where nothing is known."""
-        base = self._base.rows(start, start + len(codes))[:, 0]
+        stop = start + len(codes)
+        base = self._base.rows(start, stop)[:, 0]
         _merge(cells[: len(base)], base)
         for stored in self._stored.values():
-            known = stored.rows(start, start + len(codes))
+            known = stored.rows(start, stop)
             if len(known):
                 own = stored.assignments.index_of(codes[: len(known)])
                 _merge(cells[: len(known)], known[np.arange(len(known)), own])
