@@ -49,8 +49,8 @@ class DenseOutputs:
         return cells
 
     def add(self, keys: Keys, cells: Cells) -> None:
-        new = np.flatnonzero(self._cells[keys] == NOT_RUN)[::-1]  # of equal keys the first is last
-        self._cells[keys[new]] = cells[new]
+        keys, cells = _chosen(keys, cells, self._cells[keys] == NOT_RUN)
+        self._cells[keys[::-1]] = cells[::-1]  # of equal keys the first is written last
 
 
 class SortedOutputs:
@@ -94,6 +94,11 @@ def _together(known: tuple[Keys, Cells], new: tuple[Keys, Cells]) -> tuple[Keys,
     return np.insert(known[0], places, new[0]), np.insert(known[1], places, new[1])
 
 
+def _chosen(keys: Keys, cells: Cells, which: NDArray[np.bool_]) -> tuple[Keys, Cells]:
+    """Only these, most often all of them: then nothing is copied."""
+    return (keys, cells) if which.all() else (keys[which], cells[which])
+
+
 class Memory:
     """The outputs of inputs by their keys, held in the way that suits the domain."""
 
@@ -111,8 +116,7 @@ class Memory:
 
     def add(self, keys: Keys, cells: Cells) -> None:
         """Keep outputs, unless they are too many; those that were not run are left out."""
-        run = np.flatnonzero(cells >= FAILED)
-        self._outputs.add(keys[run], cells[run])
+        self._outputs.add(*_chosen(keys, cells, cells >= FAILED))
 
     def settle(
         self, keys: Keys, run: Callable[[Places], Cells], *, keeps_failures: bool = True
@@ -123,17 +127,16 @@ class Memory:
         """
         cells = self.look_up(keys)
         missing = np.flatnonzero(cells == NOT_RUN)
-        if len(missing):
-            _, first, own = np.unique(keys[missing], return_index=True, return_inverse=True)
-            order = np.argsort(first)  # they are run as they appear
-            outputs = np.empty(len(first), dtype=cells.dtype)
-            outputs[order] = run(missing[first[order]])
-            cells[missing] = outputs[own]
-            kept = outputs if keeps_failures else np.where(outputs == FAILED, NOT_RUN, outputs)
-            self.add(keys[missing[first]], kept)
-            self._ledger.remember(len(cells) - len(first))
-        else:
-            self._ledger.remember(len(cells))
+        distinct, first = np.unique(keys[missing], return_index=True)
+        new = missing[np.sort(first)]
+        if len(new):
+            outputs = cells[new] = run(new)
+            if len(new) < len(missing):
+                copies = missing[cells[missing] == NOT_RUN]
+                cells[copies] = cells[missing[first[np.searchsorted(distinct, keys[copies])]]]
+            kept = slice(None) if keeps_failures else outputs != FAILED
+            self._outputs.add(keys[new[kept]], outputs[kept])
+        self._ledger.remember(len(cells) - len(new))
         return cells
 
 
@@ -207,11 +210,13 @@ class TableMemory:
 
     def recall(self, variants: Variants, codes: NDArray[Any], start: int, cells: Cells) -> None:
         """Put what the tables of all sets know of one set's rows from `start` on into them."""
+        stored = [each for each in self._stored.values() if start < each.count]
+        if not stored:
+            return
         before = int((cells != NOT_RUN).sum())
-        for each in self._stored.values():
+        for each in stored:
             known = each.rows(start, start + len(codes))
-            if len(known):
-                _borrow(variants, codes[: len(known)], each.assignments, known, cells)
+            _borrow(variants, codes[: len(known)], each.assignments, known, cells)
         self._ledger.remember(int((cells >= FAILED).sum()) - before)
 
     def keep(self, variants: Variants, start: int, cells: Cells) -> None:

@@ -24,7 +24,7 @@ from themis.inputs.characteristics import Codes
 from themis.inputs.schema import Schema
 from themis.subjects.answers import AnswerLabels
 from themis.subjects.base import Answers, Batch, Subject, Traits
-from themis.subjects.decisions import INVALID, Cells, Failure, Labels
+from themis.subjects.decisions import INVALID, NOT_RUN, Cells, Failure, Labels
 
 # The input at a place of a batch, or the inputs at several places.
 InputAt = Callable[[Any], NDArray[Any]]
@@ -219,6 +219,8 @@ class Runner:
 
     def known(self, codes: NDArray[Any]) -> Cells:
         """The outputs of these inputs, NOT_RUN where they are not remembered."""
+        if not self.remembers:
+            return np.full(len(codes), NOT_RUN, dtype=self.labels.dtype)
         return self.memory.look_up(self.memory.keys.of(codes))
 
     def execute(self, batch: Batch, input_at: InputAt) -> Cells:

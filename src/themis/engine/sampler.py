@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.account import Spent
-from themis.engine.memory import Memory
+from themis.engine.memory import SortedOutputs
 from themis.engine.runner import Runner
 from themis.engine.tables import Tables
 from themis.events import Listener, Progress, ignore
@@ -38,7 +38,7 @@ class Trials:
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
-        self._memory = Memory(runner.memory.keys, runner.labels.dtype)
+        self._outputs = SortedOutputs(runner.labels.dtype)  # they are few in any domain
         self._spent = 0  # executions, and decisions that a cache file held instead
 
     @property
@@ -64,16 +64,18 @@ class Trials:
         No more than `most` of those that are not known are run, the first ones; the others are
         NOT_RUN.
         """
-        keys = self._runner.memory.keys.of(codes)
-        cells = self._runner.memory.look_up(keys)
-        np.copyto(cells, self._memory.look_up(keys), where=cells == NOT_RUN)
+        cells = self._runner.known(codes)
         missing = np.flatnonzero(cells == NOT_RUN)
-        chosen = missing[first_places(keys[missing])[:most]]
+        keys = self._runner.memory.keys.of(codes[missing])
+        cells[missing] = self._outputs.look_up(keys)
+        new = np.flatnonzero(cells[missing] == NOT_RUN)
+        new = new[first_places(keys[new])[:most]]
+        chosen = missing[new]
         self._spent += len(chosen)
         if len(chosen):
             with self._runner.apart():
-                self._memory.add(keys[chosen], self._runner.run(codes[chosen]))
-            cells[missing] = self._memory.look_up(keys[missing])
+                self._outputs.add(keys[new], self._runner.run(codes[chosen]))
+            cells[missing] = self._outputs.look_up(keys)
         return cells, len(chosen)
 
 
