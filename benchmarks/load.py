@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import themis
-from themis.engine import tables
+from themis.engine import memory as memory_module
 from themis.subjects.processes.worker import WorkerSubject
 
 # Subjects, executions, and by how many MB the peak may grow in the second half: a worker's varies
@@ -100,7 +100,7 @@ def soak(folder: Path, executions: int, kind: str) -> dict[str, int]:
             if not held and event.executions >= share * executions:
                 held.update(holdings())
 
-    tables.STORE_LIMIT = 2**20
+    memory_module.STORE_LIMIT = 2**20
     subject: Any = themis.batch(decide)
     if kind == "worker":
         (folder / "worker.py").write_text(WORKER)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import themis
 from tests.clocks import Clock
 from tests.engine.test_cache import Numbers
+from themis.engine import memory as memory_module
 from themis.engine import runner as runner_module
 from themis.engine.cache import Cache
 from themis.engine.failures import TooManyFailuresError
@@ -74,7 +75,7 @@ def codes_of(given: list[Input]) -> Any:
 @pytest.fixture
 def _forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiny domains are treated like those that are too large to be remembered."""
-    monkeypatch.setattr(runner_module, "MEMORY_LIMIT", 0)
+    monkeypatch.setattr(memory_module, "WHOLE_LIMIT", 0)
 
 
 # Memory of small domains ------------------------------------------------------------------
@@ -120,7 +121,7 @@ def test_overwritten_columns_are_what_is_run(
     """For all inputs at once or for each its own; and also after some inputs were left out."""
     with pytest.MonkeyPatch.context() as patch:
         if not remembers:
-            patch.setattr(runner_module, "MEMORY_LIMIT", 0)
+            patch.setattr(memory_module, "WHOLE_LIMIT", 0)
         decisions = Decisions(Subject())
     codes = codes_of(given_)
     batch, now = decisions.runner.load(codes), codes.copy()
@@ -245,7 +246,7 @@ def test_of_several_runs_the_majority_counts(
     monkeypatch: pytest.MonkeyPatch, remembers: bool
 ) -> None:
     if not remembers:
-        monkeypatch.setattr(runner_module, "MEMORY_LIMIT", 0)
+        monkeypatch.setattr(memory_module, "WHOLE_LIMIT", 0)
     turns: Counter[Input] = Counter()
     answers = {(0, 0): [1, 1], (0, 1): [1, 2, 2], (0, 2): [3, 1, 2], (0, 3): [None, 5, None]}
 
@@ -340,7 +341,7 @@ def test_what_explains_a_score_is_counted_but_its_failures_are_not(
     monkeypatch: pytest.MonkeyPatch, remembers: bool
 ) -> None:
     if not remembers:
-        monkeypatch.setattr(runner_module, "MEMORY_LIMIT", 0)
+        monkeypatch.setattr(memory_module, "WHOLE_LIMIT", 0)
     subject = Subject(crashing=[(0, 0)])
     decisions = Decisions(subject, max_failures=0.0)
     runner = decisions.runner
@@ -360,7 +361,7 @@ def test_what_a_cache_file_held_is_asked_but_not_executed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, remembers: bool
 ) -> None:
     if not remembers:
-        monkeypatch.setattr(runner_module, "MEMORY_LIMIT", 0)
+        monkeypatch.setattr(memory_module, "WHOLE_LIMIT", 0)
     codes = np.array([[a, b, c] for a in range(2) for b in range(3) for c in range(2)])
     counts = []
     for _ in range(2):

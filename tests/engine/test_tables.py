@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 import themis
 from tests.worlds import Case, cases
-from themis.engine import runner as runner_module
+from themis.engine import memory as memory_module
 from themis.engine import tables as tables_module
+from themis.engine.memory import StoredRows
 from themis.engine.runner import Budget, Runner
-from themis.engine.tables import KnownOutputs, StoredRows, Tables
+from themis.engine.tables import Tables
 from themis.engine.variants import Variants, all_variants
 from themis.inputs import streams
 from themis.inputs.assignments import Assignments
@@ -147,7 +148,7 @@ class Desk:
 @pytest.fixture(autouse=True)
 def _forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiny domains are treated like large ones, of which only tables know what was run."""
-    monkeypatch.setattr(runner_module, "MEMORY_LIMIT", 0)
+    monkeypatch.setattr(memory_module, "WHOLE_LIMIT", 0)
     monkeypatch.setattr(streams, "CHUNK", 8)  # base inputs are drawn in so many at a time
 
 
@@ -271,7 +272,7 @@ def test_rows_after_a_gap_are_not_taken_for_the_first_ones() -> None:
 
 
 def test_more_than_the_memory_holds_is_executed_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables_module, "STORE_LIMIT", 3 * 10 + 1)  # bytes: ten rows of three
+    monkeypatch.setattr(memory_module, "STORE_LIMIT", 3 * 10 + 1)  # bytes: ten rows of three
     desk = Desk(plain(3, 2, 4))
     for start, stop in [(0, 10), (10, 20), (0, 20)]:
         question = Question((0,), start, stop)
@@ -304,7 +305,7 @@ def test_known_outputs_of_base_inputs_are_true(
     setting, questions = asked
     desk = Desk(setting)
     codes = desk.base.rows(0, 12)
-    desk.tables.keep_base(0, desk.runner.run(codes[:kept]))
+    desk.tables.memory.keep_base(0, desk.runner.run(codes[:kept]))
     for question in questions:
         desk.ask(question)
     found = desk.decoded(desk.tables.known_outputs(codes[start:], start)).tolist()
@@ -318,7 +319,7 @@ def test_outputs_of_base_inputs_after_a_gap_are_not_kept() -> None:
     codes = desk.base.rows(0, 9)
     cells = desk.runner.run(codes)
     for start, stop, known in [(0, 3, 3), (4, 6, 3), (2, 5, 5), (3, 4, 5), (6, 9, 5)]:
-        desk.tables.keep_base(start, cells[start:stop])
+        desk.tables.memory.keep_base(start, cells[start:stop])
         found = desk.tables.known_outputs(codes, 0).tolist()
         assert found == [*cells[:known].tolist(), *[NOT_RUN] * (9 - known)]
 
@@ -340,25 +341,6 @@ def test_stored_rows_are_those_put_last(puts: list[tuple[int, int, int]]) -> Non
                 assert store.rows(first, last).tolist() == expected[first:last]
 
 
-@pytest.mark.parametrize("factor", [1, 10**12], ids=["numbers", "huge numbers"])
-@given(st.data())
-def test_known_outputs_are_found_by_their_inputs(factor: int, data: st.DataObject) -> None:
-    sizes = [3, 4 * factor, 5 * factor]
-    schema = themis.Schema({f"c{p}": themis.Integers(0, size - 1) for p, size in enumerate(sizes)})
-    inputs = st.tuples(*(st.sampled_from([0, 1, size // 2, size - 1]) for size in sizes))
-    batches = data.draw(st.lists(st.dictionaries(inputs, st.integers(-3, 9)), max_size=4))
-    known, expected = KnownOutputs(schema), {}
-    for batch in batches:
-        codes = np.array(list(batch), dtype=schema.dtype).reshape(-1, 3)
-        known.add(known.keys(codes), np.array(list(batch.values()), dtype=np.int8))
-        new = {each: cell for each, cell in batch.items() if cell >= FAILED}
-        expected = new | expected
-    asked = data.draw(st.lists(inputs, max_size=6)) + list(expected)
-    codes = np.array(asked, dtype=schema.dtype).reshape(-1, 3)
-    found = known.look_up(known.keys(codes)).tolist()
-    assert found == [expected.get(each, NOT_RUN) for each in asked]
-
-
 @settings(max_examples=30)
 @given(whole_questions())
 def test_keys_of_a_table_are_the_keys_of_its_inputs(
@@ -368,8 +350,8 @@ def test_keys_of_a_table_are_the_keys_of_its_inputs(
     desk = Desk(setting)
     variants = desk.variants(question.columns)
     rows = desk.tables.rows(variants.assignments, question.start, question.stop)
-    known = KnownOutputs(desk.schema)
-    found = known.table_keys(variants, rows)
+    keys = desk.schema.input_keys
+    found = keys.of_table(rows.codes, rows.changes(variants))
     for number, line in enumerate(desk.inputs(question)):
         codes = [[each.encode(row[each.name]) for each in desk.schema] for row in line]
-        assert found[number].tolist() == known.keys(np.array(codes)).tolist()
+        assert found[number].tolist() == keys.of(np.array(codes)).tolist()

@@ -45,14 +45,6 @@ def test_linked_columns_make_one_block_also_through_later_constraints() -> None:
     assert [block.size for block in population.blocks] == [2, 2, 2]
 
 
-def test_an_input_is_the_sum_of_its_codes_times_the_strides() -> None:
-    small = Schema(a=[1, 2, 3], b=["x", "y"], c=themis.Integers(0, 4))
-    inputs = [(a, b, c) for a in range(3) for b in range(2) for c in range(5)]
-    assert small.strides == (10, 5, 1)
-    assert [int(np.dot(each, small.strides)) for each in inputs] == list(range(small.size))
-    assert Schema(a=[1, 2]).strides == (1,)
-
-
 def test_inputs_of_a_wide_schema_are_drawn_in_few_cells_and_do_not_depend_on_the_request(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

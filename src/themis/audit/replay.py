@@ -21,6 +21,7 @@ from themis.engine.suite_files import plain_text
 from themis.engine.suites import output_names
 from themis.errors import SubjectError
 from themis.inputs.assignments import Places
+from themis.inputs.keys import InputKeys
 from themis.results.notes import Ending, Note
 from themis.results.replays import STATES, Replay, ReplayedSet, ReplayedTest, State
 from themis.scores.early_ends import ending_early
@@ -171,19 +172,7 @@ def _check_failing(outcome: _Outcome, runner: Runner) -> None:
 
 def unique_rows(codes: NDArray[Any]) -> tuple[Places, Places]:
     """The places of the first of equal rows, in order; and for each row, which of them it is."""
-    keys = np.zeros(len(codes), dtype=np.int64)
-    most = 1
-    for column in range(codes.shape[1]):
-        own = codes[:, column].astype(np.int64)
-        size = int(own.max(initial=0)) + 1
-        if most > 2**62 // size:  # as few numbers as there are different rows so far
-            _, keys = np.unique(keys, return_inverse=True)
-            most = int(keys.max(initial=0)) + 1
-            if most > 2**62 // size:
-                _, own = np.unique(own, return_inverse=True)
-                size = int(own.max(initial=0)) + 1
-        keys = keys * size + own
-        most *= size
+    keys = InputKeys.among(codes).of(codes)
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty_like(order)

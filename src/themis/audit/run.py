@@ -58,7 +58,7 @@ class Work:
         """Keep scores that were measured before, if there are any; nothing is executed for them."""
         self._known |= {len(self._scores) + place for place in range(len(scores))}
         self._scores += map(asked_again, scores)
-        self._runner.cache_hits += sum(each.cache_hits + each.executions for each in scores)
+        self._runner.ledger.remember(sum(each.cache_hits + each.executions for each in scores))
         return bool(scores)
 
     def add_searches(self, searches: Iterable[SearchResult]) -> None:

@@ -1,7 +1,9 @@
-"""The account of executions: what a subject was run for, counted at its door."""
+"""The account of executions: what a subject was run for, and what was known without it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Literal
 
@@ -17,13 +19,68 @@ class Spent:
     explanations: int = 0  # to make witnesses plain, to look for regions, to see who loses
     isolating: int = 0  # inputs run again to find those that fail, or because no answer came
     calls: int = 0  # of a function, requests to a service, programs started, exchanges
-    cache_hits: int = 0  # answers that were known before, of all but those for noise
+    from_memory: int = 0  # answers that this process knew, of all but those for noise
+    from_cache: int = 0  # answers that a cache file held, of all but those for noise
 
     @property
     def executions(self) -> int:
         """All inputs that the subject was given, each time that it was given one."""
         return self.sampling + self.noise + self.explanations + self.isolating
 
+    @property
+    def cache_hits(self) -> int:
+        """Answers that were known before."""
+        return self.from_memory + self.from_cache
+
     def __sub__(self, before: Spent) -> Spent:
         names = [each.name for each in fields(self)]
         return Spent(**{name: getattr(self, name) - getattr(before, name) for name in names})
+
+
+class Ledger:
+    """The one place that counts: every answer is written down here by whoever got it."""
+
+    def __init__(self) -> None:
+        self.asked = 0  # executions, and decisions that a cache file held instead; not for noise
+        self.asked_again = 0  # the same for noise
+        self._purpose: Purpose = "sampling"  # of what is run now
+        self._spent = dict.fromkeys((each.name for each in fields(Spent)), 0)
+
+    @property
+    def spent(self) -> Spent:
+        """All that was counted so far."""
+        return Spent(**self._spent)
+
+    @contextmanager
+    def counting_as(self, purpose: Purpose) -> Iterator[None]:
+        """Within, executions are counted as made for this purpose."""
+        before, self._purpose = self._purpose, purpose
+        try:
+            yield
+        finally:
+            self._purpose = before
+
+    def ask(self, count: int) -> None:
+        """So many answers were asked for that no memory held: what counts for budgets."""
+        if self._purpose == "noise":
+            self.asked_again += count
+        else:
+            self.asked += count
+
+    def execute(self, count: int, *, isolating: int = 0, calls: int = 0) -> None:
+        """The subject was run on so many inputs."""
+        self._spent[self._purpose] += count
+        self._spent["isolating"] += isolating
+        self._spent["calls"] += calls
+
+    def remember(self, count: int) -> None:
+        """So many answers were known to this process."""
+        self._know("from_memory", count)
+
+    def find(self, count: int) -> None:
+        """So many answers were in a cache file."""
+        self._know("from_cache", count)
+
+    def _know(self, source: str, count: int) -> None:
+        if self._purpose != "noise":  # nothing is planned from what is run again
+            self._spent[source] += count

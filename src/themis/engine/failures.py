@@ -31,7 +31,7 @@ class FailureLog:
     redact: Callable[[str], str] = field(default=str, compare=False)  # takes secrets out
     counts: Counter[str] = field(default_factory=Counter)
     examples: dict[str, tuple[dict[str, Value], str]] = field(default_factory=dict)
-    kinds: dict[bytes, str] | None = None  # by input, where somebody wants to know them all
+    kinds: dict[Any, str] | None = None  # by key, where somebody wants to know them all
 
     @property
     def total(self) -> int:
@@ -48,23 +48,27 @@ class FailureLog:
         cells: Cells,
         answers: Answers,
         schema: Schema,
-        input_at: Callable[[int], NDArray[Any]],
+        input_at: Callable[[Any], NDArray[Any]],
         explain: Callable[[Any], Failure],
     ) -> None:
         """Count the failures of a batch."""
-        for place in np.flatnonzero(cells == FAILED).tolist():
+        failed = np.flatnonzero(cells == FAILED)
+        keys: list[Any] = [None] * len(failed)
+        if self.kinds is not None:
+            keys = schema.input_keys.of(input_at(failed)).tolist()
+        for place, key in zip(failed.tolist(), keys, strict=True):
             failure = answers.failures.get(place)
             failure = failure or explain(answers.outputs[place])
             self.counts[failure.kind] += 1
             if self.kinds is not None and len(self.kinds) < KINDS_LIMIT:
-                self.kinds[_key(input_at(place))] = failure.kind
+                self.kinds[key] = failure.kind
             if failure.kind not in self.examples:
                 row = schema.decode_row(input_at(place))
                 self.examples[failure.kind] = (row, self.redact(failure.message))
 
-    def kind_of(self, codes: NDArray[Any]) -> str | None:
-        """Why an input failed, if that is known."""
-        return None if self.kinds is None else self.kinds.get(_key(codes))
+    def kinds_of(self, codes: NDArray[Any], schema: Schema) -> list[str | None]:
+        """Why each of these inputs failed, if that is known."""
+        return [(self.kinds or {}).get(key) for key in schema.input_keys.of(codes).tolist()]
 
     def message(self, executions: int) -> str:
         """What failed, how often among so many executions, with an example."""
@@ -94,10 +98,6 @@ class FailureLog:
             if (line := subject.reproduce(row)) is not None:
                 found[kind]["reproduce"] = line
         return found
-
-
-def _key(codes: NDArray[Any]) -> bytes:
-    return np.ascontiguousarray(codes, dtype=np.int64).tobytes()
 
 
 def number_answers(labels: Labels | AnswerLabels, answers: Answers) -> Cells:

@@ -213,7 +213,7 @@ class BatchRecords:
 
     def __init__(self, cache: Cache, schema: Schema, seals: Seals) -> None:
         self._cache, self._seals = cache, seals
-        self._dtypes = [np.min_scalar_type(each.size - 1) for each in schema]
+        self._dtypes = [np.min_scalar_type(count - 1) for count in schema.code_counts]
         self._domain = b"\n".join(map(_describe, schema))
 
     def find(self, subject: int, codes: NDArray[Any], time: int) -> Found:

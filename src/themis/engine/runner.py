@@ -6,16 +6,17 @@ import copy
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.account import Purpose, Spent
+from themis.engine.account import Ledger, Purpose, Spent
 from themis.engine.combining import RunAgain, run_combined
 from themis.engine.failures import FailureLog, TooManyFailuresError, number_answers
+from themis.engine.memory import Memory
 from themis.engine.recall import Recall
 from themis.errors import SubjectError
 from themis.inputs.assignments import Places
@@ -23,12 +24,11 @@ from themis.inputs.characteristics import Codes
 from themis.inputs.schema import Schema
 from themis.subjects.answers import AnswerLabels
 from themis.subjects.base import Answers, Batch, Subject, Traits
-from themis.subjects.decisions import FAILED, INVALID, NOT_RUN, Cells, Failure, Labels
+from themis.subjects.decisions import INVALID, NOT_RUN, Cells, Failure, Labels
 
 # The input at a place of a batch, or the inputs at several places.
 InputAt = Callable[[Any], NDArray[Any]]
 
-MEMORY_LIMIT = 2**24  # bytes: a domain whose answers fit into so many is remembered whole
 BATCH = 65_536  # inputs run together at most
 ROW_BATCH = 16_384  # of a row function: each is a dictionary
 FIRST_BATCH = 16  # the same for a subject whose speed is not known yet
@@ -75,12 +75,7 @@ class Runner:
         self.max_failures = max_failures
         self.max_undecided = max_undecided
         self.runs = runs  # behind each output
-        self._executed: dict[Purpose, int] = {"sampling": 0, "noise": 0, "explanations": 0}
-        self._purpose: Purpose = "sampling"  # of what is run now
-        self._isolating = self._calls = 0
-        self.asked = 0  # executions, and decisions that a cache file held instead; not for noise
-        self.cache_hits = 0
-        self._asked_again = 0  # the same for noise
+        self.ledger = Ledger()
         self.explains = False  # whether what is run now explains a score
         self.finding: object = None  # what the latest score rests on, to be run again
         self._secrets = subject.secrets()
@@ -88,9 +83,7 @@ class Runner:
         self._seconds, self._timed = 0.0, 0  # of executions that are not for noise
         self._finding_seconds = 0.0  # with what a cache file held, and nothing was run
         self.start(budget or Budget())
-        self.remembers = self.schema.size <= MEMORY_LIMIT // labels.dtype.itemsize
-        size = self.schema.size if self.remembers else 0
-        self._memory = np.full(size, NOT_RUN, dtype=labels.dtype)
+        self.memory = Memory(self.schema.input_keys, labels.dtype, self.ledger)
 
     def start(self, budget: Budget) -> None:
         """Begin a measurement with a fresh budget; what is known stays known."""
@@ -104,12 +97,7 @@ class Runner:
     @property
     def account(self) -> Spent:
         """What the subject was run for so far, and how often."""
-        return Spent(
-            **self._executed,
-            isolating=self._isolating,
-            calls=self._calls,
-            cache_hits=self.cache_hits,
-        )
+        return self.ledger.spent
 
     @property
     def executions(self) -> int:
@@ -119,7 +107,22 @@ class Runner:
     @property
     def spent(self) -> int:
         """What counts for budgets: all that was asked of the subject, for whatever reason."""
-        return self.asked + self._asked_again
+        return self.ledger.asked + self.ledger.asked_again
+
+    @property
+    def asked(self) -> int:
+        """The same without what was asked for noise."""
+        return self.ledger.asked
+
+    @property
+    def cache_hits(self) -> int:
+        """How many answers were known before, to this process or in a cache file."""
+        return self.account.cache_hits
+
+    @property
+    def remembers(self) -> bool:
+        """Whether the domain is so small that no input is ever executed twice."""
+        return self.memory.is_whole
 
     @property
     def executions_left(self) -> float:
@@ -160,7 +163,7 @@ class Runner:
         """
         if self._timed:
             return self._seconds / self._timed
-        return self._finding_seconds / self.asked if self._finding_seconds else None
+        return self._finding_seconds / max(self.asked, 1) if self._finding_seconds else None
 
     @property
     def batch_size(self) -> int:
@@ -200,14 +203,9 @@ class Runner:
         finally:
             self.explains = False
 
-    @contextmanager
-    def counting_as(self, purpose: Purpose) -> Iterator[None]:
+    def counting_as(self, purpose: Purpose) -> AbstractContextManager[None]:
         """Within, executions are counted as made for this purpose."""
-        before, self._purpose = self._purpose, purpose
-        try:
-            yield
-        finally:
-            self._purpose = before
+        return self.ledger.counting_as(purpose)
 
     def load(self, codes: NDArray[Any]) -> RunnerBatch:
         """A batch of inputs whose columns can be overwritten between runs."""
@@ -223,15 +221,7 @@ class Runner:
         """The outputs of these inputs, NOT_RUN where they are not remembered."""
         if not self.remembers:
             return np.full(len(codes), NOT_RUN, dtype=self.labels.dtype)
-        cells: Cells = self._memory[self.keys(codes)]
-        return cells
-
-    def keys(self, codes: NDArray[Any]) -> NDArray[np.int64]:
-        """Each input's place in the domain; only for domains that are remembered."""
-        keys = np.zeros(len(codes), dtype=np.int64)
-        for column, stride in enumerate(self.schema.strides):
-            keys += codes[:, column].astype(np.int64) * stride
-        return keys
+        return self.memory.look_up(self.memory.keys.of(codes))
 
     def execute(self, batch: Batch, input_at: InputAt) -> Cells:
         """Run a loaded batch of the subject; `input_at` gives its inputs, for failure examples."""
@@ -243,7 +233,7 @@ class Runner:
                 part, at = self.subject.load(codes), codes.__getitem__
             answers = self._run(part)
             cells = number_answers(self.labels, answers)
-            self.asked += len(cells)
+            self.ledger.ask(len(cells))
             self._log(cells, answers, at)
             return cells
 
@@ -272,14 +262,11 @@ class Runner:
     @contextmanager
     def _counting_apart(self) -> Iterator[None]:
         """Within, executions are made for noise: nothing is planned from their number or speed."""
-        before = (self.asked, self.cache_hits)
         speed = (self._seconds, self._timed, self._finding_seconds)
         try:
             with self.counting_as("noise"):
                 yield
         finally:
-            self._asked_again += self.asked - before[0]
-            self.asked, self.cache_hits = before
             self._seconds, self._timed, self._finding_seconds = speed
 
     def _perform_part(self, codes: NDArray[Any], again: int) -> Cells:
@@ -307,8 +294,8 @@ class Runner:
         recalled = recall.settle(
             codes, lambda part: self._run(load(part)), self.labels, time=number
         )
-        self.asked += len(codes)
-        self.cache_hits += len(codes) - (self._timed - before)
+        self.ledger.ask(len(codes))
+        self.ledger.find(len(codes) - (self._timed - before))
         if self._timed == before:
             self._finding_seconds += time.perf_counter() - started
         self._log(recalled.cells, recalled.answers, codes.__getitem__)
@@ -335,9 +322,8 @@ class Runner:
         count = len(answers.outputs)
         given = count if answers.given is None else answers.given
         self._timed += count
-        self._executed[self._purpose] += min(given, count)
-        self._isolating += max(given - count, 0)
-        self._calls += answers.calls
+        isolating = max(given - count, 0)
+        self.ledger.execute(min(given, count), isolating=isolating, calls=answers.calls)
         return answers
 
     def _refuse_secrets(self, answers: Answers) -> None:
@@ -350,8 +336,8 @@ class Runner:
     def _count(self, unfinished: Answers) -> None:
         """Count what was executed of a batch that was interrupted, or cut off by the deadline."""
         answered = sum(output is not None for output in unfinished.outputs)
-        self._executed[self._purpose] += answered + len(unfinished.failures)
-        self.asked += answered + len(unfinished.failures)
+        self.ledger.execute(answered + len(unfinished.failures))
+        self.ledger.ask(answered + len(unfinished.failures))
 
     def _log(self, cells: Cells, answers: Answers, input_at: InputAt) -> None:
         if self.explains:
@@ -436,13 +422,12 @@ class _RememberedBatch:
     def __init__(self, runner: Runner, codes: NDArray[Any]) -> None:
         self._runner = runner
         self._codes = codes.copy(order="F")
-        self._keys = runner.keys(codes)
+        self._keys = runner.memory.keys.of(codes)
 
     def overwrite(self, column: int, codes: Codes | int) -> None:
-        old = self._codes[:, column].astype(np.int64)
+        old = self._codes[:, column].copy()
         self._codes[:, column] = codes
-        change = self._codes[:, column].astype(np.int64) - old
-        self._keys += change * self._runner.schema.strides[column]
+        self._runner.memory.keys.overwrite(self._keys, column, old, self._codes[:, column])
 
     def take(self, places: NDArray[np.int64]) -> RunnerBatch:
         part = copy.copy(self)
@@ -450,15 +435,9 @@ class _RememberedBatch:
         return part
 
     def run(self) -> Cells:
-        runner, memory = self._runner, self._runner._memory
-        cells = memory[self._keys]
-        missing = np.flatnonzero(cells == NOT_RUN)
-        if len(missing):
-            first_of_each = np.unique(self._keys[missing], return_index=True)[1]
-            new = missing[np.sort(first_of_each)]
-            memory[self._keys[new]] = runner.perform(self._codes[new])
-            cells[missing] = memory[self._keys[missing]]
-            if runner.explains:
-                memory[self._keys[new[memory[self._keys[new]] == FAILED]]] = NOT_RUN
-        runner.cache_hits += len(cells) - (len(new) if len(missing) else 0)
-        return cells
+        runner, codes = self._runner, self._codes
+        return runner.memory.settle(
+            self._keys,
+            lambda places: runner.perform(codes[places]),
+            keeps_failures=not runner.explains,
+        )

@@ -15,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.account import Spent
+from themis.engine.memory import SortedOutputs
 from themis.engine.runner import Runner
 from themis.engine.tables import Tables
 from themis.events import Listener, Progress, ignore
 from themis.inputs.assignments import Assignments
+from themis.inputs.keys import first_places
 from themis.inputs.population import Population
 from themis.inputs.streams import MIXING, BaseInputs
 from themis.subjects.decisions import NOT_RUN, Cells
@@ -36,7 +38,7 @@ class Trials:
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
-        self._outputs: dict[bytes, int] = {}
+        self._outputs = SortedOutputs(runner.labels.dtype)  # they are few in any domain
         self._spent = 0  # executions, and decisions that a cache file held instead
 
     @property
@@ -62,20 +64,18 @@ class Trials:
         No more than `most` of those that are not known are run, the first ones; the others are
         NOT_RUN.
         """
-        rows = [row.tobytes() for row in np.ascontiguousarray(codes)]
         cells = self._runner.known(codes)
-        for place in np.flatnonzero(cells == NOT_RUN).tolist():
-            cells[place] = self._outputs.get(rows[place], NOT_RUN)
-        missing = np.flatnonzero(cells == NOT_RUN).tolist()
-        new = {rows[place]: place for place in reversed(missing)}  # the first place of each
-        chosen = sorted(new.values())[:most]
+        missing = np.flatnonzero(cells == NOT_RUN)
+        keys = self._runner.memory.keys.of(codes[missing])
+        cells[missing] = self._outputs.look_up(keys)
+        new = np.flatnonzero(cells[missing] == NOT_RUN)
+        new = new[first_places(keys[new])[:most]]
+        chosen = missing[new]
         self._spent += len(chosen)
-        if chosen:
+        if len(chosen):
             with self._runner.apart():
-                outputs = self._runner.run(codes[chosen])
-            self._outputs.update(zip((rows[p] for p in chosen), outputs.tolist(), strict=True))
-            for place in missing:
-                cells[place] = self._outputs.get(rows[place], NOT_RUN)
+                self._outputs.add(keys[new], self._runner.run(codes[chosen]))
+            cells[missing] = self._outputs.look_up(keys)
         return cells, len(chosen)
 
 

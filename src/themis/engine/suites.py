@@ -26,7 +26,7 @@ from themis.engine.suite_files import (
     suite_mistake,
 )
 from themis.errors import RequestError
-from themis.inputs.assignments import Places
+from themis.inputs.assignments import Places, context_keys
 from themis.inputs.schema import Schema
 from themis.subjects.answers import AnswerLabels, Part
 from themis.subjects.decisions import FAILED, Cells, Labels
@@ -126,11 +126,7 @@ class Suite:
         if not columns:
             self.add_singles(columns, codes, cells)
             return
-        sizes = [each.size for each in self._schema]
-        keys = np.zeros(len(codes), dtype=np.int64)
-        for column, size in enumerate(sizes):
-            if column not in columns:
-                keys = keys * size + codes[:, column]
+        keys = context_keys(codes, columns)
         order = np.argsort(keys, kind="stable")
         first = np.diff(keys[order], prepend=-1) != 0
         tests = self.tests + np.cumsum(first)
@@ -232,12 +228,13 @@ class Suite:
 
     def _kinds(self, codes: NDArray[Any], cells: Cells) -> list[str]:
         """Why each input failed, empty for those that did not."""
-        failed = np.flatnonzero(cells == FAILED).tolist()
-        if not failed:
+        failed = np.flatnonzero(cells == FAILED)
+        if not len(failed):
             return []
         kinds = [""] * len(cells)
-        for place in failed:
-            kinds[place] = self._failures.kind_of(codes[place]) or UNKNOWN_FAILURE
+        found = self._failures.kinds_of(codes[failed], self._schema)
+        for place, kind in zip(failed.tolist(), found, strict=True):
+            kinds[place] = kind or UNKNOWN_FAILURE
         return kinds
 
     def _give_up(self, error: OSError) -> None:

@@ -91,6 +91,18 @@ class Rows:
             return members
         return int(level)
 
+    def changes(self, variants: Variants) -> dict[int, NDArray[Any]]:
+        """The codes of all variants of these rows in the set's columns, rows × variants each."""
+        return {
+            column: self._changed(column, variants.levels[:, position])
+            for position, column in enumerate(variants.assignments.columns)
+        }
+
+    def _changed(self, column: int, levels: NDArray[np.int64]) -> NDArray[Any]:
+        members = self.members.get(column)
+        new = levels[None, :] if members is None else members[:, levels]
+        return np.where(levels == OWN, self.codes[:, column][:, None], new)
+
     def own_levels(self, assignments: Assignments) -> NDArray[Any]:
         """The levels that the base inputs have themselves, one column per characteristic."""
         characteristics = assignments.schema.characteristics

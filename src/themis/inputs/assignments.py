@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.inputs.characteristics import Value
+from themis.inputs.keys import InputKeys
 from themis.inputs.schema import Schema
 
 Places = NDArray[np.int64]  # numbers of rows, or of columns
@@ -116,9 +117,5 @@ def set_name(names: Sequence[str]) -> str:
 
 def context_keys(codes: NDArray[Any], columns: tuple[int, ...]) -> NDArray[np.int64]:
     """A number for each input that is the same exactly for inputs with the same context."""
-    keys = np.zeros(len(codes), dtype=np.int64)
-    for column in range(codes.shape[1]):
-        if column not in columns:
-            _, own = np.unique(codes[:, column], return_inverse=True)
-            _, keys = np.unique(keys * (own.max() + 1) + own, return_inverse=True)
-    return keys
+    keys = InputKeys.among(codes).of(codes, without=columns)
+    return np.unique(keys, return_inverse=True)[1]

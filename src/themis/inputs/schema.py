@@ -8,8 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
-from itertools import accumulate
-from operator import mul
 from typing import Any
 
 import numpy as np
@@ -18,6 +16,7 @@ from numpy.typing import NDArray
 from themis.errors import Mistake, RequestError, SchemaError, suggest
 from themis.inputs.characteristics import Characteristic, Integers, Reals, Value, Values
 from themis.inputs.constraints import Constraint, parse_constraint
+from themis.inputs.keys import InputKeys
 
 
 class Schema:
@@ -100,19 +99,22 @@ class Schema:
         return math.prod(characteristic.size for characteristic in self.characteristics)
 
     @cached_property
-    def strides(self) -> tuple[int, ...]:
-        """How far apart two inputs are in the domain that differ by 1 in the code of each column.
+    def code_counts(self) -> tuple[int, ...]:
+        """How many codes may occur in each column: 0, 1, … up to the number less one.
 
-        The sum of an input's codes times these is its place in the domain.
+        Today one for each value. Whatever numbers inputs goes by this, not by the values.
         """
-        behind = accumulate((each.size for each in self.characteristics[:0:-1]), mul, initial=1)
-        return tuple(behind)[::-1]
+        return tuple(characteristic.size for characteristic in self.characteristics)
+
+    @cached_property
+    def input_keys(self) -> InputKeys:
+        """What tells inputs apart."""
+        return InputKeys(self.code_counts)
 
     @cached_property
     def dtype(self) -> type[np.int32] | type[np.int64]:
         """The integer type of this schema's codes."""
-        largest = max(characteristic.size for characteristic in self.characteristics)
-        return np.int32 if largest < 2**31 else np.int64
+        return np.int32 if max(self.code_counts) < 2**31 else np.int64
 
     def columns_of(self, names: Iterable[str], *, where: str = "--against") -> tuple[int, ...]:
         """The columns of a set of characteristics, in schema order."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from themis.engine.sampler import Cost
 from themis.inputs.assignments import Assignments, Labels, context_keys
+from themis.inputs.keys import InputKeys
 from themis.inputs.people import People
 from themis.results.model import CausalScore, GroupScore, Measure, Score
 from themis.results.notes import Ending, Note, ended_early
@@ -189,21 +190,12 @@ def causal_within(
 def groups_of(assignments: Assignments, codes: NDArray[Any]) -> tuple[Labels, NDArray[np.int64]]:
     """What the groups that occur among these inputs are called, and each input's group."""
     places = assignments.places_of(codes)
-    keys, own = np.unique(_numbered(places), return_inverse=True)
+    keys, own = np.unique(InputKeys.among(places).of(places), return_inverse=True)
     first = np.empty(len(keys), dtype=np.int64)
     first[own] = np.arange(len(own))
     each = [assignments.schema.characteristics[c] for c in assignments.columns]
     levels = [one.possible_levels(places[first, i]) for i, one in enumerate(each)]
     return Labels(assignments, np.stack(levels, axis=1)), own.reshape(-1)
-
-
-def _numbered(places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """A number for each row, in the order of the rows and the same exactly for equal ones."""
-    keys = places[:, 0]
-    for column in range(1, places.shape[1]):
-        _, ranks = np.unique(keys, return_inverse=True)  # so that products stay small
-        keys = ranks * (int(places[:, column].max()) + 1) + places[:, column]
-    return keys
 
 
 def mark_few(score: GroupScore, people: People, columns: tuple[int, ...]) -> GroupScore:

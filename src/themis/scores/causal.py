@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from themis.engine.sampler import Cost, Sampler
 from themis.engine.variants import Rows, Variants, first_wave, own_columns
-from themis.inputs.assignments import context_keys
+from themis.inputs.keys import InputKeys, first_places
 from themis.inputs.streams import PERMUTATION_LIMIT, ShuffledInputs
 from themis.results.model import CausalScore
 from themis.results.notes import Ending, Note, ended_early
@@ -355,6 +355,4 @@ def _finite_rows(
 
 
 def _first_of_each_context(codes: NDArray[Any], columns: tuple[int, ...]) -> NDArray[np.int64]:
-    keys = context_keys(codes, columns)
-    _, first = np.unique(keys, return_index=True)
-    return np.sort(first)
+    return first_places(InputKeys.among(codes).of(codes, without=columns))

@@ -66,7 +66,7 @@ def run_domain(sampler: Sampler) -> Domain | None:
         order = sampler.base.generator(MIXING).permutation(order)
     cells = _known(sampler)
     order = order[cells[order] == NOT_RUN]
-    sampler.runner.cache_hits += population.size - len(order)
+    sampler.runner.ledger.remember(population.size - len(order))
     began = clock = time.monotonic()
     try:
         for first, last in sampler.blocks(0, len(order), 1):
@@ -322,10 +322,11 @@ def _binned_score(domain: Domain, population: Population, assignments: Assignmen
     (column,) = assignments.binned
     characteristic = assignments.schema.characteristics[column]
     rest = tuple(c for c in assignments.columns if c != column)
-    shown, weights = _shown_labels(domain, assignments.columns, rest, column, characteristic.size)
+    size = assignments.schema.code_counts[column]
+    shown, weights = _shown_labels(domain, assignments.columns, rest, column, size)
     levels = characteristic.possible_levels(np.arange(characteristic.possible_count))
     bins = [slice(*characteristic.level_range(int(level))) for level in levels]
-    members = np.zeros(characteristic.size)
+    members = np.zeros(size)
     for each in bins:
         block = population.members(column, each.start, each.stop)
         if block is not None:

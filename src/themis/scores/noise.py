@@ -21,11 +21,12 @@ from numpy.typing import NDArray
 
 from themis.engine.sampler import Sampler
 from themis.engine.variants import TRIED
+from themis.inputs.keys import Keys, first_places
 from themis.results.model import CausalScore, GroupScore, Score, SearchResult
 from themis.results.notes import Ending, Note
 from themis.results.parts import Noise, Placebo
 from themis.scores.neighbours import Example
-from themis.scores.reruns import ENOUGH, Rerunner, input_keys, looks_for_noise
+from themis.scores.reruns import ENOUGH, Rerunner, looks_for_noise
 from themis.settings import Settings
 from themis.statistics.intervals import exact_ends, placebo_at_most, rate_ends
 from themis.statistics.reruns import PLACEBO_SHARE, widest_spread
@@ -61,10 +62,10 @@ class NoiseProbe(Rerunner):
         self._drawn = 0  # base inputs looked at so far
         self._last_new = -1  # the last of them that was not met before
         self._spent = 0  # runs of them that this took
-        self._met = np.empty(0, dtype=np.uint64)  # keys of those that are distinct
         schema = sampler.population.schema
         # Those that are distinct and got an answer each time:
         self._codes: NDArray[Any] = np.empty((0, len(schema)), dtype=schema.dtype)
+        self._met = schema.input_keys.of(self._codes)  # keys of all that are distinct
         self._tolerances = np.empty(0)
         dtype = self._runner.labels.dtype
         self._runs: list[Cells] = [np.empty(0, dtype) for _ in range(2)]  # one after another
@@ -210,7 +211,7 @@ class NoiseProbe(Rerunner):
     def _take(self, count: int) -> None:
         """Run the next base inputs again, less those that were met before."""
         start, codes = self._drawn, self._next(count)
-        keys = input_keys(codes)
+        keys = self._sampler.population.schema.input_keys.of(codes)
         new = _distinct(self._met, keys)
         count = self._stop(start + new, start + count) - start
         new = new[new < count]
@@ -299,10 +300,9 @@ class NoiseProbe(Rerunner):
             self._runs[number] = np.concatenate([self._runs[number], room])
 
 
-def _distinct(before: NDArray[np.uint64], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+def _distinct(before: Keys, keys: Keys) -> NDArray[np.int64]:
     """The places of keys that are neither among those before nor earlier here."""
-    _, first = np.unique(np.concatenate([before, keys]), return_index=True)
-    return np.sort(first[first >= len(before)]) - len(before)
+    return first_places(np.concatenate([before, keys]))[len(before) :] - len(before)
 
 
 def _weighed_group(score: GroupScore, confidence: float) -> GroupScore:

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.engine.memory import KEPT, Memory
 from themis.engine.sampler import CELLS, LEAST_ROWS, Cost, Sampler
-from themis.engine.tables import KEPT, Keys, KnownOutputs
 from themis.engine.variants import Rows, Variants, first_wave, mark_impossible
 from themis.inputs.assignments import Assignments, context_keys
+from themis.inputs.keys import Keys, first_places
 from themis.inputs.people import People
 from themis.inputs.streams import ORDER, BaseInputs
 from themis.results.model import CausalScore, Measure
@@ -59,7 +60,7 @@ class PeopleRun:
         self.counts, self.heads = people.counts[order], people.heads[order]
         dtype = sampler.runner.labels.dtype
         self.answers: Cells = np.full(len(people), NOT_RUN, dtype=dtype)
-        self.known = KnownOutputs(people.schema, dtype)
+        self.memory = Memory(people.schema.input_keys, dtype)
 
     @property
     def codes(self) -> NDArray[Any]:
@@ -75,7 +76,7 @@ class PeopleRun:
         """Run the people as they are; gives why that ended early, if it did."""
         runner = self.sampler.runner
         missing = np.flatnonzero(self.answers == NOT_RUN)
-        runner.cache_hits += len(self.answers) - len(missing)
+        runner.ledger.remember(len(self.answers) - len(missing))
         done = 0
         try:
             with ending_early(keeps_interrupts=self.sampler.keep_on_interrupt) as early:
@@ -89,7 +90,7 @@ class PeopleRun:
                     self.tell(assignments, measure, 1 - (len(missing) - done) / len(self.answers))
         finally:
             run = missing[:done]
-            self.known.add(self.known.keys(self.codes[run]), self.answers[run])
+            self.memory.add(self.memory.keys.of(self.codes[run]), self.answers[run])
         return early.ending
 
     def block_rows(self, width: int) -> int:
@@ -213,7 +214,7 @@ class _GeneratedTable:
             members = {c: run.base.members(c, 0, len(codes)) for c in assignments.binned}
             return cls(run, reading, variants, Rows(codes, members), np.arange(len(codes)))
         keys = context_keys(codes, assignments.columns)
-        first = np.sort(np.unique(keys, return_index=True)[1])
+        first = first_places(keys)
         number = np.empty(len(first), dtype=np.int64)
         number[keys[first]] = np.arange(len(first))
         return cls(run, reading, variants, Rows(codes, {}).take(first), number[keys])
@@ -243,7 +244,7 @@ class _GeneratedTable:
         finally:
             if fresh:
                 keys, answers = (np.concatenate(each) for each in zip(*fresh, strict=True))
-                self.people.known.add(keys, answers)
+                self.people.memory.add(keys, answers)
 
     def _take(self, block: slice, cells: Cells, *, tallied: bool) -> None:
         first, last = np.searchsorted(self.place[self._order], [block.start, block.stop])
@@ -297,14 +298,14 @@ class _GeneratedTable:
 
     def _blocks(self, whole: int) -> Iterator[tuple[slice, Keys, Cells]]:
         """Where each block lies, with the keys and answers of its cells."""
-        runner, known = self.people.sampler.runner, self.people.known
+        runner, memory = self.people.sampler.runner, self.people.memory
         start, count = 0, len(self.rows)
         while start < count and not runner.out_of_time:
             stop = min(start + self.people.block_rows(self.variants.width), count)
             stop = whole if start < whole < stop else stop
             rows = _part(self.rows, slice(start, stop))
-            keys = known.table_keys(self.variants, rows)
-            cells = known.look_up(keys)
+            keys = memory.keys.of_table(rows.codes, rows.changes(self.variants))
+            cells = memory.look_up(keys)
             hits = (cells != NOT_RUN).sum(axis=1)
             mark_impossible(runner.schema, self.variants, rows, cells)
             costs = np.cumsum((cells == NOT_RUN).sum(axis=1))
@@ -312,7 +313,7 @@ class _GeneratedTable:
             if not affordable:
                 return
             stop = start + affordable
-            runner.cache_hits += int(hits[:affordable].sum())
+            runner.ledger.remember(int(hits[:affordable].sum()))
             rows, keys = _part(rows, slice(0, affordable)), keys[:affordable]
             cells = np.asfortranarray(cells[:affordable])
             self.people.sampler.tables.complete(

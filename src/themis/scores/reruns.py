@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from themis.engine.sampler import Sampler
 from themis.inputs.characteristics import Value
+from themis.inputs.keys import InputKeys, first_places
 from themis.inputs.schema import Schema
 from themis.inputs.streams import RERUNS
 from themis.results.model import CausalScore, Score
@@ -48,7 +49,6 @@ TIMES = 10  # runs of one input that are numbered for other purposes
 GROUP_INPUTS, GROUP_MOST = 40, 5_000  # of each extreme group
 ENOUGH = 300  # inputs run again where noise was found, or where that costs next to nothing
 
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # odd, so that no two codes of a column share a key
 
 Finding = Flips | GroupInputs  # what a score rests on
 
@@ -305,19 +305,11 @@ def looks_for_noise(settings: Settings) -> bool:
 def _each_once(codes: NDArray[Any]) -> Iterator[NDArray[np.int64]]:
     """The places of all inputs, in parts that hold each input at most once."""
     left = np.arange(len(codes))
-    keys = input_keys(codes)
+    keys = InputKeys.among(codes).of(codes)
     while len(left):
-        first = np.sort(np.unique(keys[left], return_index=True)[1])
+        first = first_places(keys[left])
         yield left[first]
         left = np.delete(left, first)
-
-
-def input_keys(codes: NDArray[Any]) -> NDArray[np.uint64]:
-    """64 bits for each input: should two ever share them, one less is run again."""
-    keys = np.zeros(len(codes), dtype=np.uint64)
-    for column in codes.T:
-        keys = keys * _MULTIPLIER + column.astype(np.uint64)
-    return keys
 
 
 def _encode(schema: Schema, rows: Sequence[dict[str, Value]]) -> NDArray[Any]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from themis.engine.sampler import Cost, Sampler
-from themis.engine.tables import KnownOutputs
 from themis.engine.variants import Variants, all_variants
 from themis.inputs.assignments import Assignments
 from themis.inputs.people import People
@@ -79,7 +78,7 @@ class Scorer:
         was_known = self._known.domain is not None
         domain = self._whole_domain(assignments, settings)
         if was_known and domain is not None:
-            self.sampler.runner.cache_hits += len(domain.cells)
+            self.sampler.runner.ledger.remember(len(domain.cells))
         if domain is not None and not (assignments.binned and (domain.cells == FAILED).any()):
             complete = all_variants(assignments)
             exact = exact_causal if measure == "causal" else exact_group
@@ -168,8 +167,8 @@ class Scorer:
 
 def _weighted(domain: Domain, people: People) -> Domain:
     """The whole domain with the weights of a profile instead of its own."""
-    keys = KnownOutputs(people.schema).keys
-    of_all, of_people = keys(domain.codes), keys(people.codes)
+    keys = people.schema.input_keys
+    of_all, of_people = keys.of(domain.codes), keys.of(people.codes)
     order = np.argsort(of_all)
     weights = np.zeros(len(of_all))
     weights[order[np.searchsorted(of_all, of_people, sorter=order)]] = people.weights

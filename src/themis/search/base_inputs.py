@@ -60,7 +60,6 @@ class SearchedInputs:
         self.sampler = sampler
         self.outputs: Cells = np.empty(0, sampler.runner.labels.dtype)
         self.rates = LevelRates(sampler.population.schema, columns)  # of favourable outputs
-        self._answers: Cells = self.outputs  # with all outputs, where a suite gets them
 
     def run_until(self, stop: int) -> None:
         """Run the base inputs before `stop` that were not run yet."""
@@ -72,9 +71,8 @@ class SearchedInputs:
         if stop - start > runner.executions_left:
             raise BudgetEndedError
         answers = runner.run(codes)
-        tables.keep_base(start, answers)
+        tables.memory.keep_base(start, answers)
         if tables.suite is not None:
-            self._answers = np.concatenate([self._answers, answers])
             tables.suite.add_singles((), codes, answers)
         cells = reading.cells(answers)
         self.outputs = np.concatenate([self.outputs, cells])
@@ -131,10 +129,11 @@ class SearchedInputs:
         cells: Cells,
         sets: Sequence[ChangedColumns],
     ) -> None:
-        suite = self.sampler.tables.suite
+        suite, memory = self.sampler.tables.suite, self.sampler.tables.memory
         if suite is None:
             return
-        own, stream = self._answers[places], f"search {self.sampler.reading.place}"
+        own = memory.base_outputs(len(self.outputs))[places]
+        stream = f"search {self.sampler.reading.place}"
         for columns, which in sets:
             suite.add_variants(
                 stream, columns, places, rows.codes, own, row[which], codes[which], cells[which]

@@ -17,19 +17,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.engine.memory import SortedOutputs
 from themis.engine.sampler import Sampler
 from themis.engine.variants import Rows, Variants
 from themis.inputs.assignments import Assignments, Places
 from themis.inputs.streams import PROOFS, VARIANTS
 from themis.search.base_inputs import SearchedInputs
 from themis.search.lattice import members, subsets
-from themis.subjects.decisions import FAILED
+from themis.subjects.decisions import FAILED, NOT_RUN
 from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
 
 UNTRIED = -2  # further than FLIP, CONSTANT and UNKNOWN: not all was run, and nothing flipped
-
-LAST_KEYS = 4_096  # of a set of numbers, those that are not sorted yet
-
 
 _GROWING = (  # what a cell knows of each base input, and what it begins with
     ("state", UNTRIED, np.int8),
@@ -40,29 +38,6 @@ _GROWING = (  # what a cell knows of each base input, and what it begins with
     ("flip_place", -1, np.int32),
     ("flip_output", 0, np.int32),
 )
-
-
-class KeySet:
-    """A growing set of whole numbers: sorted, but for those that came last."""
-
-    def __init__(self) -> None:
-        self._sorted: Places = np.empty(0, np.int64)
-        self._last: Places = self._sorted
-
-    def add(self, keys: Places) -> None:
-        """Put these into the set."""
-        self._last = np.concatenate([self._last, keys])
-        if len(self._last) > max(LAST_KEYS, len(self._sorted) // 8):
-            self._sorted = np.sort(np.concatenate([self._sorted, self._last]), kind="stable")
-            self._last = self._last[:0]
-
-    def holds(self, keys: Places) -> NDArray[np.bool_]:
-        """Which of these are in the set."""
-        found = np.isin(keys, self._last) if len(self._last) else np.zeros(len(keys), dtype=bool)
-        if len(self._sorted):
-            at = np.minimum(np.searchsorted(self._sorted, keys), len(self._sorted) - 1)
-            found |= self._sorted[at] == keys
-        return found
 
 
 @dataclass
@@ -83,7 +58,7 @@ class FlipCells:
     flip_place: NDArray[np.int32] = field(init=False)
     flip_output: NDArray[Any] = field(init=False)
     orders: list[Places] = field(default_factory=list)  # an input keeps the order it began with
-    apart: KeySet = field(default_factory=KeySet)
+    apart: SortedOutputs = field(init=False)  # a mark under the key of each
     hits: NDArray[np.int64] = field(init=False)  # per decision and variant: inputs that it flipped
     _ranks: dict[int, Places] = field(default_factory=dict)  # where each variant stands in an order
 
@@ -91,6 +66,7 @@ class FlipCells:
         for name, _, dtype in _GROWING:
             setattr(self, name, np.empty(0, dtype))
         self.hits = np.zeros((2, self.variants.width), np.int64)
+        self.apart = SortedOutputs(np.dtype(np.int8))
 
     def grow(self, count: int) -> None:
         """Make room for this many base inputs."""
@@ -110,11 +86,11 @@ class FlipCells:
 
     def note_apart(self, places: Places, variants: Places) -> None:
         """These variants of these base inputs were run out of order."""
-        self.apart.add(self._keys(places, variants))
+        self.apart.add(self._keys(places, variants), np.zeros(len(places), np.int8))
 
     def is_apart(self, places: Places, variants: Places) -> NDArray[np.bool_]:
         """Which of these variants of these inputs were run out of order."""
-        return self.apart.holds(self._keys(places, variants))
+        return np.asarray(self.apart.look_up(self._keys(places, variants)) != NOT_RUN)
 
     def was_run(self, places: Places, variants: Places) -> NDArray[np.bool_]:
         """Which of these variants of these inputs were run."""

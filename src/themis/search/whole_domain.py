@@ -72,7 +72,7 @@ def _affordable(runner: Runner) -> float:
 def _is_dense(sampler: Sampler, columns: tuple[int, ...]) -> bool:
     """Whether the domain can be held as one block, and the definitions be computed from it."""
     schema = sampler.population.schema
-    if sampler.population.size is None or schema.size > DENSE_LIMIT:
+    if sampler.population.size is None or schema.input_keys.count > DENSE_LIMIT:
         return False
     binned = any(schema.characteristics[column].bin_starts is not None for column in columns)
     return not binned and not sampler.reading.needs_tolerances
@@ -105,7 +105,7 @@ class ExactDecider:
     def of(cls, sampler: Sampler, domain: Domain, request: SearchRequest) -> ExactDecider:
         """From the outputs of the whole domain."""
         schema = sampler.population.schema
-        shape = tuple(each.size for each in schema)
+        shape = schema.code_counts
         seen = sampler.reading.cells(domain.cells)
         cells = np.full(shape, NO_COUNTERFACTUAL, dtype=seen.dtype)
         whole = whole_numbers(domain.weights)

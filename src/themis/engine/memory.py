@@ -1,0 +1,273 @@
+"""Memory: what was run in this process, and what came of it.
+
+An input is known by its key: those of a small domain are the places of an array, those of a large
+one are sorted. The tables of a large domain are known by the numbers of their rows instead: base
+inputs come again for other sets, and to sort so many keys might take longer than to run them.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.engine.account import Ledger
+from themis.engine.variants import Variants
+from themis.inputs.assignments import Assignments, Places
+from themis.inputs.keys import InputKeys, Keys
+from themis.inputs.schema import Schema
+from themis.subjects.decisions import FAILED, NOT_RUN, Cells
+
+WHOLE_LIMIT = 2**24  # bytes: a domain whose outputs fit into so many is remembered as an array
+KEPT = 2**23  # outputs of a larger one that are kept at most
+LAST_KEYS = 4_096  # keys that came last are not put among all others one by one
+STORE_LIMIT = 2**25  # bytes of tables that are kept for other sets and later questions
+
+
+class Outputs(Protocol):
+    """Outputs by key; the first that is put under a key stays."""
+
+    def look_up(self, keys: Keys) -> Cells:
+        """The output under each key, NOT_RUN where there is none."""
+
+    def add(self, keys: Keys, cells: Cells) -> None:
+        """Keep these outputs, if there is room for them."""
+
+
+class DenseOutputs:
+    """An output for every key there is: keys are its places."""
+
+    def __init__(self, count: int, dtype: np.dtype[Any]) -> None:
+        self._cells: Cells = np.full(count, NOT_RUN, dtype=dtype)
+
+    def look_up(self, keys: Keys) -> Cells:
+        cells: Cells = self._cells[keys]
+        return cells
+
+    def add(self, keys: Keys, cells: Cells) -> None:
+        keys, cells = _chosen(keys, cells, self._cells[keys] == NOT_RUN)
+        self._cells[keys[::-1]] = cells[::-1]  # of equal keys the first is written last
+
+
+class SortedOutputs:
+    """At most so many sorted keys, with outputs; those that came last are sorted by themselves."""
+
+    def __init__(self, dtype: np.dtype[Any], most: float = math.inf) -> None:
+        self._dtype, self._most = dtype, most
+        self._parts: list[tuple[Keys, Cells]] = []
+
+    def __len__(self) -> int:
+        return sum(len(keys) for keys, _ in self._parts)
+
+    def look_up(self, keys: Keys) -> Cells:
+        cells: Cells = np.full(keys.shape, NOT_RUN, dtype=self._dtype, order="F")
+        for known, outputs in self._parts:
+            if len(known):
+                place = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+                found = known[place] == keys
+                cells[found] = outputs[place[found]]
+        return cells
+
+    def add(self, keys: Keys, cells: Cells) -> None:
+        if len(self) + len(keys) > self._most:
+            return
+        new, first = np.unique(keys, return_index=True)
+        fresh = self.look_up(new) == NOT_RUN
+        outputs = cells[first[fresh]].astype(self._dtype, copy=False)
+        none = (new[:0], outputs[:0])
+        every, last = self._parts or (none, none)
+        last = _together(last, (new[fresh], outputs))
+        if len(last[0]) > max(LAST_KEYS, len(every[0]) // 8):
+            every, last = _together(every, last), none
+        self._parts = [every, last]
+
+
+def _together(known: tuple[Keys, Cells], new: tuple[Keys, Cells]) -> tuple[Keys, Cells]:
+    """Two parts with sorted keys as one."""
+    if not len(known[0]):
+        return new
+    places = np.searchsorted(known[0], new[0])
+    return np.insert(known[0], places, new[0]), np.insert(known[1], places, new[1])
+
+
+def _chosen(keys: Keys, cells: Cells, which: NDArray[np.bool_]) -> tuple[Keys, Cells]:
+    """Only these, most often all of them: then nothing is copied."""
+    return (keys, cells) if which.all() else (keys[which], cells[which])
+
+
+class Memory:
+    """The outputs of inputs by their keys, held in the way that suits the domain."""
+
+    def __init__(self, keys: InputKeys, dtype: np.dtype[Any], ledger: Ledger | None = None) -> None:
+        self.keys = keys
+        self.is_whole = keys.count <= WHOLE_LIMIT // dtype.itemsize  # room for the whole domain
+        self._outputs: Outputs = (
+            DenseOutputs(keys.count, dtype) if self.is_whole else SortedOutputs(dtype, KEPT)
+        )
+        self._ledger = ledger or Ledger()
+
+    def look_up(self, keys: Keys) -> Cells:
+        """The output of each input, NOT_RUN where it is not known."""
+        return self._outputs.look_up(keys)
+
+    def add(self, keys: Keys, cells: Cells) -> None:
+        """Keep outputs, unless they are too many; those that were not run are left out."""
+        self._outputs.add(*_chosen(keys, cells, cells >= FAILED))
+
+    def settle(
+        self, keys: Keys, run: Callable[[Places], Cells], *, keeps_failures: bool = True
+    ) -> Cells:
+        """The outputs of these inputs: those at places that are not known are run once, and kept.
+
+        Each that was not run for this, the copies of others included, counts as remembered.
+        """
+        cells = self.look_up(keys)
+        missing = np.flatnonzero(cells == NOT_RUN)
+        distinct, first = np.unique(keys[missing], return_index=True)
+        new = missing[np.sort(first)]
+        if len(new):
+            outputs = cells[new] = run(new)
+            if len(new) < len(missing):
+                copies = missing[cells[missing] == NOT_RUN]
+                cells[copies] = cells[missing[first[np.searchsorted(distinct, keys[copies])]]]
+            kept = slice(None) if keeps_failures else outputs != FAILED
+            self._outputs.add(keys[new[kept]], outputs[kept])
+        self._ledger.remember(len(cells) - len(new))
+        return cells
+
+
+class StoredRows:
+    """The first rows of one set's table, in the blocks in which they came."""
+
+    def __init__(self, assignments: Assignments, dtype: np.dtype[Any]) -> None:
+        self.assignments = assignments
+        self.count = 0
+        self.bytes = 0
+        self._starts: list[int] = []
+        self._blocks: list[Cells] = []
+        self._none: Cells = np.empty((0, assignments.count), dtype=dtype)
+
+    def rows(self, start: int, stop: int) -> Cells:
+        """Those of the rows start..stop that are kept: from `start` on, without a gap."""
+        return np.concatenate([self._none, *self._between(start, stop)])
+
+    def put(self, start: int, cells: Cells) -> None:
+        """Keep rows from `start` on, which is at most `count`; known ones are replaced."""
+        known = min(self.count - start, len(cells))
+        place = 0
+        for part in self._between(start, start + known):
+            part[:] = cells[place : place + len(part)]
+            place += len(part)
+        if known < len(cells):
+            self._starts.append(self.count)
+            self._blocks.append(cells[known:].copy(order="F"))
+            self.count += len(cells) - known
+            self.bytes += self._blocks[-1].nbytes
+
+    def _between(self, start: int, stop: int) -> Iterator[Cells]:
+        """The blocks' parts that hold these rows, as views."""
+        place = bisect_right(self._starts, start) - 1
+        while 0 <= place < len(self._starts) and self._starts[place] < stop:
+            offset = self._starts[place]
+            part = self._blocks[place][max(start - offset, 0) : stop - offset]
+            if len(part):
+                yield part
+            place += 1
+
+
+class TableMemory:
+    """What is kept of the tables on common base inputs, and of those inputs themselves."""
+
+    def __init__(self, schema: Schema, dtype: np.dtype[Any], ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._base = StoredRows(Assignments(schema, ()), dtype)  # of no set: they stand as they are
+        self._stored: dict[tuple[int, ...], StoredRows] = {}
+
+    def base_outputs(self, stop: int) -> Cells:
+        """The outputs of the first base inputs, as they were kept last."""
+        outputs: Cells = self._base.rows(0, stop)[:, 0]
+        return outputs
+
+    def keep_base(self, start: int, cells: Cells) -> None:
+        """Take note of the outputs of base inputs start, start + 1, …, unless there is a gap."""
+        if start <= self._base.count:
+            self._base.put(start, cells[:, None])
+
+    def look_up(self, codes: NDArray[Any], start: int, cells: Cells) -> None:
+        """Put what any table knows of base inputs start, start + 1, … where nothing is known."""
+        stop = start + len(codes)
+        base = self._base.rows(start, stop)[:, 0]
+        _merge(cells[: len(base)], base)
+        for stored in self._stored.values():
+            known = stored.rows(start, stop)
+            if len(known):
+                own = stored.assignments.index_of(codes[: len(known)])
+                _merge(cells[: len(known)], known[np.arange(len(known)), own])
+
+    def recall(self, variants: Variants, codes: NDArray[Any], start: int, cells: Cells) -> None:
+        """Put what the tables of all sets know of one set's rows from `start` on into them."""
+        stored = [each for each in self._stored.values() if start < each.count]
+        if not stored:
+            return
+        before = int((cells != NOT_RUN).sum())
+        for each in stored:
+            known = each.rows(start, start + len(codes))
+            _borrow(variants, codes[: len(known)], each.assignments, known, cells)
+        self._ledger.remember(int((cells >= FAILED).sum()) - before)
+
+    def keep(self, variants: Variants, start: int, cells: Cells) -> None:
+        """Keep rows of a set's table from `start` on, unless there is a gap or too little room."""
+        columns = variants.assignments.columns
+        stored = self._stored.get(columns)
+        if stored is None:
+            stored = self._stored[columns] = StoredRows(variants.assignments, cells.dtype)
+        used = sum(each.bytes for each in self._stored.values())
+        if start <= stored.count and used + cells.nbytes < STORE_LIMIT:
+            stored.put(start, cells)
+
+
+def _borrow(
+    variants: Variants, codes: NDArray[Any], other: Assignments, known: Cells, cells: Cells
+) -> None:
+    """Copy the outputs that another set's table holds for the same variants of the same inputs.
+
+    They are those in which only characteristics of both sets differ from the base input.
+    """
+    mine = variants.assignments
+    if other.columns == mine.columns:
+        _merge(cells[: len(known)], known)
+        return
+    both = Assignments(mine.schema, tuple(c for c in mine.columns if c in other.columns))
+    own_mine, common_mine = _index_parts(mine, both, codes)
+    own_other, common_other = _index_parts(other, both, codes)
+    places = own_mine[:, None] + common_mine[None, :]
+    values = np.take_along_axis(known, own_other[:, None] + common_other[None, :], axis=1)
+    current = np.take_along_axis(cells[: len(known)], places, axis=1)
+    np.put_along_axis(
+        cells[: len(known)], places, np.where(current == NOT_RUN, values, current), axis=1
+    )
+
+
+def _merge(cells: Cells, known: Cells) -> None:
+    np.copyto(cells, known, where=cells == NOT_RUN)
+
+
+def _index_parts(
+    whole: Assignments, part: Assignments, codes: NDArray[Any]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """A table column's number as own part (outside `part`, per input) + part's (per assignment)."""
+    strides = np.cumprod([1, *whole.shape[:0:-1]])[::-1]
+    places = whole.places_of(codes)
+    own = np.zeros(len(codes), dtype=np.int64)
+    common = np.zeros(part.count, dtype=np.int64)
+    grid = np.unravel_index(np.arange(part.count), part.shape) if part.columns else ()
+    for position, column in enumerate(whole.columns):
+        if column in part.columns:
+            common += grid[part.columns.index(column)] * strides[position]
+        else:
+            own += places[:, position] * strides[position]
+    return own, common

@@ -1,0 +1,82 @@
+"""The key of an input: a number, or a few bytes, that no other input has.
+
+Whoever asks whether two inputs are the same, or whether one was met before, asks by this key.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+WORD = 2**63  # up to so many keys are numbers; where there are more, they are bytes
+
+Keys = NDArray[Any]  # numbers, or bytes of one length; their order is that of the inputs
+
+
+class InputKeys:
+    """The keys of inputs with so many codes in each column: 0, 1, … up to the number less one.
+
+    Codes are the digits of a number, those of the last column count least. Where that would be too
+    large, neighbouring columns make a word together, and the key is all words one after another.
+    """
+
+    def __init__(self, code_counts: Sequence[int]) -> None:
+        self.count = math.prod(code_counts)  # of all keys, exact however large
+        self._places: list[tuple[int, int]] = []  # of each column: its word, and what a code counts
+        word, stride = 0, 1
+        for codes in reversed(code_counts):
+            if stride * max(codes, 2) > WORD:
+                word, stride = word + 1, 1
+            self._places.append((word, stride))
+            stride *= codes
+        self._places = [(word - own, stride) for own, stride in reversed(self._places)]
+        self._words = word + 1
+
+    @classmethod
+    def among(cls, codes: NDArray[Any]) -> InputKeys:
+        """Keys that tell these inputs apart, whatever domain they are of."""
+        return cls([largest + 1 for largest in codes.max(axis=0, initial=0).tolist()])
+
+    def of(self, codes: NDArray[Any], *, without: Collection[int] = ()) -> Keys:
+        """The key of each input, or of its context: what it is without some columns."""
+        return self._joined(self._digits(codes, without))
+
+    def of_table(self, codes: NDArray[Any], changes: Mapping[int, NDArray[Any]]) -> Keys:
+        """The keys of all variants, inputs × variants, given the codes that change alike."""
+        width = next(iter(changes.values())).shape[1]
+        words = np.repeat(self._digits(codes, changes)[:, :, None], width, axis=2)
+        for column, new in changes.items():
+            self._add(words, column, new)
+        return self._joined(words)
+
+    def overwrite(self, keys: Keys, column: int, old: NDArray[Any], new: NDArray[Any]) -> None:
+        """Turn keys that are numbers into those of the same inputs with new codes in a column."""
+        keys += (new.astype(np.int64) - old) * self._places[column][1]
+
+    def _digits(self, codes: NDArray[Any], without: Collection[int]) -> NDArray[np.int64]:
+        words = np.zeros((self._words, len(codes)), dtype=np.int64)
+        for column in range(codes.shape[1]):
+            if column not in without:
+                self._add(words, column, codes[:, column])
+        return words
+
+    def _add(self, words: NDArray[np.int64], column: int, codes: NDArray[Any]) -> None:
+        word, stride = self._places[column]
+        words[word] += codes.astype(np.int64) * stride
+
+    def _joined(self, words: NDArray[np.int64]) -> Keys:
+        keys: Keys = words
+        if len(words) > 1:
+            behind = np.ascontiguousarray(np.moveaxis(words, 0, -1), dtype=">i8")
+            keys = np.moveaxis(behind.view(f"S{8 * len(words)}"), -1, 0)
+        one: Keys = keys[0]
+        return one
+
+
+def first_places(keys: Keys) -> NDArray[np.int64]:
+    """The places of those that are not earlier among them, in order."""
+    return np.sort(np.unique(keys, return_index=True)[1])

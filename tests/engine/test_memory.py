@@ -1,0 +1,187 @@
+"""Memory against a dictionary: what was put in is found, whichever way it is held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import themis
+from themis.engine import memory as memory_module
+from themis.engine.account import Ledger
+from themis.engine.cache import Cache
+from themis.engine.memory import Memory, SortedOutputs
+from themis.engine.recall import BatchRecords, Seals
+from themis.engine.runner import Runner
+from themis.inputs.keys import InputKeys
+from themis.subjects.decisions import FAILED, NOT_RUN, Labels
+from themis.subjects.loading import subject_from
+
+BYTE = np.dtype(np.int8)
+SMALL = (3, 4, 5)
+HUGE = (3, 4 * 10**12, 5 * 10**12)
+
+Input = tuple[int, ...]
+
+
+def inputs_of(sizes: Input) -> Any:
+    """Inputs with codes at both ends and between them."""
+    return st.tuples(*(st.sampled_from([0, 1, size // 2, size - 1]) for size in sizes))
+
+
+def batches_of(sizes: Input) -> Any:
+    """Inputs with outputs, some of which say that there is none; one may come twice."""
+    return st.lists(
+        st.lists(st.tuples(inputs_of(sizes), st.integers(-3, 9)), max_size=8), max_size=4
+    )
+
+
+def asked_of(sizes: Input) -> Any:
+    """Inputs that are asked for, batch by batch."""
+    return st.lists(st.lists(inputs_of(sizes), max_size=8), max_size=4)
+
+
+def codes_of(inputs: list[Input]) -> Any:
+    return np.array(inputs, dtype=np.int64).reshape(-1, 3)
+
+
+@contextmanager
+def held(*, dense: bool, last: int = 4_096) -> Iterator[None]:
+    """Within, memories of small domains are arrays or sorted keys."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(memory_module, "LAST_KEYS", last)
+        if not dense:
+            patch.setattr(memory_module, "WHOLE_LIMIT", 0)
+        yield
+
+
+def filled(memory: Memory, batches: list[list[tuple[Input, int]]]) -> dict[Input, int]:
+    """What a dictionary would hold: of each input the first output that there was."""
+    expected: dict[Input, int] = {}
+    for batch in batches:
+        codes = codes_of([each for each, _ in batch])
+        memory.add(memory.keys.of(codes), np.array([cell for _, cell in batch], dtype=np.int8))
+        for each, cell in batch:
+            if cell >= FAILED:
+                expected.setdefault(each, cell)
+    return expected
+
+
+@pytest.mark.parametrize(
+    ("sizes", "dense", "last"),
+    [(SMALL, True, 0), (SMALL, False, 0), (SMALL, False, 3), (HUGE, False, 3), (HUGE, False, 100)],
+    ids=["array", "sorted", "sorted but for the last", "bytes", "bytes, all of them last"],
+)
+@given(st.data())
+@settings(max_examples=25)
+def test_memory_is_a_dictionary_that_keeps_what_came_first(
+    sizes: Input, dense: bool, last: int, data: st.DataObject
+) -> None:
+    with held(dense=dense, last=last):
+        memory = Memory(InputKeys(sizes), BYTE)
+        assert memory.is_whole == dense
+        expected = filled(memory, data.draw(batches_of(sizes)))
+        asked = [*data.draw(st.lists(inputs_of(sizes), max_size=6)), *expected]
+        found = memory.look_up(memory.keys.of(codes_of(asked)))
+        assert found.tolist() == [expected.get(each, NOT_RUN) for each in asked]
+        table = memory.keys.of(codes_of(asked * 2)).reshape(2, -1)
+        assert memory.look_up(table).tolist() == [found.tolist()] * 2
+
+
+@given(batches_of(SMALL), asked_of(SMALL), st.booleans())
+@settings(max_examples=25)
+def test_arrays_and_sorted_keys_give_the_same(
+    batches: list[list[tuple[Input, int]]], asked: list[list[Input]], keeps_failures: bool
+) -> None:
+    seen = []
+    for dense in (True, False):
+        with held(dense=dense, last=2):
+            ledger, ran = Ledger(), []
+            memory = Memory(InputKeys(SMALL), BYTE, ledger)
+            filled(memory, batches)
+            found = [settled(memory, each, ran, keeps_failures=keeps_failures) for each in asked]
+            seen.append((found, ran, ledger.spent))
+    assert seen[0] == seen[1]
+
+
+def settled(
+    memory: Memory, asked: list[Input], ran: list[Input], *, keeps_failures: bool = True
+) -> list[int]:
+    """What is settled of these; an input fails where the sum of its codes is a multiple of 3."""
+
+    def run(places: Any) -> Any:
+        ran.extend(asked[place] for place in places)
+        return np.array([_answer(asked[place]) for place in places], dtype=np.int8)
+
+    keys = memory.keys.of(codes_of(asked))
+    return memory.settle(keys, run, keeps_failures=keeps_failures).tolist()
+
+
+def _answer(each: Input) -> int:
+    return FAILED if sum(each) % 3 == 0 else sum(each) % 100
+
+
+@pytest.mark.parametrize(("sizes", "dense"), [(SMALL, True), (SMALL, False), (HUGE, False)])
+@pytest.mark.parametrize("keeps_failures", [True, False])
+@given(st.data())
+@settings(max_examples=15)
+def test_what_is_settled_is_run_once_as_it_appears_and_counted(
+    sizes: Input, dense: bool, keeps_failures: bool, data: st.DataObject
+) -> None:
+    with held(dense=dense):
+        ledger, ran, known, expected = Ledger(), [], set(), []
+        memory = Memory(InputKeys(sizes), BYTE, ledger)
+        asked = data.draw(asked_of(sizes))
+        for batch in asked:
+            found = settled(memory, batch, ran, keeps_failures=keeps_failures)
+            assert found == [_answer(each) for each in batch]
+            new = [each for each in dict.fromkeys(batch) if each not in known]
+            expected += new
+            known |= {each for each in new if keeps_failures or _answer(each) != FAILED}
+        assert ran == expected
+        assert ledger.spent.from_memory == sum(map(len, asked)) - len(ran)
+
+
+def test_no_more_is_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory_module, "KEPT", 3)
+    memory = Memory(InputKeys(HUGE), BYTE)
+    keys = memory.keys.of(codes_of([(0, 0, number) for number in range(5)]))
+    for part in (slice(0, 2), slice(2, 4), slice(4, 5)):
+        memory.add(keys[part], np.ones(len(keys[part]), dtype=np.int8))
+    assert memory.look_up(keys).tolist() == [1, 1, NOT_RUN, NOT_RUN, 1]
+
+
+def test_sorted_outputs_are_as_many_as_there_are_keys() -> None:
+    outputs = SortedOutputs(BYTE)
+    for keys in ([5, 3, 3], [4, 5], []):
+        outputs.add(np.array(keys, dtype=np.int64), np.zeros(len(keys), np.int8))
+    assert len(outputs) == 3
+
+
+# Codes behind the values ------------------------------------------------------------------
+def roomy() -> themis.Schema:
+    """A schema with one more code in each column than there are values."""
+    schema = themis.Schema(a=range(256), b=[0, 1])
+    schema.__dict__["code_counts"] = (257, 3)
+    return schema
+
+
+def test_a_code_behind_the_values_is_remembered_as_an_input_of_its_own() -> None:
+    runner = Runner(subject_from(lambda row: True, roomy()), Labels())
+    keys = runner.memory.keys.of(np.array([(0, 2), (1, 0), (256, 2), (255, 2), (256, 0)]))
+    runner.memory.add(keys, np.arange(5, dtype=np.int8))
+    assert runner.memory.look_up(keys).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_a_code_behind_the_values_has_a_record_of_its_own(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "cache.db")
+    records = BatchRecords(cache, roomy(), Seals("subject"))
+    found = [records.find(0, np.array([[code, 0]]), 0) for code in (0, 256)]
+    cache.close()
+    assert found[0].keys != found[1].keys
