@@ -289,9 +289,8 @@ class Tables:
             if self.runner.out_of_time:
                 return
             batch = opened.batch(self.runner)
-            for position, column in enumerate(variants.assignments.columns):
-                level = int(variants.levels[place, position])
-                batch.overwrite(column, opened.rows.codes_at(column, level))
+            for column, codes in opened.rows.changes(variants, int(place)):
+                batch.overwrite(column, codes)
             if len(opened.places) == len(cells):
                 cells[:, place] = batch.run()
             else:
@@ -354,13 +353,16 @@ def _borrow(
 ) -> None:
     """Copy the outputs that another set's table holds for the same variants of the same inputs.
 
-    They are those in which only characteristics of both sets differ from the base input.
+    They are those in which only characteristics of both sets differ from the base input; not one
+    that something follows in the table of the one set and not in that of the other.
     """
     mine = variants.assignments
     if other.columns == mine.columns:
         _merge(cells[: len(known)], known)
         return
-    both = Assignments(mine.schema, tuple(c for c in mine.columns if c in other.columns))
+    apart = {tie.leader for tie in {*mine.followed} ^ {*other.followed}}
+    common = (c for c in mine.columns if c in other.columns and c not in apart)
+    both = Assignments(mine.schema, tuple(common))
     own_mine, common_mine = _index_parts(mine, both, codes)
     own_other, common_other = _index_parts(other, both, codes)
     places = own_mine[:, None] + common_mine[None, :]
@@ -439,9 +441,9 @@ class KnownOutputs:
 
     def table_keys(self, variants: Variants, rows: Rows) -> Keys:
         """The keys of all cells of a table: rows × assignments."""
-        columns = variants.assignments.columns
+        columns, followed = variants.assignments.columns, variants.assignments.followed
         context = self.keys(rows.codes)
-        for column in columns:
+        for column in (*columns, *(tie.follower for tie in followed)):
             context -= self._part(column, rows.codes[:, column])
         keys: Keys = np.repeat(context[:, None], variants.width, axis=1)
         for position, column in enumerate(columns):
@@ -450,6 +452,8 @@ class KnownOutputs:
             new = np.broadcast_to(levels, keys.shape) if members is None else members[:, levels]
             own = rows.codes[:, column][:, None]
             keys += self._part(column, np.where(levels[None, :] == OWN, own, new))
+        for tie in followed:
+            keys += self._part(tie.follower, rows.followed(variants, tie))
         return keys
 
     def look_up(self, keys: Keys) -> Cells:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.inputs.assignments import Assignments
+from themis.inputs.following import Tie, follow
 from themis.inputs.schema import Schema
 from themis.inputs.streams import VARIANTS, BaseInputs
 from themis.subjects.decisions import NO_COUNTERFACTUAL, NOT_RUN, Cells
@@ -81,7 +82,24 @@ class Rows:
         tolerances = None if self.tolerances is None else self.tolerances[places]
         return Rows(codes, {c: each[places] for c, each in self.members.items()}, tolerances)
 
-    def codes_at(self, column: int, level: int) -> NDArray[Any] | int:
+    def changes(self, variants: Variants, place: int) -> Iterator[tuple[int, NDArray[Any] | int]]:
+        """The columns that one column of the table changes, and their codes in these rows."""
+        assignments = variants.assignments
+        new = dict(zip(assignments.columns, variants.levels[place].tolist(), strict=True))
+        for column, level in new.items():
+            yield column, self._codes_at(column, level)
+        for tie in assignments.followed:
+            yield tie.follower, self.followed(variants, tie, slice(place, place + 1))[:, 0]
+
+    def followed(self, variants: Variants, tie: Tie, places: slice = slice(None)) -> NDArray[Any]:
+        """The codes of what follows the set: rows × columns of the table."""
+        position = variants.assignments.columns.index(tie.leader)
+        was = tie.levels(self.codes)[:, None]
+        now = np.where((new := variants.levels[None, places, position]) == OWN, was, new)
+        own = np.broadcast_to(self.codes[:, tie.follower][:, None], now.shape)
+        return np.where(was == now, own, tie.moved(now, own))
+
+    def _codes_at(self, column: int, level: int) -> NDArray[Any] | int:
         """The codes that a level of a column means in these rows."""
         if level == OWN:
             own: NDArray[Any] = self.codes[:, column]
@@ -103,11 +121,13 @@ class Rows:
     ) -> NDArray[Any]:
         """The inputs of single cells, given by their rows and columns of the table."""
         codes = self.take(rows).codes
+        before = codes.copy() if variants.assignments.followed else codes
         for position, column in enumerate(variants.assignments.columns):
             levels = variants.levels[places, position]
             members = self.members.get(column)
             new = levels if members is None else members[rows, levels]
             codes[:, column] = np.where(levels == OWN, codes[:, column], new)
+        follow(variants.assignments.followed, before, codes)
         return codes
 
 
@@ -121,15 +141,15 @@ def own_columns(variants: Variants, rows: Rows) -> NDArray[np.int64]:
 
 def mark_impossible(schema: Schema, variants: Variants, rows: Rows, cells: Cells) -> None:
     """Mark the variants that a constraint forbids: they are no counterfactuals."""
-    names = set(variants.assignments.names)
+    names = {*variants.assignments.names, *variants.assignments.followed_names}
     if not any(names.intersection(each.variables) for each in schema.constraints):
         return
     codes = rows.codes.copy(order="F")
     for place in range(variants.width):
         if (cells[:, place] != NOT_RUN).all():
             continue
-        for position, column in enumerate(variants.assignments.columns):
-            codes[:, column] = rows.codes_at(column, int(variants.levels[place, position]))
+        for column, new in rows.changes(variants, place):
+            codes[:, column] = new
         forbidden = ~schema.valid(codes) & (cells[:, place] == NOT_RUN)
         cells[forbidden, place] = NO_COUNTERFACTUAL
 

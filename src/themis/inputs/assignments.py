@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.inputs.characteristics import Value
+from themis.inputs.following import Tie
 from themis.inputs.schema import Schema
 
 Places = NDArray[np.int64]  # numbers of rows, or of columns
@@ -19,15 +20,32 @@ Places = NDArray[np.int64]  # numbers of rows, or of columns
 
 @dataclass(frozen=True)
 class Assignments:
-    """All joint levels of a set of characteristics, numbered 0, 1, … with the last one fastest."""
+    """All joint levels of a set of characteristics, numbered 0, 1, … with the last one fastest.
+
+    What follows a characteristic of the set is rewritten with it, unless it is in the set itself, or
+    `held` for a larger set that it is in.
+    """
 
     schema: Schema
     columns: tuple[int, ...]
+    held: tuple[int, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the set's characteristics, in schema order."""
         return tuple(self.schema.names[column] for column in self.columns)
+
+    @cached_property
+    def followed(self) -> tuple[Tie, ...]:
+        """The ties of what is rewritten where the set is changed."""
+        own = {*self.columns, *self.held}
+        ties = self.schema.ties
+        return tuple(tie for tie in ties if tie.leader in own and tie.follower not in own)
+
+    @property
+    def followed_names(self) -> tuple[str, ...]:
+        """The names of the characteristics that are rewritten with the set."""
+        return tuple(self.schema.names[tie.follower] for tie in self.followed)
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
