@@ -22,8 +22,8 @@ Places = NDArray[np.int64]  # numbers of rows, or of columns
 class Assignments:
     """All joint levels of a set of characteristics, numbered 0, 1, … with the last one fastest.
 
-    What follows a characteristic of the set is rewritten with it, unless it is in the set itself, or
-    `held` for a larger set that it is in.
+    What follows a characteristic of the set is rewritten with it, unless it is in the set itself,
+    or `held` for a larger set that it is in.
     """
 
     schema: Schema
@@ -34,6 +34,11 @@ class Assignments:
     def names(self) -> tuple[str, ...]:
         """The names of the set's characteristics, in schema order."""
         return tuple(self.schema.names[column] for column in self.columns)
+
+    @property
+    def set_columns(self) -> tuple[int, ...]:
+        """The columns of the set, with those that it holds."""
+        return tuple(sorted({*self.columns, *self.held}))
 
     @cached_property
     def followed(self) -> tuple[Tie, ...]:

@@ -197,9 +197,9 @@ class Values(Characteristic):
     def _tie_mistakes(self) -> Iterator[Mistake]:
         """What is wrong with the keys of a tie, whatever its leader is."""
         if self.derived:
-            taken = {"follows": self.follows, "weights": self.weights}
-            taken["protected"] = self.protected or None
-            for key in (key for key, value in taken.items() if value is not None):
+            for key in ("follows", "weights", "protected"):
+                if getattr(self, key) in (None, False):
+                    continue
                 problem = f"a derived characteristic has no {key!r}"
                 yield mistake("derived-key", problem, f"remove it, or give it to {self.from_!r}")
         elif self.follows is not None and not (isinstance(self.as_, Mapping) and self.as_):

@@ -1,13 +1,14 @@
 """Characteristics that belong together: what follows another one, and what is derived from it.
 
-Where a variant of an input has another level of the leader, a follower is rewritten by its table and
-a derived characteristic is computed. A code without a place in the table stays as it is.
+Where a variant of an input has another level of the leader, a follower is rewritten by its table
+and a derived characteristic is computed. A code without a place in the table stays as it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -145,7 +146,7 @@ class _Reading:
             level = self._level(key)
             if level is not None:
                 told.add(level)
-                table[level] = self.own.encode(value)
+                table[level] = self.own.encode(value) or 0
         lacking = [label for label, level in self._levels.items() if level not in told]
         if lacking and not self.found:
             shown = ", ".join(map(repr, lacking[:5])) + (", …" if len(lacking) > 5 else "")
@@ -202,41 +203,37 @@ def spelled(value: Any) -> str:
 def _one_to_one_mistakes(
     table: NDArray[np.int64], own: Values, leads: Characteristic
 ) -> Iterator[Mistake]:
-    """Each pair of leader's values between which going there and back leads elsewhere."""
-    rows, first, counts = np.unique(table, axis=0, return_index=True, return_counts=True)
-    for place, there in enumerate(rows):
-        for other, back in enumerate(rows):
-            if place == other and counts[place] == 1:
-                continue
-            occurring = np.unique(back)
-            lost = occurring[back[there[occurring]] != occurring]
-            if len(lost):
-                levels = sorted((int(first[other]), int(first[place])))
-                if place == other:
-                    levels[1] = int(np.flatnonzero((table == there).all(axis=1))[1])
-                yield _one_to_one(own, leads, levels, table)
-                return
+    """For each two levels of the leader between which it does not, a value that gets lost.
+
+    Of levels with the same row of the table only the first two are looked at.
+    """
+    rows, kinds = np.unique(table, axis=0, return_inverse=True)
+    alike = [np.flatnonzero(kinds.reshape(-1) == kind)[:2].tolist() for kind in range(len(rows))]
+    few = sorted(level for levels in alike for level in levels)
+    for first, second in combinations(few, 2):
+        problem = _lost(table, own, leads, first, second) or _lost(table, own, leads, second, first)
+        if problem:
+            remedy = "write for each of the two what every value of the other becomes"
+            yield Mistake("not-one-to-one", "", problem, remedy)
 
 
-def _one_to_one(
-    own: Values, leads: Characteristic, levels: Sequence[int], table: NDArray[np.int64]
-) -> Mistake:
-    """What goes wrong between two levels, in the direction in which it does."""
-    one, other = levels
-    for start, end in ((one, other), (other, one)):
-        for code in np.unique(table[start]).tolist():
-            there = int(table[end, code])
-            back = int(table[start, there])
-            if back != code:
-                names = [repr(leads.level_label(level)) for level in (start, end)]
-                problem = (
-                    f"it does not map one to one between {names[0]} and {names[1]} of "
-                    f"{leads.name!r}: {own.value(code)!r} becomes {own.value(there)!r} with "
-                    f"{names[1]}, and {own.value(back)!r} back with {names[0]}"
-                )
-                remedy = "write for each of the two what every value of the other becomes"
-                return Mistake("not-one-to-one", "", problem, remedy)
-    raise AssertionError("there and back again")
+def _lost(
+    table: NDArray[np.int64], own: Values, leads: Characteristic, start: int, end: int
+) -> str:
+    """A value that is another one after going from one level to another and back, if there is."""
+    occurring = np.unique(table[start])
+    there = table[end, occurring]
+    back = table[start, there]
+    changed = np.flatnonzero(back != occurring)
+    if not len(changed):
+        return ""
+    place = changed[0]
+    first, second = (repr(leads.level_label(level)) for level in (start, end))
+    before, then, last = (repr(own.value(int(each[place]))) for each in (occurring, there, back))
+    return (
+        f"it does not map one to one between {first} and {second} of {leads.name!r}: {before} with "
+        f"{first} becomes {then} with {second}, and that becomes {last} with {first}"
+    )
 
 
 def _weight_mistakes(table: NDArray[np.int64], own: Values) -> Iterator[Mistake]:

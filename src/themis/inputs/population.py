@@ -301,7 +301,7 @@ class Population:
 
     @classmethod
     def reachable(cls, schema: Schema) -> Population:
-        """All valid inputs: also those that only occur as variants of others, with followers set."""
+        """All valid inputs: also those that only occur as variants, with followers set."""
         return cls._of(schema, tuple(tie for tie in schema.ties if tie.derived))
 
     @classmethod
@@ -431,9 +431,7 @@ def _linked_columns(
     return {tuple(columns): own.get(number, []) for number, columns in groups.items()}
 
 
-def _block(
-    schema: Schema, columns: tuple[int, ...], ties: tuple[Tie, ...]
-) -> tuple[Block, float]:
+def _block(schema: Schema, columns: tuple[int, ...], ties: tuple[Tie, ...]) -> tuple[Block, float]:
     """The block of these linked columns and the share of its combinations that are valid.
 
     The schema's constraints are those that read these columns, the ties those among them.

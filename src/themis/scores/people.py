@@ -141,6 +141,7 @@ def causal_generated(
         pool=table.pool,
         tally=table.tally,
         against=assignments.names,
+        followed=assignments.followed_names,
         method="sampled" if assignments.binned or lower_bound else "exact",
         samples=samples,
         stopped=stopped or Ending.EXHAUSTED,
@@ -209,7 +210,7 @@ class _GeneratedTable:
     def of(cls, run: PeopleRun, reading: Reading, variants: Variants) -> _GeneratedTable:
         """A row for each context where all people in it share their variants, else for each."""
         assignments, codes = variants.assignments, run.codes
-        if not variants.complete or assignments.binned:
+        if not variants.complete or assignments.binned or assignments.followed:
             members = {c: run.base.members(c, 0, len(codes)) for c in assignments.binned}
             return cls(run, reading, variants, Rows(codes, members), np.arange(len(codes)))
         keys = context_keys(codes, assignments.columns)

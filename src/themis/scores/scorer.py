@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from themis.engine.sampler import Cost, Sampler
-from themis.engine.tables import KnownOutputs
-from themis.engine.variants import Variants, all_variants
+from themis.engine.variants import Rows, Variants, all_variants
 from themis.inputs.assignments import Assignments
 from themis.inputs.people import People
 from themis.inputs.population import Population
@@ -18,7 +17,14 @@ from themis.results.model import GroupScore, Measure, Score
 from themis.scores.accounts import metered
 from themis.scores.apparent import mark_few, measure_people
 from themis.scores.causal import measure_causal
-from themis.scores.exact import Domain, can_be_exact, exact_causal, exact_group, run_domain
+from themis.scores.exact import (
+    Domain,
+    can_be_exact,
+    exact_causal,
+    exact_group,
+    run_domain,
+    weighted,
+)
 from themis.scores.group import measure_group
 from themis.scores.paper import paper_causal, paper_group, paper_variants
 from themis.scores.people import PeopleRun
@@ -51,9 +57,12 @@ class Scorer:
         self.whole = sampler  # draws from all inputs
         self._known = _Known()
         self._run: PeopleRun | None = None
-        if people is not None:
-            whole = Population.of(people.schema)
+        schema = sampler.population.schema
+        if people is not None or schema.ties:
+            whole = Population.reachable(schema)
             self.whole = Sampler(whole, sampler.runner, sampler.seed, sampler.listen)
+            self.whole.tables = sampler.tables  # with its suite
+        if people is not None:
             self._run = PeopleRun(sampler, people)
 
     def reading_as(self, reading: Reading) -> Scorer:
@@ -83,8 +92,7 @@ class Scorer:
         if domain is not None and not (assignments.binned and (domain.cells == FAILED).any()):
             complete = all_variants(assignments)
             exact = exact_causal if measure == "causal" else exact_group
-            if self.sampler.tables.suite is not None:
-                self.sampler.tables.suite.add_domain(columns, domain.codes, domain.cells)
+            self._write_down(domain, complete)
             return exact(self.sampler, domain, complete, settings, cost)
         if measure == "causal":
             return measure_causal(self.sampler, variants, settings)
@@ -125,21 +133,41 @@ class Scorer:
     def run_all(self) -> Domain | None:
         """The whole domain, run once; None when the budget ends before.
 
-        Of a profile: all inputs, most of which have no weight.
+        Of a profile: all inputs, most of which have no weight. Where something follows others: also
+        those that only occur as variants.
         """
         if self._known.domain is None:
             domain = run_domain(self.whole)
             if domain is not None and self._run is not None:
-                domain = _weighted(domain, self._run.people)
+                people = self._run.people
+                domain = weighted(self.sampler.runner, domain, people.codes, people.weights)
+            elif domain is not None and self.whole is not self.sampler:
+                own = self.sampler.population
+                every = np.arange(own.size or 0)
+                codes, shares = own.combinations(every), own.probabilities(every)
+                domain = weighted(self.sampler.runner, domain, codes, shares)
             self._known.domain = domain
         return self._known.domain
+
+    def _write_down(self, domain: Domain, variants: Variants) -> None:
+        """Write an exact score's inputs into the suite, if one is wanted."""
+        tables, assignments = self.sampler.tables, variants.assignments
+        if tables.suite is None:
+            return
+        if not assignments.schema.ties:
+            tables.suite.add_domain(assignments.columns, domain.codes, domain.cells)
+        elif assignments.binned:  # a test has random members
+            tables.suite.add_domain((), domain.codes, domain.cells)
+        else:
+            rows = Rows(domain.occurring.codes, {})
+            tables.note("domain", variants, rows, 0, domain.table(assignments, domain.cells))
 
     def _whole_domain(self, assignments: Assignments, settings: Settings) -> Domain | None:
         """All outputs, if running everything costs no more than sampling might."""
         if not can_be_exact(self.sampler, assignments):
             return None
         if self._known.domain is None:
-            size = self.sampler.population.size
+            size = self.whole.population.size
             most = ProportionRule(settings.confidence, settings.error).max_samples
             width = assignments.count
             if not self.sampler.runner.traits.vectorised:
@@ -164,13 +192,3 @@ class Scorer:
                     runner.run(self.sampler.base.rows(0, count))
         seconds = runner.runs * (runner.seconds_per_execution or 0.0)
         return 2 * executions * seconds < runner.seconds_left
-
-
-def _weighted(domain: Domain, people: People) -> Domain:
-    """The whole domain with the weights of a profile instead of its own."""
-    keys = KnownOutputs(people.schema).keys
-    of_all, of_people = keys(domain.codes), keys(people.codes)
-    order = np.argsort(of_all)
-    weights = np.zeros(len(of_all))
-    weights[order[np.searchsorted(of_all, of_people, sorter=order)]] = people.weights
-    return replace(domain, weights=weights / weights.sum())

@@ -4,6 +4,11 @@ A cell belongs to one base input and one set T: the variants that change *exactl
 characteristics in T. An input flips under X' when some cell with T ⊆ X' holds a flip. Cells are
 disjoint, so nothing is executed twice, and a flip under a subset is a flip under every superset.
 
+What follows a characteristic of T is rewritten in a variant, unless X' holds it: then it keeps its
+value, or is in T. So a part of X' is a set T with those of its followers that X' holds besides, as
+bits above those of the characteristics. A variant in which a follower was rewritten is a variant of
+every superset, too: there the follower can be set to the same value.
+
 Cells: what is known of the variants that change exactly one set of characteristics.
 """
 
@@ -168,6 +173,13 @@ class FlipBook:
         self._cells: dict[int, FlipCells] = {}
         self._counts: dict[int, int] = {}
         self._shuffles = 0
+        self._every = (1 << len(columns)) - 1  # the bits of the characteristics
+        self._leaders: dict[int, int] = {}  # what follows each, as bits
+        for tie in sampler.population.schema.ties:
+            if {tie.leader, tie.follower} <= {*columns}:
+                place = columns.index(tie.leader)
+                follower = 1 << columns.index(tie.follower)
+                self._leaders[place] = self._leaders.get(place, 0) | follower
 
     def states(self, mask: int, start: int, stop: int) -> NDArray[np.int8]:
         """FLIP, CONSTANT or UNKNOWN for each of these base inputs under a set."""
@@ -182,7 +194,7 @@ class FlipBook:
         self._inputs.run_until(stop)
         result = np.full(stop - start, UNTRIED, dtype=np.int8)
         result[self._inputs.outputs[start:stop] < 0] = UNKNOWN  # nothing to compare with
-        for part in self._parts(mask):
+        for part in self._known_parts(mask):
             if part in self._cells:
                 known = self._cells[part].state[start:stop] == FLIP
                 result[: len(known)][known & (result[: len(known)] == UNTRIED)] = FLIP
@@ -245,7 +257,7 @@ class FlipBook:
         They are the first of all that flip, so that they are a random sample of them.
         """
         which = np.full(len(self._inputs.outputs), -1)  # the part under which an input flips
-        parts = [part for part in self._parts(mask) if part in self._cells]
+        parts = [part for part in self._known_parts(mask) if part in self._cells]
         for number, part in enumerate(parts):
             state = self._cells[part].state[: len(which)]
             flips = np.flatnonzero((state == FLIP) & (which[: len(state)] < 0))
@@ -287,7 +299,7 @@ class FlipBook:
 
     def _exactly(self, mask: int) -> int:
         """How many assignments change all characteristics of a set."""
-        return math.prod(self._count(1 << place) - 1 for place in members(mask))
+        return math.prod(self._count(1 << place) - 1 for place in members(mask & self._every))
 
     def shuffled(self, mask: int, places: Places) -> Places:
         """These places in a random order that is independent of all that was seen so far."""
@@ -303,9 +315,31 @@ class FlipBook:
     def _parts(self, mask: int) -> list[int]:
         """The subsets of a set, cheap ones first; of a very wide set only those that are known."""
         if mask.bit_count() > WIDEST:
-            found = [part for part in self._cells if part & mask == part]
+            found = [part for part in self._cells if self._part(part & self._every, mask) == part]
+            found = [part for part in found if part & self._every & mask == part & self._every]
             return sorted({*found, mask}, key=lambda part: (part.bit_count(), part))
-        return sorted(subsets(mask), key=lambda part: (self._count(part), part))
+        parts = (self._part(part, mask) for part in subsets(mask))
+        return sorted(parts, key=lambda part: (self._count(part), part))
+
+    def _part(self, part: int, mask: int) -> int:
+        """A subset of a set with those of its followers that the set holds besides."""
+        return part | (self._followers(part) & mask & ~part) << len(self.columns)
+
+    def _known_parts(self, mask: int) -> list[int]:
+        """The same parts, and those in which followers are rewritten to what the set may be."""
+        parts = self._parts(mask)
+        if not self._leaders:
+            return parts
+        width, more = len(self.columns), []
+        for part in parts:
+            held = part >> width
+            fewer = (part & self._every | less << width for less in subsets(held))
+            more += [each for each in (*fewer, part & self._every) if each != part]
+        return [*parts, *more]
+
+    def _followers(self, mask: int) -> int:
+        """All that follows a characteristic of a set."""
+        return sum(self._leaders.get(place, 0) for place in members(mask))
 
     def _count(self, mask: int) -> int:
         if mask not in self._counts:
@@ -313,13 +347,14 @@ class FlipBook:
         return self._counts[mask]
 
     def _assignments(self, mask: int) -> Assignments:
-        columns = tuple(self.columns[place] for place in members(mask))
-        return Assignments(self.sampler.population.schema, columns)
+        columns = tuple(self.columns[place] for place in members(mask & self._every))
+        held = tuple(self.columns[place] for place in members(mask >> len(self.columns)))
+        return Assignments(self.sampler.population.schema, columns, held)
 
     def _cell(self, mask: int) -> FlipCells:
         if mask not in self._cells:
             assignments = self._assignments(mask)
-            complete = assignments.count <= self.cap and mask.bit_count() <= WIDEST
+            complete = assignments.count <= self.cap and len(assignments.columns) <= WIDEST
             limit = self.cap if complete else 2
             variants = Variants.of(assignments, limit=limit, base=self.sampler.base)
             if not complete:
@@ -386,8 +421,9 @@ class FlipBook:
             fresh &= self.sampler.runner.schema.valid(codes)
         parts = np.unique(changed[fresh]).tolist()
         variants = np.zeros(len(row), np.int64)
+        keys = {part: self._part(part, mask) for part in parts}
         for part in parts:
-            own, here = self._cell(part), np.flatnonzero(fresh & (changed == part))
+            own, here = self._cell(keys[part]), np.flatnonzero(fresh & (changed == part))
             own.grow(int(places.max()) + 1)
             variants[here] = own.variants.assignments.index_of(codes[here])
             fresh[here] = ~own.was_run(places[row[here]], variants[here])
@@ -395,10 +431,10 @@ class FlipBook:
             return 0
         now = np.flatnonzero(fresh)
         inputs = places[row[now]]
-        sets = [(self._assignments(part).columns, changed[now] == part) for part in parts]
+        sets = [(self._assignments(keys[part]).set_columns, changed[now] == part) for part in parts]
         outputs, flips = self._inputs.run(rows, places, row[now], codes[now], sets)
         for part, (_, here) in zip(parts, sets, strict=True):
-            own = self._cells[part]
+            own = self._cells[keys[part]]
             own.failed[inputs[here & (outputs == FAILED)]] = True
             own.note_apart(inputs[here], variants[now[here]])
             target = flips & here
@@ -488,7 +524,7 @@ class FlipBook:
             row, column, codes = row[valid], column[valid], codes[valid]
         if not len(row):
             return
-        every = [(cell.variants.assignments.columns, np.ones(len(row), dtype=bool))]
+        every = [(cell.variants.assignments.set_columns, np.ones(len(row), dtype=bool))]
         outputs, differs = self._inputs.run(rows, places, row, codes, every)
         cell.failed[places[row[outputs == FAILED]]] = True
         flips = np.flatnonzero(differs)
