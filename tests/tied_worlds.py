@@ -165,7 +165,7 @@ class TiedWorld:
         return max(every) - min(every)
 
     def sets(self) -> list[tuple[str, ...]]:
-        free = [name for name in self.values]
+        free = list(self.values)
         return [s for n in range(1, len(free) + 1) for s in itertools.combinations(free, n)]
 
     def minimal_sets(self, measure: str, threshold: Fraction) -> set[frozenset[str]]:

@@ -179,7 +179,13 @@ def causal_within(
         pool.add_pairs(run.codes[pairs[:, 0]], run.codes[pairs[:, 1]], cells[pairs])
     paired = int(run.counts[found.paired].sum())
     rows, against = run.people.rows, assignments.names
-    note = Note.of("rows-with-counterparts", paired=paired, rows=rows, against=against)
+    note = Note.of(
+        "rows-with-counterparts",
+        paired=paired,
+        rows=rows,
+        against=against,
+        followed=assignments.followed_names or None,
+    )
     score = causal_score(
         weigh(found.least, found.most, run.weights),
         settings=settings,
