@@ -208,9 +208,9 @@ def random_world(seed: int, *, binned: bool = False, constrained: bool = True) -
     rng.shuffle(order)
     values = {name: values[name] for name in order}
     weights = {
-        name: tuple(rng.choice([1, 1, 2, 3]) for _ in each) if rng.random() < 0.5 else (1,) * len(each)
+        name: tuple(rng.choice([1, 1, 2, 3] if rng.random() < 0.6 else [1]) for _ in each)
         for name, each in values.items()
-    }  # fmt: skip
+    }
     table = _classes(rng, levels, mates)
     if len(levels) == 2 and rng.random() < 0.3:
         table = _permutation(rng, levels, mates)

@@ -48,6 +48,12 @@ class Assignments:
         return tuple(tie for tie in ties if tie.leader in own and tie.follower not in own)
 
     @property
+    def holds_followers(self) -> bool:
+        """Whether a variant of the set may be an input that nobody draws."""
+        ties = self.schema.ties
+        return any(tie.follower in self.columns for tie in ties if not tie.derived)
+
+    @property
     def followed_names(self) -> tuple[str, ...]:
         """The names of the characteristics that are rewritten with the set."""
         return tuple(self.schema.names[tie.follower] for tie in self.followed)

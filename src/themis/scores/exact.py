@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.runner import Runner
 from themis.engine.sampler import Cost, Sampler
 from themis.engine.tables import KEPT, KnownOutputs
 from themis.engine.variants import Rows, Variants, own_columns
 from themis.inputs.assignments import Assignments, context_keys
 from themis.inputs.following import follow
 from themis.inputs.population import Population
+from themis.inputs.schema import Schema
 from themis.inputs.streams import MIXING
 from themis.results.model import CausalScore, GroupScore
 from themis.results.notes import Ending
@@ -62,6 +62,15 @@ class Domain:
             return self
         return Domain(self.codes[some], self.cells[some], self.weights[some])
 
+    def weighted(self, schema: Schema, codes: NDArray[Any], weights: NDArray[np.float64]) -> Domain:
+        """The same with the weights of these inputs, which are in it, instead of its own."""
+        keys = KnownOutputs(schema).keys
+        of_all = keys(self.codes)
+        order = np.argsort(of_all)
+        shares = np.zeros(len(of_all))
+        shares[order[np.searchsorted(of_all, keys(codes), sorter=order)]] = weights
+        return replace(self, weights=shares / shares.sum())
+
     def table(self, assignments: Assignments, seen: Cells) -> Cells:
         """The outputs of all variants of those that occur: rows × values of the set's columns.
 
@@ -90,26 +99,6 @@ def _set_values(assignments: Assignments) -> NDArray[np.int64]:
         for one in each
     ]
     return np.stack([axis.ravel() for axis in np.meshgrid(*codes, indexing="ij")], axis=1)
-
-
-def weighted(
-    runner: Runner, domain: Domain, codes: NDArray[Any], weights: NDArray[np.float64]
-) -> Domain:
-    """The domain with the weights of these inputs instead of its own.
-
-    Given people who are not in it, as what is derived is another value there, are run and added.
-    """
-    keys = KnownOutputs(runner.schema).keys
-    lacking = codes[~np.isin(keys(codes), keys(domain.codes))]
-    if len(lacking):
-        every = np.concatenate([domain.codes, lacking])
-        cells = np.concatenate([domain.cells, runner.run(lacking)])
-        domain = Domain(every, cells, np.zeros(len(every)))
-    of_all = keys(domain.codes)
-    order = np.argsort(of_all)
-    shares = np.zeros(len(of_all))
-    shares[order[np.searchsorted(of_all, keys(codes), sorter=order)]] = weights
-    return replace(domain, weights=shares / shares.sum())
 
 
 def rounded(share: float) -> float:
