@@ -22,12 +22,13 @@ from themis.engine.sampler import Sampler
 from themis.engine.variants import Rows, Variants, own_columns
 from themis.errors import SubjectError
 from themis.inputs.assignments import Assignments
-from themis.inputs.following import as_drawn, follow, rewrite
+from themis.inputs.following import as_drawn
 from themis.inputs.schema import Schema
 from themis.inputs.streams import reference_person
 from themis.results.model import CausalScore
 from themis.results.notes import Ending
 from themis.results.parts import Region, Witness
+from themis.scores.kin import Kin, Pair
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import FAILED, Cells
 from themis.subjects.readings import FLIP, Reading
@@ -203,7 +204,6 @@ STEPS = 20  # of one pair: two executions each, at most
 DEAR_STEPS = 12  # of a pair of inputs for a subject outside of this process
 KNOWN_STEPS = 200  # of a pair whose domain was run whole: nothing is executed
 
-Pair: TypeAlias = NDArray[Any]  # two inputs: 2 × characteristics
 Steps: TypeAlias = Generator[Pair, bool, Pair]  # yields pairs, is told which flip, returns the last
 
 
@@ -254,7 +254,7 @@ class _Shrinker:
 
     def shrink(self, pairs: Pairs) -> Pairs:
         """The pairs, each as plain as it could be made, without those that tell the same."""
-        kin = _Kin(Assignments(self.sampler.population.schema, self.columns))
+        kin = Kin(Assignments(self.sampler.population.schema, self.columns))
         bound = partial(_shrunk, reference=self.reference, kin=kin)
         working = [_Working(bound(pair), pair, outputs) for pair, outputs in pairs]
         for _ in range(self.steps):
@@ -353,45 +353,7 @@ def distance(pair: Pair, reference: NDArray[Any], schema: Schema) -> tuple[int, 
     return int((pair[0] != pair[1]).sum()), int((pair != reference).sum()), sum(far)
 
 
-@dataclass(frozen=True)
-class _Kin:
-    """Pairs whose second input is a variant of the first: what follows the set follows in it."""
-
-    assignments: Assignments
-
-    @property
-    def schema(self) -> Schema:
-        return self.assignments.schema
-
-    @property
-    def columns(self) -> list[int]:
-        """The set that the two may differ in."""
-        return list(self.assignments.columns)
-
-    def differing(self, pair: Pair) -> list[int]:
-        """The characteristics of the set in which the two differ."""
-        return [column for column in self.columns if pair[0, column] != pair[1, column]]
-
-    def changed(self, pair: Pair, sides: list[int], columns: list[int], values: Any) -> Pair:
-        """The pair with other values on these sides, and with what follows them."""
-        candidate = pair.copy()
-        for side in sides:
-            candidate[side, columns] = values
-        if not self.schema.ties:
-            return candidate
-        first, second = candidate[:1], candidate[:1].copy()
-        free = [tie for tie in self.schema.ties if tie.follower not in self.columns]
-        follow(free, pair[:1], first)
-        if not as_drawn(free, first).all():
-            rewrite(free, first)
-        second[:, :] = first
-        second[:, self.columns] = candidate[1, self.columns]
-        follow(self.assignments.followed, first, second)
-        candidate[1] = second[0]
-        return candidate
-
-
-def _shrunk(pair: Pair, *, reference: NDArray[Any], kin: _Kin) -> Steps:
+def _shrunk(pair: Pair, *, reference: NDArray[Any], kin: Kin) -> Steps:
     """Fewer differences first, then usual values for as many columns as can be, then near ones."""
     pair = yield from _fewer_differences(pair, reference, kin)
     stuck: list[int] = []
@@ -410,7 +372,7 @@ def _shrunk(pair: Pair, *, reference: NDArray[Any], kin: _Kin) -> Steps:
     return pair
 
 
-def _fewer_differences(pair: Pair, reference: NDArray[Any], kin: _Kin) -> Steps:
+def _fewer_differences(pair: Pair, reference: NDArray[Any], kin: Kin) -> Steps:
     """Let the two agree in what makes no difference, preferably in the usual value."""
     for column in kin.columns:
         usual = int(reference[column])
@@ -426,7 +388,7 @@ def _fewer_differences(pair: Pair, reference: NDArray[Any], kin: _Kin) -> Steps:
 
 
 def _to_reference(
-    pair: Pair, reference: NDArray[Any], kin: _Kin
+    pair: Pair, reference: NDArray[Any], kin: Kin
 ) -> Generator[Pair, bool, tuple[Pair, list[int]]]:
     """Give common columns the reference's values: all, or halves, and so on to single ones."""
     unusual = np.flatnonzero((pair[0] == pair[1]) & (pair[0] != reference)).tolist()
@@ -445,7 +407,7 @@ def _to_reference(
     return pair, sorted(stuck)
 
 
-def _approach(pair: Pair, sides: list[int], column: int, target: int, kin: _Kin) -> Steps:
+def _approach(pair: Pair, sides: list[int], column: int, target: int, kin: Kin) -> Steps:
     """Move one column to a target, or as near as it flips if the values have an order."""
     far, near = int(pair[sides[0], column]), target
     others = set(pair[:, column].tolist()) - {far}  # must not be met: the two would be equal

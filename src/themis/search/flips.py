@@ -3,11 +3,7 @@
 A cell belongs to one base input and one set T: the variants that change *exactly* the
 characteristics in T. An input flips under X' when some cell with T ⊆ X' holds a flip. Cells are
 disjoint, so nothing is executed twice, and a flip under a subset is a flip under every superset.
-
-What follows a characteristic of T is rewritten in a variant, unless X' holds it: then it keeps its
-value, or is in T. So a part of X' is a set T with those of its followers that X' holds besides, as
-bits above those of the characteristics. A variant in which a follower was rewritten is a variant of
-every superset, too: there the follower can be set to the same value.
+What follows a characteristic of T is part of a cell, too (`parts`).
 
 Cells: what is known of the variants that change exactly one set of characteristics.
 """
@@ -28,6 +24,7 @@ from themis.inputs.assignments import Assignments, Places
 from themis.inputs.streams import PROOFS, VARIANTS
 from themis.search.base_inputs import SearchedInputs
 from themis.search.lattice import members, subsets
+from themis.search.parts import Parts
 from themis.subjects.decisions import FAILED
 from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
 
@@ -173,13 +170,7 @@ class FlipBook:
         self._cells: dict[int, FlipCells] = {}
         self._counts: dict[int, int] = {}
         self._shuffles = 0
-        self._every = (1 << len(columns)) - 1  # the bits of the characteristics
-        self._leaders: dict[int, int] = {}  # what follows each, as bits
-        for tie in sampler.population.schema.ties:
-            if {tie.leader, tie.follower} <= {*columns}:
-                place = columns.index(tie.leader)
-                follower = 1 << columns.index(tie.follower)
-                self._leaders[place] = self._leaders.get(place, 0) | follower
+        self._of = Parts(sampler.population.schema, columns)
 
     def states(self, mask: int, start: int, stop: int) -> NDArray[np.int8]:
         """FLIP, CONSTANT or UNKNOWN for each of these base inputs under a set."""
@@ -299,7 +290,7 @@ class FlipBook:
 
     def _exactly(self, mask: int) -> int:
         """How many assignments change all characteristics of a set."""
-        return math.prod(self._count(1 << place) - 1 for place in members(mask & self._every))
+        return math.prod(self._count(1 << place) - 1 for place in members(self._of.changed(mask)))
 
     def shuffled(self, mask: int, places: Places) -> Places:
         """These places in a random order that is independent of all that was seen so far."""
@@ -315,31 +306,15 @@ class FlipBook:
     def _parts(self, mask: int) -> list[int]:
         """The subsets of a set, cheap ones first; of a very wide set only those that are known."""
         if mask.bit_count() > WIDEST:
-            found = [part for part in self._cells if self._part(part & self._every, mask) == part]
-            found = [part for part in found if part & self._every & mask == part & self._every]
+            found = [part for part in self._cells if self._of.is_part(part, mask)]
             return sorted({*found, mask}, key=lambda part: (part.bit_count(), part))
-        parts = (self._part(part, mask) for part in subsets(mask))
+        parts = (self._of.part(part, mask) for part in subsets(mask))
         return sorted(parts, key=lambda part: (self._count(part), part))
-
-    def _part(self, part: int, mask: int) -> int:
-        """A subset of a set with those of its followers that the set holds besides."""
-        return part | (self._followers(part) & mask & ~part) << len(self.columns)
 
     def _known_parts(self, mask: int) -> list[int]:
         """The same parts, and those in which followers are rewritten to what the set may be."""
         parts = self._parts(mask)
-        if not self._leaders:
-            return parts
-        width, more = len(self.columns), []
-        for part in parts:
-            held = part >> width
-            fewer = (part & self._every | less << width for less in subsets(held))
-            more += [each for each in (*fewer, part & self._every) if each != part]
-        return [*parts, *more]
-
-    def _followers(self, mask: int) -> int:
-        """All that follows a characteristic of a set."""
-        return sum(self._leaders.get(place, 0) for place in members(mask))
+        return [*parts, *(each for part in parts for each in self._of.rewritten(part))]
 
     def _count(self, mask: int) -> int:
         if mask not in self._counts:
@@ -347,8 +322,8 @@ class FlipBook:
         return self._counts[mask]
 
     def _assignments(self, mask: int) -> Assignments:
-        columns = tuple(self.columns[place] for place in members(mask & self._every))
-        held = tuple(self.columns[place] for place in members(mask >> len(self.columns)))
+        columns = tuple(self.columns[place] for place in members(self._of.changed(mask)))
+        held = tuple(self.columns[place] for place in members(self._of.held(mask)))
         return Assignments(self.sampler.population.schema, columns, held)
 
     def _cell(self, mask: int) -> FlipCells:
@@ -421,7 +396,7 @@ class FlipBook:
             fresh &= self.sampler.runner.schema.valid(codes)
         parts = np.unique(changed[fresh]).tolist()
         variants = np.zeros(len(row), np.int64)
-        keys = {part: self._part(part, mask) for part in parts}
+        keys = {part: self._of.part(part, mask) for part in parts}
         for part in parts:
             own, here = self._cell(keys[part]), np.flatnonzero(fresh & (changed == part))
             own.grow(int(places.max()) + 1)
