@@ -113,6 +113,35 @@ def test_a_follower_in_the_set_arrives_as_the_assignment_says(tmp_path: Path) ->
     assert arrivals.couples == COUPLES | {("Female", "Husband", "Ms"), ("Male", "Wife", "Mr")}
 
 
+def test_rows_need_no_column_of_what_is_derived() -> None:
+    rows = [
+        {"sex": "Male", "relationship": "Husband", "hours": 5},
+        {"sex": "Female", "relationship": "Husband", "hours": 5},
+        {"sex": "Male", "relationship": "Unmarried", "hours": 5},
+    ]
+    seen = []
+
+    def subject(person: dict[str, Any]) -> int:
+        seen.append((person["sex"], person["relationship"], person["title"]))
+        return decide(person)
+
+    audit = themis.Audit(subject, schema(), seed=1, deterministic=True)
+    result = audit.apparent(rows, against=["sex"], measures=["causal"], only_data=True)
+    assert result.scores[0].score == pytest.approx(1 / 3)  # the second stays a husband
+    assert ("Female", "Husband", "Ms") in seen
+    assert ("Male", "Husband", "Mr") in seen
+    assert ("Female", "Wife", "Ms") in seen
+    assert {title for sex, _, title in seen if sex == "Male"} == {"Mr"}
+
+
+def test_validate_says_what_follows(tmp_path: Path) -> None:
+    config = str(write_project(tmp_path, BODY, inputs=INPUTS))
+    words = " ".join(run("validate", config).stdout.split())
+    assert "follows sex: Husband" in words
+    assert "derived from sex: Ms, Mr" in words
+    assert "inputs 40" in words
+
+
 def test_a_file_says_the_same_as_python(tmp_path: Path) -> None:
     read = read_config(write_project(tmp_path, BODY, inputs=INPUTS)).schema.to_dict()
     assert read["inputs"].pop("sex") == {"values": ["Female", "Male"], "protected": True}
