@@ -123,6 +123,23 @@ def test_sampled_intervals_hold(seed: int, monkeypatch: pytest.MonkeyPatch) -> N
             check_witnesses(world, causal)
 
 
+@pytest.mark.parametrize("stopping", ["certified", "paper"])
+def test_only_groups_that_occur_are_compared(
+    stopping: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scorer, "EXACT_LIMIT", 0)
+    couples = themis.Schema(
+        {each.name: each for each in ADULT if each.name in ("sex", "relationship", "hours")}
+    )
+    audit = themis.Audit(by_relationship, couples, seed=1, stopping=stopping)
+    score = audit.group("sex", "relationship")
+    assert score.method == "sampled"
+    groups = {tuple(group.values.values()) for group in score.groups}
+    assert ("Male", "Husband") in groups
+    assert ("Female", "Wife") in groups
+    assert not {("Female", "Husband"), ("Male", "Wife")} & groups
+
+
 def test_the_paper_s_procedures_let_followers_follow() -> None:
     world = random_world(5)
     causal = world.audit(stopping="paper").causal(LEADER)

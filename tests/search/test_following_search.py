@@ -68,6 +68,28 @@ def test_the_flips_of_every_set_are_those_of_its_variants(seed: int, remembers: 
             assert world.decide(one) != world.decide(two)
 
 
+COUPLES = themis.Schema(
+    sex=["Female", "Male"],
+    relationship=themis.Values(
+        ["Husband", "Wife", "Unmarried"],
+        follows="sex",
+        as_={"Female": {"Husband": "Wife"}, "Male": {"Wife": "Husband"}},
+    ),
+    city=["A", "B"],
+)
+
+
+def test_a_follower_in_the_set_may_keep_its_value_where_the_leader_changes() -> None:
+    """A wife who becomes a man is still a wife there; alone, the sex turns her into a husband."""
+    audit = themis.Audit(
+        lambda row: row["sex"] == "Male" and row["relationship"] == "Wife", COUPLES, seed=1
+    )
+    book = FlipBook(audit.sampler, (0, 1, 2), cap=50_000)
+    assert not (book.states(0b001, 0, ROWS) == FLIP).any()
+    assert (book.states(0b011, 0, ROWS) == FLIP).all()
+    assert (book.states(0b010, 0, ROWS) == FLIP).any()
+
+
 def test_a_flip_of_the_leader_is_known_for_the_set_with_its_follower() -> None:
     """In a domain that is not remembered, too: nothing is tried for inputs that flip already."""
     world = random_world(8)
@@ -100,18 +122,9 @@ def test_a_sampled_search_misses_no_set_far_above(
 
 def test_a_group_is_found_whose_causal_score_is_zero() -> None:
     """Theorem 4.3 does not hold here, so a causal search that found nothing prunes no group."""
-    schema = themis.Schema(
-        sex=["Female", "Male"],
-        relationship=themis.Values(
-            ["Husband", "Wife"],
-            follows="sex",
-            as_={"Female": {"Husband": "Wife"}, "Male": {"Wife": "Husband"}},
-        ),
-        city=["A", "B"],
-    )
-    audit = themis.Audit(lambda row: row["sex"] == "Male", schema, seed=1)
+    audit = themis.Audit(lambda row: row["sex"] == "Male", COUPLES, seed=1)
     assert audit.causal("relationship").score == 0
-    assert audit.group("relationship").score == 1
+    assert audit.group("relationship").score == 1  # husbands are men, wives are not
     causal, group = audit.search_all(0.5, ["causal", "group"]).searches
     assert causal.found == (("sex",),)
     assert group.found == (("relationship",), ("sex",))
