@@ -96,6 +96,7 @@ PUBLIC = [
     "Witness",
     "__version__",
     "batch",
+    "derived",
     "keywords",
     "read_result",
     "to_frame",

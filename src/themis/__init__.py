@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         ThemisError,
     )
     from themis.events import Progress, SearchProgress
-    from themis.inputs.characteristics import Integers, Reals, Values
+    from themis.inputs.characteristics import Integers, Reals, Values, derived
     from themis.inputs.schema import Schema
     from themis.results.frames import to_frame
     from themis.results.hooks import Plot
@@ -75,6 +75,7 @@ __all__ = [
     "Witness",
     "__version__",
     "batch",
+    "derived",
     "keywords",
     "read_result",
     "to_frame",
@@ -82,7 +83,7 @@ __all__ = [
 
 _HOMES = {
     "themis.audit.audit": ("Audit",),
-    "themis.inputs.characteristics": ("Integers", "Reals", "Values"),
+    "themis.inputs.characteristics": ("Integers", "Reals", "Values", "derived"),
     "themis.errors": (
         "ConfigError",
         "DiscriminationError",

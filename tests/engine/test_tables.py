@@ -351,7 +351,7 @@ def test_keys_of_a_table_are_the_keys_of_its_inputs(
     variants = desk.variants(question.columns)
     rows = desk.tables.rows(variants.assignments, question.start, question.stop)
     keys = desk.schema.input_keys
-    found = keys.of_table(rows.codes, rows.changes(variants))
+    found = keys.of_table(rows.codes, rows.all_changes(variants))
     for number, line in enumerate(desk.inputs(question)):
         codes = [[each.encode(row[each.name]) for each in desk.schema] for row in line]
         assert found[number].tolist() == keys.of(np.array(codes)).tolist()

@@ -500,8 +500,9 @@ class Audit:
         return replay_tests(self.runner, saved, listen=listen, keep_on_interrupt=keep)
 
     def _among(self, among: Iterable[str] | None) -> tuple[int, ...]:
-        names = self.schema.names if among is None else among
-        return self.schema.columns_of(names, where="--among")
+        if among is None:
+            return self.schema.free
+        return self.schema.columns_of(among, where="--among")
 
     def _run(
         self,

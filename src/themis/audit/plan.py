@@ -15,6 +15,8 @@ from themis.audit.rows import fit_notes
 from themis.engine.runner import Budget
 from themis.inputs.assignments import set_name
 from themis.inputs.characteristics import Value
+from themis.inputs.following import rewrite
+from themis.inputs.population import Population
 from themis.inputs.schema import Schema
 from themis.results.notes import Note
 from themis.scores.scorer import EXACT_LIMIT
@@ -49,6 +51,7 @@ class Plan:
     """What is known before measuring anything."""
 
     schema: Schema
+    size: int  # of the domain before constraints
     valid_size: int | None  # None: too many to count
     valid_share: float
     share_is_exact: bool
@@ -66,10 +69,12 @@ def make_plan(audit: Audit) -> Plan:
     """Run a few inputs of an audit's subject and work out what its scores will cost."""
     schema, population = audit.schema, audit.all_inputs
     trials = tuple(_try(audit))
-    share, is_exact = _share(schema, population.size)
+    total = _size(schema)
+    share, is_exact = _share(schema, total, population.size)
     failed = any(trial.output is None for trial in trials)
     return Plan(
         schema=schema,
+        size=total,
         valid_size=population.size,
         valid_share=share,
         share_is_exact=is_exact,
@@ -109,16 +114,23 @@ def _warnings(audit: Audit, trials: tuple[Trial, ...]) -> Iterator[Note]:
         yield Note.of("nothing-protected")
 
 
-def _share(schema: Schema, valid: int | None) -> tuple[float, bool]:
+def _size(schema: Schema) -> int:
+    """How many inputs there are before constraints; followers leave fewer than all combinations."""
+    counted = Population.of(schema.with_constraints(())).size if schema.ties else schema.size
+    return schema.size if counted is None else counted
+
+
+def _share(schema: Schema, total: int, valid: int | None) -> tuple[float, bool]:
     """The share of combinations that constraints leave, and whether it is exact."""
     if not schema.constraints:
         return 1.0, True
     if valid is not None:
-        return valid / schema.size, True
+        return valid / total, True
     rng = np.random.default_rng(0)
     codes: Any = np.stack(
         [rng.integers(0, each.size, SHARE_SAMPLE) for each in schema.characteristics], axis=1
     )
+    rewrite(schema.ties, codes)
     return float(schema.valid(codes).mean()), False
 
 

@@ -20,7 +20,7 @@ from themis.engine.runner import Runner
 from themis.engine.suite_files import plain_text
 from themis.engine.suites import output_names
 from themis.errors import SubjectError
-from themis.inputs.assignments import Places
+from themis.inputs.assignments import Assignments, Places
 from themis.inputs.keys import InputKeys
 from themis.results.notes import Ending, Note
 from themis.results.replays import STATES, Replay, ReplayedSet, ReplayedTest, State
@@ -308,7 +308,13 @@ class _Outcome:
             counts = np.bincount(found, minlength=len(STATES)).tolist()
             states = {state: n for state, n in zip(STATES, counts, strict=True) if n}
             if len(found):
-                yield ReplayedSet(against, len(found), states)
+                yield ReplayedSet(against, len(found), states, self._followed(against))
+
+    def _followed(self, against: tuple[str, ...]) -> tuple[str, ...]:
+        """What the schema, as it is now, changes with a set."""
+        schema = self.runner.schema
+        columns = [schema.column_by_name[name] for name in against if name in schema.names]
+        return Assignments(schema, tuple(columns)).followed_names
 
     def examples(self) -> Iterator[ReplayedTest]:
         """The first tests of each state that is worth showing."""

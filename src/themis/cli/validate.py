@@ -88,7 +88,11 @@ def _characteristics(plan: Plan, width: int) -> Table:
 
 def _describe(each: Characteristic) -> str:
     if isinstance(each, Values):
-        return ", ".join(visible(value) for value in each.values[:20])
+        values = ", ".join(visible(value) for value in each.values[:20])
+        if each.leader is None:
+            return values
+        how = "derived from" if each.derived else "follows"
+        return f"{how} {visible(each.leader)}: {values}"
     assert isinstance(each, Integers | Reals)
     step = "" if each.step == 1 else f" by {each.step:g}"
     return f"{each.min:g} to {each.max:g}{step}"
@@ -96,10 +100,10 @@ def _describe(each: Characteristic) -> str:
 
 def _domain(plan: Plan) -> Table:
     table = grid({}, {})
-    table.add_row(short("inputs", DIM), short(size(plan.schema.size)))
+    table.add_row(short("inputs", DIM), short(size(plan.size)))
     if plan.schema.constraints:
         about = "" if plan.share_is_exact else "about "
-        valid = about + size(round(plan.schema.size * plan.valid_share))
+        valid = about + size(round(plan.size * plan.valid_share))
         if plan.valid_size is not None:
             valid = size(plan.valid_size)
         constraints = count(len(plan.schema.constraints), "constraint")

@@ -94,6 +94,12 @@ Numbers: TypeAlias = Annotated[
     list[Any], WithJsonSchema({"type": "array", "minItems": 1, "items": {"type": "number"}})
 ]
 ValueList: TypeAlias = Annotated[Any, WithJsonSchema(_LIST)]
+_TABLE = {"type": "object", "minProperties": 1}
+_DERIVED = {**_TABLE, "additionalProperties": _VALUE}
+ValuesOrTable: TypeAlias = Annotated[Any, WithJsonSchema({"anyOf": [_LIST, _DERIVED]})]
+ValueTable: TypeAlias = Annotated[
+    Any, WithJsonSchema({**_TABLE, "additionalProperties": {**_TABLE, **_DERIVED}})
+]
 
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
 Positive: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -331,7 +337,18 @@ class Characteristic(Table):
 class ValuesInput(Characteristic):
     """A characteristic with a list of values."""
 
-    values: ValueList = _required("All its values", ["green", "purple"])
+    values: ValuesOrTable = _required("All its values", ["green", "purple"])
+    follows: Text = _optional("The characteristic whose changes it follows", "sex")
+    as_: ValueTable = _optional(
+        "What its values become, for each value (or bin) of the characteristic that it follows",
+        {"Female": {"Husband": "Wife"}, "Male": {"Wife": "Husband"}},
+        alias="as",
+    )
+    from_: Text = _optional(
+        "The characteristic that it is derived from; `values` has one for each value of that",
+        "sex",
+        alias="from",
+    )
 
 
 class RangeInput(Characteristic):

@@ -18,10 +18,11 @@ from themis.config.complaints import find_complaints
 from themis.config.format import AnySubject, File, Profile, format_schema
 from themis.config.toml import KeyPath, key_lines, parse_toml, spell_path
 from themis.errors import ConfigError, Mistake, MistakesError, RequestError, SchemaError, suggest
-from themis.inputs.characteristics import Characteristic
+from themis.inputs.characteristics import Characteristic, Values
 from themis.inputs.constraints import parse_constraint
+from themis.inputs.following import TieMistake, ties_of
 from themis.inputs.population import Population
-from themis.inputs.schema import Schema, characteristic_from
+from themis.inputs.schema import Schema, characteristic_from, derived_mistake
 from themis.results.verdicts import Acceptance, Check
 from themis.settings import Settings
 from themis.subjects.meanings import CODE as LABELS
@@ -143,6 +144,7 @@ class _Reader:
         for complaint in find_complaints(self._data):
             self._found.add(complaint.path, complaint.mistake)
         self._read_characteristics()
+        self._check_ties()
         self._read_constraints()
         schema = self._read_schema()
         self._check_sets()
@@ -187,8 +189,7 @@ class _Reader:
                 Schema({name: [0]})  # the name alone
                 self._names.append(name)
                 if (usable := self._usable(name, spec)) is not None:
-                    schema = Schema({name: characteristic_from(usable)})
-                    self._characteristics[name] = schema.characteristics[0]
+                    self._characteristics[name] = characteristic_from(usable).named(name)
             except SchemaError as error:
                 self._found.add_all(("inputs", name), error)
 
@@ -198,6 +199,16 @@ class _Reader:
             return spec
         kept = {key: spec[key] for key in spec if not self._found.has("inputs", name, key)}
         return kept if "values" in kept or {"min", "max"} <= kept.keys() else None
+
+    def _check_ties(self) -> None:
+        """Whether what follows others, or is derived from them, fits those."""
+        found: list[TieMistake] = []
+        ties_of(list(self._characteristics.values()), found)
+        for each in found:
+            leader = getattr(self._characteristics[each.name], "leader", None)
+            is_faulty = leader in self._names and leader not in self._characteristics
+            if not (is_faulty and each.mistake.code == "unknown-name"):
+                self._found.add(("inputs", each.name, each.key), each.mistake)
 
     def _read_constraints(self) -> None:
         healthy = list(self._characteristics.values())
@@ -284,6 +295,9 @@ class _Reader:
                 schema.columns_of(names)
             except RequestError as error:
                 self._found.add_all(path, error)
+            for each in map(self._characteristics.get, names):
+                if isinstance(each, Values) and each.from_ is not None:
+                    self._found.add(path, derived_mistake(each.name, each.from_, ""))
 
     def _all_sets(self) -> Iterator[tuple[KeyPath, list[str]]]:
         """The sets of the whole file that can be read, with their places."""

@@ -235,13 +235,16 @@ def _borrow(
 ) -> None:
     """Copy the outputs that another set's table holds for the same variants of the same inputs.
 
-    They are those in which only characteristics of both sets differ from the base input.
+    They are those in which only characteristics of both sets differ from the base input; not one
+    that something follows in the table of the one set and not in that of the other.
     """
     mine = variants.assignments
     if other.columns == mine.columns:
         _merge(cells[: len(known)], known)
         return
-    both = Assignments(mine.schema, tuple(c for c in mine.columns if c in other.columns))
+    apart = {tie.leader for tie in {*mine.followed} ^ {*other.followed}}
+    common = (c for c in mine.columns if c in other.columns and c not in apart)
+    both = Assignments(mine.schema, tuple(common))
     own_mine, common_mine = _index_parts(mine, both, codes)
     own_other, common_other = _index_parts(other, both, codes)
     places = own_mine[:, None] + common_mine[None, :]

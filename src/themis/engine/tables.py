@@ -136,8 +136,8 @@ class Tables:
         """Execute the cells that are still missing, in place; `block` is where the rows begin."""
         mark_impossible(self.schema, variants, rows, cells)
         own = None
-        if until_flip and reading.graded:  # distances are from the base input's own output
-            own = own_columns(variants, rows)
+        if until_flip and (reading.graded or variants.assignments.holds_followers):
+            own = own_columns(variants, rows)  # is run first: it is what others are compared with
         if not self.runner.traits.vectorised:
             self._complete_mixed(variants, rows, cells, reading, block, active, own, until_flip)
             return
@@ -241,9 +241,8 @@ class Tables:
             if self.runner.out_of_time:
                 return
             batch = opened.batch(self.runner)
-            for position, column in enumerate(variants.assignments.columns):
-                level = int(variants.levels[place, position])
-                batch.overwrite(column, opened.rows.codes_at(column, level))
+            for column, codes in opened.rows.changes(variants, int(place)):
+                batch.overwrite(column, codes)
             if len(opened.places) == len(cells):
                 cells[:, place] = batch.run()
             else:
@@ -277,7 +276,7 @@ def _flipped(
 ) -> NDArray[np.bool_]:
     """Which rows of a table at these places flip by now; `rows` are those at the places."""
     seen = reading.cells(_rows_of(cells, places))
-    here = None if own is None else own[places]
+    here = own[places] if own is not None and reading.graded else None
     flips: NDArray[np.bool_] = reading.row_states(seen, here, rows.tolerances) == FLIP
     return flips
 

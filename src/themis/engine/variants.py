@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.inputs.assignments import Assignments
+from themis.inputs.following import Tie, follow
 from themis.inputs.schema import Schema
 from themis.inputs.streams import VARIANTS, BaseInputs
 from themis.subjects.decisions import NO_COUNTERFACTUAL, NOT_RUN, Cells
@@ -81,7 +82,24 @@ class Rows:
         tolerances = None if self.tolerances is None else self.tolerances[places]
         return Rows(codes, {c: each[places] for c, each in self.members.items()}, tolerances)
 
-    def codes_at(self, column: int, level: int) -> NDArray[Any] | int:
+    def changes(self, variants: Variants, place: int) -> Iterator[tuple[int, NDArray[Any] | int]]:
+        """The columns that one column of the table changes, and their codes in these rows."""
+        assignments = variants.assignments
+        new = dict(zip(assignments.columns, variants.levels[place].tolist(), strict=True))
+        for column, level in new.items():
+            yield column, self._codes_at(column, level)
+        for tie in assignments.followed:
+            yield tie.follower, self.followed(variants, tie, slice(place, place + 1))[:, 0]
+
+    def followed(self, variants: Variants, tie: Tie, places: slice = slice(None)) -> NDArray[Any]:
+        """The codes of what follows the set: rows × columns of the table."""
+        position = variants.assignments.columns.index(tie.leader)
+        was = tie.levels(self.codes)[:, None]
+        now = np.where((new := variants.levels[None, places, position]) == OWN, was, new)
+        own = np.broadcast_to(self.codes[:, tie.follower][:, None], now.shape)
+        return np.where(was == now, own, tie.moved(now, own))
+
+    def _codes_at(self, column: int, level: int) -> NDArray[Any] | int:
         """The codes that a level of a column means in these rows."""
         if level == OWN:
             own: NDArray[Any] = self.codes[:, column]
@@ -91,12 +109,14 @@ class Rows:
             return members
         return int(level)
 
-    def changes(self, variants: Variants) -> dict[int, NDArray[Any]]:
-        """The codes of all variants of these rows in the set's columns, rows × variants each."""
-        return {
+    def all_changes(self, variants: Variants) -> dict[int, NDArray[Any]]:
+        """The codes of all variants of these rows in what changes, rows × variants each."""
+        assignments = variants.assignments
+        new = {
             column: self._changed(column, variants.levels[:, position])
-            for position, column in enumerate(variants.assignments.columns)
+            for position, column in enumerate(assignments.columns)
         }
+        return new | {tie.follower: self.followed(variants, tie) for tie in assignments.followed}
 
     def _changed(self, column: int, levels: NDArray[np.int64]) -> NDArray[Any]:
         members = self.members.get(column)
@@ -115,11 +135,13 @@ class Rows:
     ) -> NDArray[Any]:
         """The inputs of single cells, given by their rows and columns of the table."""
         codes = self.take(rows).codes
+        before = codes.copy() if variants.assignments.followed else codes
         for position, column in enumerate(variants.assignments.columns):
             levels = variants.levels[places, position]
             members = self.members.get(column)
             new = levels if members is None else members[rows, levels]
             codes[:, column] = np.where(levels == OWN, codes[:, column], new)
+        follow(variants.assignments.followed, before, codes)
         return codes
 
 
@@ -133,15 +155,15 @@ def own_columns(variants: Variants, rows: Rows) -> NDArray[np.int64]:
 
 def mark_impossible(schema: Schema, variants: Variants, rows: Rows, cells: Cells) -> None:
     """Mark the variants that a constraint forbids: they are no counterfactuals."""
-    names = set(variants.assignments.names)
+    names = {*variants.assignments.names, *variants.assignments.followed_names}
     if not any(names.intersection(each.variables) for each in schema.constraints):
         return
     codes = rows.codes.copy(order="F")
     for place in range(variants.width):
         if (cells[:, place] != NOT_RUN).all():
             continue
-        for position, column in enumerate(variants.assignments.columns):
-            codes[:, column] = rows.codes_at(column, int(variants.levels[place, position]))
+        for column, new in rows.changes(variants, place):
+            codes[:, column] = new
         forbidden = ~schema.valid(codes) & (cells[:, place] == NOT_RUN)
         cells[forbidden, place] = NO_COUNTERFACTUAL
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.inputs.characteristics import Value
+from themis.inputs.following import Tie
 from themis.inputs.keys import InputKeys
 from themis.inputs.schema import Schema
 
@@ -20,15 +21,43 @@ Places = NDArray[np.int64]  # numbers of rows, or of columns
 
 @dataclass(frozen=True)
 class Assignments:
-    """All joint levels of a set of characteristics, numbered 0, 1, … with the last one fastest."""
+    """All joint levels of a set of characteristics, numbered 0, 1, … with the last one fastest.
+
+    What follows a characteristic of the set is rewritten with it, unless it is in the set itself,
+    or `held` for a larger set that it is in.
+    """
 
     schema: Schema
     columns: tuple[int, ...]
+    held: tuple[int, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the set's characteristics, in schema order."""
         return tuple(self.schema.names[column] for column in self.columns)
+
+    @property
+    def set_columns(self) -> tuple[int, ...]:
+        """The columns of the set, with those that it holds."""
+        return tuple(sorted({*self.columns, *self.held}))
+
+    @cached_property
+    def followed(self) -> tuple[Tie, ...]:
+        """The ties of what is rewritten where the set is changed."""
+        own = {*self.columns, *self.held}
+        ties = self.schema.ties
+        return tuple(tie for tie in ties if tie.leader in own and tie.follower not in own)
+
+    @property
+    def holds_followers(self) -> bool:
+        """Whether a variant of the set may be an input that nobody draws."""
+        ties = self.schema.ties
+        return any(tie.follower in self.columns for tie in ties if not tie.derived)
+
+    @property
+    def followed_names(self) -> tuple[str, ...]:
+        """The names of the characteristics that are rewritten with the set."""
+        return tuple(self.schema.names[tie.follower] for tie in self.followed)
 
     @cached_property
     def shape(self) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -169,13 +169,45 @@ class Characteristic(ABC):
 
 @dataclass(frozen=True)
 class Values(Characteristic):
-    """A categorical characteristic: a list of distinct strings, numbers or truth values."""
+    """A categorical characteristic: a list of distinct strings, numbers or truth values.
+
+    With `follows="sex", as_={"Female": {"Husband": "Wife"}, …}` it is rewritten where the sex of an
+    input is changed: what the table does not name stays. With `from_="sex"` it is `derived`.
+    """
 
     values: Sequence[Value] = field(default=())
+    follows: str | None = field(default=None, kw_only=True)
+    as_: Mapping[Any, Any] | None = field(default=None, kw_only=True, hash=False)
+    from_: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         _raise_any(self._mistakes())
         _freeze(self, "values", "weights")
+
+    @property
+    def derived(self) -> bool:
+        """Whether it is computed from another characteristic."""
+        return self.from_ is not None
+
+    @property
+    def leader(self) -> str | None:
+        """The characteristic that it follows, or is derived from."""
+        return self.follows if self.from_ is None else self.from_
+
+    def _tie_mistakes(self) -> Iterator[Mistake]:
+        """What is wrong with the keys of a tie, whatever its leader is."""
+        if self.derived:
+            for key in ("follows", "weights", "protected"):
+                if getattr(self, key) in (None, False):
+                    continue
+                problem = f"a derived characteristic has no {key!r}"
+                yield mistake("derived-key", problem, f"remove it, or give it to {self.from_!r}")
+        elif self.follows is not None and not (isinstance(self.as_, Mapping) and self.as_):
+            problem = f"it follows {self.follows!r} without a table 'as', got {self.as_!r}"
+            yield mistake("follows-table", problem, 'write as = { … = { before = "after" } }')
+        elif self.follows is None and self.as_ is not None:
+            problem = "'as' is there without 'follows'"
+            yield mistake("follows-table", problem, "name the characteristic that it follows")
 
     def _mistakes(self) -> Iterator[Mistake]:
         if not is_list(self.values):
@@ -202,6 +234,7 @@ class Values(Characteristic):
                     "duplicate-value", f"the value {value!r} stands there twice", "remove one"
                 )
         yield from self._common_mistakes()
+        yield from self._tie_mistakes()
 
     @property
     def size(self) -> int:
@@ -245,6 +278,21 @@ class Values(Characteristic):
             return self._codes.get(value)
         except TypeError:  # unhashable: certainly not one of the values
             return None
+
+
+def derived(leader: str, values: Mapping[Any, Value], **options: Any) -> Values:
+    """A characteristic without freedom of its own: its value for each value of another one.
+
+    >>> derived("sex", {"Female": "Ms", "Male": "Mr"}).values
+    ('Ms', 'Mr')
+    """
+    if not isinstance(values, Mapping):
+        problem = f"the values of what is derived from {leader!r} must be a table, got {values!r}"
+        remedy = f"give one for each value of {leader!r}"
+        raise SchemaError([mistake("derived-value", problem, remedy)])
+    every = list(values.values())
+    distinct = [value for place, value in enumerate(every) if value not in every[:place]]
+    return Values(distinct, from_=leader, as_=dict(values), **options)
 
 
 @dataclass(frozen=True)

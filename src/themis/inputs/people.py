@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.assignments import context_keys
 from themis.inputs.characteristics import Characteristic, Integers, Reals, Values
+from themis.inputs.following import rewrite
 from themis.inputs.rows import (
     OFF_STEP,
     OUTSIDE,
@@ -173,7 +174,7 @@ def _check(rows: GivenRows, schema: Schema, weights: Any, unknown: str, where: s
             "missing-column", where, f"{rows.name} has no column {name!r}", _nearest(name, names)
         )
         for name in schema.names
-        if name not in rows.columns
+        if name not in rows.columns and not _is_derived(schema, name)
     ]
     if isinstance(weights, str) and weights not in rows.columns:
         problem = f"{rows.name} has no column {weights!r}"
@@ -189,6 +190,11 @@ def _check(rows: GivenRows, schema: Schema, weights: Any, unknown: str, where: s
         mistakes.append(Mistake("unknown", "unknown", problem, suggest(unknown, get_args(Unknown))))
     if mistakes:
         raise RequestError(mistakes)
+
+
+def _is_derived(schema: Schema, name: str) -> bool:
+    """Whether a column may be left out: it is computed."""
+    return any(tie.derived and schema.names[tie.follower] == name for tie in schema.ties)
 
 
 def _nearest(name: str, names: Sequence[str]) -> str:
@@ -213,7 +219,12 @@ def _encode(rows: GivenRows, schema: Schema) -> tuple[NDArray[Any], list[Misfit]
     codes = np.zeros((len(rows), len(schema)), dtype=schema.dtype, order="F")
     fits = np.ones(len(rows), dtype=bool)
     misfits: list[Misfit] = []
+    computed = [
+        tie for tie in schema.ties if tie.derived and schema.names[tie.follower] not in rows.columns
+    ]
     for position, characteristic in enumerate(schema):
+        if any(tie.follower == position for tie in computed):
+            continue
         column = rows.columns[characteristic.name]
         values, places = factorise(column)
         own = codes_of(characteristic, values)
@@ -225,6 +236,7 @@ def _encode(rows: GivenRows, schema: Schema) -> tuple[NDArray[Any], list[Misfit]
         for reason, which in reasons.items():
             found = np.flatnonzero(np.isin(places, which))
             misfits.append(_misfit(characteristic.name, reason, found, column))
+    rewrite(computed, codes)
     for constraint in schema.constraints:
         by_name = {n: codes[:, schema.column_by_name[n]] for n in constraint.variables}
         broken = np.flatnonzero(fits & ~constraint.holds(by_name))
@@ -245,6 +257,8 @@ def extend(rows: GivenRows, schema: Schema) -> tuple[Schema, dict[str, Any]]:
     added: dict[str, Any] = {}
     mistakes: list[Mistake] = []
     for characteristic in schema:
+        if _is_derived(schema, characteristic.name):
+            continue
         values, _ = factorise(rows.columns[characteristic.name])
         new = [values[place] for place in np.flatnonzero(codes_of(characteristic, values) < 0)]
         if characteristic.weights is not None:

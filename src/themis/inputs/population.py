@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from themis.errors import Mistake, SchemaError
 from themis.inputs.constraints import Constraint
+from themis.inputs.following import Tie, rewrite
 from themis.inputs.schema import Schema
 
 _SPARE_BITS = 4  # at most one number in 2⁴ is drawn again
@@ -195,17 +196,27 @@ class RejectionBlock:
     schema: Schema  # its constraints decide
     width: int
     size: int | None = None
+    ties: tuple[Tie, ...] = ()  # by which proposals are rewritten
+    ranges: Mapping[int, CodeRange] = field(default_factory=dict)  # of what is rewritten
 
     @property
     def uniform(self) -> bool:
-        return all(part.uniform for part in self.parts)
+        return not self.ties and all(part.uniform for part in self.parts)
 
     def propose(self, rng: np.random.Generator, count: int) -> NDArray[Any]:
         """Random combinations, valid or not."""
         codes = np.zeros((count, self.width), dtype=self.schema.dtype, order="F")
         for part in self.parts:
             codes[:, part.columns[0]] = part.draw(rng, count)[:, 0]
+        rewrite(self.ties, codes)
         return codes
+
+    def keep(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which proposals are valid, and in the block's ranges."""
+        kept = self.schema.valid(codes)
+        for column, (start, stop) in self.ranges.items():
+            kept &= (codes[:, column] >= start) & (codes[:, column] < stop)
+        return kept
 
     def draw(self, rng: np.random.Generator, count: int) -> NDArray[Any]:
         kept: list[NDArray[Any]] = []
@@ -213,7 +224,7 @@ class RejectionBlock:
         while found < count:
             batch = min(max(4 * count, 1024, tried), 262_144)
             codes = self.propose(rng, batch)
-            valid = codes[:, list(self.columns)][self.schema.valid(codes)]
+            valid = codes[:, list(self.columns)][self.keep(codes)]
             kept.append(valid)
             found += len(valid)
             tried += batch
@@ -228,14 +239,16 @@ class RejectionBlock:
         raise AssertionError("a rejection block is never enumerated")
 
     def restricted(self, ranges: Mapping[int, CodeRange]) -> Block | None:
-        parts = [part.restricted(ranges) for part in self.parts]
+        rewritten = {tie.follower for tie in self.ties}
+        before = {column: each for column, each in ranges.items() if column not in rewritten}
+        after = {column: each for column, each in ranges.items() if column in rewritten}
+        parts = [part.restricted(before) for part in self.parts]
         if any(part is None for part in parts):
             return None
-        block = RejectionBlock(
-            self.columns,
-            tuple(part for part in parts if part is not None),
-            self.schema,
-            self.width,
+        block = replace(
+            self,
+            parts=tuple(part for part in parts if part is not None),
+            ranges={**self.ranges, **after},
         )
         try:
             block.draw(np.random.default_rng(0), 1)
@@ -281,15 +294,26 @@ class Population:
     def of(cls, schema: Schema) -> Population:
         """The population of a schema: its valid inputs, uniformly, or by the weights it gives.
 
-        Raises SchemaError when the constraints leave nothing.
+        What follows others is rewritten after it was drawn. Raises SchemaError when the constraints
+        leave nothing.
         """
+        return cls._of(schema, schema.ties)
+
+    @classmethod
+    def reachable(cls, schema: Schema) -> Population:
+        """All valid inputs: also those that only occur as variants, with followers set."""
+        return cls._of(schema, tuple(tie for tie in schema.ties if tie.derived))
+
+    @classmethod
+    def _of(cls, schema: Schema, ties: tuple[Tie, ...]) -> Population:
         assert schema.dtype  # computed once, and known to the schemas of all blocks
         blocks: list[Block] = []
         few: list[FewValid] = []
         mistakes: list[Mistake] = []
-        for columns, constraints in _linked_columns(schema).items():
+        for columns, constraints in _linked_columns(schema, ties).items():
+            own = tuple(tie for tie in ties if tie.leader in columns)
             try:
-                block, share = _block(schema.with_constraints(constraints), columns)
+                block, share = _block(schema.with_constraints(constraints), columns, own)
                 blocks.append(block)
                 if share < FEW_VALID:
                     few.append(FewValid(tuple(schema.names[c] for c in columns), share))
@@ -378,8 +402,13 @@ class Population:
         return result
 
 
-def _linked_columns(schema: Schema) -> dict[tuple[int, ...], list[Constraint]]:
-    """Groups of columns that share constraints, directly or through others, with those."""
+def _linked_columns(
+    schema: Schema, ties: tuple[Tie, ...]
+) -> dict[tuple[int, ...], list[Constraint]]:
+    """Groups of columns that share constraints, directly or through others, with those.
+
+    What follows another characteristic is in its group.
+    """
     leader = list(range(len(schema)))  # another column of the same group; the first leads itself
 
     def first(column: int) -> int:
@@ -389,7 +418,7 @@ def _linked_columns(schema: Schema) -> dict[tuple[int, ...], list[Constraint]]:
         return column
 
     reads = [[schema.column_by_name[n] for n in each.variables] for each in schema.constraints]
-    for columns in reads:
+    for columns in [*reads, *([tie.leader, tie.follower] for tie in ties)]:
         firsts = {first(column) for column in columns}
         for each in firsts:
             leader[each] = min(firsts)
@@ -402,29 +431,37 @@ def _linked_columns(schema: Schema) -> dict[tuple[int, ...], list[Constraint]]:
     return {tuple(columns): own.get(number, []) for number, columns in groups.items()}
 
 
-def _block(schema: Schema, columns: tuple[int, ...]) -> tuple[Block, float]:
+def _block(schema: Schema, columns: tuple[int, ...], ties: tuple[Tie, ...]) -> tuple[Block, float]:
     """The block of these linked columns and the share of its combinations that are valid.
 
-    The schema's constraints are those that read these columns.
+    The schema's constraints are those that read these columns, the ties those among them.
     """
-    parts = tuple(_part(schema, column) for column in columns)
-    before = math.prod(schema.characteristics[column].size for column in columns)
+    parts = tuple(_part(schema, column, ties) for column in columns)
+    derived = {tie.follower for tie in ties if tie.derived}
+    free = (column for column in columns if column not in derived)
+    before = math.prod(schema.characteristics[column].size for column in free)
     total = math.prod(part.size or 0 for part in parts)
     if len(columns) == 1:
         return parts[0], total / before
     if total <= ENUMERATION_LIMIT:
-        block: Block = _enumerated(schema, parts, columns, total)
-        return block, (block.size or 0) / before
-    block = RejectionBlock(columns, parts, schema, width=len(schema))
-    return block, _valid_share(block) * total / before
+        block, valid = _enumerated(schema, parts, columns, total, ties)
+        return block, valid / before
+    rejecting = RejectionBlock(columns, parts, schema, width=len(schema), ties=ties)
+    return rejecting, _valid_share(rejecting) * total / before
 
 
-def _part(schema: Schema, column: int) -> Block:
-    """One characteristic, less the values that constraints on it alone forbid."""
+def _part(schema: Schema, column: int, ties: tuple[Tie, ...]) -> Block:
+    """One characteristic, less the values that constraints on it alone forbid.
+
+    Of what is rewritten they forbid what it becomes; a derived one gets its value then.
+    """
     characteristic = schema.characteristics[column]
+    tie = next((tie for tie in ties if tie.follower == column), None)
+    if tie is not None and tie.derived:
+        return ColumnBlock((column,), 0, 1)
     whole = ColumnBlock((column,), 0, characteristic.size, characteristic.value_weights)
     alone = [each for each in schema.constraints if each.variables == (characteristic.name,)]
-    if not alone or characteristic.size > VALUES_LIMIT:
+    if not alone or tie is not None or characteristic.size > VALUES_LIMIT:
         return whole
     codes = whole.combinations(np.arange(whole.size))[:, 0]
     allowed = np.ones(len(codes), dtype=bool)
@@ -437,12 +474,18 @@ def _part(schema: Schema, column: int) -> Block:
 
 
 def _enumerated(
-    schema: Schema, parts: tuple[Block, ...], columns: tuple[int, ...], total: int
-) -> TableBlock:
+    schema: Schema,
+    parts: tuple[Block, ...],
+    columns: tuple[int, ...],
+    total: int,
+    ties: tuple[Tie, ...],
+) -> tuple[TableBlock, int]:
+    """The combinations that occur, and how many were valid before some became the same."""
     places = np.unravel_index(np.arange(total), tuple(part.size or 0 for part in parts))
     codes = np.zeros((total, len(schema)), dtype=schema.dtype, order="F")
     for part, place in zip(parts, places, strict=True):
         codes[:, part.columns[0]] = part.combinations(place)[:, 0]
+    rewrite(ties, codes)
     valid = schema.valid(codes)
     if not valid.any():
         by_name = {schema.names[column]: codes[:, column] for column in columns}
@@ -452,7 +495,18 @@ def _enumerated(
         weights = np.ones(int(valid.sum()))
         for part, place in zip(parts, places, strict=True):
             weights *= part.probabilities()[place[valid]]
-    return TableBlock(columns, np.ascontiguousarray(codes[:, list(columns)][valid]), weights)
+    rows = np.ascontiguousarray(codes[:, list(columns)][valid])
+    block = _merged(columns, rows, weights) if ties else TableBlock(columns, rows, weights)
+    return block, int(valid.sum())
+
+
+def _merged(
+    columns: tuple[int, ...], rows: NDArray[Any], weights: NDArray[np.float64] | None
+) -> TableBlock:
+    """The distinct rows, each with the weight of all that became it."""
+    distinct, places = np.unique(rows, axis=0, return_inverse=True)
+    total = np.bincount(places.reshape(-1), weights).astype(float)
+    return TableBlock(columns, distinct, None if np.ptp(total) == 0 else total)
 
 
 def _contradiction(constraints: Sequence[Constraint], codes: Mapping[str, NDArray[Any]]) -> Mistake:
@@ -486,7 +540,7 @@ def _valid_share(block: RejectionBlock) -> float:
     tried = found = 0
     while tried < REJECTION_TRIALS and found < 1_000:
         codes = block.propose(rng, 100_000)
-        found += int(block.schema.valid(codes).sum())
+        found += int(block.keep(codes).sum())
         tried += len(codes)
     if not found:
         raise SchemaError([nothing_found(block, tried)])

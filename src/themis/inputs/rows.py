@@ -297,6 +297,8 @@ def is_missing(value: Any) -> bool:
 def wider_by(characteristic: Characteristic, values: Sequence[Any]) -> Characteristic | None:
     """The characteristic with these values as well, as far as it can have them; None if not."""
     if isinstance(characteristic, Values):
+        if characteristic.derived:
+            return None
         more = [_as_value(characteristic, value) for value in values if not is_missing(value)]
         fresh = tuple(dict.fromkeys(value for value in more if value is not None))
         if not fresh:

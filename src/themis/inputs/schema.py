@@ -14,8 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.errors import Mistake, RequestError, SchemaError, suggest
-from themis.inputs.characteristics import Characteristic, Integers, Reals, Value, Values
+from themis.inputs.characteristics import (
+    Characteristic,
+    Integers,
+    Reals,
+    Value,
+    Values,
+    derived,
+)
 from themis.inputs.constraints import Constraint, parse_constraint
+from themis.inputs.following import TieMistake, plain_table, ties_of
 from themis.inputs.keys import InputKeys
 
 
@@ -46,6 +54,12 @@ class Schema:
         mistakes += _name_mistakes([name for name, _ in given])
         if mistakes:
             raise SchemaError(mistakes)
+        tied: list[TieMistake] = []
+        self.ties = ties_of(characteristics, tied)
+        if tied:
+            raise SchemaError(
+                replace(each.mistake, where=f"inputs.{each.name}.{each.key}") for each in tied
+            )
         self.characteristics: tuple[Characteristic, ...] = tuple(characteristics)
         self.constraints: tuple[Constraint, ...] = ()
 
@@ -93,6 +107,12 @@ class Schema:
         """The names of the characteristics marked as protected."""
         return tuple(each.name for each in self.characteristics if each.protected)
 
+    @cached_property
+    def free(self) -> tuple[int, ...]:
+        """The columns of all characteristics that are not derived: those that sets are made of."""
+        derived = {tie.follower for tie in self.ties if tie.derived}
+        return tuple(column for column in range(len(self)) if column not in derived)
+
     @property
     def size(self) -> int:
         """The number of inputs before constraints, exact however large."""
@@ -138,6 +158,11 @@ class Schema:
                     f"name at least one of: {', '.join(self.names)}",
                 )
             )
+        mistakes += [
+            derived_mistake(self.names[tie.follower], self.names[tie.leader], where)
+            for tie in self.ties
+            if tie.derived and self.names[tie.follower] in wanted
+        ]
         if mistakes:
             raise RequestError(mistakes)
         return tuple(sorted({self.column_by_name[name] for name in wanted}))
@@ -189,6 +214,12 @@ class Schema:
         return f"Schema({parts}{limits})"
 
 
+def derived_mistake(name: str, leader: str, where: str) -> Mistake:
+    """That a set names a derived characteristic."""
+    problem = f"{name!r} is derived from {leader!r}, so that it can't be changed by itself"
+    return Mistake("derived-in-set", where, problem, f"name {leader!r} instead")
+
+
 def _characteristic(name: str, spec: Any) -> Characteristic:
     if isinstance(spec, Characteristic):
         return spec.named(name)
@@ -220,6 +251,10 @@ def _spec(each: Characteristic) -> Any:
     if each.protected:
         extra["protected"] = True
     if isinstance(each, Values):
+        if each.derived:
+            return {"from": each.from_, "values": plain_table(each.as_ or {})}
+        if each.follows is not None:
+            extra |= {"follows": each.follows, "as": plain_table(each.as_ or {})}
         return {"values": list(each.values), **extra} if extra else list(each.values)
     assert isinstance(each, Integers | Reals)
     result: dict[str, Any] = {"min": each.min, "max": each.max}
@@ -230,12 +265,20 @@ def _spec(each: Characteristic) -> Any:
     return {**result, **extra}
 
 
+def _in_python(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Keys of the file as names of Python, where `as` is a word of the language."""
+    return {"as_" if key == "as" else key: value for key, value in options.items()}
+
+
 def characteristic_from(spec: Any) -> Characteristic:
     """The characteristic that a spec of the file describes, still without a name."""
     if not isinstance(spec, Mapping):
         return Values(spec)
     options = dict(spec)
+    if "from" in options and "values" in options:
+        return derived(options.pop("from"), options.pop("values"), **_in_python(options))
     if "values" in options:
+        options = _in_python(options)
         return Values(options.pop("values"), **options)
     kind = (
         Reals

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.inputs.following import rewrite
 from themis.inputs.population import Block, ColumnBlock, Population, RejectionBlock
 
 CHUNK = 65_536  # rows drawn together from one generator
@@ -163,6 +164,7 @@ def reference_person(population: Population) -> NDArray[Any]:
         parts = block.parts if isinstance(block, RejectionBlock) else (block,)
         for part in parts:
             _fill(population, part, reference)
+    rewrite(population.schema.ties, reference[None])
     return reference
 
 

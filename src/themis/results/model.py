@@ -32,6 +32,7 @@ UNLESS_USED: dict[str, Any] = {
     "statistic": "rate",
     "family": None,
     "account": None,
+    "followed": [],
 }
 
 
@@ -67,6 +68,7 @@ class Score(Plotted):
     counterfactuals: Literal["generated", "within"] = "generated"  # made up, or among the rows
     family: int | None = None  # so many hold together with this confidence; None: each by itself
     account: Account | None = None  # None: not known, of a result of an earlier version
+    followed: tuple[str, ...] = ()  # characteristics that were changed with those of the set
 
     @property
     def is_checked(self) -> bool:

@@ -72,7 +72,7 @@ CODES: dict[str, tuple[str, ...]] = {
     "too-many-groups": ("groups", "tried"),
     "groups-not-listed": ("groups", "listed"),
     "random-members": (),
-    "rows-with-counterparts": ("paired", "rows", "against"),
+    "rows-with-counterparts": ("paired", "rows", "against", "followed"),
     "groups-without-decision": ("groups",),
     "paper-rule": (),
     "noise-in-score": ("high",),

@@ -36,6 +36,7 @@ class ReplayedSet:
     against: tuple[str, ...]
     tests: int
     states: Mapping[State, int]
+    followed: tuple[str, ...] = ()  # what the tests change with the set
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +103,12 @@ class Replay:
                 {**plain(why), "rows": rows} for why, rows in self.unknown_rows.items()
             ],
             "sets": [
-                {"against": list(each.against), "tests": each.tests, **each.states}
+                {
+                    "against": list(each.against),
+                    **({"followed": list(each.followed)} if each.followed else {}),
+                    "tests": each.tests,
+                    **each.states,
+                }
                 for each in self.sets
             ],
             "examples": [_example(each) for each in self.examples],

@@ -336,7 +336,7 @@ def _schema_faults(data: Any) -> Iterator[tuple[str, str]]:
     try:
         for name, spec in inputs.items():
             place = f"schema.inputs.{name}"
-            Schema({name: characteristic_from(spec)})
+            characteristic_from(spec)
         place = "schema"
         Schema.from_dict(data)
     except SchemaError as error:

@@ -20,8 +20,10 @@ from themis.results.model import CausalScore, GroupScore, Measure, Score
 from themis.results.notes import Ending, Note, ended_early
 from themis.results.parts import Group
 from themis.scores.causal import causal_score
+from themis.scores.counterparts import RowPairs
 from themis.scores.group import GroupInputs, group_score, list_groups, passes
 from themis.scores.people import (
+    Counterparts,
     PeopleRun,
     causal_generated,
     compare_within,
@@ -155,20 +157,36 @@ def causal_within(
     _, levels = groups_of(assignments, run.codes)
     cells = reading.cells(run.answers)
     spelled = np.zeros(len(cells), dtype=bool)  # those that differ only in spelling
-    if reading.graded:
-        found = measure_within(contexts, levels, cells, reading.distances)
-    else:
-        found = compare_within(contexts, levels, cells)
-        sure = compare_within(contexts, levels, reading.merged(cells))
+    followed = RowPairs.of(run.codes, assignments, levels) if assignments.followed else None
+
+    def compare(cells: Cells) -> Counterparts:
+        if followed is not None:
+            return followed.compare(cells, reading.distances if reading.graded else _apart)
+        if reading.graded:
+            return measure_within(contexts, levels, cells, reading.distances)
+        return compare_within(contexts, levels, cells)
+
+    found = compare(cells)
+    if not reading.graded:
+        sure = compare(reading.merged(cells))
         spelled, found = found.least > sure.least, replace(found, least=sure.least)
     pool = FlipPool(run.people.schema, reading)
     flipping = np.flatnonzero(found.least > 0)[:POOL]
     if len(flipping):
-        pairs = find_pairs(contexts, levels, cells, flipping, reading.distances)
+        if followed is not None:
+            pairs = followed.farthest(cells, flipping, reading.distances)
+        else:
+            pairs = find_pairs(contexts, levels, cells, flipping, reading.distances)
         pool.add_pairs(run.codes[pairs[:, 0]], run.codes[pairs[:, 1]], cells[pairs])
     paired = int(run.counts[found.paired].sum())
     rows, against = run.people.rows, assignments.names
-    note = Note.of("rows-with-counterparts", paired=paired, rows=rows, against=against)
+    note = Note.of(
+        "rows-with-counterparts",
+        paired=paired,
+        rows=rows,
+        against=against,
+        followed=assignments.followed_names or None,
+    )
     score = causal_score(
         weigh(found.least, found.most, run.weights),
         settings=settings,
@@ -176,6 +194,7 @@ def causal_within(
         pool=pool,
         tally=None,  # few rows have all counterparts, so that directions would mislead
         against=assignments.names,
+        followed=assignments.followed_names,
         method="exact",
         samples=run.seen,
         stopped=stopped or Ending.EXHAUSTED,
@@ -185,6 +204,12 @@ def causal_within(
         **reading.details(),
     )
     return replace(score, counterfactuals="within")
+
+
+def _apart(first: Cells, second: Cells) -> NDArray[np.float64]:
+    """1 where two outputs are known and differ."""
+    apart = (first >= 0) & (second >= 0) & (first != second)
+    return np.asarray(apart.astype(float))
 
 
 def groups_of(assignments: Assignments, codes: NDArray[Any]) -> tuple[Labels, NDArray[np.int64]]:

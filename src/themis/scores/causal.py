@@ -198,6 +198,7 @@ class _CausalRows:
         return causal_score(
             interval,
             against=self.variants.assignments.names,
+            followed=self.variants.assignments.followed_names,
             settings=settings,
             stopped=stopped,
             cost=cost,

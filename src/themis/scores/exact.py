@@ -11,10 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.engine.memory import KEPT, Memory
 from themis.engine.sampler import Cost, Sampler
 from themis.engine.variants import Rows, Variants, own_columns
 from themis.inputs.assignments import Assignments, context_keys
+from themis.inputs.following import follow
 from themis.inputs.population import Population
+from themis.inputs.schema import Schema
 from themis.inputs.streams import MIXING
 from themis.results.model import CausalScore, GroupScore
 from themis.results.notes import Ending
@@ -41,11 +44,62 @@ FREE_ROWS = 1_000  # rows of a binned set's table read from what was run, for pe
 
 @dataclass(frozen=True)
 class Domain:
-    """Every input that occurs, its answer and its probability."""
+    """Every input that occurs, its answer and its probability.
+
+    Where a profile is measured, or something follows others: also inputs without weight, which are
+    variants of those that occur.
+    """
 
     codes: NDArray[Any]
     cells: Cells
     weights: NDArray[np.float64]
+
+    @property
+    def occurring(self) -> Domain:
+        """Only the inputs that have a weight."""
+        some = self.weights > 0
+        if some.all():
+            return self
+        return Domain(self.codes[some], self.cells[some], self.weights[some])
+
+    def weighted(self, schema: Schema, codes: NDArray[Any], weights: NDArray[np.float64]) -> Domain:
+        """The same with the weights of these inputs, which are in it, instead of its own."""
+        keys = schema.input_keys.of
+        of_all = keys(self.codes)
+        order = np.argsort(of_all)
+        shares = np.zeros(len(of_all))
+        shares[order[np.searchsorted(of_all, keys(codes), sorter=order)]] = weights
+        return replace(self, weights=shares / shares.sum())
+
+    def table(self, assignments: Assignments, seen: Cells) -> Cells:
+        """The outputs of all variants of those that occur: rows × values of the set's columns.
+
+        `seen` are the outputs of the domain. What is not in it is no counterfactual.
+        """
+        base, keys = self.occurring.codes, assignments.schema.input_keys
+        known = Memory(keys, seen.dtype)
+        known.add(keys.of(self.codes), seen)
+        values = _set_values(assignments)
+        cells = np.empty((len(base), len(values)), dtype=seen.dtype, order="F")
+        for place, own in enumerate(values):
+            codes = base.copy(order="F")
+            codes[:, list(assignments.columns)] = own
+            follow(assignments.followed, base, codes)
+            cells[:, place] = known.look_up(keys.of(codes))
+        cells[cells == NOT_RUN] = NO_COUNTERFACTUAL
+        return cells
+
+
+def _set_values(assignments: Assignments) -> NDArray[np.int64]:
+    """All joint codes of a set's columns; of one with bins, of all their members."""
+    each = [assignments.schema.characteristics[c] for c in assignments.columns]
+    codes = [
+        one.possible_levels(np.arange(one.possible_count))
+        if one.bin_starts is None
+        else np.arange(one.size)
+        for one in each
+    ]
+    return np.stack([axis.ravel() for axis in np.meshgrid(*codes, indexing="ij")], axis=1)
 
 
 def rounded(share: float) -> float:
@@ -123,12 +177,24 @@ def whole_numbers(shares: NDArray[np.float64]) -> NDArray[np.int64] | None:
 def can_be_exact(sampler: Sampler, assignments: Assignments) -> bool:
     """Whether the definitions can be computed from the outputs of the whole domain."""
     chosen = set(assignments.columns)
+    if assignments.schema.ties:
+        return _fits_by_input(sampler, assignments)
     width = math.prod(assignments.schema.characteristics[c].size for c in chosen)
     blocks = sampler.population.blocks
     contexts = math.prod(b.size or 1 for b in blocks if chosen.isdisjoint(b.columns))
     if assignments.binned and sampler.reading.needs_tolerances:
         return False
     return len(assignments.binned) <= 1 and width * contexts <= DENSE_LIMIT
+
+
+def _fits_by_input(sampler: Sampler, assignments: Assignments) -> bool:
+    """Whether the table of all inputs that occur, each with its own variants, can be built."""
+    graded = assignments.binned and sampler.reading.needs_tolerances
+    size = sampler.population.size
+    width = math.prod(assignments.schema.characteristics[c].size for c in assignments.columns)
+    if size is None or graded or len(assignments.binned) > 1:
+        return False
+    return size * width <= DENSE_LIMIT and sampler.runner.schema.size <= KEPT
 
 
 def exact_causal(
@@ -144,12 +210,12 @@ def exact_causal(
         unknown = spelled = int(high > low)
         seen = _read_rows(sampler, variants, pool, tally)
     else:
-        rows, cells, weights = _dense(domain, assignments, reading)
+        rows, cells, weights, keys = _dense(domain, assignments, reading)
         states = reading.plain_states(cells)
         unknown = int((states == UNKNOWN).sum())
         spelled = int(reading.spelled_rows(cells).sum())
         if reading.graded:
-            low, high = _expected_distance(domain, assignments, reading, cells)
+            low, high = _expected_distance(domain.occurring, keys, reading, cells)
             own = own_columns(variants, rows)
             states = reading.row_states(cells, own, np.zeros(len(cells)))  # at least a little
         else:
@@ -183,6 +249,7 @@ def exact_causal(
     score = causal_score(
         Interval(low, low, high),
         against=assignments.names,
+        followed=assignments.followed_names,
         settings=settings,
         cost=cost,
         pool=pool,
@@ -198,10 +265,12 @@ def exact_causal(
 
 
 def _expected_distance(
-    domain: Domain, assignments: Assignments, reading: Reading, cells: Cells
+    domain: Domain, keys: NDArray[np.int64], reading: Reading, cells: Cells
 ) -> tuple[float, float]:
-    """The expected largest distance of an input's variants from its own output, at both ends."""
-    keys = context_keys(domain.codes, assignments.columns)
+    """The expected largest distance of an input's variants from its own output, at both ends.
+
+    The keys are the rows of the table that the inputs have.
+    """
     own = reading.cells(domain.cells)
     low = np.zeros(len(keys))
     unclear = own == FAILED
@@ -217,7 +286,7 @@ def exact_group(
     sampler: Sampler, domain: Domain, variants: Variants, settings: Settings, cost: Cost
 ) -> GroupScore:
     """The group score by Definitions 3.5 and 3.6; failed executions leave an interval."""
-    assignments = variants.assignments
+    assignments, domain = variants.assignments, domain.occurring
     own = assignments.index_of(domain.codes)
     certain, possible = _shares(domain, sampler.reading)
     totals = np.bincount(own, domain.weights, minlength=assignments.count)
@@ -285,8 +354,14 @@ def _shares(domain: Domain, reading: Reading) -> tuple[NDArray[Any], NDArray[Any
 
 def _dense(
     domain: Domain, assignments: Assignments, reading: Reading
-) -> tuple[Rows, Cells, NDArray[np.float64]]:
-    """The whole table of a set without bins: its contexts, its cells, the contexts' weights."""
+) -> tuple[Rows, Cells, NDArray[np.float64], NDArray[np.int64]]:
+    """The whole table of a set without bins: its contexts, its cells, the contexts' weights.
+
+    The last part is the row of each input. Where something follows others each has its own.
+    """
+    if assignments.schema.ties:
+        cells, base = domain.table(assignments, reading.cells(domain.cells)), domain.occurring
+        return Rows(base.codes, {}), cells, base.weights, np.arange(len(base.codes))
     keys = context_keys(domain.codes, assignments.columns)
     contexts = int(keys.max()) + 1
     seen = reading.cells(domain.cells)
@@ -294,7 +369,7 @@ def _dense(
     cells[keys, assignments.index_of(domain.codes)] = seen
     weights = np.bincount(keys, domain.weights, minlength=contexts).astype(float)
     _, first = np.unique(keys, return_index=True)
-    return Rows(domain.codes[first], {}), cells, weights
+    return Rows(domain.codes[first], {}), cells, weights, keys
 
 
 def _binned_ends(
@@ -321,9 +396,8 @@ def _binned_score(domain: Domain, population: Population, assignments: Assignmen
     """
     (column,) = assignments.binned
     characteristic = assignments.schema.characteristics[column]
-    rest = tuple(c for c in assignments.columns if c != column)
     size = assignments.schema.code_counts[column]
-    shown, weights = _shown_labels(domain, assignments.columns, rest, column, size)
+    shown, weights = _shown_labels(domain, assignments, column, size)
     levels = characteristic.possible_levels(np.arange(characteristic.possible_count))
     bins = [slice(*characteristic.level_range(int(level))) for level in levels]
     members = np.zeros(size)
@@ -347,10 +421,15 @@ _MIXED = NOT_RUN  # in `_shown_labels`: two outputs differ already for one membe
 
 
 def _shown_labels(
-    domain: Domain, columns: tuple[int, ...], rest: tuple[int, ...], column: int, size: int
+    domain: Domain, assignments: Assignments, column: int, size: int
 ) -> tuple[NDArray[Any], NDArray[np.float64]]:
-    """Per context and member of the binned column: the one label that its variants show."""
-    keys = context_keys(domain.codes, columns)
+    """Per context and member of the binned column: the one label that its variants show.
+
+    Where something follows others each input that occurs is a context of its own.
+    """
+    if assignments.schema.ties:
+        return _shown_by_input(domain, assignments, column, size)
+    keys = context_keys(domain.codes, assignments.columns)
     contexts = int(keys.max()) + 1
     place = keys * size + domain.codes[:, column]
     dtype = domain.cells.dtype
@@ -361,6 +440,22 @@ def _shown_labels(
     shown = np.where((largest >= 0) & (largest != smallest), _MIXED, largest).astype(dtype)
     weights = np.bincount(place, domain.weights, minlength=contexts * size).astype(float)
     return shown.reshape(contexts, size), weights.reshape(contexts, size)
+
+
+def _shown_by_input(
+    domain: Domain, assignments: Assignments, column: int, size: int
+) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    base, cells = domain.occurring, domain.table(assignments, domain.cells)
+    member = _set_values(assignments)[:, assignments.columns.index(column)]
+    shown = np.full((len(cells), size), NO_COUNTERFACTUAL, dtype=cells.dtype)
+    for code in range(size):
+        labels = cells[:, member == code]
+        known = np.where(labels == NO_COUNTERFACTUAL, np.iinfo(cells.dtype).max, labels)
+        most, least = labels.max(axis=1), known.min(axis=1)
+        shown[:, code] = np.where((most >= 0) & (most != least), _MIXED, most)
+    weights = np.zeros(shown.shape)
+    weights[np.arange(len(cells)), base.codes[:, column]] = base.weights
+    return shown, weights
 
 
 def _read_rows(

@@ -130,11 +130,17 @@ def group_source(sampler: Sampler, variants: Variants) -> GroupSource:
 
     Where the set is independent of the rest, the groups share their contexts: differences are
     then seen with few rows. Otherwise each group has inputs of its own, and a row is one of each;
-    so it is for bins whose members depend on another characteristic of the set.
+    so it is for bins whose members depend on another characteristic of the set, and for what
+    follows others or leads them: not all its assignments occur.
     """
     population, assignments = sampler.population, variants.assignments
     paired_bins = all(population.is_independent((column,)) for column in assignments.binned)
-    if not (paired_bins and population.is_independent(assignments.columns)):
+    tied = {column for tie in population.schema.ties for column in (tie.leader, tie.follower)}
+    if (
+        not tied.isdisjoint(assignments.columns)
+        or not paired_bins
+        or not population.is_independent(assignments.columns)
+    ):
         return _apart(sampler, variants)
     places = _possible_places(sampler, variants)
 

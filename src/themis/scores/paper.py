@@ -70,6 +70,7 @@ def paper_causal(sampler: Sampler, variants: Variants, settings: Settings) -> Ca
     score = CausalScore(
         measure="causal",
         against=variants.assignments.names,
+        followed=variants.assignments.followed_names,
         score=interval.score,
         low=interval.low,
         high=high,

@@ -142,6 +142,7 @@ def causal_generated(
         pool=table.pool,
         tally=table.tally,
         against=assignments.names,
+        followed=assignments.followed_names,
         method="sampled" if assignments.binned or lower_bound else "exact",
         samples=samples,
         stopped=stopped or Ending.EXHAUSTED,
@@ -210,7 +211,7 @@ class _GeneratedTable:
     def of(cls, run: PeopleRun, reading: Reading, variants: Variants) -> _GeneratedTable:
         """A row for each context where all people in it share their variants, else for each."""
         assignments, codes = variants.assignments, run.codes
-        if not variants.complete or assignments.binned:
+        if not variants.complete or assignments.binned or assignments.followed:
             members = {c: run.base.members(c, 0, len(codes)) for c in assignments.binned}
             return cls(run, reading, variants, Rows(codes, members), np.arange(len(codes)))
         keys = context_keys(codes, assignments.columns)
@@ -304,7 +305,7 @@ class _GeneratedTable:
             stop = min(start + self.people.block_rows(self.variants.width), count)
             stop = whole if start < whole < stop else stop
             rows = _part(self.rows, slice(start, stop))
-            keys = memory.keys.of_table(rows.codes, rows.changes(self.variants))
+            keys = memory.keys.of_table(rows.codes, rows.all_changes(self.variants))
             cells = memory.look_up(keys)
             hits = (cells != NOT_RUN).sum(axis=1)
             mark_impossible(runner.schema, self.variants, rows, cells)

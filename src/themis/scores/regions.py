@@ -236,9 +236,7 @@ def suggest_regions(
     against: Sequence[int],
 ) -> list[Suggestion]:
     """Regions one after the other: each explains flips that those before it left."""
-    columns = [
-        Column.of(schema, number, codes) for number in range(len(schema)) if number not in against
-    ]
+    columns = [Column.of(schema, number, codes) for number in schema.free if number not in against]
     weight = np.ones(len(codes)) if weights is None else weights
     left = np.ones(len(codes), dtype=bool)
     found: list[Suggestion] = []

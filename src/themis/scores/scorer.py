@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from themis.engine.sampler import Cost, Sampler
-from themis.engine.variants import Variants, all_variants
+from themis.engine.variants import Rows, Variants, all_variants
 from themis.inputs.assignments import Assignments
+from themis.inputs.following import as_drawn
 from themis.inputs.people import People
 from themis.inputs.population import Population
 from themis.results.model import GroupScore, Measure, Score
 from themis.scores.accounts import metered
 from themis.scores.apparent import mark_few, measure_people
 from themis.scores.causal import measure_causal
-from themis.scores.exact import Domain, can_be_exact, exact_causal, exact_group, run_domain
+from themis.scores.exact import (
+    Domain,
+    can_be_exact,
+    exact_causal,
+    exact_group,
+    run_domain,
+)
 from themis.scores.group import measure_group
 from themis.scores.paper import paper_causal, paper_group, paper_variants
 from themis.scores.people import PeopleRun
@@ -32,13 +39,6 @@ DEAR_WIDTH = 16  # where executions are dear: wide rows mostly flip long before 
 PROBES = 8  # inputs run to learn how long the whole domain would take
 
 
-@dataclass
-class _Known:
-    """The whole domain, once it was run."""
-
-    domain: Domain | None = None
-
-
 class Scorer:
     """Measures sets, and remembers the whole domain once it was run.
 
@@ -48,18 +48,29 @@ class Scorer:
     def __init__(self, sampler: Sampler, people: People | None = None) -> None:
         self.sampler = sampler
         self.whole = sampler  # draws from all inputs
-        self._known = _Known()
+        self._domains: dict[bool, Domain] = {}  # what was run whole: with variants, or without
         self._run: PeopleRun | None = None
+        schema = sampler.population.schema
         if people is not None:
-            whole = Population.of(people.schema)
-            self.whole = Sampler(whole, sampler.runner, sampler.seed, sampler.listen)
+            self.whole = self._drawing(Population.of(schema))
             self._run = PeopleRun(sampler, people)
+        self._reachable = self.whole  # draws also what only occurs as a variant
+        if any(not tie.derived for tie in schema.ties):
+            self._reachable = self._drawing(Population.reachable(schema))
+
+    def _drawing(self, population: Population) -> Sampler:
+        """The same run with another population."""
+        sampler = self.sampler
+        other = Sampler(population, sampler.runner, sampler.seed, sampler.listen)
+        other.tables = sampler.tables  # with its suite
+        return other
 
     def reading_as(self, reading: Reading) -> Scorer:
         """The same, of another output of the same executions."""
         other = Scorer(self.sampler.reading_as(reading))
         other.whole = self.whole.reading_as(reading)
-        other._known, other._run = self._known, self._run
+        other._reachable = self._reachable.reading_as(reading)
+        other._domains, other._run = self._domains, self._run
         return other
 
     def measure(self, columns: tuple[int, ...], measure: Measure, settings: Settings) -> Score:
@@ -75,15 +86,15 @@ class Scorer:
             return procedure(self.sampler, paper_variants(assignments), settings)
         variants = Variants.of(assignments, limit=settings.max_assignments, base=self.sampler.base)
         cost = Cost(self.sampler.runner)
-        was_known = self._known.domain is not None
-        domain = self._whole_domain(assignments, settings)
+        reaches = self._reaches(columns, measure)
+        was_known = reaches in self._domains
+        domain = self._whole_domain(assignments, measure, settings)
         if was_known and domain is not None:
             self.sampler.runner.ledger.remember(len(domain.cells))
         if domain is not None and not (assignments.binned and (domain.cells == FAILED).any()):
             complete = all_variants(assignments)
             exact = exact_causal if measure == "causal" else exact_group
-            if self.sampler.tables.suite is not None:
-                self.sampler.tables.suite.add_domain(columns, domain.codes, domain.cells)
+            self._write_down(domain, complete)
             return exact(self.sampler, domain, complete, settings, cost)
         if measure == "causal":
             return measure_causal(self.sampler, variants, settings)
@@ -121,24 +132,74 @@ class Scorer:
         left = self.sampler.runner.executions_left
         return left if wanted <= left and self._has_time_for(wanted) else 0.0
 
-    def run_all(self) -> Domain | None:
+    def _reaches(self, columns: tuple[int, ...], measure: Measure) -> bool:
+        """Whether variants of these sets are needed that are drawn by nobody.
+
+        A follower in a set has all its values there, whatever its leader is.
+        """
+        if self._reachable is self.whole or True in self._domains:
+            return True
+        followers = {tie.follower for tie in self.sampler.population.schema.ties}
+        held = not followers.isdisjoint(columns)
+        return self._run is not None or (measure == "causal" and held)
+
+    def drawing_all(self, columns: tuple[int, ...], measure: Measure) -> Sampler | None:
+        """What draws every input that exact scores of sets of these columns need.
+
+        None where nothing does: of given people with a derived characteristic that is not what it
+        is derived to, no list has all variants.
+        """
+        derived = [tie for tie in self.sampler.population.schema.ties if tie.derived]
+        if self._run is not None and not as_drawn(derived, self._run.codes).all():
+            return None
+        return self._reachable if self._reaches(columns, measure) else self.whole
+
+    def run_all(self, columns: tuple[int, ...], measure: Measure) -> Domain | None:
         """The whole domain, run once; None when the budget ends before.
 
-        Of a profile: all inputs, most of which have no weight.
+        Of a profile: all inputs, most of which have no weight. Where something follows others: also
+        those that only occur as variants, if a set needs them.
         """
-        if self._known.domain is None:
-            domain = run_domain(self.whole)
-            if domain is not None and self._run is not None:
-                domain = _weighted(domain, self._run.people)
-            self._known.domain = domain
-        return self._known.domain
+        sampler, reaches = self.drawing_all(columns, measure), self._reaches(columns, measure)
+        if sampler is None or reaches in self._domains:
+            return self._domains.get(reaches)
+        domain = run_domain(sampler)
+        if domain is None:
+            return None
+        schema = sampler.population.schema
+        if self._run is not None:
+            people = self._run.people
+            domain = domain.weighted(schema, people.codes, people.weights)
+        elif sampler is not self.sampler:
+            own = self.sampler.population
+            every = np.arange(own.size or 0)
+            domain = domain.weighted(schema, own.combinations(every), own.probabilities(every))
+        self._domains[reaches] = domain
+        return domain
 
-    def _whole_domain(self, assignments: Assignments, settings: Settings) -> Domain | None:
+    def _write_down(self, domain: Domain, variants: Variants) -> None:
+        """Write an exact score's inputs into the suite, if one is wanted."""
+        tables, assignments = self.sampler.tables, variants.assignments
+        if tables.suite is None:
+            return
+        if not assignments.schema.ties:
+            tables.suite.add_domain(assignments.columns, domain.codes, domain.cells)
+        elif assignments.binned:  # a test has random members
+            tables.suite.add_domain((), domain.codes, domain.cells)
+        else:
+            rows = Rows(domain.occurring.codes, {})
+            tables.note("domain", variants, rows, 0, domain.table(assignments, domain.cells))
+
+    def _whole_domain(
+        self, assignments: Assignments, measure: Measure, settings: Settings
+    ) -> Domain | None:
         """All outputs, if running everything costs no more than sampling might."""
         if not can_be_exact(self.sampler, assignments):
             return None
-        if self._known.domain is None:
-            size = self.sampler.population.size
+        columns = assignments.columns
+        if self._reaches(columns, measure) not in self._domains:
+            sampler = self.drawing_all(columns, measure)
+            size = None if sampler is None else sampler.population.size
             most = ProportionRule(settings.confidence, settings.error).max_samples
             width = assignments.count
             if not self.sampler.runner.traits.vectorised:
@@ -148,8 +209,7 @@ class Scorer:
                 return None
             if not self._has_time_for(size):
                 return None
-            return self.run_all()
-        return self._known.domain
+        return self.run_all(columns, measure)
 
     def _has_time_for(self, executions: int) -> bool:
         """Whether so many executions, for which there is budget, surely fit in the time left."""
@@ -163,13 +223,3 @@ class Scorer:
                     runner.run(self.sampler.base.rows(0, count))
         seconds = runner.runs * (runner.seconds_per_execution or 0.0)
         return 2 * executions * seconds < runner.seconds_left
-
-
-def _weighted(domain: Domain, people: People) -> Domain:
-    """The whole domain with the weights of a profile instead of its own."""
-    keys = people.schema.input_keys
-    of_all, of_people = keys.of(domain.codes), keys.of(people.codes)
-    order = np.argsort(of_all)
-    weights = np.zeros(len(of_all))
-    weights[order[np.searchsorted(of_all, of_people, sorter=order)]] = people.weights
-    return replace(domain, weights=weights / weights.sum())

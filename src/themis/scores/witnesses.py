@@ -21,11 +21,14 @@ from numpy.typing import NDArray
 from themis.engine.sampler import Sampler
 from themis.engine.variants import Rows, Variants, own_columns
 from themis.errors import SubjectError
+from themis.inputs.assignments import Assignments
+from themis.inputs.following import as_drawn
 from themis.inputs.schema import Schema
 from themis.inputs.streams import reference_person
 from themis.results.model import CausalScore
 from themis.results.notes import Ending
 from themis.results.parts import Region, Witness
+from themis.scores.kin import Kin, Pair
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import FAILED, Cells
 from themis.subjects.readings import FLIP, Reading
@@ -201,7 +204,6 @@ STEPS = 20  # of one pair: two executions each, at most
 DEAR_STEPS = 12  # of a pair of inputs for a subject outside of this process
 KNOWN_STEPS = 200  # of a pair whose domain was run whole: nothing is executed
 
-Pair: TypeAlias = NDArray[Any]  # two inputs: 2 × characteristics
 Steps: TypeAlias = Generator[Pair, bool, Pair]  # yields pairs, is told which flip, returns the last
 
 
@@ -252,12 +254,8 @@ class _Shrinker:
 
     def shrink(self, pairs: Pairs) -> Pairs:
         """The pairs, each as plain as it could be made, without those that tell the same."""
-        bound = partial(
-            _shrunk,
-            reference=self.reference,
-            schema=self.sampler.population.schema,
-            columns=self.columns,
-        )
+        kin = Kin(Assignments(self.sampler.population.schema, self.columns))
+        bound = partial(_shrunk, reference=self.reference, kin=kin)
         working = [_Working(bound(pair), pair, outputs) for pair, outputs in pairs]
         for _ in range(self.steps):
             active = [each for each in working if each.candidate is not None]
@@ -274,7 +272,9 @@ class _Shrinker:
         codes = np.concatenate([each.candidate for each in active])
         before = np.stack([each.outputs for each in active])
         outputs = np.full_like(before, FAILED)
-        valid = np.flatnonzero(self._occur(codes).reshape(-1, 2).all(axis=1))
+        occur = self._occur(codes).reshape(-1, 2).all(axis=1)
+        occur &= as_drawn(self.sampler.population.schema.ties, codes[::2])
+        valid = np.flatnonzero(occur)
         if len(valid):
             outputs[valid] = self._run(codes.reshape(len(active), 2, -1)[valid])
         flips = self._flip(before, outputs)
@@ -353,36 +353,34 @@ def distance(pair: Pair, reference: NDArray[Any], schema: Schema) -> tuple[int, 
     return int((pair[0] != pair[1]).sum()), int((pair != reference).sum()), sum(far)
 
 
-def _shrunk(
-    pair: Pair, *, reference: NDArray[Any], schema: Schema, columns: tuple[int, ...]
-) -> Steps:
+def _shrunk(pair: Pair, *, reference: NDArray[Any], kin: Kin) -> Steps:
     """Fewer differences first, then usual values for as many columns as can be, then near ones."""
-    pair = yield from _fewer_differences(pair, reference, columns)
+    pair = yield from _fewer_differences(pair, reference, kin)
     stuck: list[int] = []
     for _ in range(2):  # once more: what is taken later may free what was stuck before
-        before, (pair, stuck) = pair, (yield from _to_reference(pair, reference))
+        before, (pair, stuck) = pair, (yield from _to_reference(pair, reference, kin))
         if not stuck or before is pair:
             break
-    for column in np.flatnonzero(pair[0] != pair[1]).tolist():
-        if schema.characteristics[column].ordered:  # else another change than the one shown
+    for column in kin.differing(pair):
+        if kin.schema.characteristics[column].ordered:  # else another change than the one shown
             for side in (0, 1):
-                target = _target(pair[side, column], column, reference, schema)
-                pair = yield from _approach(pair, [side], column, target, schema)
+                target = _target(pair[side, column], column, reference, kin.schema)
+                pair = yield from _approach(pair, [side], column, target, kin)
     for column in stuck:
         if pair[0, column] == pair[1, column]:
-            pair = yield from _approach(pair, [0, 1], column, int(reference[column]), schema)
+            pair = yield from _approach(pair, [0, 1], column, int(reference[column]), kin)
     return pair
 
 
-def _fewer_differences(pair: Pair, reference: NDArray[Any], columns: Sequence[int]) -> Steps:
+def _fewer_differences(pair: Pair, reference: NDArray[Any], kin: Kin) -> Steps:
     """Let the two agree in what makes no difference, preferably in the usual value."""
-    for column in columns:
+    for column in kin.columns:
         usual = int(reference[column])
         values = sorted(set(pair[:, column].tolist()), key=lambda value: abs(value - usual))
-        if len(values) == 1 or (pair[0] != pair[1]).sum() == 1:
+        if len(values) == 1 or len(kin.differing(pair)) == 1:
             continue
         for value in values:
-            candidate = _changed(pair, [0, 1], [column], value)
+            candidate = kin.changed(pair, [0, 1], [column], value)
             if (yield candidate):
                 pair = candidate
                 break
@@ -390,14 +388,15 @@ def _fewer_differences(pair: Pair, reference: NDArray[Any], columns: Sequence[in
 
 
 def _to_reference(
-    pair: Pair, reference: NDArray[Any]
+    pair: Pair, reference: NDArray[Any], kin: Kin
 ) -> Generator[Pair, bool, tuple[Pair, list[int]]]:
     """Give common columns the reference's values: all, or halves, and so on to single ones."""
-    same = np.flatnonzero((pair[0] == pair[1]) & (pair[0] != reference)).tolist()
+    unusual = np.flatnonzero((pair[0] == pair[1]) & (pair[0] != reference)).tolist()
+    same = [column for column in unusual if column in kin.schema.free]
     groups, stuck = [same] if same else [], []
     while groups:
         group = groups.pop()
-        candidate = _changed(pair, [0, 1], group, reference[group])
+        candidate = kin.changed(pair, [0, 1], group, reference[group])
         if (yield candidate):
             pair = candidate
         elif len(group) == 1:
@@ -408,18 +407,18 @@ def _to_reference(
     return pair, sorted(stuck)
 
 
-def _approach(pair: Pair, sides: list[int], column: int, target: int, schema: Schema) -> Steps:
+def _approach(pair: Pair, sides: list[int], column: int, target: int, kin: Kin) -> Steps:
     """Move one column to a target, or as near as it flips if the values have an order."""
     far, near = int(pair[sides[0], column]), target
     others = set(pair[:, column].tolist()) - {far}  # must not be met: the two would be equal
     if far == target:
         return pair
-    candidate = _changed(pair, sides, [column], target)
+    candidate = kin.changed(pair, sides, [column], target)
     if target not in others and (yield candidate):
         return candidate
-    while schema.characteristics[column].ordered and abs(far - near) > 1:
+    while kin.schema.characteristics[column].ordered and abs(far - near) > 1:
         middle = (far + near) // 2
-        candidate = _changed(pair, sides, [column], middle)
+        candidate = kin.changed(pair, sides, [column], middle)
         if middle not in others and (yield candidate):
             pair, far = candidate, middle
         else:
@@ -435,13 +434,6 @@ def _target(code: int, column: int, reference: NDArray[Any], schema: Schema) -> 
         return target
     start, stop = characteristic.level_range(int(characteristic.level_of(np.array([code]))[0]))
     return min(max(target, start), stop - 1)
-
-
-def _changed(pair: Pair, sides: list[int], columns: list[int], values: Any) -> Pair:
-    candidate = pair.copy()
-    for side in sides:
-        candidate[side, columns] = values
-    return candidate
 
 
 def _joined(*parts: Pairs) -> Pairs:

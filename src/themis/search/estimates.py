@@ -192,7 +192,8 @@ def estimate_found(
         interval = anytime_interval(found.flips, most, count, confidence)
     pool = flips_of(sampler, book, mask)
     score = causal_score(
-        interval, against=assignments.names, settings=settings, stopped=stopped, cost=cost,
+        interval, against=assignments.names, followed=assignments.followed_names,
+        settings=settings, stopped=stopped, cost=cost,
         samples=count, unknown=unknown, lower_bound=unknown > 0 and not book.is_exhaustive(mask),
         pool=pool, tally=tally, notes=(), **sampler.reading.details(),
     )  # fmt: skip

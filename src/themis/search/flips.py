@@ -3,6 +3,7 @@
 A cell belongs to one base input and one set T: the variants that change *exactly* the
 characteristics in T. An input flips under X' when some cell with T ⊆ X' holds a flip. Cells are
 disjoint, so nothing is executed twice, and a flip under a subset is a flip under every superset.
+What follows a characteristic of T is part of a cell, too (`parts`).
 
 Cells: what is known of the variants that change exactly one set of characteristics.
 """
@@ -24,6 +25,7 @@ from themis.inputs.assignments import Assignments, Places
 from themis.inputs.streams import PROOFS, VARIANTS
 from themis.search.base_inputs import SearchedInputs
 from themis.search.lattice import members, subsets
+from themis.search.parts import Parts
 from themis.subjects.decisions import FAILED, NOT_RUN
 from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
 
@@ -144,6 +146,7 @@ class FlipBook:
         self._cells: dict[int, FlipCells] = {}
         self._counts: dict[int, int] = {}
         self._shuffles = 0
+        self._of = Parts(sampler.population.schema, columns)
 
     def states(self, mask: int, start: int, stop: int) -> NDArray[np.int8]:
         """FLIP, CONSTANT or UNKNOWN for each of these base inputs under a set."""
@@ -158,7 +161,7 @@ class FlipBook:
         self._inputs.run_until(stop)
         result = np.full(stop - start, UNTRIED, dtype=np.int8)
         result[self._inputs.outputs[start:stop] < 0] = UNKNOWN  # nothing to compare with
-        for part in self._parts(mask):
+        for part in self._known_parts(mask):
             if part in self._cells:
                 known = self._cells[part].state[start:stop] == FLIP
                 result[: len(known)][known & (result[: len(known)] == UNTRIED)] = FLIP
@@ -221,7 +224,7 @@ class FlipBook:
         They are the first of all that flip, so that they are a random sample of them.
         """
         which = np.full(len(self._inputs.outputs), -1)  # the part under which an input flips
-        parts = [part for part in self._parts(mask) if part in self._cells]
+        parts = [part for part in self._known_parts(mask) if part in self._cells]
         for number, part in enumerate(parts):
             state = self._cells[part].state[: len(which)]
             flips = np.flatnonzero((state == FLIP) & (which[: len(state)] < 0))
@@ -263,7 +266,7 @@ class FlipBook:
 
     def _exactly(self, mask: int) -> int:
         """How many assignments change all characteristics of a set."""
-        return math.prod(self._count(1 << place) - 1 for place in members(mask))
+        return math.prod(self._count(1 << place) - 1 for place in members(self._of.changed(mask)))
 
     def shuffled(self, mask: int, places: Places) -> Places:
         """These places in a random order that is independent of all that was seen so far."""
@@ -279,9 +282,15 @@ class FlipBook:
     def _parts(self, mask: int) -> list[int]:
         """The subsets of a set, cheap ones first; of a very wide set only those that are known."""
         if mask.bit_count() > WIDEST:
-            found = [part for part in self._cells if part & mask == part]
+            found = [part for part in self._cells if self._of.is_part(part, mask)]
             return sorted({*found, mask}, key=lambda part: (part.bit_count(), part))
-        return sorted(subsets(mask), key=lambda part: (self._count(part), part))
+        parts = (self._of.part(part, mask) for part in subsets(mask))
+        return sorted(parts, key=lambda part: (self._count(part), part))
+
+    def _known_parts(self, mask: int) -> list[int]:
+        """The same parts, and those in which followers are rewritten to what the set may be."""
+        parts = self._parts(mask)
+        return [*parts, *(each for part in parts for each in self._of.rewritten(part))]
 
     def _count(self, mask: int) -> int:
         if mask not in self._counts:
@@ -289,13 +298,14 @@ class FlipBook:
         return self._counts[mask]
 
     def _assignments(self, mask: int) -> Assignments:
-        columns = tuple(self.columns[place] for place in members(mask))
-        return Assignments(self.sampler.population.schema, columns)
+        columns = tuple(self.columns[place] for place in members(self._of.changed(mask)))
+        held = tuple(self.columns[place] for place in members(self._of.held(mask)))
+        return Assignments(self.sampler.population.schema, columns, held)
 
     def _cell(self, mask: int) -> FlipCells:
         if mask not in self._cells:
             assignments = self._assignments(mask)
-            complete = assignments.count <= self.cap and mask.bit_count() <= WIDEST
+            complete = assignments.count <= self.cap and len(assignments.columns) <= WIDEST
             limit = self.cap if complete else 2
             variants = Variants.of(assignments, limit=limit, base=self.sampler.base)
             if not complete:
@@ -362,8 +372,9 @@ class FlipBook:
             fresh &= self.sampler.runner.schema.valid(codes)
         parts = np.unique(changed[fresh]).tolist()
         variants = np.zeros(len(row), np.int64)
+        keys = {part: self._of.part(part, mask) for part in parts}
         for part in parts:
-            own, here = self._cell(part), np.flatnonzero(fresh & (changed == part))
+            own, here = self._cell(keys[part]), np.flatnonzero(fresh & (changed == part))
             own.grow(int(places.max()) + 1)
             variants[here] = own.variants.assignments.index_of(codes[here])
             fresh[here] = ~own.was_run(places[row[here]], variants[here])
@@ -371,10 +382,10 @@ class FlipBook:
             return 0
         now = np.flatnonzero(fresh)
         inputs = places[row[now]]
-        sets = [(self._assignments(part).columns, changed[now] == part) for part in parts]
+        sets = [(self._assignments(keys[part]).set_columns, changed[now] == part) for part in parts]
         outputs, flips = self._inputs.run(rows, places, row[now], codes[now], sets)
         for part, (_, here) in zip(parts, sets, strict=True):
-            own = self._cells[part]
+            own = self._cells[keys[part]]
             own.failed[inputs[here & (outputs == FAILED)]] = True
             own.note_apart(inputs[here], variants[now[here]])
             target = flips & here
@@ -464,7 +475,7 @@ class FlipBook:
             row, column, codes = row[valid], column[valid], codes[valid]
         if not len(row):
             return
-        every = [(cell.variants.assignments.columns, np.ones(len(row), dtype=bool))]
+        every = [(cell.variants.assignments.set_columns, np.ones(len(row), dtype=bool))]
         outputs, differs = self._inputs.run(rows, places, row, codes, every)
         cell.failed[places[row[outputs == FAILED]]] = True
         flips = np.flatnonzero(differs)

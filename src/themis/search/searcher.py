@@ -177,9 +177,11 @@ class Searcher:
         spent: int,
     ) -> ExactDecider | None:
         """The exact decider, where that is cheaper than to go on; None when the budget ends."""
-        if not is_cheaper(self.scorer.whole, request.columns, lattice, left, done, spent):
+        columns, measure = request.columns, request.measure
+        whole = self.scorer.drawing_all(columns, measure)
+        if whole is None or not is_cheaper(whole, columns, lattice, left, done, spent):
             return None
-        domain = self.scorer.run_all()
+        domain = self.scorer.run_all(columns, measure)
         if domain is None:
             return None
         suite = self.sampler.tables.suite

@@ -6,7 +6,7 @@ A score is compared with the threshold as a ratio of whole numbers, so that a ti
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 
 from themis.engine.runner import Runner
 from themis.engine.sampler import Sampler
+from themis.inputs.assignments import Assignments
+from themis.inputs.following import follow
+from themis.inputs.schema import Schema
 from themis.results.model import TestedSet
 from themis.results.notes import Note
 from themis.scores.exact import Domain, count_missing, rounded, whole_numbers
@@ -98,7 +101,7 @@ class ExactDecider:
     cells: NDArray[Any]  # one axis per characteristic
     weights: NDArray[Any]  # whole numbers, where they are in the ratio of such
     reading: Reading
-    names: tuple[str, ...]
+    schema: Schema
     seed: int
 
     @classmethod
@@ -114,7 +117,7 @@ class ExactDecider:
         place = tuple(domain.codes.T)
         cells[place] = seen
         weights[place] = given
-        return cls(request, cells, weights, sampler.reading, schema.names, sampler.seed)
+        return cls(request, cells, weights, sampler.reading, schema, sampler.seed)
 
     def takes_proofs(self, mask: int, delta: float) -> bool:
         return False
@@ -124,7 +127,7 @@ class ExactDecider:
         low, high = (
             self.causal(columns) if self.request.measure == "causal" else self.group(columns)
         )
-        names = tuple(self.names[column] for column in columns)
+        names = tuple(self.schema.names[column] for column in columns)
         reason = self._reason(low, high)
         return TestedSet(
             names, self._decision(low, high), (reason,), self.cells.size, rounded(float(low))
@@ -152,6 +155,8 @@ class ExactDecider:
         columns = tuple(self.request.columns[place] for place in members(mask))
         if self.request.measure == "group":
             return self._extremes(columns)
+        if Assignments(self.schema, columns).followed:
+            return self._followed_flips(columns)
         others = [c for c in range(self.cells.ndim) if c not in columns]
         order = [*others, *columns]
         shape = [self.cells.shape[c] for c in columns]
@@ -200,6 +205,8 @@ class ExactDecider:
     def causal(self, columns: tuple[int, ...]) -> tuple[Fraction, Fraction]:
         """The causal score, at least and at most (they differ where executions failed)."""
         merged = self.reading.merged(self.cells)
+        if Assignments(self.schema, columns).followed:
+            return self._followed_causal(columns, merged)
         flips = _flips(merged, columns)
         open_rows = (self.cells == FAILED).any(axis=columns)
         if merged is not self.cells:  # outputs that differ only in spelling
@@ -208,6 +215,46 @@ class ExactDecider:
         weights = self.weights.sum(axis=columns)
         low, more = weights[flips].sum(), weights[open_rows].sum()
         return ratio(low, weights.sum()), ratio(low + more, weights.sum())
+
+    def _variants(self, columns: tuple[int, ...]) -> Iterator[tuple[NDArray[Any], Cells]]:
+        """Of all inputs that occur, one assignment after another: the variants and their outputs.
+
+        The first are the inputs themselves.
+        """
+        assignments = Assignments(self.schema, columns)
+        base = np.stack(np.nonzero(self.weights), axis=1)
+        yield base, self.cells[tuple(base.T)]
+        for levels in assignments.levels(np.arange(assignments.count)):
+            codes = base.copy()
+            codes[:, columns] = levels
+            follow(assignments.followed, base, codes)
+            yield codes, self.cells[tuple(codes.T)]
+
+    def _followed_causal(
+        self, columns: tuple[int, ...], merged: NDArray[Any]
+    ) -> tuple[Fraction, Fraction]:
+        """The causal score of a set that something follows: each input has variants of its own."""
+        weights = self.weights[self.weights > 0]
+        seen = [(merged[tuple(codes.T)], cells) for codes, cells in self._variants(columns)]
+        flips = _flips(np.stack([sure for sure, _ in seen]), (0,))
+        plain = np.stack([cells for _, cells in seen])
+        open_rows = ((plain == FAILED).any(axis=0) | _flips(plain, (0,))) & ~flips
+        low, more = weights[flips].sum(), weights[open_rows].sum()
+        return ratio(low, weights.sum()), ratio(low + more, weights.sum())
+
+    def _followed_flips(self, columns: tuple[int, ...]) -> Flips:
+        """Inputs that flip under a set that something follows, each with one of its variants."""
+        (base, own), *variants = self._variants(columns)
+        second, outputs = base.copy(), own.copy()
+        for codes, cells in variants:
+            other = (own >= 0) & (cells >= 0) & (cells != own) & (outputs == own)
+            second[other], outputs[other] = codes[other], cells[other]
+        places = np.random.default_rng(self.seed).permutation(np.flatnonzero(outputs != own))[:KEPT]
+        pairs = Pairs(
+            np.stack([base[places], second[places]], axis=1),
+            np.stack([own[places], outputs[places]], axis=1),
+        )
+        return Flips(pairs, self.weights[tuple(base[places].T)], self.reading)
 
     def group(self, columns: tuple[int, ...]) -> tuple[Fraction, Fraction]:
         """The group score, at least and at most."""

@@ -33,7 +33,7 @@ from themis.show.words.explanations import (
     other_changes_first,
 )
 from themis.show.words.searches import harms
-from themis.show.words.values import count, percent, share_text, visible
+from themis.show.words.values import count, percent, share_text, visible, with_followers
 
 FEW = 3  # scores, of which more pairs are shown
 LINE = 4_000  # letters of a command or an input
@@ -83,6 +83,7 @@ def _card(pair: Witness, score: CausalScore, result: Result, room: Room) -> Html
     outputs = [tag("b", value(each, room.letters)) for each in pair.outputs]
     rows.append(_row(score.output or "decision", outputs, "outcome", room))
     phrase = set_words(score.against).removesuffix(" together")
+    phrase += with_followers(score.against, score.followed)
     heads = (tag("th", text, scope="col") for text in ("", "One person", "The other"))
     return tag(
         "div",
@@ -173,7 +174,8 @@ def _matrix(score: CausalScore, names: Mapping[Key, Html]) -> Html:
         [name, *(_harm_cell(one, other, lost, unknown) for other in names)]
         for one, name in names.items()
     )
-    caption = f"Who loses when {set_words(score.against)} changes"
+    with_it = with_followers(score.against, score.followed)
+    caption = f"Who loses when {set_words(score.against)} changes{with_it}"
     return table(caption, ["from ↓ to →", *names.values()], rows, kind="matrix")
 
 

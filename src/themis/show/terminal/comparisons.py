@@ -27,7 +27,14 @@ from themis.show.terminal.parts import (
     short,
 )
 from themis.show.words.searches import set_text
-from themis.show.words.values import count, duration, percent, set_phrase, visible
+from themis.show.words.values import (
+    count,
+    duration,
+    percent,
+    set_phrase,
+    visible,
+    with_followers,
+)
 
 STYLES = {"still": "bold red", "new": "bold red", "fixed": "green", "failed": "yellow"}
 SHOWN = 2  # examples of each state, unless all are asked for
@@ -94,6 +101,7 @@ def _table(replay: Replay) -> Table:
     for each in replay.sets:
         cells = [_number(each.states.get(state, 0), STYLES.get(state, "")) for state in states]
         name = visible(",".join(each.against)) if any(each.against) else "no set"
+        name += with_followers(each.against, each.followed)
         table.add_row(Text(name), f"{each.tests:,}", *cells)
     return table
 

@@ -44,7 +44,14 @@ from themis.show.words.scores import (
     rate_text,
     seen,
 )
-from themis.show.words.values import label, percent, set_phrase, visible
+from themis.show.words.values import (
+    label,
+    percent,
+    set_phrase,
+    set_with_followers,
+    visible,
+    with_followers,
+)
 
 WITNESSES = 2  # pairs of people shown, unless all are asked for
 COMMON = 12  # characteristics shown in which the two people agree
@@ -70,7 +77,7 @@ def show_pairs(
     score: CausalScore, pairs: Sequence[Witness], *, width: int, everything: bool = False
 ) -> Iterator[RenderableType]:
     """Who the pairs of people are, then one or two of them in each table."""
-    phrase = set_phrase(score.against).removesuffix(" together")
+    phrase = set_with_followers(score.against, score.followed)
     if pairs:
         yield ""
         yield Sentence(f"People who differ only in {phrase}, and {they_get(score)}:")
@@ -191,6 +198,8 @@ def _counted_on(score: CausalScore) -> str:
     if score.flip_rate is None or len(score.direction) == 1:
         return f"counted on {people}{directions_certainty(score)}"
     phrase = set_phrase(score.against)
+    if score.followed:
+        phrase += f"{with_followers(score.against, score.followed)},"
     return (
         f"flip rate {percent(score.flip_rate)}: so often one change of {phrase} changes the "
         f"decision (counted on {people.partition(' who ')[0]}"

@@ -69,6 +69,15 @@ def _ended_early(values: Values) -> str:
     return f"{reason} before the interval was as narrow as asked; it holds all the same"
 
 
+def _rows_with_counterparts(values: Values) -> str:
+    it = "it" if len(values["against"]) == 1 else "them"
+    followed = f", and {_listed(values['followed'])} with {it}" if "followed" in values else ""
+    return (
+        f"{values['paired']:,} of {values['rows']:,} rows have a counterpart among the rows that "
+        f"differs only in {_joined(values)['against']}{followed}; the others count as unchanged"
+    )
+
+
 def _groups_without_decision(values: Values) -> str:
     number = values["groups"]
     return f"{number:,} group{'s have' if number > 1 else ' has'} no decision to show"
@@ -261,8 +270,7 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "lower bound",
     "random-members": "a random member stands for each bin; the interval allows for the choice of "
     "members",
-    "rows-with-counterparts": "{paired:,} of {rows:,} rows have a counterpart among the rows that "
-    "differs only in {against}; the others count as unchanged",
+    "rows-with-counterparts": _rows_with_counterparts,
     "groups-not-listed": "of {groups:,} groups, the {listed:,} with the lowest and highest rates "
     "are listed; the score is that of all of them",
     "groups-without-decision": _groups_without_decision,

@@ -22,6 +22,7 @@ from themis.show.words.values import (
     set_phrase,
     sure_together,
     visible,
+    with_followers,
 )
 
 ALL_RUN = {
@@ -65,6 +66,8 @@ def _causal_headline(score: CausalScore) -> str:
     changes = "changes" if len(score.against) == 1 else "change"
     if score.counterfactuals == "within":
         return _within_headline(score, phrase, changes)
+    if score.followed:
+        return _followed_headline(score)
     if score.lower_bound:
         return (
             f"{phrase} {changes} {_effect(score, f'at least {percent(score.low)}')} "
@@ -78,11 +81,37 @@ def _causal_headline(score: CausalScore) -> str:
     return f"{phrase} {changes} {_effect(score, percent(score.score))} ({_how(score)})"
 
 
+def _followed_headline(score: CausalScore) -> str:
+    """The score of a set with which other characteristics were changed."""
+    phrase, name = set_phrase(score.against).removesuffix(" together"), output_name(score)
+    how = "is changed" if len(score.against) == 1 else "are changed together"
+    when = f"when {phrase} {how}{with_followers(score.against, score.followed)}"
+
+    def changes(share: str, verb: str = "changes") -> str:
+        return f"{name} {verb} {_effect(score, share).removeprefix(name).lstrip()} {when}"
+
+    if score.lower_bound:
+        tried = f"({_sure(score)}; {percent(score.score)} of those tried)"
+        return f"{changes(f'at least {percent(score.low)}')} {tried}"
+    if score.score == 0 and score.method == "exact" and score.high == 0:
+        whom = "" if score.population == "inputs" else f" for {_whom(score)}"
+        return f"{name} never changes{whom} {when} ({_exactly(score)})"
+    if score.score == 0:
+        none = f"{name} changed for none of the {people(score.samples)} tried {when}"
+        return f"{none} (at most {percent(score.high)}, {_certainty(score)})"
+    if score.placebo is not None and score.low == 0:
+        noise = "which noise alone may explain"
+        return f"{changes(percent(score.score), 'changed')}, {noise} ({_how(score)})"
+    return f"{changes(percent(score.score))} ({_how(score)})"
+
+
 def _within_headline(score: CausalScore, phrase: str, changes: str) -> str:
     if score.distance.partition(" ")[0] not in ("exact", "threshold"):
         share = percent(score.score)
         return f"among the rows {phrase} {changes} {_effect(score, share)} ({_how(score)})"
     another = output_name(score).removeprefix("the ")
+    phrase += with_followers(score.against, score.followed)
+    phrase += "," if score.followed else ""
     counterpart = f"a counterpart among the rows that differs only in {phrase} and gets another"
     if score.score == 0:
         none = "no row has" if score.high == 0 else "no row is known to have"
@@ -279,6 +308,8 @@ def masked(causal: CausalScore, group: GroupScore) -> str | None:
     if not certified or group.lower_bound or causal.low <= group.high or causal.scale:
         return None
     name = set_phrase(causal.against)
+    if causal.followed:
+        name += f"{with_followers(causal.against, causal.followed)},"
     return (
         f"the groups' rates hide this: they are at most {points(group.high)} apart, yet {name} "
         f"decides for at least {percent(causal.low)} of people. Losses and gains cancel out"

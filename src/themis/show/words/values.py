@@ -121,6 +121,19 @@ def set_phrase(against: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]} together"
 
 
+def set_with_followers(against: Sequence[str], followed: Sequence[str]) -> str:
+    """What two people differ in: `race and sex`, or `sex, and relationship with it`."""
+    return f"{set_phrase(against).removesuffix(' together')}{with_followers(against, followed)}"
+
+
+def with_followers(against: Sequence[str], followed: Sequence[str]) -> str:
+    """What was changed with a set: `, and relationship with it`; empty where nothing was."""
+    if not followed:
+        return ""
+    it = "it" if len(against) == 1 else "them"
+    return f", and {set_phrase(followed).removesuffix(' together')} with {it}"
+
+
 def label(values: Mapping[str, Any]) -> str:
     """An assignment: `green`, `age 30`, or `race green, sex male`."""
     if len(values) == 1:

@@ -1,0 +1,255 @@
+"""Characteristics that belong together: what follows another one, and what is derived from it.
+
+Where a variant of an input has another level of the leader, a follower is rewritten by its table
+and a derived characteristic is computed. A code without a place in the table stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.errors import Mistake, suggest
+from themis.inputs.characteristics import Characteristic, Value, Values
+
+LEVELS_LIMIT = 65_536  # of a leader: its table is held in memory
+
+
+@dataclass(frozen=True, eq=False)
+class Tie:
+    """One characteristic that goes with another, by their columns."""
+
+    leader: int
+    follower: int
+    leads: Characteristic
+    table: NDArray[np.int64]  # level of the leader × code of the follower → its code there
+    derived: bool
+
+    def moved(self, levels: NDArray[Any], codes: NDArray[Any]) -> NDArray[Any]:
+        """The follower's codes for these levels of its leader."""
+        known = (levels >= 0) & (levels < self.table.shape[0])
+        known &= (codes >= 0) & (codes < self.table.shape[1])
+        places = np.where(known, levels, 0), np.where(known, codes, 0)
+        return np.where(known, self.table[places], codes).astype(codes.dtype)
+
+    def levels(self, codes: NDArray[Any]) -> NDArray[Any]:
+        """The levels of the leader in a code matrix."""
+        return np.asarray(self.leads.level_of(codes[:, self.leader]))
+
+
+def rewrite(ties: Iterable[Tie], codes: NDArray[Any]) -> None:
+    """Rewrite inputs, in place, for the levels that they have themselves."""
+    for tie in ties:
+        codes[:, tie.follower] = tie.moved(tie.levels(codes), codes[:, tie.follower])
+
+
+def follow(ties: Iterable[Tie], before: NDArray[Any], after: NDArray[Any]) -> None:
+    """Rewrite variants, in place, where a leader has another level than it had before."""
+    for tie in ties:
+        was, now = tie.levels(before), tie.levels(after)
+        own = after[:, tie.follower]
+        after[:, tie.follower] = np.where(was == now, own, tie.moved(now, own))
+
+
+def as_drawn(ties: Iterable[Tie], codes: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which inputs have, for each follower, a value that rewriting can give."""
+    result = np.ones(len(codes), dtype=bool)
+    for tie in ties:
+        levels, own = tie.levels(codes), codes[:, tie.follower]
+        known = (levels >= 0) & (levels < len(tie.table)) & (own < tie.table.shape[1])
+        images = tie.table[np.where(known, levels, 0)]
+        result &= ~known | (images == own[:, None]).any(axis=1)
+    return result
+
+
+# What users write ---------------------------------------------------------------------------
+@dataclass(frozen=True)
+class TieMistake:
+    """A mistake in what a characteristic says of its leader, and the key that it is in."""
+
+    name: str
+    key: str
+    mistake: Mistake
+
+
+def ties_of(
+    characteristics: Sequence[Characteristic], mistakes: list[TieMistake]
+) -> tuple[Tie, ...]:
+    """The ties of some characteristics; what is wrong with them is added to the mistakes."""
+    columns = {each.name: column for column, each in enumerate(characteristics)}
+    ties = []
+    for column, each in enumerate(characteristics):
+        if not isinstance(each, Values) or each.leader is None:
+            continue
+        key = "from" if each.derived else "follows"
+        found = [*_leader_mistakes(each, characteristics)]
+        if found:
+            mistakes += [TieMistake(each.name, key, mistake) for mistake in found]
+            continue
+        leads = characteristics[columns[each.leader]]
+        reading = _Reading(each, leads)
+        table = reading.table()
+        if reading.found:
+            key = "values" if each.derived else "as"
+            mistakes += [TieMistake(each.name, key, mistake) for mistake in reading.found]
+        else:
+            ties.append(Tie(columns[each.leader], column, leads, table, each.derived))
+    return tuple(ties)
+
+
+def _leader_mistakes(each: Values, characteristics: Sequence[Characteristic]) -> Iterator[Mistake]:
+    leads = next((other for other in characteristics if other.name == each.leader), None)
+    others = [other.name for other in characteristics if not _is_led(other)]
+    if leads is None:
+        problem = f"there is no characteristic {each.leader!r}"
+        yield Mistake("unknown-name", "", problem, suggest(str(each.leader), others))
+    elif leads.name == each.name:
+        yield Mistake("leader", "", "it can't lead itself", suggest("", others))
+    elif _is_led(leads):
+        assert isinstance(leads, Values)
+        how = "is derived from" if leads.derived else "follows"
+        problem = f"{leads.name!r} {how} {leads.leader!r} itself, and there are no chains"
+        remedy = f"name {leads.leader!r}, with a table for its values"
+        yield Mistake("leader", "", problem, remedy)
+    elif leads.levels > LEVELS_LIMIT:
+        problem = f"{leads.name!r} has {leads.levels:,} values"
+        yield Mistake("leader", "", problem, "give it bins: what follows it goes by bin then")
+
+
+def _is_led(each: Characteristic) -> bool:
+    return isinstance(each, Values) and each.leader is not None
+
+
+class _Reading:
+    """Reads the table of one characteristic, and finds all that is wrong with it."""
+
+    def __init__(self, own: Values, leads: Characteristic) -> None:
+        self.own = own
+        self.leads = leads
+        self.found: list[Mistake] = []
+        self._levels = {spelled(leads.level_label(n)): n for n in range(leads.levels)}
+        self._values = {spelled(value): code for code, value in enumerate(own.values)}
+
+    def table(self) -> NDArray[np.int64]:
+        """Levels of the leader × codes; to be used only if nothing was found."""
+        return self._derived() if self.own.derived else self._following()
+
+    def _derived(self) -> NDArray[np.int64]:
+        table = np.zeros((self.leads.levels, self.own.size), dtype=np.int64)
+        told = set()
+        for key, value in self._rows():
+            level = self._level(key)
+            if level is not None:
+                told.add(level)
+                table[level] = self.own.encode(value) or 0
+        lacking = [label for label, level in self._levels.items() if level not in told]
+        if lacking and not self.found:
+            shown = ", ".join(map(repr, lacking[:5])) + (", …" if len(lacking) > 5 else "")
+            problem = f"there is no value for {shown} of {self.leads.name!r}"
+            self._add("derived-value", problem, "give one for each")
+        return table
+
+    def _following(self) -> NDArray[np.int64]:
+        table = np.tile(np.arange(self.own.size), (self.leads.levels, 1))
+        for key, row in self._rows():
+            level = self._level(key)
+            if not isinstance(row, Mapping):
+                problem = f"{key!r} must have a table, got {row!r}"
+                self._add("follows-table", problem, f'write {key} = {{ before = "after" }}')
+                continue
+            for before, after in row.items():
+                first, second = self._code(before), self._code(after)
+                if level is not None and first is not None and second is not None:
+                    table[level, first] = second
+        if not self.found:
+            self.found += _one_to_one_mistakes(table, self.own, self.leads)
+            self.found += _weight_mistakes(table, self.own)
+        return table
+
+    def _rows(self) -> Iterable[tuple[Any, Any]]:
+        return (self.own.as_ or {}).items()
+
+    def _level(self, key: Any) -> int | None:
+        level = self._levels.get(spelled(key))
+        if level is None:
+            kind = "value" if self.leads.bin_starts is None else "bin"
+            problem = f"{key!r} is no {kind} of {self.leads.name!r}"
+            self._add("unknown-value", problem, suggest(str(key), list(self._levels)))
+        return level
+
+    def _code(self, value: Any) -> int | None:
+        code = self._values.get(spelled(value))
+        if code is None:
+            problem = f"{value!r} is none of its values"
+            self._add("unknown-value", problem, suggest(str(value), list(self._values)))
+        return code
+
+    def _add(self, code: str, problem: str, remedy: str) -> None:
+        mistake = Mistake(code, "", problem, remedy)
+        if mistake not in self.found:
+            self.found.append(mistake)
+
+
+def spelled(value: Any) -> str:
+    """A value as a key of a table, where all keys are text."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _one_to_one_mistakes(
+    table: NDArray[np.int64], own: Values, leads: Characteristic
+) -> Iterator[Mistake]:
+    """For each two levels of the leader between which it does not, a value that gets lost.
+
+    Of levels with the same row of the table only the first two are looked at.
+    """
+    rows, kinds = np.unique(table, axis=0, return_inverse=True)
+    alike = [np.flatnonzero(kinds.reshape(-1) == kind)[:2].tolist() for kind in range(len(rows))]
+    few = sorted(level for levels in alike for level in levels)
+    for first, second in combinations(few, 2):
+        problem = _lost(table, own, leads, first, second) or _lost(table, own, leads, second, first)
+        if problem:
+            remedy = "write for each of the two what every value of the other becomes"
+            yield Mistake("not-one-to-one", "", problem, remedy)
+
+
+def _lost(
+    table: NDArray[np.int64], own: Values, leads: Characteristic, start: int, end: int
+) -> str:
+    """A value that is another one after going from one level to another and back, if there is."""
+    occurring = np.unique(table[start])
+    there = table[end, occurring]
+    back = table[start, there]
+    changed = np.flatnonzero(back != occurring)
+    if not len(changed):
+        return ""
+    place = changed[0]
+    first, second = (repr(leads.level_label(level)) for level in (start, end))
+    before, then, last = (repr(own.value(int(each[place]))) for each in (occurring, there, back))
+    return (
+        f"it does not map one to one between {first} and {second} of {leads.name!r}: {before} with "
+        f"{first} becomes {then} with {second}, and that becomes {last} with {first}"
+    )
+
+
+def _weight_mistakes(table: NDArray[np.int64], own: Values) -> Iterator[Mistake]:
+    """Values of weight 0, which do not occur, that others become."""
+    if own.value_weights is None:
+        return
+    moved = np.unique(table[table != np.arange(own.size)])
+    for code in moved[own.value_weights[moved] == 0].tolist():
+        problem = f"others become {own.value(code)!r}, which has weight 0"
+        yield Mistake("follows-weight", "", problem, "give it a weight, however small")
+
+
+def plain_table(as_: Mapping[Any, Any]) -> dict[str, Any]:
+    """A table as it stands in a file."""
+
+    def plain(each: Any) -> Value | dict[str, Any]:
+        return plain_table(each) if isinstance(each, Mapping) else each
+
+    return {spelled(key): plain(each) for key, each in as_.items()}

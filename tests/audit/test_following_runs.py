@@ -1,0 +1,235 @@
+"""Whole runs where something follows: which inputs arrive at subjects, files, suites, replays."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import themis
+from tests.external import write_command
+from tests.projects import run, write_project
+from themis.config.reader import read_config
+
+INPUTS = """\
+sex = { values = ["Female", "Male"], protected = true }
+relationship = { values = ["Husband", "Wife", "Unmarried"], follows = "sex", as = { Female = { Husband = "Wife" }, Male = { Wife = "Husband" } } }
+title = { from = "sex", values = { Female = "Ms", Male = "Mr" } }
+hours = { min = 0, max = 9 }
+"""  # noqa: E501
+BODY = "return int(person['relationship'] == 'Husband' and person['hours'] > 3)"
+COUPLES = {
+    ("Female", "Wife", "Ms"),
+    ("Female", "Unmarried", "Ms"),
+    ("Male", "Husband", "Mr"),
+    ("Male", "Unmarried", "Mr"),
+}
+
+
+def schema() -> themis.Schema:
+    return themis.Schema(
+        sex=["Female", "Male"],
+        relationship=themis.Values(
+            ["Husband", "Wife", "Unmarried"],
+            follows="sex",
+            as_={"Female": {"Husband": "Wife"}, "Male": {"Wife": "Husband"}},
+        ),
+        title=themis.derived("sex", {"Female": "Ms", "Male": "Mr"}),
+        hours=themis.Integers(0, 9),
+    )
+
+
+def decide(person: dict[str, Any]) -> int:
+    return int(person["relationship"] == "Husband" and person["hours"] > 3)
+
+
+class Arrivals:
+    """The couples that a subject was asked about, as it was asked."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.seen: list[dict[str, Any]] = []
+        self.folder = tmp_path
+
+    def row(self, names: list[str]) -> themis.CausalScore:
+        def subject(person: dict[str, Any]) -> int:
+            self.seen.append(dict(person))
+            return decide(person)
+
+        return self._measure(subject, names)
+
+    def table(self, names: list[str]) -> themis.CausalScore:
+        def subject(table: themis.InputTable) -> Any:
+            columns = {name: table[name].tolist() for name in schema().names}
+            rows = [
+                dict(zip(columns, each, strict=True))
+                for each in zip(*columns.values(), strict=True)
+            ]
+            self.seen += rows
+            return [decide(row) for row in rows]
+
+        return self._measure(themis.batch(subject), names)
+
+    def _measure(self, subject: Any, names: list[str]) -> themis.CausalScore:
+        score = themis.Audit(subject, schema(), seed=1).causal(*names)
+        assert score.method == "exact"
+        return score
+
+    def command(self, names: list[str]) -> themis.CausalScore:
+        test = '[ "$2" = Husband -a "$4" -gt 3 ]'
+        config = write_command(self.folder, decide=f"if {test}; then echo 1; else echo 0; fi")
+        text = config.read_text()
+        start, end = text.index("[inputs]"), text.find("\n[", text.index("[inputs]"))
+        head, tail = text[:start], text[end:] if end > 0 else ""
+        config.write_text(f"{head}[inputs]\n{INPUTS}{tail}")
+        score = themis.Audit.from_file(config, cache=None).causal(*names)
+        for line in (self.folder / "loan.sh.log").read_text().splitlines():
+            values = line.split()
+            self.seen.append(dict(zip(schema().names, [*values[:3], int(values[3])], strict=True)))
+        return score
+
+    @property
+    def couples(self) -> set[tuple[Any, ...]]:
+        return {(each["sex"], each["relationship"], each["title"]) for each in self.seen}
+
+
+@pytest.mark.parametrize("how", ["row", "table", "command"])
+def test_the_variants_of_a_leader_arrive_with_their_followers(how: str, tmp_path: Path) -> None:
+    arrivals = Arrivals(tmp_path)
+    score = getattr(arrivals, how)(["sex"])
+    assert score.low <= 0.4 <= score.high  # two of three are couples, six of ten work enough
+    assert {tuple(witness.differs_in) for witness in score.witnesses} == {
+        ("sex", "relationship", "title")
+    }
+    assert arrivals.couples == COUPLES
+
+
+def test_a_follower_in_the_set_arrives_as_the_assignment_says(tmp_path: Path) -> None:
+    arrivals = Arrivals(tmp_path)
+    arrivals.row(["relationship"])
+    assert arrivals.couples == COUPLES | {("Female", "Husband", "Ms"), ("Male", "Wife", "Mr")}
+
+
+def test_rows_need_no_column_of_what_is_derived() -> None:
+    rows = [
+        {"sex": "Male", "relationship": "Husband", "hours": 5},
+        {"sex": "Female", "relationship": "Husband", "hours": 5},
+        {"sex": "Male", "relationship": "Unmarried", "hours": 5},
+    ]
+    seen = []
+
+    def subject(person: dict[str, Any]) -> int:
+        seen.append((person["sex"], person["relationship"], person["title"]))
+        return decide(person)
+
+    audit = themis.Audit(subject, schema(), seed=1, deterministic=True)
+    result = audit.apparent(rows, against=["sex"], measures=["causal"], only_data=True)
+    assert result.scores[0].score == pytest.approx(1 / 3)  # the second stays a husband
+    assert ("Female", "Husband", "Ms") in seen
+    assert ("Male", "Husband", "Mr") in seen
+    assert ("Female", "Wife", "Ms") in seen
+    assert {title for sex, _, title in seen if sex == "Male"} == {"Mr"}
+
+
+def test_validate_says_what_follows(tmp_path: Path) -> None:
+    config = str(write_project(tmp_path, BODY, inputs=INPUTS))
+    words = " ".join(run("validate", config).stdout.split())
+    assert "follows sex: Husband" in words
+    assert "derived from sex: Ms, Mr" in words
+    assert "inputs 40" in words
+
+
+def test_a_file_says_the_same_as_python(tmp_path: Path) -> None:
+    read = read_config(write_project(tmp_path, BODY, inputs=INPUTS)).schema.to_dict()
+    assert read["inputs"].pop("sex") == {"values": ["Female", "Male"], "protected": True}
+    assert read["inputs"].items() <= schema().to_dict()["inputs"].items()
+
+
+def test_the_command_names_what_followed(tmp_path: Path) -> None:
+    config = str(write_project(tmp_path, BODY, inputs=INPUTS))
+    result = run("score", config, "--measure", "causal")
+    words = " ".join(result.stdout.split())
+    assert "the decision changes for 40.0 % of people when sex is changed" in words
+    assert "changed, and relationship and title with it" in words
+    assert "People who differ only in sex, and relationship and title with it" in words
+    found = run("search", config, "--threshold", "0.3", "--json")
+    sets = {",".join(s["against"]): s for s in json.loads(found.stdout)["scores"]}
+    assert sets["sex"]["followed"] == ["relationship", "title"]
+    assert "followed" not in sets["relationship"]
+
+
+def test_all_mistakes_of_a_file_are_said_with_their_lines(tmp_path: Path) -> None:
+    wrong = (
+        INPUTS.replace('follows = "sex"', 'follows = "sx"')
+        .replace('Female = "Ms"', 'Femal = "Ms"')
+        .replace("max = 9", "max = -9")
+    )
+    checks = '[[checks]]\nagainst = ["title"]\nmeasure = "causal"\nmax_score = 0.1\n'
+    result = run("validate", str(write_project(tmp_path, BODY, inputs=wrong, extra=checks)))
+    assert result.exit_code == 2
+    words = " ".join(result.output.split())
+    for said in (
+        "inputs.relationship.follows: there is no characteristic 'sx'; did you mean 'sex'?",
+        "inputs.title.values: 'Femal' is no value of 'sex'; did you mean 'Female'?",
+        "minimum 0 exceeds maximum -9",
+        "'title' is derived from 'sex', so that it can't be changed by itself; name 'sex' instead",
+    ):
+        assert said in words
+    assert words.count("themis.toml:") == 4
+
+
+@pytest.mark.parametrize("names", ["title", "hours,title"])
+def test_a_derived_characteristic_is_no_set_of_the_command(names: str, tmp_path: Path) -> None:
+    config = str(write_project(tmp_path, BODY, inputs=INPUTS))
+    result = run("score", config, "--against", names)
+    assert result.exit_code == 2
+    assert "name 'sex' instead" in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_the_tests_of_a_suite_differ_in_the_set_and_what_follows(
+    exact: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / "suite.csv"
+    audit = themis.Audit(decide, schema(), seed=1, suite=path, deterministic=True)
+    if exact:
+        audit.causal("sex")
+    else:
+        audit.search(0.3, max_executions=400)
+    audit.close()
+    tests = defaultdict(list)
+    with path.open() as file:
+        for row in csv.DictReader(file):
+            if row["test"] not in ("", "0"):
+                tests[row["test"], row["against"]].append(row)
+    assert any(len(rows) > 1 for rows in tests.values())
+    free = {"sex": {"sex", "relationship", "title"}, "relationship": {"relationship"}}
+    for (_, against), rows in tests.items():
+        names = against.split(",")
+        allowed = {other for name in names for other in free.get(name, {name})}
+        if {"sex", "relationship"} <= {*names}:
+            allowed |= {"title"}
+        for row in rows:
+            same = {n: rows[0][n] for n in schema().names if n not in allowed}
+            assert same == {n: row[n] for n in schema().names if n not in allowed}
+        if names == ["sex"]:
+            couples = {(r["sex"], r["relationship"], r["title"]) for r in rows}
+            assert couples <= COUPLES
+    replay = themis.Audit(decide, schema(), seed=1).replay(path)
+    assert replay.count("still") > 0
+    assert replay.count("new", "fixed", "unknown") == 0
+    followed = {each.against: each.followed for each in replay.sets}
+    assert followed[("sex",)] == ("relationship", "title")
+
+
+def test_witnesses_are_replayed_with_their_followers(tmp_path: Path) -> None:
+    result = themis.Audit(decide, schema(), seed=1).score([["sex"]], ["causal"])
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(result.to_dict()))
+    replay = themis.Audit(decide, schema(), seed=1).replay(path)
+    assert replay.count("still") == len(result.scores[0].witnesses) == replay.tests
+    assert replay.to_dict()["sets"][0]["followed"] == ["relationship", "title"]
+    assert themis.read_result(path).scores[0].followed == ("relationship", "title")

@@ -1,0 +1,83 @@
+"""Tables of sets that something follows: every cell is the output of the variant as it was run."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import themis
+from tests.tied_worlds import FOLLOWER, LEADER, TiedWorld, random_world
+from themis.engine import memory, tables
+from themis.engine.variants import all_variants
+from themis.inputs.assignments import Assignments
+from themis.subjects.decisions import NO_COUNTERFACTUAL
+
+ROWS = 40
+
+
+def check_cells(world: TiedWorld, audit: themis.Audit, names: tuple[str, ...]) -> None:
+    schema = world.schema
+    assignments = Assignments(schema, schema.columns_of(names))
+    variants = all_variants(assignments)
+    rows, cells = audit.sampler.tables.fill(variants, 0, ROWS)
+    labels = audit.runner.labels.labels
+    for place in range(variants.width):
+        values = rows.inputs(variants, np.arange(ROWS), np.full(ROWS, place))
+        for row, variant, cell in zip(rows.codes, values, cells[:, place].tolist(), strict=True):
+            base, other = schema.decode_row(row), schema.decode_row(variant)
+            chosen = {name: other[name] for name in names}
+            assert other == world.variant(base, chosen)
+            assert (cell == NO_COUNTERFACTUAL) == (not world.valid(other))
+            assert cell == NO_COUNTERFACTUAL or labels[cell] == world.decide(other)
+
+
+@pytest.mark.parametrize("vectorised", [False, True])
+@pytest.mark.parametrize("seed", [2, 5, 8])
+def test_what_one_set_ran_is_right_for_another(
+    seed: int, vectorised: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Domains that are not remembered borrow from other sets' tables."""
+    monkeypatch.setattr(tables, "COLUMN_ROWS", 8)  # columns are overwritten in a loaded batch
+    world = random_world(seed, binned=seed == 5)
+
+    def decide(table: themis.InputTable) -> Any:
+        rows = zip(*(table[name].tolist() for name in world.names), strict=True)
+        return [world.outputs[row] for row in rows]
+
+    subject = themis.batch(decide) if vectorised else world.decide
+    monkeypatch.setattr(memory, "WHOLE_LIMIT", 0)
+    audit = themis.Audit(subject, world.schema, seed=1)
+    sets = world.sets()
+    random.Random(seed).shuffle(sets)
+    for names in [(LEADER, FOLLOWER), (LEADER,), *sets]:
+        check_cells(world, audit, names)
+
+
+def test_sets_borrow_what_neither_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = random_world(5)
+    monkeypatch.setattr(memory, "WHOLE_LIMIT", 0)
+    audit = world.audit()
+    check_cells(world, audit, (LEADER,))
+    before = audit.runner.executions
+    check_cells(world, audit, (LEADER,))
+    assert audit.runner.executions == before
+    check_cells(world, audit, (LEADER, FOLLOWER))
+    width = len(world.values[LEADER]) * len(world.values[FOLLOWER])
+    assert audit.runner.executions - before <= ROWS * (width - 1)  # the inputs themselves are known
+
+
+@pytest.mark.parametrize("seed", [5, 8])
+def test_the_keys_of_a_table_are_those_of_the_variants(seed: int) -> None:
+    world = random_world(seed, binned=seed == 5)
+    audit, schema = world.audit(), world.schema
+    all_keys = schema.input_keys
+    for names in world.sets():
+        variants = all_variants(Assignments(schema, schema.columns_of(names)))
+        rows = audit.sampler.tables.rows(variants.assignments, 0, ROWS)
+        keys = all_keys.of_table(rows.codes, rows.all_changes(variants))
+        for place in range(variants.width):
+            codes = rows.inputs(variants, np.arange(ROWS), np.full(ROWS, place))
+            assert keys[:, place].tolist() == all_keys.of(codes).tolist()
