@@ -117,7 +117,7 @@ def _share(schema: Schema, valid: int | None) -> tuple[float, bool]:
         return valid / schema.size, True
     rng = np.random.default_rng(0)
     codes: Any = np.stack(
-        [rng.integers(0, each.size, SHARE_SAMPLE) for each in schema.characteristics], axis=1
+        [rng.integers(0, each.code_count, SHARE_SAMPLE) for each in schema.characteristics], axis=1
     )
     return float(schema.valid(codes).mean()), False
 

@@ -213,7 +213,7 @@ class BatchRecords:
 
     def __init__(self, cache: Cache, schema: Schema, seals: Seals) -> None:
         self._cache, self._seals = cache, seals
-        self._dtypes = [np.min_scalar_type(each.size - 1) for each in schema]
+        self._dtypes = [np.min_scalar_type(each.code_count - 1) for each in schema]
         self._domain = b"\n".join(map(_describe, schema))
 
     def find(self, subject: int, codes: NDArray[Any], time: int) -> Found:
@@ -317,7 +317,8 @@ def _pairs(names: list[bytes], texts: tuple[bytes, ...]) -> bytes:
 
 def _describe(each: Characteristic) -> bytes:
     """What the codes of a characteristic mean; bins, weights and protection change nothing."""
+    behind = [None] if each.missing is not None else []
     if isinstance(each, Values):
-        return json.dumps([each.name, each.values]).encode()
+        return json.dumps([each.name, [*each.values, *behind]]).encode()
     ends = [each.value(0), each.value(each.size - 1)]
-    return json.dumps([each.name, each.size, *ends]).encode()
+    return json.dumps([each.name, each.size, *ends, *behind]).encode()

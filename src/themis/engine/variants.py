@@ -120,18 +120,22 @@ def own_columns(variants: Variants, rows: Rows) -> NDArray[np.int64]:
 
 
 def mark_impossible(schema: Schema, variants: Variants, rows: Rows, cells: Cells) -> None:
-    """Mark the variants that a constraint forbids: they are no counterfactuals."""
-    names = set(variants.assignments.names)
-    if not any(names.intersection(each.variables) for each in schema.constraints):
+    """Mark the variants that a constraint forbids, or that give or take a value that is missing.
+
+    They are no counterfactuals.
+    """
+    names, columns = set(variants.assignments.names), variants.assignments.columns
+    limited = any(names.intersection(each.variables) for each in schema.constraints)
+    kept = not schema.kept_missing.keys().isdisjoint(columns)
+    if not (limited or kept):
         return
     codes = rows.codes.copy(order="F")
     for place in range(variants.width):
-        if (cells[:, place] != NOT_RUN).all():
+        if (cells[:, place] != NOT_RUN).all() and not kept:
             continue
         for position, column in enumerate(variants.assignments.columns):
             codes[:, column] = rows.codes_at(column, int(variants.levels[place, position]))
-        forbidden = ~schema.valid(codes) & (cells[:, place] == NOT_RUN)
-        cells[forbidden, place] = NO_COUNTERFACTUAL
+        cells[~schema.admits(rows.codes, codes), place] = NO_COUNTERFACTUAL  # even if it was run
 
 
 def waves(width: int) -> Iterator[NDArray[np.int64]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -69,6 +69,31 @@ class Assignments:
         places = self.places_of(codes)
         return np.asarray(np.ravel_multi_index(tuple(places.T), self.shape), dtype=np.int64)
 
+    def contexts(self, codes: NDArray[Any]) -> NDArray[np.int64]:
+        """A number for each input that is the same exactly for inputs with the same context."""
+        kept = {c: code for c, code in self.schema.kept_missing.items() if c in self.columns}
+        return context_keys(codes, self.columns, kept)
+
+    def are_groups(self, levels: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which assignments, by their levels, are groups.
+
+        Those without "missing", unless that is a counterfactual.
+        """
+        result = np.ones(len(levels), dtype=bool)
+        for position, column in enumerate(self.columns):
+            characteristic = self.schema.characteristics[column]
+            if characteristic.keeps_missing:
+                result &= levels[:, position] != characteristic.filled_levels
+        return result
+
+    def in_groups(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which inputs belong to a group; all, if none does."""
+        result = np.ones(len(codes), dtype=bool)
+        for column, code in self.schema.kept_missing.items():
+            if column in self.columns:
+                result &= codes[:, column] != code
+        return result if result.any() else ~result
+
     def labels(self, index: int) -> dict[str, Value]:
         """What an assignment is called, by characteristic."""
         labels: dict[str, Value] = self.labels_of(np.array([index]))[0]
@@ -114,11 +139,20 @@ def set_name(names: Sequence[str]) -> str:
     return ",".join(names)
 
 
-def context_keys(codes: NDArray[Any], columns: tuple[int, ...]) -> NDArray[np.int64]:
-    """A number for each input that is the same exactly for inputs with the same context."""
+def context_keys(
+    codes: NDArray[Any], columns: tuple[int, ...], kept: Mapping[int, int] | None = None
+) -> NDArray[np.int64]:
+    """A number for each input that is the same exactly for inputs with the same context.
+
+    That is an input without these columns. Of those with a `kept` code, whether they have it
+    belongs to the context.
+    """
     keys = np.zeros(len(codes), dtype=np.int64)
     for column in range(codes.shape[1]):
-        if column not in columns:
-            _, own = np.unique(codes[:, column], return_inverse=True)
-            _, keys = np.unique(keys * (own.max() + 1) + own, return_inverse=True)
+        code = (kept or {}).get(column)
+        if column in columns and code is None:
+            continue
+        known = codes[:, column] if column not in columns else codes[:, column] == code
+        _, own = np.unique(known, return_inverse=True)
+        _, keys = np.unique(keys * (own.max() + 1) + own, return_inverse=True)
     return keys

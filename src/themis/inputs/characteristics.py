@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from themis.errors import Mistake, SchemaError
 from themis.inputs.numbers import NumberRange, is_list, is_number, mistake
 
-Value: TypeAlias = str | int | float | bool
+Value: TypeAlias = str | int | float | bool | None  # None: there is no value
 Codes: TypeAlias = NDArray[np.integer[Any]]
 
 TABLE_LIMIT = 65_536  # up to this many values decoding is one table look-up
@@ -28,12 +28,15 @@ class Characteristic(ABC):
 
     Inside a set of characteristics it takes its *levels*: its values, or its bins where it has any.
     `weights` (one per value, or one per bin) are the operational profile; a value of weight zero
-    does not occur.
+    does not occur. `missing` is the share of inputs without a value: the code behind all values,
+    and a level of its own. It is compared with values only if it is a counterfactual of them.
     """
 
     name: str = ""
     weights: Sequence[float] | None = None
     protected: bool = False
+    missing: float | None = None
+    missing_as_counterfactual: bool = False
 
     # What each kind provides -------------------------------------------------------------
     @property
@@ -57,16 +60,57 @@ class Characteristic(ABC):
         return self.numeric
 
     @abstractmethod
-    def decode(self, codes: Codes) -> NDArray[Any]:
-        """The values of these codes, as one array."""
+    def _decode(self, codes: Codes) -> NDArray[Any]:
+        """The values of these codes, none of which is missing, as one array."""
 
     @abstractmethod
-    def encode(self, value: Any) -> int | None:
+    def _encode(self, value: Any) -> int | None:
         """The code of a value, or None when it is not one of this characteristic's."""
 
     # The same for all kinds --------------------------------------------------------------
+    @property
+    def code_count(self) -> int:
+        """The number of codes: of the values, and of no value where that may be."""
+        return self.size + (self.missing is not None)
+
+    @property
+    def missing_code(self) -> int:
+        """The code of no value; no input has it where `missing` is None."""
+        return self.size
+
+    @property
+    def keeps_missing(self) -> bool:
+        """Whether "missing" is part of the context: no counterfactual gives or takes a value."""
+        return self.missing is not None and not self.missing_as_counterfactual
+
+    def decode(self, codes: Codes) -> NDArray[Any]:
+        """The values of these codes, as one array; with None in it where a value may be missing."""
+        if self.missing is None:
+            return self._decode(codes)
+        codes = np.asarray(codes)
+        there = codes < self.size
+        values = np.full(codes.shape, None, dtype=object)
+        values[there] = self._decode(codes[there])
+        return values
+
+    def column(self, codes: Codes) -> NDArray[Any]:
+        """The same for arrays and tables: where a number may be missing, all are floats or NaN."""
+        if self.missing is None or not self.numeric:
+            return self.decode(codes)
+        codes = np.asarray(codes)
+        values = self._decode(np.minimum(codes, self.size - 1)).astype(np.float64)
+        values[codes == self.missing_code] = np.nan
+        return values
+
+    def encode(self, value: Any) -> int | None:
+        """The code of a value (None or NaN: no value), or None when it is none of these."""
+        nothing = value is None or (isinstance(value, float | np.floating) and value != value)
+        if nothing and self.missing is not None:
+            return self.missing_code
+        return self._encode(value)
+
     def value(self, code: int) -> Value:
-        """The value of one code, as a plain Python object."""
+        """The value of one code, as a plain Python object; None for no value."""
         value: Value = self.decode(np.array([code])).tolist()[0]
         return value
 
@@ -77,24 +121,32 @@ class Characteristic(ABC):
 
     @property
     def levels(self) -> int:
-        """The number of bins, or of values where there are no bins."""
+        """The number of bins, or of values where there are no bins; "missing" is one more."""
+        return self.filled_levels + (self.missing is not None)
+
+    @property
+    def filled_levels(self) -> int:
+        """The number of levels that are values or bins; "missing" comes behind them."""
         return self.size if self.bin_starts is None else len(self.bin_starts)
 
     def level_of(self, codes: Codes) -> Codes:
         """The level that each code belongs to."""
         if self.bin_starts is None:
             return codes
-        return np.searchsorted(self.bin_starts, codes, side="right") - 1
+        levels = np.searchsorted(self.bin_starts, codes, side="right") - 1
+        return levels + (np.asarray(codes) >= self.size)
 
     def level_range(self, level: int) -> tuple[int, int]:
         """The first code of a level and the one behind its last."""
         if self.bin_starts is None:
             return level, level + 1
+        if level == self.filled_levels:
+            return self.missing_code, self.missing_code + 1
         stops = [*self.bin_starts[1:].tolist(), self.size]
         return int(self.bin_starts[level]), int(stops[level])
 
     def level_label(self, level: int) -> Value:
-        """What a level is called: its value, or the ends of the bin."""
+        """What a level is called: its value, or the ends of the bin; None for "missing"."""
         start, stop = self.level_range(level)
         if stop - start == 1:
             return self.value(start)
@@ -102,7 +154,7 @@ class Characteristic(ABC):
 
     @cached_property
     def value_weights(self) -> NDArray[np.float64] | None:
-        """The probability of each value, or None when all are equally likely."""
+        """The probability of each value if there is one, or None when all are equally likely."""
         if self.weights is None:
             return None
         weights = np.asarray(self.weights, dtype=float)
@@ -114,7 +166,9 @@ class Characteristic(ABC):
     @cached_property
     def _weighted_levels(self) -> NDArray[np.int64]:
         assert self.value_weights is not None
-        return np.unique(self.level_of(np.flatnonzero(self.value_weights > 0)))
+        levels = np.unique(self.level_of(np.flatnonzero(self.value_weights > 0)))
+        behind = [] if self.missing is None else [self.filled_levels]
+        return np.array([*levels.tolist(), *behind], dtype=np.int64)
 
     @property
     def possible_count(self) -> int:
@@ -138,6 +192,7 @@ class Characteristic(ABC):
         return other
 
     def _common_mistakes(self) -> Iterator[Mistake]:
+        yield from self._missing_mistakes()
         if self.weights is None:
             return
         if not is_list(self.weights):
@@ -147,7 +202,7 @@ class Characteristic(ABC):
                 "give one weight for each value",
             )
             return
-        expected = {self.size, self.levels}
+        expected = {self.size, self.filled_levels}
         weights = list(self.weights)
         if len(weights) not in expected:
             rule = " or ".join(str(number) for number in sorted(expected))
@@ -165,6 +220,28 @@ class Characteristic(ABC):
             )
         elif not sum(weights) > 0:
             yield mistake("weights-zero", "all weights are 0", "make at least one positive")
+
+    def _missing_mistakes(self) -> Iterator[Mistake]:
+        share = self.missing
+        if share is not None and not (is_number(share) and 0 < share < 1):
+            yield mistake(
+                "missing-share",
+                f"missing must be a share above 0 and below 1, got {share!r}",
+                "write the share of inputs without a value, such as 0.07, or remove it",
+            )
+        if not isinstance(self.missing_as_counterfactual, bool):
+            yield mistake(
+                "missing-counterfactual",
+                f"missing_as_counterfactual must be true or false, got "
+                f"{self.missing_as_counterfactual!r}",
+                "write true or false",
+            )
+        elif self.missing_as_counterfactual and share is None:
+            yield mistake(
+                "missing-counterfactual",
+                "missing_as_counterfactual is true, but no value is ever missing",
+                "give the share of inputs without a value, such as missing = 0.07",
+            )
 
 
 @dataclass(frozen=True)
@@ -229,10 +306,12 @@ class Values(Characteristic):
         table[:] = self.values
         return table
 
-    def decode(self, codes: Codes) -> NDArray[Any]:
+    def _decode(self, codes: Codes) -> NDArray[Any]:
         return self._table.take(codes)
 
     def value(self, code: int) -> Value:
+        if code >= self.size:
+            return super().value(code)
         value: Value = self._table.item(code)
         return value
 
@@ -240,7 +319,7 @@ class Values(Characteristic):
     def _codes(self) -> dict[Value, int]:
         return {value: code for code, value in enumerate(self.values)}
 
-    def encode(self, value: Any) -> int | None:
+    def _encode(self, value: Any) -> int | None:
         try:
             return self._codes.get(value)
         except TypeError:  # unhashable: certainly not one of the values
@@ -272,7 +351,7 @@ class _Range(Characteristic):
     def size(self) -> int:
         return self._range.size
 
-    def encode(self, value: Any) -> int | None:
+    def _encode(self, value: Any) -> int | None:
         return self._range.encode(value)
 
     @cached_property
@@ -295,7 +374,7 @@ class Integers(_Range):
 
     _kind = int
 
-    def decode(self, codes: Codes) -> NDArray[Any]:
+    def _decode(self, codes: Codes) -> NDArray[Any]:
         values = np.array(codes, dtype=np.int64)  # quicker than a table
         if self.step != 1:
             values *= self.step
@@ -322,7 +401,7 @@ class Reals(_Range):
     def _digits(self) -> int:
         return self._range.digits
 
-    def decode(self, codes: Codes) -> NDArray[Any]:
+    def _decode(self, codes: Codes) -> NDArray[Any]:
         if self.size > TABLE_LIMIT:
             return self._compute(codes)
         return np.take(self._table, codes)

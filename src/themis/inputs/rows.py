@@ -188,7 +188,10 @@ def _with_missing(column: row_files.Column) -> tuple[list[Any], NDArray[Any]]:
 
 
 def codes_of(characteristic: Characteristic, values: Sequence[Any]) -> NDArray[np.int64]:
-    """The codes of these values, −1 where one is none of the characteristic's."""
+    """The codes of these values, −1 where one is none of the characteristic's.
+
+    What stands for nothing is a missing value, if there may be one.
+    """
     if isinstance(characteristic, Values):
         found = (next(_matches(characteristic, value), -1) for value in values)
         codes = np.fromiter(found, np.int64, len(values))
@@ -196,6 +199,10 @@ def codes_of(characteristic: Characteristic, values: Sequence[Any]) -> NDArray[n
         codes = _range_codes(characteristic, values)
     if characteristic.value_weights is not None:
         codes[(codes >= 0) & (characteristic.value_weights[np.maximum(codes, 0)] == 0)] = -1
+    if characteristic.missing is not None:
+        for place in np.flatnonzero(codes < 0).tolist():
+            if is_missing(values[place]):
+                codes[place] = characteristic.missing_code
     return codes
 
 
@@ -253,7 +260,7 @@ def _range_codes(characteristic: Characteristic, values: Sequence[Any]) -> NDArr
     codes = np.full(len(values), -1, dtype=np.int64)
     codes[inside] = guess[inside].astype(np.int64)
     right = np.zeros(len(values), dtype=bool)
-    right[inside] = characteristic.decode(codes[inside]) == floats[inside]
+    right[inside] = characteristic.column(codes[inside]) == floats[inside]
     for place in np.flatnonzero(~right).tolist():  # rounding decides: as it is written
         number = numbers[place]
         code = None if number is None else characteristic.encode(number)

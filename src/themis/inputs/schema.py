@@ -97,7 +97,7 @@ class Schema:
     @property
     def size(self) -> int:
         """The number of inputs before constraints, exact however large."""
-        return math.prod(characteristic.size for characteristic in self.characteristics)
+        return math.prod(characteristic.code_count for characteristic in self.characteristics)
 
     @cached_property
     def strides(self) -> tuple[int, ...]:
@@ -105,13 +105,14 @@ class Schema:
 
         The sum of an input's codes times these is its place in the domain.
         """
-        behind = accumulate((each.size for each in self.characteristics[:0:-1]), mul, initial=1)
+        counts = (each.code_count for each in self.characteristics[:0:-1])
+        behind = accumulate(counts, mul, initial=1)
         return tuple(behind)[::-1]
 
     @cached_property
     def dtype(self) -> type[np.int32] | type[np.int64]:
         """The integer type of this schema's codes."""
-        largest = max(characteristic.size for characteristic in self.characteristics)
+        largest = max(characteristic.code_count for characteristic in self.characteristics)
         return np.int32 if largest < 2**31 else np.int64
 
     def columns_of(self, names: Iterable[str], *, where: str = "--against") -> tuple[int, ...]:
@@ -146,6 +147,26 @@ class Schema:
         for constraint in self.constraints:
             columns = {name: codes[:, self.column_by_name[name]] for name in constraint.variables}
             result &= constraint.holds(columns)
+        return result
+
+    @cached_property
+    def kept_missing(self) -> Mapping[int, int]:
+        """The columns in which no counterfactual gives or takes a value; the code of no value."""
+        return {
+            column: each.missing_code
+            for column, each in enumerate(self.characteristics)
+            if each.keeps_missing
+        }
+
+    def admits(self, base: NDArray[Any], variants: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which variants of base inputs, row by row, are counterfactuals of them.
+
+        Those that are valid, and in which a value is missing exactly where it was before, unless
+        "missing" is a counterfactual there.
+        """
+        result = self.valid(variants)
+        for column, code in self.kept_missing.items():
+            result &= (base[:, column] == code) == (variants[:, column] == code)
         return result
 
     def decode_row(self, row: NDArray[Any]) -> dict[str, Value]:
@@ -217,6 +238,10 @@ def _spec(each: Characteristic) -> Any:
         extra["weights"] = [float(weight) for weight in each.weights]
     if each.protected:
         extra["protected"] = True
+    if each.missing is not None:
+        extra["missing"] = float(each.missing)
+    if each.missing_as_counterfactual:
+        extra["missing_as_counterfactual"] = True
     if isinstance(each, Values):
         return {"values": list(each.values), **extra} if extra else list(each.values)
     assert isinstance(each, Integers | Reals)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.sampler import Cost
-from themis.inputs.assignments import Assignments, Labels, context_keys
+from themis.inputs.assignments import Assignments, Labels
 from themis.inputs.people import People
 from themis.results.model import CausalScore, GroupScore, Measure, Score
 from themis.results.notes import Ending, Note, ended_early
@@ -70,6 +70,7 @@ def apparent_group(
     """
     cost = Cost(run.sampler.runner)
     stopped = run.run(assignments, "group")
+    run = run.part(assignments.in_groups(run.codes))
     values, own = groups_of(assignments, run.codes)
     cells = reading.cells(run.answers)
     least, most = _favour(cells, reading)
@@ -150,7 +151,7 @@ def causal_within(
     """The share of rows with a counterfactual among the rows that gets another output."""
     cost = Cost(run.sampler.runner)
     stopped = run.run(assignments, "causal")
-    contexts = context_keys(run.codes, assignments.columns)
+    contexts = assignments.contexts(run.codes)
     _, levels = groups_of(assignments, run.codes)
     cells = reading.cells(run.answers)
     spelled = np.zeros(len(cells), dtype=bool)  # those that differ only in spelling

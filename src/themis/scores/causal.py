@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from themis.engine.sampler import Cost, Sampler
 from themis.engine.variants import Rows, Variants, first_wave, own_columns
-from themis.inputs.assignments import context_keys
 from themis.inputs.streams import PERMUTATION_LIMIT, ShuffledInputs
 from themis.results.model import CausalScore
 from themis.results.notes import Ending, Note, ended_early
@@ -338,7 +337,7 @@ def _finite_rows(
     inputs = ShuffledInputs(population, sampler.seed)
     order = np.arange(size)
     if independent:
-        order = _first_of_each_context(inputs.rows(0, size), columns)
+        order = _first_of_each(variants.assignments.contexts(inputs.rows(0, size)))
 
     def from_shuffled(start: int, stop: int, until_flip: bool) -> tuple[Rows, Cells]:
         rows = Rows(inputs.take(order[start:stop]), {})
@@ -354,7 +353,6 @@ def _finite_rows(
     return from_shuffled, contexts
 
 
-def _first_of_each_context(codes: NDArray[Any], columns: tuple[int, ...]) -> NDArray[np.int64]:
-    keys = context_keys(codes, columns)
+def _first_of_each(keys: NDArray[np.int64]) -> NDArray[np.int64]:
     _, first = np.unique(keys, return_index=True)
     return np.sort(first)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from themis.engine.sampler import Cost, Sampler
 from themis.engine.variants import Rows, Variants, own_columns
-from themis.inputs.assignments import Assignments, context_keys
+from themis.inputs.assignments import Assignments
 from themis.inputs.population import Population
 from themis.inputs.streams import MIXING
 from themis.results.model import CausalScore, GroupScore
@@ -46,6 +46,12 @@ class Domain:
     codes: NDArray[Any]
     cells: Cells
     weights: NDArray[np.float64]
+
+    def part(self, chosen: NDArray[np.bool_]) -> Domain:
+        """Only these inputs."""
+        if chosen.all():
+            return self
+        return Domain(self.codes[chosen], self.cells[chosen], self.weights[chosen])
 
 
 def rounded(share: float) -> float:
@@ -123,7 +129,7 @@ def whole_numbers(shares: NDArray[np.float64]) -> NDArray[np.int64] | None:
 def can_be_exact(sampler: Sampler, assignments: Assignments) -> bool:
     """Whether the definitions can be computed from the outputs of the whole domain."""
     chosen = set(assignments.columns)
-    width = math.prod(assignments.schema.characteristics[c].size for c in chosen)
+    width = math.prod(assignments.schema.characteristics[c].code_count for c in chosen)
     blocks = sampler.population.blocks
     contexts = math.prod(b.size or 1 for b in blocks if chosen.isdisjoint(b.columns))
     if assignments.binned and sampler.reading.needs_tolerances:
@@ -201,7 +207,7 @@ def _expected_distance(
     domain: Domain, assignments: Assignments, reading: Reading, cells: Cells
 ) -> tuple[float, float]:
     """The expected largest distance of an input's variants from its own output, at both ends."""
-    keys = context_keys(domain.codes, assignments.columns)
+    keys = assignments.contexts(domain.codes)
     own = reading.cells(domain.cells)
     low = np.zeros(len(keys))
     unclear = own == FAILED
@@ -218,6 +224,7 @@ def exact_group(
 ) -> GroupScore:
     """The group score by Definitions 3.5 and 3.6; failed executions leave an interval."""
     assignments = variants.assignments
+    domain = domain.part(assignments.in_groups(domain.codes))
     own = assignments.index_of(domain.codes)
     certain, possible = _shares(domain, sampler.reading)
     totals = np.bincount(own, domain.weights, minlength=assignments.count)
@@ -287,7 +294,7 @@ def _dense(
     domain: Domain, assignments: Assignments, reading: Reading
 ) -> tuple[Rows, Cells, NDArray[np.float64]]:
     """The whole table of a set without bins: its contexts, its cells, the contexts' weights."""
-    keys = context_keys(domain.codes, assignments.columns)
+    keys = assignments.contexts(domain.codes)
     contexts = int(keys.max()) + 1
     seen = reading.cells(domain.cells)
     cells = np.full((contexts, assignments.count), NO_COUNTERFACTUAL, seen.dtype, order="F")
@@ -321,11 +328,10 @@ def _binned_score(domain: Domain, population: Population, assignments: Assignmen
     """
     (column,) = assignments.binned
     characteristic = assignments.schema.characteristics[column]
-    rest = tuple(c for c in assignments.columns if c != column)
-    shown, weights = _shown_labels(domain, assignments.columns, rest, column, characteristic.size)
+    shown, weights = _shown_labels(domain, assignments, column)
     levels = characteristic.possible_levels(np.arange(characteristic.possible_count))
     bins = [slice(*characteristic.level_range(int(level))) for level in levels]
-    members = np.zeros(characteristic.size)
+    members = np.zeros(characteristic.code_count)
     for each in bins:
         block = population.members(column, each.start, each.stop)
         if block is not None:
@@ -346,10 +352,11 @@ _MIXED = NOT_RUN  # in `_shown_labels`: two outputs differ already for one membe
 
 
 def _shown_labels(
-    domain: Domain, columns: tuple[int, ...], rest: tuple[int, ...], column: int, size: int
+    domain: Domain, assignments: Assignments, column: int
 ) -> tuple[NDArray[Any], NDArray[np.float64]]:
     """Per context and member of the binned column: the one label that its variants show."""
-    keys = context_keys(domain.codes, columns)
+    size = assignments.schema.characteristics[column].code_count
+    keys = assignments.contexts(domain.codes)
     contexts = int(keys.max()) + 1
     place = keys * size + domain.codes[:, column]
     dtype = domain.cells.dtype

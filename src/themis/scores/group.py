@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.sampler import Cost, Sampler
+from themis.engine.tables import Tables
 from themis.engine.variants import OWN, Variants, mark_impossible
 from themis.inputs.assignments import Assignments, Places
 from themis.inputs.characteristics import Value
@@ -30,6 +31,7 @@ from themis.subjects.decisions import NO_COUNTERFACTUAL, NOT_RUN, Cells
 from themis.subjects.readings import Reading
 
 GROUP_BRANCH = 1_000  # streams of single groups are apart from the common one
+VALUES_BRANCH = 4_000  # and so are those of inputs in which no value of a set is missing
 KEPT_ROWS = 1_000  # whose outputs are kept, to run some of them again
 
 
@@ -132,7 +134,9 @@ def group_source(sampler: Sampler, variants: Variants) -> GroupSource:
     then seen with few rows. Otherwise each group has inputs of its own, and a row is one of each;
     so it is for bins whose members depend on another characteristic of the set.
     """
-    population, assignments = sampler.population, variants.assignments
+    assignments = variants.assignments
+    sampler = _with_values(sampler, assignments)
+    population = sampler.population
     paired_bins = all(population.is_independent((column,)) for column in assignments.binned)
     if not (paired_bins and population.is_independent(assignments.columns)):
         return _apart(sampler, variants)
@@ -151,6 +155,19 @@ def group_source(sampler: Sampler, variants: Variants) -> GroupSource:
         return every.inputs(variants, rows, np.full(len(rows), places[group]))
 
     return GroupSource(paired, inputs, [labels_of(variants, int(place)) for place in places])
+
+
+def _with_values(sampler: Sampler, assignments: Assignments) -> Sampler:
+    """The same run on those who belong to a group: who have a value wherever that is asked for."""
+    population = sampler.population.with_values(assignments.columns)
+    if population is None or population is sampler.population:
+        return sampler
+    own = sampler.reading_as(sampler.reading)
+    branch = (VALUES_BRANCH, *assignments.columns)
+    own.population, own.base = population, BaseInputs(population, sampler.seed, branch=branch)
+    own.tables = Tables(own.base, own.runner)
+    own.tables.suite = sampler.tables.suite
+    return own
 
 
 def _apart(sampler: Sampler, variants: Variants) -> GroupSource:
@@ -208,7 +225,7 @@ def group_stream(
 def group_population(population: Population, variants: Variants, place: int) -> Population | None:
     """The inputs that have this assignment; None where there are none."""
     levels = variants.levels[place]
-    if (levels == OWN).any():
+    if (levels == OWN).any() or not variants.assignments.are_groups(levels[None]).all():
         return None
     ranges: dict[int, CodeRange] = {
         column: population.schema.characteristics[column].level_range(int(level))

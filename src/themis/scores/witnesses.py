@@ -305,8 +305,8 @@ class _Shrinker:
         schema = self.sampler.population.schema
         occur = schema.valid(codes)
         for column, characteristic in enumerate(schema):
-            if characteristic.value_weights is not None:
-                occur &= characteristic.value_weights[codes[:, column]] > 0
+            if characteristic.value_weights is not None:  # no value occurs where it may be
+                occur &= np.append(characteristic.value_weights, 1.0)[codes[:, column]] > 0
         return occur
 
     def told_once(self, *parts: Pairs) -> Pairs:
@@ -364,7 +364,9 @@ def _shrunk(
         if not stuck or before is pair:
             break
     for column in np.flatnonzero(pair[0] != pair[1]).tolist():
-        if schema.characteristics[column].ordered:  # else another change than the one shown
+        characteristic = schema.characteristics[column]
+        there = bool((pair[:, column] < characteristic.missing_code).all())
+        if characteristic.ordered and there:  # else another change than the one shown
             for side in (0, 1):
                 target = _target(pair[side, column], column, reference, schema)
                 pair = yield from _approach(pair, [side], column, target, schema)

@@ -381,9 +381,7 @@ class FlipBook:
         differs = cell.variants.levels[column] != rows.own_levels(cell.variants.assignments)[row]
         changed = differs @ (1 << np.array(members(mask), dtype=np.int64))
         codes = rows.inputs(cell.variants, row, column)
-        fresh = changed > 0
-        if self.sampler.runner.schema.constraints:
-            fresh &= self.sampler.runner.schema.valid(codes)
+        fresh = (changed > 0) & self.sampler.runner.schema.admits(rows.codes[row], codes)
         parts = np.unique(changed[fresh]).tolist()
         variants = np.zeros(len(row), np.int64)
         for part in parts:
@@ -483,9 +481,9 @@ class FlipBook:
         fresh = ~cell.is_apart(places[row], chosen[column])
         row, column = row[fresh], column[fresh]
         codes = rows.inputs(cell.variants, row, chosen[column])
-        if runner.schema.constraints:
-            valid = runner.schema.valid(codes)
-            row, column, codes = row[valid], column[valid], codes[valid]
+        if runner.schema.constraints or runner.schema.kept_missing:
+            admitted = runner.schema.admits(rows.codes[row], codes)
+            row, column, codes = row[admitted], column[admitted], codes[admitted]
         if not len(row):
             return
         every = [(cell.variants.assignments.columns, np.ones(len(row), dtype=bool))]
