@@ -1,4 +1,4 @@
-"""Tiny worlds with missing values, and their scores by brute force; shares no code with the package.
+"""Tiny worlds with missing values, and their scores by brute force, sharing no code with Themis.
 
 "Missing" belongs to the context: no counterfactual gives or takes a value, unless the
 characteristic says that it may. Groups are of those who have the values, unless it does.

@@ -326,6 +326,10 @@ class HttpSubject(Subject):
 class Characteristic(Table):
     weights: Numbers = _optional("The operational profile: one number for each value", [0.9, 0.1])
     protected: bool = _optional("Whether the law or you protect it", True, default=False)
+    missing: Number = _optional("The share of inputs without a value: above 0, below 1", 0.07)
+    missing_as_counterfactual: bool = _optional(
+        "Whether a value may be compared with none", True, default=False
+    )
 
 
 class ValuesInput(Characteristic):

@@ -74,6 +74,7 @@ CODES: dict[str, tuple[str, ...]] = {
     "random-members": (),
     "rows-with-counterparts": ("paired", "rows", "against"),
     "groups-without-decision": ("groups",),
+    "value-taken-away": ("names", "changed", "inputs", "share", "low", "high", "confidence"),
     "paper-rule": (),
     "noise-in-score": ("high",),
     "noise-in-rates": (),

@@ -28,6 +28,7 @@ from themis.scores.people import (
     measure_within,
     weigh,
 )
+from themis.scores.taken_away import with_taken_away
 from themis.scores.undecided import people_undecided
 from themis.scores.witnesses import POOL, FlipPool
 from themis.settings import Settings, Stopping
@@ -57,7 +58,13 @@ def measure_people(
     elif counterfactuals == "within":
         score = causal_within(run, reading, assignments, settings)
     else:
-        score = causal_generated(run, reading, assignments, settings)
+        score = with_taken_away(
+            causal_generated(run, reading, assignments, settings),
+            run.sampler,
+            reading,
+            codes=run.codes,
+            weights=run.weights,
+        )
     return replace(score, population="rows")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from themis.results.notes import OLD_SENTENCE, Ending, Note
-from themis.show.words.values import one_line, points, quoted, visible
+from themis.show.words.values import cut_name, one_line, points, quoted, share_text, visible
 from themis.show.words.values import sure as sure_words
 
 Values = Mapping[str, Any]
@@ -239,6 +239,17 @@ def _once(values: Values, did: str) -> str:
     return f"{did} {only} and not {other}"
 
 
+def _value_taken_away(values: Values) -> str:
+    names = " and ".join(cut_name(visible(name)) for name in values["names"])
+    share = share_text(
+        values["share"], values["changed"], values["inputs"], values.get("low"), values.get("high")
+    )
+    return (
+        f"without {names}, inputs that have it get a different decision: {share}; the score "
+        "leaves that out"
+    )
+
+
 def _texts(values: list[Any]) -> str:
     return ", ".join(map(quoted, values))
 
@@ -266,6 +277,7 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "groups-not-listed": "of {groups:,} groups, the {listed:,} with the lowest and highest rates "
     "are listed; the score is that of all of them",
     "groups-without-decision": _groups_without_decision,
+    "value-taken-away": _value_taken_away,
     "paper-rule": "the paper's stopping rule: this interval is what it claims, not what it holds; "
     "it fails most often for scores near 0",
     "noise-in-score": lambda values: (
