@@ -372,7 +372,9 @@ class Profile(Table):
     data: Text = _required("A CSV, JSON lines or Parquet file with a row for each", "people.csv")
     weights: Text = _optional("The column that says how often a row occurs", "count")
     unknown: Unknown = _optional(
-        "Rows that do not fit: leave them out, stop, or widen the inputs", default="drop"
+        "Values that the inputs lack: keep them for their rows, leave the rows out, stop, or widen "
+        "the inputs",
+        default="keep",
     )
 
 

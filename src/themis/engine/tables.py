@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from themis.engine.runner import Runner, RunnerBatch
 from themis.engine.suites import Suite
 from themis.engine.variants import (
-    OWN,
     Rows,
     Variants,
     mark_impossible,
@@ -30,6 +29,7 @@ from themis.engine.variants import (
     waves,
 )
 from themis.inputs.assignments import Assignments
+from themis.inputs.characteristics import OWN
 from themis.inputs.schema import Schema
 from themis.inputs.streams import MIXING, BaseInputs
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.inputs.assignments import Assignments
+from themis.inputs.characteristics import OWN
 from themis.inputs.schema import Schema
 from themis.inputs.streams import VARIANTS, BaseInputs
 from themis.subjects.decisions import NO_COUNTERFACTUAL, NOT_RUN, Cells
@@ -18,8 +19,6 @@ from themis.subjects.readings import Tolerances
 
 TRIED = 100  # assignments tried per row where not all can be
 CORNERS = 32  # extreme assignments among them
-
-OWN = -1  # in `levels`: the base input's own value, unchanged
 
 
 @dataclass(frozen=True)
@@ -122,8 +121,9 @@ def own_columns(variants: Variants, rows: Rows) -> NDArray[np.int64]:
 def mark_impossible(schema: Schema, variants: Variants, rows: Rows, cells: Cells) -> None:
     """Mark the variants that a constraint forbids, or that give or take a value that is missing.
 
-    They are no counterfactuals.
+    They are no counterfactuals. Nor is there one with an own value where that is of some level.
     """
+    _mark_levels(variants, rows, cells)
     names, columns = set(variants.assignments.names), variants.assignments.columns
     limited = any(names.intersection(each.variables) for each in schema.constraints)
     kept = not schema.kept_missing.keys().isdisjoint(columns)
@@ -136,6 +136,16 @@ def mark_impossible(schema: Schema, variants: Variants, rows: Rows, cells: Cells
         for position, column in enumerate(variants.assignments.columns):
             codes[:, column] = rows.codes_at(column, int(variants.levels[place, position]))
         cells[~schema.admits(rows.codes, codes), place] = NO_COUNTERFACTUAL  # even if it was run
+
+
+def _mark_levels(variants: Variants, rows: Rows, cells: Cells) -> None:
+    """Mark the columns for values of no level in the rows that have others."""
+    if not variants.complete or (variants.levels != OWN).all():
+        return
+    own = rows.own_levels(variants.assignments)
+    for place in np.flatnonzero((variants.levels == OWN).any(axis=1)).tolist():
+        wanted = variants.levels[place] == OWN
+        cells[(own[:, wanted] != OWN).any(axis=1), place] = NO_COUNTERFACTUAL
 
 
 def waves(width: int) -> Iterator[NDArray[np.int64]]:

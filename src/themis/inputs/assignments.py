@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.inputs.characteristics import Value
+from themis.inputs.characteristics import OWN, Value
 from themis.inputs.schema import Schema
 
 Places = NDArray[np.int64]  # numbers of rows, or of columns
@@ -72,14 +72,34 @@ class Assignments:
     def contexts(self, codes: NDArray[Any]) -> NDArray[np.int64]:
         """A number for each input that is the same exactly for inputs with the same context."""
         kept = {c: code for c, code in self.schema.kept_missing.items() if c in self.columns}
-        return context_keys(codes, self.columns, kept)
+        return context_keys(codes, self.columns, {c: codes[:, c] == kept[c] for c in kept})
+
+    def variant_keys(self, codes: NDArray[Any]) -> NDArray[np.int64]:
+        """The same for inputs that also have the same variants: no values of their own, or one."""
+        kept = self.schema.kept_missing
+        marks: dict[int, NDArray[Any]] = {}
+        for column in self.columns:
+            each, own = self.schema.characteristics[column], codes[:, column]
+            if column in kept or each.has_own:
+                missing = (own == kept.get(column, OWN)).astype(np.int64)
+                marks[column] = np.where(each.level_of(own) == OWN, own + 2, missing)
+        return context_keys(codes, self.columns, marks)
+
+    def own_levels(self, codes: NDArray[Any]) -> NDArray[np.int64]:
+        """Each input's level of each characteristic; values of no level count as ones of theirs."""
+        result = np.empty((len(codes), len(self.columns)), dtype=np.int64)
+        for position, column in enumerate(self.columns):
+            each, own = self.schema.characteristics[column], codes[:, column]
+            levels = each.level_of(own)
+            result[:, position] = np.where(levels == OWN, each.levels + own, levels)
+        return result
 
     def are_groups(self, levels: NDArray[Any]) -> NDArray[np.bool_]:
         """Which assignments, by their levels, are groups.
 
-        Those without "missing", unless that is a counterfactual.
+        Those without "missing", unless that is a counterfactual, and without values of no level.
         """
-        result = np.ones(len(levels), dtype=bool)
+        result: NDArray[np.bool_] = (levels != OWN).all(axis=1)
         for position, column in enumerate(self.columns):
             characteristic = self.schema.characteristics[column]
             if characteristic.keeps_missing:
@@ -88,10 +108,9 @@ class Assignments:
 
     def in_groups(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
         """Which inputs belong to a group; all, if none does."""
-        result = np.ones(len(codes), dtype=bool)
-        for column, code in self.schema.kept_missing.items():
-            if column in self.columns:
-                result &= codes[:, column] != code
+        each = [self.schema.characteristics[c] for c in self.columns]
+        levels = [one.level_of(codes[:, c]) for one, c in zip(each, self.columns, strict=True)]
+        result = self.are_groups(np.stack(levels, axis=1))
         return result if result.any() else ~result
 
     def labels(self, index: int) -> dict[str, Value]:
@@ -140,19 +159,19 @@ def set_name(names: Sequence[str]) -> str:
 
 
 def context_keys(
-    codes: NDArray[Any], columns: tuple[int, ...], kept: Mapping[int, int] | None = None
+    codes: NDArray[Any],
+    columns: tuple[int, ...],
+    marks: Mapping[int, NDArray[Any]] | None = None,
 ) -> NDArray[np.int64]:
     """A number for each input that is the same exactly for inputs with the same context.
 
-    That is an input without these columns. Of those with a `kept` code, whether they have it
-    belongs to the context.
+    That is an input without these columns; of some of them, `marks` belong to the context.
     """
     keys = np.zeros(len(codes), dtype=np.int64)
     for column in range(codes.shape[1]):
-        code = (kept or {}).get(column)
-        if column in columns and code is None:
+        known = codes[:, column] if column not in columns else (marks or {}).get(column)
+        if known is None:
             continue
-        known = codes[:, column] if column not in columns else codes[:, column] == code
         _, own = np.unique(known, return_inverse=True)
         _, keys = np.unique(keys * (own.max() + 1) + own, return_inverse=True)
     return keys

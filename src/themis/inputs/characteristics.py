@@ -14,12 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.errors import Mistake, SchemaError
-from themis.inputs.numbers import NumberRange, is_list, is_number, mistake
+from themis.inputs.numbers import NumberRange, exact, is_list, is_number, mistake
 
 Value: TypeAlias = str | int | float | bool | None  # None: there is no value
 Codes: TypeAlias = NDArray[np.integer[Any]]
 
 TABLE_LIMIT = 65_536  # up to this many values decoding is one table look-up
+
+OWN = -1  # in place of a level: the base input's own value, unchanged
+UNLISTED = "unlisted"  # what values of no level are called
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +33,8 @@ class Characteristic(ABC):
     `weights` (one per value, or one per bin) are the operational profile; a value of weight zero
     does not occur. `missing` is the share of inputs without a value: the code behind all values,
     and a level of its own. It is compared with values only if it is a counterfactual of them.
+    Behind it are the codes of `extra` values: each belongs to the rows that have it, and is no
+    assignment for others. A number within a bin is of that bin, all others are of no level.
     """
 
     name: str = ""
@@ -37,6 +42,7 @@ class Characteristic(ABC):
     protected: bool = False
     missing: float | None = None
     missing_as_counterfactual: bool = False
+    extra: Sequence[Value] = ()  # values of given rows that are none of these, for one run
 
     # What each kind provides -------------------------------------------------------------
     @property
@@ -70,7 +76,12 @@ class Characteristic(ABC):
     # The same for all kinds --------------------------------------------------------------
     @property
     def code_count(self) -> int:
-        """The number of codes: of the values, and of no value where that may be."""
+        """The number of codes: of the values, of no value where that may be, of further ones."""
+        return self.first_extra + len(self.extra)
+
+    @property
+    def first_extra(self) -> int:
+        """The code of the first value that only given rows have."""
         return self.size + (self.missing is not None)
 
     @property
@@ -83,23 +94,35 @@ class Characteristic(ABC):
         """Whether "missing" is part of the context: no counterfactual gives or takes a value."""
         return self.missing is not None and not self.missing_as_counterfactual
 
+    @cached_property
+    def _behind(self) -> NDArray[Any]:
+        """The values of the codes behind `size`."""
+        behind = [*([None] if self.missing is not None else []), *self.extra]
+        table = np.empty(len(behind), dtype=object)
+        table[:] = behind
+        return table
+
     def decode(self, codes: Codes) -> NDArray[Any]:
         """The values of these codes, as one array; with None in it where a value may be missing."""
-        if self.missing is None:
+        if not len(self._behind):
             return self._decode(codes)
         codes = np.asarray(codes)
         there = codes < self.size
-        values = np.full(codes.shape, None, dtype=object)
+        values = np.empty(codes.shape, dtype=object)
         values[there] = self._decode(codes[there])
+        values[~there] = self._behind[codes[~there] - self.size]
         return values
 
     def column(self, codes: Codes) -> NDArray[Any]:
         """The same for arrays and tables: where a number may be missing, all are floats or NaN."""
-        if self.missing is None or not self.numeric:
+        if not (len(self._behind) and self.numeric):
             return self.decode(codes)
         codes = np.asarray(codes)
-        values = self._decode(np.minimum(codes, self.size - 1)).astype(np.float64)
-        values[codes == self.missing_code] = np.nan
+        values = self._decode(np.minimum(codes, self.size - 1))
+        if self.missing is not None or any(isinstance(each, float) for each in self.extra):
+            values = values.astype(np.float64)
+        there = codes < self.size
+        values[~there] = self._behind.astype(values.dtype)[codes[~there] - self.size]
         return values
 
     def encode(self, value: Any) -> int | None:
@@ -107,7 +130,10 @@ class Characteristic(ABC):
         nothing = value is None or (isinstance(value, float | np.floating) and value != value)
         if nothing and self.missing is not None:
             return self.missing_code
-        return self._encode(value)
+        code = self._encode(value)
+        if code is None and self.extra and value in self.extra:
+            return self.first_extra + self.extra.index(value)
+        return code
 
     def value(self, code: int) -> Value:
         """The value of one code, as a plain Python object; None for no value."""
@@ -130,11 +156,28 @@ class Characteristic(ABC):
         return self.size if self.bin_starts is None else len(self.bin_starts)
 
     def level_of(self, codes: Codes) -> Codes:
-        """The level that each code belongs to."""
-        if self.bin_starts is None:
-            return codes
-        levels = np.searchsorted(self.bin_starts, codes, side="right") - 1
-        return levels + (np.asarray(codes) >= self.size)
+        """The level that each code belongs to, OWN where it is none."""
+        levels: Codes = codes
+        if self.bin_starts is not None:
+            levels = np.searchsorted(self.bin_starts, codes, side="right") - 1
+            levels = levels + (np.asarray(codes) >= self.size)
+        if not self.extra:
+            return levels
+        places = np.asarray(codes, dtype=np.int64) - self.first_extra
+        return np.where(places < 0, levels, self._extra_levels[np.maximum(places, 0)])
+
+    @cached_property
+    def _extra_levels(self) -> NDArray[np.int64]:
+        return np.array([self._extra_level(each) for each in self.extra], dtype=np.int64)
+
+    def _extra_level(self, value: Value) -> int:
+        """The bin that a value lies in that is none of the characteristic's."""
+        return OWN
+
+    @cached_property
+    def has_own(self) -> bool:
+        """Whether some rows have values of no level."""
+        return bool(self.extra) and bool((self._extra_levels == OWN).any())
 
     def level_range(self, level: int) -> tuple[int, int]:
         """The first code of a level and the one behind its last."""
@@ -147,6 +190,8 @@ class Characteristic(ABC):
 
     def level_label(self, level: int) -> Value:
         """What a level is called: its value, or the ends of the bin; None for "missing"."""
+        if level == OWN:
+            return UNLISTED
         start, stop = self.level_range(level)
         if stop - start == 1:
             return self.value(start)
@@ -171,19 +216,30 @@ class Characteristic(ABC):
         return np.array([*levels.tolist(), *behind], dtype=np.int64)
 
     @property
-    def possible_count(self) -> int:
-        """How many levels have a value of positive weight: the ones that may be assigned."""
+    def _shared_count(self) -> int:
         return self.levels if self.value_weights is None else len(self._weighted_levels)
+
+    @property
+    def possible_count(self) -> int:
+        """How many levels have a value of positive weight: the ones that may be assigned.
+
+        One more, OWN, is of the rows with a value of no level.
+        """
+        return self._shared_count + self.has_own
 
     def possible_levels(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """The possible levels at these places of their list, which may be too long to write."""
-        return places if self.value_weights is None else self._weighted_levels[places]
+        count = self._shared_count
+        shared = np.minimum(places, count - 1) if self.has_own else places
+        levels = shared if self.value_weights is None else self._weighted_levels[shared]
+        return np.where(places == count, OWN, levels) if self.has_own else levels
 
     def possible_places(self, levels: NDArray[Any]) -> NDArray[Any]:
         """Where these levels stand in the list of possible ones."""
-        if self.value_weights is None:
-            return levels
-        return np.searchsorted(self._weighted_levels, levels)
+        places = levels
+        if self.value_weights is not None:
+            places = np.searchsorted(self._weighted_levels, levels)
+        return np.where(levels == OWN, self._shared_count, places) if self.has_own else places
 
     def named(self, name: str) -> Characteristic:
         """The same characteristic under a name; it is not checked again."""
@@ -252,7 +308,7 @@ class Values(Characteristic):
 
     def __post_init__(self) -> None:
         _raise_any(self._mistakes())
-        _freeze(self, "values", "weights")
+        _freeze(self, "values", "weights", "extra")
 
     def _mistakes(self) -> Iterator[Mistake]:
         if not is_list(self.values):
@@ -339,7 +395,7 @@ class _Range(Characteristic):
 
     def __post_init__(self) -> None:
         _raise_any(iter([*self._range.mistakes()] or self._common_mistakes()))
-        _freeze(self, "bins", "weights")
+        _freeze(self, "bins", "weights", "extra")
         for name in ("min", "max", "step"):
             object.__setattr__(self, name, self._kind(getattr(self, name)))
 
@@ -353,6 +409,12 @@ class _Range(Characteristic):
 
     def _encode(self, value: Any) -> int | None:
         return self._range.encode(value)
+
+    def _extra_level(self, value: Value) -> int:
+        number = exact(value)
+        if self.bins is None or not exact(self.min) <= number <= exact(self.max):
+            return OWN
+        return sum(number >= exact(edge) for edge in self.bins)
 
     @cached_property
     def bin_starts(self) -> NDArray[np.int64] | None:

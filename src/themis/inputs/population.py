@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -227,8 +227,12 @@ class TableBlock:
             if column in ranges:
                 start, stop = ranges[column]
                 keep &= (self.rows[:, position] >= start) & (self.rows[:, position] < stop)
+        return self.part(keep) if keep.any() else None
+
+    def part(self, keep: NDArray[np.bool_]) -> TableBlock:
+        """Only these combinations."""
         weights = None if self.weights is None else self.weights[keep]
-        return TableBlock(self.columns, self.rows[keep], weights) if keep.any() else None
+        return TableBlock(self.columns, self.rows[keep], weights)
 
 
 @dataclass(frozen=True)
@@ -406,8 +410,22 @@ class Population:
         own = tuple(block for block in blocks if block is not None)
         return Population(self.schema, own, profile=self.profile)
 
+    def at_levels(self, levels: Mapping[int, int]) -> Population | None:
+        """Those with these levels of some characteristics; None if there are none."""
+        each = self.schema.characteristics
+        if not self.profile:
+            return self.restricted({c: each[c].level_range(level) for c, level in levels.items()})
+        (block,) = self.blocks
+        assert isinstance(block, TableBlock)
+        keep = np.ones(block.size, dtype=bool)
+        for column, level in levels.items():
+            keep &= each[column].level_of(block.rows[:, column]) == level
+        return replace(self, blocks=(block.part(keep),)) if keep.any() else None
+
     def with_values(self, columns: Sequence[int]) -> Population | None:
         """Those who have a value wherever "missing" is no counterfactual; None if nobody does."""
+        if self.profile:  # its groups are looked for one by one
+            return self
         kept = self.schema.kept_missing
         ranges: dict[int, CodeRange] = {c: (0, kept[c]) for c in columns if c in kept}
         return self.restricted(ranges) if ranges else self

@@ -189,8 +189,20 @@ class Schema:
         inputs = {name: characteristic_from(spec) for name, spec in data["inputs"].items()}
         return cls(inputs).constrained(data.get("constraints", {}))
 
+    def with_extra(self, extra: Mapping[str, Sequence[Value]]) -> Schema:
+        """The same schema for rows that have further values, by characteristic."""
+        inputs = {each.name: replace(each, extra=extra.get(each.name, ())) for each in self}
+        return Schema(inputs).constrained({each.name: each.text for each in self.constraints})
+
+    @property
+    def extra(self) -> tuple[tuple[Value, ...], ...]:
+        """The values that only given rows have, of each characteristic."""
+        return tuple(tuple(each.extra) for each in self.characteristics)
+
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Schema) and self.to_dict() == other.to_dict()
+        if not isinstance(other, Schema):
+            return False
+        return self.extra == other.extra and self.to_dict() == other.to_dict()
 
     def __hash__(self) -> int:
         return hash((self.characteristics, self.constraints))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.inputs.characteristics import OWN
 from themis.inputs.population import (
     Block,
     ColumnBlock,
@@ -73,7 +74,8 @@ class BaseInputs:
         drawn = _assemble(partial(self._member_chunk, column), CHUNK, start, stop)
         own = self.rows(start, stop)[:, column]
         levels = self.population.schema.characteristics[column].level_of(own)
-        drawn[np.arange(len(drawn)), levels] = own
+        inside = np.flatnonzero(levels != OWN)
+        drawn[inside, levels[inside]] = own[inside]
         return drawn
 
     def tolerances(self, start: int, stop: int) -> NDArray[np.float64]:

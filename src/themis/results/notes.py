@@ -123,6 +123,7 @@ CODES: dict[str, tuple[str, ...]] = {
     "acceptance-ended": ("measure", "against", "output", "max_score", "line", "until"),
     "few-combinations": ("names", "share"),
     "rows-left-out": ("file", "rows", "dropped", "reasons"),
+    "values-kept": ("name", "rows", "values"),
     "range-widened": ("name", "min", "max"),
     "values-added": ("name", "values"),
     "no-favourable-output": ("outputs", "favourable"),

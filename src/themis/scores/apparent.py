@@ -159,7 +159,7 @@ def causal_within(
     cost = Cost(run.sampler.runner)
     stopped = run.run(assignments, "causal")
     contexts = assignments.contexts(run.codes)
-    _, levels = groups_of(assignments, run.codes)
+    levels = np.unique(_numbered(assignments.own_levels(run.codes)), return_inverse=True)[1]
     cells = reading.cells(run.answers)
     spelled = np.zeros(len(cells), dtype=bool)  # those that differ only in spelling
     if reading.graded:

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from themis.engine.sampler import Cost, Sampler
 from themis.engine.tables import Tables
-from themis.engine.variants import OWN, Variants, mark_impossible
+from themis.engine.variants import Variants, mark_impossible
 from themis.inputs.assignments import Assignments, Places
-from themis.inputs.characteristics import Value
-from themis.inputs.population import CodeRange, Population
+from themis.inputs.characteristics import OWN, Value
+from themis.inputs.population import Population
 from themis.inputs.streams import BaseInputs
 from themis.results.model import GroupScore
 from themis.results.notes import Ending, Note, ended_early
@@ -209,7 +209,7 @@ def _possible_places(sampler: Sampler, variants: Variants) -> NDArray[np.int64]:
     rows = sampler.tables.rows(variants.assignments, 0, 1)
     cells = sampler.tables.empty(1, variants.width)
     mark_impossible(sampler.runner.schema, variants, rows, cells)
-    own = (variants.levels == OWN).all(axis=1)
+    own = (variants.levels == OWN).any(axis=1)
     return np.flatnonzero((cells[0] != NO_COUNTERFACTUAL) & ~own)
 
 
@@ -224,14 +224,10 @@ def group_stream(
 
 def group_population(population: Population, variants: Variants, place: int) -> Population | None:
     """The inputs that have this assignment; None where there are none."""
-    levels = variants.levels[place]
-    if (levels == OWN).any() or not variants.assignments.are_groups(levels[None]).all():
+    levels, assignments = variants.levels[place], variants.assignments
+    if not assignments.are_groups(levels[None]).all():
         return None
-    ranges: dict[int, CodeRange] = {
-        column: population.schema.characteristics[column].level_range(int(level))
-        for column, level in zip(variants.assignments.columns, levels, strict=True)
-    }
-    return population.restricted(ranges)
+    return population.at_levels(dict(zip(assignments.columns, levels.tolist(), strict=True)))
 
 
 def favourable_ends(

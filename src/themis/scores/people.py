@@ -223,7 +223,7 @@ class _GeneratedTable:
         if not variants.complete or assignments.binned:
             members = {c: run.base.members(c, 0, len(codes)) for c in assignments.binned}
             return cls(run, reading, variants, Rows(codes, members), np.arange(len(codes)))
-        keys = assignments.contexts(codes)
+        keys = assignments.variant_keys(codes)
         first = np.sort(np.unique(keys, return_index=True)[1])
         number = np.empty(len(first), dtype=np.int64)
         number[keys[first]] = np.arange(len(first))

@@ -156,7 +156,11 @@ class Column:
         there = int(np.searchsorted(self.values, self.characteristic.missing_code))
         if there:
             yield from self._ranges(inside[:there], share[:there])
-        if there < size:
+        if (
+            there < size
+            and self.values[there] == self.characteristic.missing_code
+            and (self.characteristic.missing is not None)
+        ):
             missing = (self.characteristic.missing_code,)
             counted = float(inside[there]), float(share[there])
             yield Proposal(Condition(self.number, values=missing), *counted)

@@ -306,7 +306,8 @@ class _Shrinker:
         occur = schema.valid(codes)
         for column, characteristic in enumerate(schema):
             if characteristic.value_weights is not None:  # no value occurs where it may be
-                occur &= np.append(characteristic.value_weights, 1.0)[codes[:, column]] > 0
+                places = np.minimum(codes[:, column], characteristic.size)
+                occur &= np.append(characteristic.value_weights, 1.0)[places] > 0
         return occur
 
     def told_once(self, *parts: Pairs) -> Pairs:
@@ -419,7 +420,8 @@ def _approach(pair: Pair, sides: list[int], column: int, target: int, schema: Sc
     candidate = _changed(pair, sides, [column], target)
     if target not in others and (yield candidate):
         return candidate
-    while schema.characteristics[column].ordered and abs(far - near) > 1:
+    characteristic = schema.characteristics[column]
+    while characteristic.ordered and abs(far - near) > 1 and far < characteristic.size:
         middle = (far + near) // 2
         candidate = _changed(pair, sides, [column], middle)
         if middle not in others and (yield candidate):

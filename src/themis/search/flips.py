@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from themis.engine.sampler import Sampler
 from themis.engine.variants import Rows, Variants
 from themis.inputs.assignments import Assignments, Places
+from themis.inputs.characteristics import OWN
 from themis.inputs.streams import PROOFS, VARIANTS
 from themis.search.base_inputs import SearchedInputs
 from themis.search.lattice import members, subsets
@@ -378,7 +379,9 @@ class FlipBook:
         rows = self._rows(mask, places)
         row = np.repeat(np.arange(len(places)), len(chosen))
         column = np.tile(chosen, len(places))
-        differs = cell.variants.levels[column] != rows.own_levels(cell.variants.assignments)[row]
+        levels = cell.variants.levels[column]
+        differs = levels != rows.own_levels(cell.variants.assignments)[row]
+        differs &= levels != OWN
         changed = differs @ (1 << np.array(members(mask), dtype=np.int64))
         codes = rows.inputs(cell.variants, row, column)
         fresh = (changed > 0) & self.sampler.runner.schema.admits(rows.codes[row], codes)
@@ -475,7 +478,8 @@ class FlipBook:
         runner = self.sampler.runner
         rows = self._rows(mask, places)
         own = rows.own_levels(cell.variants.assignments)
-        differs = cell.variants.levels[chosen][None] != own[:, None, :]
+        levels = cell.variants.levels[chosen][None]
+        differs = (levels != own[:, None, :]) & (levels != OWN)
         allowed = differs.all(axis=2) if cell.complete else differs.any(axis=2)
         row, column = np.nonzero(allowed)
         fresh = ~cell.is_apart(places[row], chosen[column])

@@ -76,7 +76,7 @@ def _affordable(runner: Runner) -> float:
 def _is_dense(sampler: Sampler, columns: tuple[int, ...]) -> bool:
     """Whether the domain can be held as one block, and the definitions be computed from it."""
     schema = sampler.population.schema
-    if sampler.population.size is None or schema.size > DENSE_LIMIT:
+    if sampler.population.size is None or schema.size > DENSE_LIMIT or any(schema.extra):
         return False
     binned = any(schema.characteristics[column].bin_starts is not None for column in columns)
     return not binned and not sampler.reading.needs_tolerances

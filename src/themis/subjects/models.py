@@ -42,7 +42,7 @@ class Model(Subject):
         self.as_frame = names is not None or not all(
             each.numeric or each.boolean for each in schema
         )
-        always = all(each.missing is None for each in schema)
+        always = all(each.code_count == each.size for each in schema)
         self.of_trees = always and _is_of_trees(model) and all(map(_is_finite_in_single, schema))
         self.dtype = np.float32 if self.of_trees else np.float64
         self._check_count()
@@ -178,7 +178,7 @@ def _framed(each: Characteristic, codes: Codes) -> NDArray[Any]:
 
 def _is_its_own_code(each: Characteristic) -> bool:
     whole = isinstance(each, Integers) and each.min == 0 and each.step == 1
-    return whole and each.missing is None
+    return whole and each.code_count == each.size
 
 
 def _is_finite_in_single(each: Characteristic) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.errors import Mistake, RequestError, suggest
-from themis.inputs.characteristics import Characteristic, Codes
+from themis.inputs.characteristics import Characteristic, Codes, Value
 from themis.inputs.schema import Schema
 from themis.subjects.base import Answers, Batch, Subject, Traits, isolate_failures
 
@@ -185,10 +185,17 @@ def _type_mistakes(each: Characteristic, kind: str) -> Iterator[Mistake]:
     elif each.missing is not None and kind in _NUMBERS and kind not in _FLOATS:
         problem = f"{each.name!r} may be missing, and the model takes {kind} there, without NaN"
         yield _mistake(problem, "remove missing, or export the model with floats")
+    elif kind in _NUMBERS and kind not in _FLOATS and not all(map(_is_whole, each.extra)):
+        problem = f"rows have fractions of {each.name!r}, and the model takes {kind} there"
+        yield _mistake(problem, 'round them, or leave such rows out: unknown = "drop"')
     elif kind not in _NUMBERS and kind != _TEXT:
         yield _mistake(
             f"the model takes {kind} for {each.name!r}", "use a tensor of numbers or text"
         )
+
+
+def _is_whole(value: Value) -> bool:
+    return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
 
 
 def _decision_output(outputs: Any, mistakes: list[Mistake]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from themis.results.notes import OLD_SENTENCE, Ending, Note
-from themis.show.words.values import cut_name, one_line, points, quoted, share_text, visible
+from themis.show.words.values import count, cut_name, one_line, points, quoted, share_text, visible
 from themis.show.words.values import sure as sure_words
 
 Values = Mapping[str, Any]
@@ -334,6 +334,11 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
         f"{', '.join(values['names'])}: scores describe that small part of the inputs"
     ),
     "rows-left-out": _rows_left_out,
+    "values-kept": lambda values: (
+        f"{count(values['rows'], 'row')} with a value of {values['name']} that the schema does "
+        f"not have ({_texts(values['values'][:3])}{'' if len(values['values']) <= 3 else ', …'}): "
+        "run as it is, and tried for nobody else"
+    ),
     "range-widened": "{name} was widened to {min} to {max} to fit the rows",
     "values-added": lambda values: (
         f"{values['name']} got further values to fit the rows: {_texts(values['values'])}"

@@ -57,12 +57,10 @@ class Column:
     @property
     def longest(self) -> int:
         """How many bytes the longest text has."""
-        table = (
-            self._table
-            if self._table is not None
-            else self.texts(np.array([0, self.characteristic.size - 1]))
-        )
-        return max(map(len, table))
+        if self._table is not None:
+            return max(map(len, self._table))
+        each = self.characteristic
+        return max(map(len, self.texts(np.array([0, *range(each.size - 1, each.code_count)]))))
 
 
 def text_columns(columns: Sequence[Column], codes: NDArray[Any]) -> list[list[bytes]]:
@@ -77,7 +75,8 @@ def listed_values(characteristic: Characteristic) -> list[Value]:
         return values
     given = characteristic.values
     plain = [each.item() if isinstance(each, np.generic) else each for each in given]
-    return plain if characteristic.missing is None else [*plain, None]
+    behind = np.arange(characteristic.size, characteristic.code_count)
+    return [*plain, *characteristic.decode(behind).tolist()]
 
 
 def write_plain(value: Value) -> bytes:
@@ -139,7 +138,8 @@ def check_texts(schema: Schema, *, nul: bool, limit: int | None = None) -> None:
 def _all_strings(characteristic: Characteristic) -> Iterator[str]:
     yield characteristic.name
     if isinstance(characteristic, Values):
-        yield from (value for value in characteristic.values if isinstance(value, str))
+        every = (*characteristic.values, *characteristic.extra)
+        yield from (value for value in every if isinstance(value, str))
 
 
 def _text_problems(text: str, *, nul: bool, limit: int | None) -> Iterator[tuple[str, str]]:
