@@ -120,3 +120,7 @@ def suggest(name: str, valid: Sequence[str]) -> str:
     near = difflib.get_close_matches(name, valid, n=1, cutoff=0.6)
     shown = ", ".join(valid[:12]) + (", …" if len(valid) > 12 else "")
     return f"did you mean {near[0]!r}?" if near else f"choose from: {shown}"
+
+
+class RowsWarning(UserWarning):
+    """Rows that do not fit the schema were left out."""

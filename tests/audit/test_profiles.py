@@ -12,7 +12,9 @@ from hypothesis import given
 import themis
 from tests import row_oracle
 from tests.scores.test_apparent import SOME, RowCase, row_cases
+from themis.inputs.people import people_of
 from themis.inputs.population import Population
+from themis.inputs.rows import rows_of
 
 
 def profile_audit(rows: RowCase, **options: Any) -> themis.Audit:
@@ -164,7 +166,8 @@ def test_small_groups_of_a_profile_are_marked_when_sampled_too() -> None:
 def test_a_result_says_what_the_profile_was() -> None:
     data = {**correlated(), "more": [0] * 400, "id": range(400)}
     data["savings"][3] = 1_000
-    audit = themis.Audit(themis.batch(by_savings), schema(1), profile=data)
+    people = people_of(rows_of(data), schema(1), unknown="drop")
+    audit = themis.Audit(themis.batch(by_savings), schema(1), profile=people)
     result = audit.score([["race"]])
     assert result.data is not None
     assert (result.data["rows"], result.data["used"], result.data["dropped"]) == (400, 399, 1)

@@ -41,7 +41,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 
 def measured(*arguments: str) -> dict[str, Any]:
-    done = run("apparent", "--data", "people.csv", "--json", *arguments)
+    done = run("apparent", "--data", "people.csv", "--unknown", "drop", "--json", *arguments)
     assert done.exit_code == 0, done.output
     data: dict[str, Any] = json.loads(done.stdout)
     return data
@@ -61,6 +61,10 @@ def scores(data: dict[str, Any]) -> dict[tuple[str, str, str], float]:
 def test_rows_that_do_not_fit_are_told_in_brief_as_well(project: Project) -> None:
     project()
     done = run("apparent", "--data", "people.csv", "--measure", "group", "-q")
+    assert "1 row with a value of race that the schema does not have ('blue')" in " ".join(
+        done.stdout.split()
+    )
+    done = run("apparent", "--data", "people.csv", "--measure", "group", "-q", "--unknown", "drop")
     assert "warning: 2 of 6 rows of people.csv do not fit" in " ".join(done.stdout.split())
     Path("people.csv").write_text("\n".join(ROWS.splitlines()[:5]))
     done = run("apparent", "--data", "people.csv", "--measure", "group", "-q")
@@ -82,7 +86,8 @@ def test_rows_and_all_inputs_are_measured_and_said_to_differ(project: Project) -
     assert found["group", "rows", "generated"] == 1
     assert found["causal", "inputs", "generated"] == pytest.approx(0.3)
     assert found["group", "inputs", "generated"] == pytest.approx(0.3)
-    shown = " ".join(run("apparent", "--data", "people.csv").stdout.split())
+    shown = run("apparent", "--data", "people.csv", "--unknown", "drop").stdout
+    shown = " ".join(shown.split())
     assert shown.startswith("people.csv: 6 rows, 2 do not fit, 4 used")
     assert "these rows all inputs" in shown
     assert "They may differ:" in shown
@@ -157,7 +162,8 @@ def test_mistakes_end_with_2_and_a_remedy(
 
 def test_an_ended_budget_is_inconclusive(project: Project) -> None:
     project()
-    done = run("apparent", "--data", "people.csv", "--only-data", "--max-executions", "5")
+    options = ("--only-data", "--max-executions", "5", "--unknown", "drop")
+    done = run("apparent", "--data", "people.csv", *options)
     assert done.exit_code == 4
     assert "inconclusive: 1 of 3 scores" in done.stdout
 
@@ -173,7 +179,8 @@ def test_a_saved_result_is_read_back_with_its_rows(project: Project, tmp_path: P
 
 
 def test_the_profile_of_the_file_is_what_inputs_are_drawn_from(project: Project) -> None:
-    project(extra='[profile]\ndata = "people.csv"\nweights = "count"\n')
+    profile = '[profile]\ndata = "people.csv"\nweights = "count"\nunknown = "drop"\n'
+    project(extra=profile)
     done = run("score", "--json", "--against", "race")
     found = scores(json.loads(done.stdout))
     assert found == {("causal", "profile", "generated"): 0.3, ("group", "profile", "generated"): 1}
@@ -188,7 +195,7 @@ def test_checks_are_about_the_people_of_the_profile(project: Project) -> None:
     check = '[[checks]]\nagainst = ["race"]\nmax_score = 0.35\n'
     project(extra=check)
     assert run("check").exit_code == 0  # 0.3 of all inputs
-    project(extra=f'[profile]\ndata = "people.csv"\n{check}')
+    project(extra=f'[profile]\ndata = "people.csv"\nunknown = "drop"\n{check}')
     assert run("check").exit_code == 1  # half of the people
 
 

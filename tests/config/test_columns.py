@@ -62,8 +62,8 @@ def test_of_very_many_values_kind_ends_and_step_are_those_of_all_rows(tmp_path: 
         assert line in sampled
     assert re.findall("\\namount = .*", whole) == re.findall("\\namount = .*", sampled)
     whole, sampled = (" ".join(text.replace("\n#", "").split()) for text in (whole, sampled))
-    assert "60 rows have nothing here ('NA')" in whole
-    assert "60 rows have nothing here ('NA')" in sampled
+    assert "60 rows have no value here ('NA')" in whole
+    assert "60 rows have no value here ('NA')" in sampled
     assert "late: left out: more than 341 different texts" in sampled  # the last row is no number
     assert 'kind = { values = ["a", "b"], weights = [0.667, 0.333]' in sampled  # counted exactly
 

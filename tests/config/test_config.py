@@ -438,7 +438,8 @@ FAULTY: dict[str, tuple[str, str]] = {
     "values and min": (
         config_text(inputs="age = { values = [1], min = 5 }"),
         "6: inputs.age.min: there is no such key beside values; "
-        "choose from: values, follows, as, from, weights, protected",
+        "choose from: values, follows, as, from, weights, protected, missing, "
+        "missing_as_counterfactual",
     ),
     "neither values nor min": (
         config_text(inputs="age = { protected = true }"),

@@ -125,7 +125,9 @@ def test_numbers_with_leading_zeros_stay_texts(tmp_path: Path) -> None:
 def test_what_is_missing_is_no_value_and_is_counted(tmp_path: Path) -> None:
     city = of("city", ["north", "NA", "", "south", "?"], tmp_path)
     assert city.values == ("north", "south")
-    assert "3 rows have nothing here ('NA', '?')" in (tmp_path / "themis.toml").read_text()
+    assert city.missing == 0.6
+    text = _unwrapped(tmp_path / "themis.toml")
+    assert "3 rows have no value here ('NA', '?'); if the subject takes 'NA', '?' instead" in text
 
 
 @pytest.mark.parametrize(
@@ -451,9 +453,9 @@ def test_a_json_schema_is_converted_as_it_says(tmp_path: Path) -> None:
         "age": {"min": 18, "max": 99},
         "income": {"min": 0, "max": 100_000, "step": 100},
         "rate": {"min": 0.0, "max": 1.0, "step": 0.05},
-        "score": {"min": 0.01, "max": 10.0, "step": 0.01},
+        "score": {"min": 0.01, "max": 10.0, "step": 0.01, "missing": 0.05},
         "employed": [False, True],
-        "status": ["single", "married"],
+        "status": {"values": ["single", "married"], "missing": 0.05},
     }
 
 
@@ -462,7 +464,7 @@ def test_properties_without_finite_values_are_left_out_with_the_reason(tmp_path:
     text = _unwrapped(tmp_path / "themis.toml")
     for line in (
         "race: as the applicant says",
-        "score: may be null; here it never is; any number between; the step is chosen here",
+        "score: any number between; the step is chosen here; null in 5% of the inputs",
         "name: left out: any text is possible",
         "debts: left out: its type is 'array'",
         "height: left out: it has no maximum",
@@ -511,7 +513,7 @@ def test_the_request_body_of_an_openapi_description_is_found(tmp_path: Path) -> 
         },
     }
     assert schema_of(document, tmp_path).to_dict()["inputs"] == {
-        "sum": {"min": 1, "max": 9},
+        "sum": {"min": 1, "max": 9, "missing": 0.05},
         "sex": ["f", "m"],
     }
     person = schema_of(document, tmp_path, pointer="#/components/schemas/Person")

@@ -21,8 +21,21 @@ from themis.inputs import expressions as _columns
 from themis.inputs.constraints import Constraint, parse_constraint
 
 
+class AlwaysThere:
+    """What is true of a characteristic that always has a value."""
+
+    missing = None
+
+    @property
+    def code_count(self) -> int:
+        return self.size
+
+    def column(self, codes: np.ndarray) -> np.ndarray:
+        return self.decode(codes)
+
+
 @dataclass
-class Listed:
+class Listed(AlwaysThere):
     """A characteristic with listed values, which counts how often it is decoded."""
 
     name: str
@@ -51,7 +64,7 @@ class Listed:
 
 
 @dataclass
-class Stepped:
+class Stepped(AlwaysThere):
     """A numeric or text characteristic of any size whose values are never all stored."""
 
     name: str

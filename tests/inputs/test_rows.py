@@ -239,7 +239,7 @@ MISFITS = [
 @pytest.mark.parametrize(("name", "value", "reason"), MISFITS)
 def test_a_row_that_does_not_fit_is_left_out_and_told(name: str, value: Any, reason: str) -> None:
     rows = [RECORDS[1], {**RECORDS[1], name: value}, RECORDS[2]]
-    people = people_of(rows_of(rows), SCHEMA)
+    people = people_of(rows_of(rows), SCHEMA, unknown="drop")
     assert values_of(people) == [RECORDS[1], RECORDS[2]]
     assert (people.facts["rows"], people.facts["used"], people.facts["dropped"]) == (3, 2, 1)
     (told,) = people.facts["reasons"]
@@ -249,6 +249,32 @@ def test_a_row_that_does_not_fit_is_left_out_and_told(name: str, value: Any, rea
         people_of(rows_of(rows), SCHEMA, unknown="error")
     assert reason in str(caught.value)
     assert "row 2" in str(caught.value)
+
+
+KEPT = [("race", "blue", "blue"), ("grade", "4", 4), ("age", "92.0", 92), ("rate", "0.25", 0.25)]
+
+
+@pytest.mark.parametrize(("name", "value", "kept"), KEPT)
+def test_a_value_that_the_schema_lacks_is_kept_for_its_row(
+    name: str, value: Any, kept: Any
+) -> None:
+    rows = [RECORDS[1], {**RECORDS[1], name: value}, RECORDS[2]]
+    people = people_of(rows_of(rows), SCHEMA)
+    assert values_of(people) == [RECORDS[1], {**RECORDS[1], name: kept}, RECORDS[2]]
+    assert type(people.schema.decode_row(people.codes[1])[name]) is type(kept)
+    assert people.facts["dropped"] == 0
+    assert people.facts["kept"] == [{"name": name, "rows": 1, "values": [kept]}]
+    assert people.schema.to_dict() == SCHEMA.to_dict()
+    assert people.schema != SCHEMA
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("race", None), ("race", ["green"]), ("age", "forty"), ("member", "maybe")]
+)
+def test_what_is_no_such_value_is_not_kept(name: str, value: Any) -> None:
+    people = people_of(rows_of([RECORDS[1], {**RECORDS[1], name: value}]), SCHEMA)
+    assert people.facts["dropped"] == 1
+    assert "kept" not in people.facts
 
 
 def test_a_row_that_breaks_a_constraint_is_left_out_and_told() -> None:
@@ -261,7 +287,7 @@ def test_a_row_that_breaks_a_constraint_is_left_out_and_told() -> None:
 
 def test_every_reason_is_told_at_once_with_examples_and_counts() -> None:
     rows = [RECORDS[1]] + [{**RECORDS[1], "race": f"r{i}", "age": 16} for i in range(9)]
-    people = people_of(rows_of(rows), SCHEMA)
+    people = people_of(rows_of(rows), SCHEMA, unknown="drop")
     assert people.facts["dropped"] == 9
     assert [each["rows"] for each in people.facts["reasons"]] == [9, 9]
     assert len(people.facts["reasons"][0]["examples"]) == 5

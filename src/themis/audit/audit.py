@@ -19,11 +19,12 @@ from themis.audit.given import (
     options_of,
     profile_of,
     subject_of,
+    warn_of,
 )
 from themis.audit.notes import sparse, with_commands
 from themis.audit.replay import replay_tests
 from themis.audit.rows import CounterfactualChoice, RowRequest, row_measures, row_scores, sets_of
-from themis.audit.run import Work, start_budget
+from themis.audit.run import Work, of_rows, start_budget
 from themis.audit.saved_tests import read_tests
 from themis.audit.views import View, Views
 from themis.engine.cache import default_path
@@ -109,8 +110,12 @@ class Audit:
         suite: str | Path | None = None,
         listen: Listener = ignore,
     ) -> None:
-        self.schema = schema
         self._people = given_people(profile, schema, profile_weights)
+        if self._people is not None:
+            schema = self._people.schema
+            if self._people is not profile:
+                warn_of(self._people.facts)
+        self.schema = schema
         self.settings = Settings(
             confidence=confidence,
             family=family,
@@ -190,9 +195,11 @@ class Audit:
         from themis.config.reader import read_config
 
         config = read_config(Path(path))
-        return cls.from_config(
+        audit = cls.from_config(
             config, jobs=jobs, cache=cache, trust_pickle=trust_pickle, **overrides
         )
+        warn_of(audit.profile_facts)
+        return audit
 
     @classmethod
     def from_config(
@@ -420,7 +427,7 @@ class Audit:
         measures: Sequence[Measure] = ("causal", "group"),
         output: str | None = None,
         counterfactuals: CounterfactualChoice | None = None,
-        unknown: Unknown = "drop",
+        unknown: Unknown = "keep",
         weights: str | Sequence[float] | None = None,
         draw: bool = False,
         only_data: bool = False,
@@ -438,7 +445,11 @@ class Audit:
             people = self._own_people()
         else:
             given = rows_of(rows, only=columns_read(self.schema, weights))
+            if unknown == "keep" and self._remake is None:  # a ready-made subject is as it is
+                unknown = "drop"
             people = people_of(given, self.schema, weights=weights, unknown=unknown)
+            if given is not rows:
+                warn_of(people.facts)
         sets = sets_of(self.schema, self.default_sets if against is None else against)
         request = RowRequest(sets, measures, output, counterfactuals, draw, only_data)
         if people.schema != self.schema:
@@ -475,7 +486,7 @@ class Audit:
             remedy = "give the function or model itself, or widen the schema"
             raise RequestError([Mistake("extend", "unknown", problem, remedy)])
         self.close()
-        described = str(schema.to_dict())
+        described = f"{schema.to_dict()} {schema.extra}"
         if described not in self._wider:
             self._wider[described] = self._remake(schema)
         audit = self._wider[described]
@@ -513,11 +524,11 @@ class Audit:
         data: Mapping[str, Any] | None = None,
     ) -> Result:
         """Measure within the budget, and make what was learned a result."""
-        work = Work(self.sampler, self.probe, family)
+        own = self.profile_facts if data is None else data
+        work = Work(self.sampler, self.probe, family, own)
         work.do(measure)
         notes = [*sparse(self.population), *self._views.notes(self._favourable)]
-        own = self.profile_facts if data is None else data
-        return work.result(command, notes=notes, cache_notes=self.cache_notes, data=own)
+        return work.result(command, notes=notes, cache_notes=self.cache_notes)
 
     def _measure(
         self, against: tuple[str, ...], measure: Measure, view: View, settings: Any
@@ -530,7 +541,8 @@ class Audit:
         for known in self._asked.answers(question):
             return self.probe.weigh(asked_again(known), own, may_run=False)
         start_budget(self.runner, own, self.probe)
-        measured = self.probe.confirm(view.scorer.measure(columns, measure, own), own)
+        found = of_rows(view.scorer.measure(columns, measure, own), self.profile_facts)
+        measured = self.probe.confirm(found, own)
 
         def weigh() -> Score:
             self._look(own)

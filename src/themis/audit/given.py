@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from themis.audit.rows import left_out
 from themis.engine.cache import Cache
 from themis.engine.recall import Recall
-from themis.errors import Mistake, RequestError
+from themis.errors import Mistake, RequestError, RowsWarning
 from themis.inputs.characteristics import Value
 from themis.inputs.people import People, columns_read, people_of
 from themis.inputs.row_files import ReadListener, hear_nothing
@@ -95,6 +97,12 @@ def given_people(
         return given
     rows = rows_of(given, only=columns_read(schema, weights))
     return people_of(rows, schema, weights=weights, where="profile")
+
+
+def warn_of(facts: Mapping[str, Any] | None) -> None:
+    """Warn Python code of rows that were left out; results say it as well."""
+    for note in left_out(facts):
+        warnings.warn(RowsWarning(str(note)), stacklevel=3)
 
 
 def decisions_of(

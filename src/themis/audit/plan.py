@@ -128,7 +128,7 @@ def _share(schema: Schema, total: int, valid: int | None) -> tuple[float, bool]:
         return valid / total, True
     rng = np.random.default_rng(0)
     codes: Any = np.stack(
-        [rng.integers(0, each.size, SHARE_SAMPLE) for each in schema.characteristics], axis=1
+        [rng.integers(0, each.code_count, SHARE_SAMPLE) for each in schema.characteristics], axis=1
     )
     rewrite(schema.ties, codes)
     return float(schema.valid(codes).mean()), False

@@ -113,6 +113,11 @@ def sets_of(schema: Schema, against: str | Iterable[Any]) -> list[tuple[int, ...
     return [schema.columns_of(each, where="against") for each in given]
 
 
+def left_out(facts: Mapping[str, Any] | None) -> Iterator[Note]:
+    """What each score of given rows says of those that it lacks."""
+    yield from (note for note in fit_notes(facts) if note.code == "rows-left-out")
+
+
 def fit_notes(facts: Mapping[str, Any] | None) -> Iterator[Note]:
     """What a reader should know about rows that were left out."""
     if not facts:
@@ -121,6 +126,8 @@ def fit_notes(facts: Mapping[str, Any] | None) -> Iterator[Note]:
         counts = {name: facts[name] for name in ("file", "rows", "dropped")}
         reasons = [{**each, "examples": each["examples"][:2]} for each in facts["reasons"]]
         yield Note.of("rows-left-out", **counts, reasons=reasons)
+    for kept in facts.get("kept", ()):
+        yield Note.of("values-kept", **kept)
     for name, added in facts.get("extended", {}).items():
         if isinstance(added, Mapping):
             yield Note.of("range-widened", name=name, min=added["min"], max=added["max"])

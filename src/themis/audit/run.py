@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 from themis.audit.family import Family
 from themis.audit.notes import slow_start, timing_of, with_commands
-from themis.audit.rows import fit_notes
+from themis.audit.rows import fit_notes, left_out
 from themis.engine.failures import TooManyFailuresError
 from themis.engine.runner import Budget, Runner
 from themis.engine.sampler import Sampler
@@ -28,7 +29,14 @@ from themis.settings import Settings
 class Work:
     """The scores and searches of one command; nothing of it is lost however it ends."""
 
-    def __init__(self, sampler: Sampler, probe: NoiseProbe, family: Family) -> None:
+    def __init__(
+        self,
+        sampler: Sampler,
+        probe: NoiseProbe,
+        family: Family,
+        data: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._data = data  # of the rows that scores are of
         self._sampler = sampler
         self._probe = probe
         self._family, self._settings = family, family.settings
@@ -47,6 +55,7 @@ class Work:
 
     def add(self, score: Score, limit: float | None = None) -> None:
         """Keep a score, after running again what it rests on."""
+        score = of_rows(score, self._data)
         if score.stopped is Ending.INTERRUPTED:
             self._scores.append(with_commands(score, self._runner.subject))
             raise KeyboardInterrupt
@@ -63,7 +72,10 @@ class Work:
 
     def add_searches(self, searches: Iterable[SearchResult]) -> None:
         """Keep searches with the scores of what they found."""
-        self._searches += searches
+        self._searches += [
+            replace(each, minimal_sets=tuple(of_rows(s, self._data) for s in each.minimal_sets))
+            for each in searches
+        ]
         found = [score for each in self._searches for score in each.minimal_sets]
         self._scores += (with_commands(score, self._runner.subject) for score in found)
         if any(each.stopped is Ending.INTERRUPTED for each in self._searches):
@@ -91,7 +103,6 @@ class Work:
         *,
         notes: Iterable[Note],
         cache_notes: Iterable[Note],
-        data: Mapping[str, Any] | None,
     ) -> Result:
         """What was learned; an error that holds it where the subject failed too often.
 
@@ -119,10 +130,10 @@ class Work:
             cache_hits=spent.cache_hits,
             stopped=stopped,
             failures=runner.failures.to_dict(runner.subject),
-            notes=(*fit_notes(data), *notes, *self._probe.notes()),
+            notes=(*fit_notes(self._data), *notes, *self._probe.notes()),
             timing=timing_of(spent, runner.subject, self._started, seconds, [*cache_notes, *slow]),
             noise=self._probe.noise(self._settings.confidence),
-            data=data,
+            data=self._data,
             account=account_of(spent),
         )
         if failed:
@@ -146,6 +157,12 @@ class Work:
             )
             for each in self._searches
         ]
+
+
+def of_rows(score: Score, data: Mapping[str, Any] | None) -> Score:
+    """The score; one of given rows says if some of them were left out."""
+    notes = () if score.population == "inputs" else tuple(left_out(data))
+    return replace(score, notes=(*score.notes, *notes)) if notes else score
 
 
 def start_budget(runner: Runner, settings: Settings, probe: NoiseProbe | None = None) -> None:

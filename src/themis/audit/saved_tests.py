@@ -245,6 +245,8 @@ def _codes(characteristic: Characteristic, column: Column, *, is_text: bool) -> 
         texts = {plain_text(value): code for code, value in reversed(list(pairs))}
     known = [_code(characteristic, texts, value, is_text) for value in column.values]
     nothing = texts.get("", -1) if is_text else -1
+    if nothing < 0 and characteristic.missing is not None:
+        nothing = characteristic.missing_code
     table = np.array([*known, nothing], dtype=np.int64)  # the last one is for MISSING
     assert MISSING == -1
     codes: NDArray[np.int64] = table[column.codes]

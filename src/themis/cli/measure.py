@@ -44,6 +44,7 @@ class CounterfactualOption(StrEnum):
 class UnknownChoice(StrEnum):
     """What to do with rows that do not fit the schema."""
 
+    KEEP = "keep"
     DROP = "drop"
     ERROR = "error"
     EXTEND = "extend"
@@ -144,9 +145,10 @@ def apparent(
     unknown: Annotated[
         UnknownChoice,
         typer.Option(
-            help="Rows that do not fit the schema: leave them out, stop, or widen the schema."
+            help="Values that the schema lacks: keep them for their rows, leave the rows out, "
+            "stop, or widen the schema."
         ),
-    ] = UnknownChoice.DROP,
+    ] = UnknownChoice.KEEP,
     weights: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="The column that says how often a row counts."),

@@ -74,7 +74,7 @@ def _characteristics(plan: Plan, width: int) -> Table:
     heads = ("characteristic", "values", "bins", "protected", "which")
     table.add_row(*(short(head, DIM) for head in heads))
     for each in plan.schema:
-        bins = "" if each.bin_starts is None else f"{each.levels}"
+        bins = "" if each.bin_starts is None else f"{each.filled_levels}"
         protected = short("protected", "bold yellow") if each.protected else short("–", DIM)
         table.add_row(
             short(visible(each.name)),
@@ -87,15 +87,16 @@ def _characteristics(plan: Plan, width: int) -> Table:
 
 
 def _describe(each: Characteristic) -> str:
+    missing = "" if each.missing is None else f"{percent(each.missing)} missing; "
     if isinstance(each, Values):
-        values = ", ".join(visible(value) for value in each.values[:20])
+        values = missing + ", ".join(visible(value) for value in each.values[:20])
         if each.leader is None:
             return values
         how = "derived from" if each.derived else "follows"
         return f"{how} {visible(each.leader)}: {values}"
     assert isinstance(each, Integers | Reals)
     step = "" if each.step == 1 else f" by {each.step:g}"
-    return f"{each.min:g} to {each.max:g}{step}"
+    return f"{missing}{each.min:g} to {each.max:g}{step}"
 
 
 def _domain(plan: Plan) -> Table:

@@ -117,7 +117,8 @@ class _Fault:
             return context.get("code", "setting"), problem, remedy
         if kind == "extra_forbidden":
             beside = _BESIDE.get(self.model, "")
-            return "unknown-key", f"there is no such key{beside}", suggest(self.key, self.keys)
+            meant = "" if self.key in _SHAPES else self.key  # no misspelling, but of another shape
+            return "unknown-key", f"there is no such key{beside}", suggest(meant, self.keys)
         code, rule, remedy = _WORDS.get(kind, _OTHER_WORDS)
         problem = rule.format(**context)
         may_be_secret = not _SECRET.isdisjoint(self.path)
@@ -143,6 +144,7 @@ class _Fault:
 
 
 _COMMON = {*Subject.keys(), *Characteristic.keys()}
+_SHAPES = {*ValuesInput.keys(), *RangeInput.keys()}
 _BESIDE: dict[type[Table], str] = {
     ValuesInput: " beside values",
     RangeInput: " beside min and max",

@@ -332,6 +332,10 @@ class HttpSubject(Subject):
 class Characteristic(Table):
     weights: Numbers = _optional("The operational profile: one number for each value", [0.9, 0.1])
     protected: bool = _optional("Whether the law or you protect it", True, default=False)
+    missing: Number = _optional("The share of inputs without a value: above 0, below 1", 0.07)
+    missing_as_counterfactual: bool = _optional(
+        "Whether a value may be compared with none", True, default=False
+    )
 
 
 class ValuesInput(Characteristic):
@@ -385,7 +389,9 @@ class Profile(Table):
     data: Text = _required("A CSV, JSON lines or Parquet file with a row for each", "people.csv")
     weights: Text = _optional("The column that says how often a row occurs", "count")
     unknown: Unknown = _optional(
-        "Rows that do not fit: leave them out, stop, or widen the inputs", default="drop"
+        "Values that the inputs lack: keep them for their rows, leave the rows out, stop, or widen "
+        "the inputs",
+        default="keep",
     )
 
 

@@ -19,6 +19,9 @@ DEPTH = 20  # references that lead to references
 METHODS = ("post", "put", "patch")
 
 
+NULL_SHARE = 0.05  # of the inputs, where a schema allows null: it does not say how often it is
+
+
 class _UnsupportedError(Exception):
     """A property that has no finite list of values; the message is the reason."""
 
@@ -113,6 +116,12 @@ class _Reader:
         try:
             resolved = self._resolved(spec)
             value = self._characteristic(resolved, remarks)
+            if self._may_be_null(resolved):
+                value = value if isinstance(value, dict) else {"values": value}
+                value["missing"] = NULL_SHARE
+                remarks.append(
+                    f"null in {NULL_SHARE:.0%} of the inputs, a guess: write how often it is"
+                )
         except _UnsupportedError as error:
             return Draft(name, None, tuple(remarks), str(error))
         except RecursionError:
@@ -130,11 +139,11 @@ class _Reader:
     def _characteristic(self, spec: Any, remarks: list[str]) -> Any:
         if spec is True or not isinstance(spec, Mapping):
             raise _UnsupportedError("nothing is said about its values")
-        spec = self._without_null(spec, remarks)
+        spec, _ = self._without_null(spec)
         if "const" in spec or (isinstance(spec.get("enum"), list) and len(spec["enum"]) == 1):
             raise _UnsupportedError("it has one value only")
         if isinstance(spec.get("enum"), list):
-            return _listed(spec["enum"], remarks)
+            return _listed(spec["enum"])
         kind = spec.get("type")
         if kind == "boolean":
             return [False, True]
@@ -146,8 +155,13 @@ class _Reader:
             f"its type is {kind!r}, not a single value" if kind else "its type is not said"
         )
 
-    def _without_null(self, spec: Mapping[str, Any], remarks: list[str]) -> Mapping[str, Any]:
-        """The same without the possibility of null, and alternatives of single values as one."""
+    def _may_be_null(self, spec: Mapping[str, Any]) -> bool:
+        rest, null = self._without_null(spec)
+        listed = rest.get("enum")
+        return null or (isinstance(listed, list) and None in listed)
+
+    def _without_null(self, spec: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
+        """The same without null, alternatives of single values as one; and whether it was there."""
         null = spec.get("nullable") is True
         for key in ("anyOf", "oneOf"):
             if isinstance(spec.get(key), list):
@@ -164,9 +178,7 @@ class _Reader:
             if len(real_kinds) != 1:
                 raise _UnsupportedError(f"it has several types: {', '.join(map(str, kinds))}")
             spec = {**spec, "type": real_kinds[0]}
-        if null:
-            remarks.append("may be null; here it never is")
-        return spec
+        return spec, null
 
     def _resolved(self, spec: Any) -> Any:
         """What a reference leads to, with what stands beside it."""
@@ -216,10 +228,8 @@ def _one_of(parts: list[Any]) -> Mapping[str, Any]:
     return {"enum": values}
 
 
-def _listed(values: list[Any], remarks: list[str]) -> list[Any]:
+def _listed(values: list[Any]) -> list[Any]:
     real = [value for value in values if value is not None]
-    if len(real) < len(values):
-        remarks.append("may be null; here it never is")
     if not all(isinstance(value, str | bool | int | float) for value in real):
         raise _UnsupportedError("some of its values are lists or objects")
     return real

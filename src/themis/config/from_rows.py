@@ -6,6 +6,7 @@ unlikely in the rows may be likely there. So every guess comes with a remark.
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
@@ -89,6 +90,8 @@ def _draft(name: str, typed: Typed, *, protected: bool, asked: bool) -> Draft:
         spec, remarks = _listed(typed, protected=protected)
     if protected and not reason:
         spec["protected"] = True
+    if typed.facts.missing and not reason:
+        spec["missing"] = _share(typed.facts.missing, typed.facts.rows)
     remarks = [*_common_remarks(typed), *(remarks if not reason else ())]
     if asked and name.lower() in _NAMES_A_DECISION and not reason:
         remarks.append(f"if this is what is decided, --target {name} leaves it out")
@@ -137,16 +140,21 @@ def _common_remarks(typed: Typed) -> Iterator[str]:
         texts = ", ".join(repr(text) for text in facts.missing_texts if text.strip())
         shown = f" ({texts})" if texts else ""
         has = "has" if facts.missing == 1 else "have"
-        yield (
-            f"{_count(facts.missing, 'row')} {has} nothing here{shown}: if the subject takes "
-            "that, add what stands for it as a value"
-        )
+        other = f"; if the subject takes {texts} instead, add it as a value" if texts else ""
+        yield f"{_count(facts.missing, 'row')} {has} no value here{shown}{other}"
     if facts.leading_zeros and typed.kind == "text":
         yield "numbers with leading zeros are taken as texts"
     if typed.kind == "mixed":
         yield "texts, numbers or truth values are mixed"
     if typed.kind == "text" and any(text != text.strip() for text in typed.values):
         yield "some texts begin or end with a blank"
+
+
+def _share(missing: int, there: int) -> float:
+    """The share of rows without a value, with two digits, and never 0 or 1."""
+    share = missing / (missing + there)
+    digits = 1 - math.floor(math.log10(min(share, 1 - share)))
+    return round(share, digits)
 
 
 def _listed(typed: Typed, *, protected: bool) -> tuple[dict[str, Any], list[str]]:

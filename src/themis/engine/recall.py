@@ -317,7 +317,8 @@ def _pairs(names: list[bytes], texts: tuple[bytes, ...]) -> bytes:
 
 def _describe(each: Characteristic) -> bytes:
     """What the codes of a characteristic mean; bins, weights and protection change nothing."""
+    behind = [*([None] if each.missing is not None else []), *each.extra]
     if isinstance(each, Values):
-        return json.dumps([each.name, each.values]).encode()
+        return json.dumps([each.name, [*each.values, *behind]]).encode()
     ends = [each.value(0), each.value(each.size - 1)]
-    return json.dumps([each.name, each.size, *ends]).encode()
+    return json.dumps([each.name, each.size, *ends, *behind]).encode()

@@ -241,14 +241,15 @@ class _TextColumn:
         self._spell = spell
         self._known: Bytes | None = None
         if characteristic.size <= TABLE_LIMIT:
-            every = characteristic.decode(np.arange(characteristic.size)).tolist()
+            every = characteristic.decode(np.arange(characteristic.code_count)).tolist()
             self._known = _matrix([spell(value) for value in every])
 
     def texts(self, codes: NDArray[Any]) -> Bytes:
         """The texts of these codes, one per row."""
         if self._known is not None:
             return np.take(self._known, codes, axis=0)
-        if isinstance(self._characteristic, Integers):
+        plain = self._characteristic.code_count == self._characteristic.size
+        if isinstance(self._characteristic, Integers) and plain:
             return _digits(self._characteristic.decode(codes))
         present, places = np.unique(codes, return_inverse=True)
         values = self._characteristic.decode(present).tolist()
@@ -377,13 +378,16 @@ class _ArrowColumn:
         self._characteristic = characteristic
         self._texts: Any = None
         if not isinstance(characteristic, Values) or characteristic.numeric:
-            whole = characteristic.decode(np.zeros(0, dtype=np.int64)).dtype.kind == "i"
+            given = (characteristic.value(0), *characteristic.extra)
+            whole = all(isinstance(each, int) for each in given)
             self.kind = pa.int64() if whole else pa.float64()
         elif characteristic.boolean:
             self.kind = pa.bool_()
         else:
             self.kind = pa.string()
-            self._texts = pa.array([plain_text(value) for value in characteristic.values])
+            every = characteristic.decode(np.arange(characteristic.code_count)).tolist()
+            texts = [None if value is None else plain_text(value) for value in every]
+            self._texts = pa.array(texts, pa.string())
 
     def array(self, codes: NDArray[Any]) -> Any:
         """The values of these codes."""

@@ -26,7 +26,7 @@ from themis.engine.suite_files import (
     suite_mistake,
 )
 from themis.errors import RequestError
-from themis.inputs.assignments import Places, context_keys
+from themis.inputs.assignments import Assignments, Places
 from themis.inputs.schema import Schema
 from themis.subjects.answers import AnswerLabels, Part
 from themis.subjects.decisions import FAILED, Cells, Labels
@@ -126,7 +126,7 @@ class Suite:
         if not columns:
             self.add_singles(columns, codes, cells)
             return
-        keys = context_keys(codes, columns)
+        keys = Assignments(self._schema, columns).contexts(codes)
         order = np.argsort(keys, kind="stable")
         first = np.diff(keys[order], prepend=-1) != 0
         tests = self.tests + np.cumsum(first)

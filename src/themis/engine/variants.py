@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.inputs.assignments import Assignments
+from themis.inputs.characteristics import OWN
 from themis.inputs.following import Tie, follow
 from themis.inputs.schema import Schema
 from themis.inputs.streams import VARIANTS, BaseInputs
@@ -19,8 +20,6 @@ from themis.subjects.readings import Tolerances
 
 TRIED = 100  # assignments tried per row where not all can be
 CORNERS = 32  # extreme assignments among them
-
-OWN = -1  # in `levels`: the base input's own value, unchanged
 
 
 @dataclass(frozen=True)
@@ -154,18 +153,33 @@ def own_columns(variants: Variants, rows: Rows) -> NDArray[np.int64]:
 
 
 def mark_impossible(schema: Schema, variants: Variants, rows: Rows, cells: Cells) -> None:
-    """Mark the variants that a constraint forbids: they are no counterfactuals."""
+    """Mark the variants that a constraint forbids, or that give or take a value that is missing.
+
+    They are no counterfactuals. Nor is there one with an own value where that is of some level.
+    """
+    _mark_levels(variants, rows, cells)
     names = {*variants.assignments.names, *variants.assignments.followed_names}
-    if not any(names.intersection(each.variables) for each in schema.constraints):
+    limited = any(names.intersection(each.variables) for each in schema.constraints)
+    kept = not schema.kept_missing.keys().isdisjoint(variants.assignments.columns)
+    if not (limited or kept):
         return
     codes = rows.codes.copy(order="F")
     for place in range(variants.width):
-        if (cells[:, place] != NOT_RUN).all():
+        if (cells[:, place] != NOT_RUN).all() and not kept:
             continue
         for column, new in rows.changes(variants, place):
             codes[:, column] = new
-        forbidden = ~schema.valid(codes) & (cells[:, place] == NOT_RUN)
-        cells[forbidden, place] = NO_COUNTERFACTUAL
+        cells[~schema.admits(rows.codes, codes), place] = NO_COUNTERFACTUAL  # even if it was run
+
+
+def _mark_levels(variants: Variants, rows: Rows, cells: Cells) -> None:
+    """Mark the columns for values of no level in the rows that have others."""
+    if not variants.complete or (variants.levels != OWN).all():
+        return
+    own = rows.own_levels(variants.assignments)
+    for place in np.flatnonzero((variants.levels == OWN).any(axis=1)).tolist():
+        wanted = variants.levels[place] == OWN
+        cells[(own[:, wanted] != OWN).any(axis=1), place] = NO_COUNTERFACTUAL
 
 
 def waves(width: int) -> Iterator[NDArray[np.int64]]:

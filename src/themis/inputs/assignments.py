@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.inputs.characteristics import Value
+from themis.inputs.characteristics import OWN, Value
 from themis.inputs.following import Tie
 from themis.inputs.keys import InputKeys
 from themis.inputs.schema import Schema
@@ -99,6 +99,50 @@ class Assignments:
         places = self.places_of(codes)
         return np.asarray(np.ravel_multi_index(tuple(places.T), self.shape), dtype=np.int64)
 
+    def contexts(self, codes: NDArray[Any]) -> NDArray[np.int64]:
+        """A number for each input that is the same exactly for inputs with the same context."""
+        kept = {c: code for c, code in self.schema.kept_missing.items() if c in self.columns}
+        return context_keys(codes, self.columns, {c: codes[:, c] == kept[c] for c in kept})
+
+    def variant_keys(self, codes: NDArray[Any]) -> NDArray[np.int64]:
+        """The same for inputs that also have the same variants: no values of their own, or one."""
+        kept = self.schema.kept_missing
+        marks: dict[int, NDArray[Any]] = {}
+        for column in self.columns:
+            each, own = self.schema.characteristics[column], codes[:, column]
+            if column in kept or each.has_own:
+                missing = (own == kept.get(column, OWN)).astype(np.int64)
+                marks[column] = np.where(each.level_of(own) == OWN, own + 2, missing)
+        return context_keys(codes, self.columns, marks)
+
+    def own_levels(self, codes: NDArray[Any]) -> NDArray[np.int64]:
+        """Each input's level of each characteristic; values of no level count as ones of theirs."""
+        result = np.empty((len(codes), len(self.columns)), dtype=np.int64)
+        for position, column in enumerate(self.columns):
+            each, own = self.schema.characteristics[column], codes[:, column]
+            levels = each.level_of(own)
+            result[:, position] = np.where(levels == OWN, each.levels + own, levels)
+        return result
+
+    def are_groups(self, levels: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which assignments, by their levels, are groups.
+
+        Those without "missing", unless that is a counterfactual, and without values of no level.
+        """
+        result: NDArray[np.bool_] = (levels != OWN).all(axis=1)
+        for position, column in enumerate(self.columns):
+            characteristic = self.schema.characteristics[column]
+            if characteristic.keeps_missing:
+                result &= levels[:, position] != characteristic.filled_levels
+        return result
+
+    def in_groups(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which inputs belong to a group; all, if none does."""
+        each = [self.schema.characteristics[c] for c in self.columns]
+        levels = [one.level_of(codes[:, c]) for one, c in zip(each, self.columns, strict=True)]
+        result = self.are_groups(np.stack(levels, axis=1))
+        return result if result.any() else ~result
+
     def labels(self, index: int) -> dict[str, Value]:
         """What an assignment is called, by characteristic."""
         labels: dict[str, Value] = self.labels_of(np.array([index]))[0]
@@ -144,7 +188,19 @@ def set_name(names: Sequence[str]) -> str:
     return ",".join(names)
 
 
-def context_keys(codes: NDArray[Any], columns: tuple[int, ...]) -> NDArray[np.int64]:
-    """A number for each input that is the same exactly for inputs with the same context."""
-    keys = InputKeys.among(codes).of(codes, without=columns)
+def context_keys(
+    codes: NDArray[Any],
+    columns: tuple[int, ...],
+    marks: Mapping[int, NDArray[Any]] | None = None,
+) -> NDArray[np.int64]:
+    """A number for each input that is the same exactly for inputs with the same context.
+
+    That is an input without these columns; of some of them, `marks` belong to the context.
+    """
+    unmarked = tuple(c for c in columns if c not in (marks or {}))
+    if marks:
+        codes = codes.copy()
+        for column, mark in marks.items():
+            codes[:, column] = mark
+    keys = InputKeys.among(codes).of(codes, without=unmarked)
     return np.unique(keys, return_inverse=True)[1]

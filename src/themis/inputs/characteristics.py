@@ -14,12 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.errors import Mistake, SchemaError
-from themis.inputs.numbers import NumberRange, is_list, is_number, mistake
+from themis.inputs.numbers import NumberRange, exact, is_list, is_number, mistake
 
-Value: TypeAlias = str | int | float | bool
+Value: TypeAlias = str | int | float | bool | None  # None: there is no value
 Codes: TypeAlias = NDArray[np.integer[Any]]
 
 TABLE_LIMIT = 65_536  # up to this many values decoding is one table look-up
+
+OWN = -1  # in place of a level: the base input's own value, unchanged
+UNLISTED = "unlisted"  # what values of no level are called
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,12 +31,18 @@ class Characteristic(ABC):
 
     Inside a set of characteristics it takes its *levels*: its values, or its bins where it has any.
     `weights` (one per value, or one per bin) are the operational profile; a value of weight zero
-    does not occur.
+    does not occur. `missing` is the share of inputs without a value: the code behind all values,
+    and a level of its own. It is compared with values only if it is a counterfactual of them.
+    Behind it are the codes of `extra` values: each belongs to the rows that have it, and is no
+    assignment for others. A number within a bin is of that bin, all others are of no level.
     """
 
     name: str = ""
     weights: Sequence[float] | None = None
     protected: bool = False
+    missing: float | None = None
+    missing_as_counterfactual: bool = False
+    extra: Sequence[Value] = ()  # values of given rows that are none of these, for one run
 
     # What each kind provides -------------------------------------------------------------
     @property
@@ -57,16 +66,77 @@ class Characteristic(ABC):
         return self.numeric
 
     @abstractmethod
-    def decode(self, codes: Codes) -> NDArray[Any]:
-        """The values of these codes, as one array."""
+    def _decode(self, codes: Codes) -> NDArray[Any]:
+        """The values of these codes, none of which is missing, as one array."""
 
     @abstractmethod
-    def encode(self, value: Any) -> int | None:
+    def _encode(self, value: Any) -> int | None:
         """The code of a value, or None when it is not one of this characteristic's."""
 
     # The same for all kinds --------------------------------------------------------------
+    @property
+    def code_count(self) -> int:
+        """The number of codes: of the values, of no value where that may be, of further ones."""
+        return self.first_extra + len(self.extra)
+
+    @property
+    def first_extra(self) -> int:
+        """The code of the first value that only given rows have."""
+        return self.size + (self.missing is not None)
+
+    @property
+    def missing_code(self) -> int:
+        """The code of no value; no input has it where `missing` is None."""
+        return self.size
+
+    @property
+    def keeps_missing(self) -> bool:
+        """Whether "missing" is part of the context: no counterfactual gives or takes a value."""
+        return self.missing is not None and not self.missing_as_counterfactual
+
+    @cached_property
+    def _behind(self) -> NDArray[Any]:
+        """The values of the codes behind `size`."""
+        behind = [*([None] if self.missing is not None else []), *self.extra]
+        table = np.empty(len(behind), dtype=object)
+        table[:] = behind
+        return table
+
+    def decode(self, codes: Codes) -> NDArray[Any]:
+        """The values of these codes, as one array; with None in it where a value may be missing."""
+        if not len(self._behind):
+            return self._decode(codes)
+        codes = np.asarray(codes)
+        there = codes < self.size
+        values = np.empty(codes.shape, dtype=object)
+        values[there] = self._decode(codes[there])
+        values[~there] = self._behind[codes[~there] - self.size]
+        return values
+
+    def column(self, codes: Codes) -> NDArray[Any]:
+        """The same for arrays and tables: where a number may be missing, all are floats or NaN."""
+        if not (len(self._behind) and self.numeric):
+            return self.decode(codes)
+        codes = np.asarray(codes)
+        values = self._decode(np.minimum(codes, self.size - 1))
+        if self.missing is not None or any(isinstance(each, float) for each in self.extra):
+            values = values.astype(np.float64)
+        there = codes < self.size
+        values[~there] = self._behind.astype(values.dtype)[codes[~there] - self.size]
+        return values
+
+    def encode(self, value: Any) -> int | None:
+        """The code of a value (None or NaN: no value), or None when it is none of these."""
+        nothing = value is None or (isinstance(value, float | np.floating) and value != value)
+        if nothing and self.missing is not None:
+            return self.missing_code
+        code = self._encode(value)
+        if code is None and self.extra and value in self.extra:
+            return self.first_extra + self.extra.index(value)
+        return code
+
     def value(self, code: int) -> Value:
-        """The value of one code, as a plain Python object."""
+        """The value of one code, as a plain Python object; None for no value."""
         value: Value = self.decode(np.array([code])).tolist()[0]
         return value
 
@@ -77,24 +147,51 @@ class Characteristic(ABC):
 
     @property
     def levels(self) -> int:
-        """The number of bins, or of values where there are no bins."""
+        """The number of bins, or of values where there are no bins; "missing" is one more."""
+        return self.filled_levels + (self.missing is not None)
+
+    @property
+    def filled_levels(self) -> int:
+        """The number of levels that are values or bins; "missing" comes behind them."""
         return self.size if self.bin_starts is None else len(self.bin_starts)
 
     def level_of(self, codes: Codes) -> Codes:
-        """The level that each code belongs to."""
-        if self.bin_starts is None:
-            return codes
-        return np.searchsorted(self.bin_starts, codes, side="right") - 1
+        """The level that each code belongs to, OWN where it is none."""
+        levels: Codes = codes
+        if self.bin_starts is not None:
+            levels = np.searchsorted(self.bin_starts, codes, side="right") - 1
+            levels = levels + (np.asarray(codes) >= self.size)
+        if not self.extra:
+            return levels
+        places = np.asarray(codes, dtype=np.int64) - self.first_extra
+        return np.where(places < 0, levels, self._extra_levels[np.maximum(places, 0)])
+
+    @cached_property
+    def _extra_levels(self) -> NDArray[np.int64]:
+        return np.array([self._extra_level(each) for each in self.extra], dtype=np.int64)
+
+    def _extra_level(self, value: Value) -> int:
+        """The bin that a value lies in that is none of the characteristic's."""
+        return OWN
+
+    @cached_property
+    def has_own(self) -> bool:
+        """Whether some rows have values of no level."""
+        return bool(self.extra) and bool((self._extra_levels == OWN).any())
 
     def level_range(self, level: int) -> tuple[int, int]:
         """The first code of a level and the one behind its last."""
         if self.bin_starts is None:
             return level, level + 1
+        if level == self.filled_levels:
+            return self.missing_code, self.missing_code + 1
         stops = [*self.bin_starts[1:].tolist(), self.size]
         return int(self.bin_starts[level]), int(stops[level])
 
     def level_label(self, level: int) -> Value:
-        """What a level is called: its value, or the ends of the bin."""
+        """What a level is called: its value, or the ends of the bin; None for "missing"."""
+        if level == OWN:
+            return UNLISTED
         start, stop = self.level_range(level)
         if stop - start == 1:
             return self.value(start)
@@ -102,7 +199,7 @@ class Characteristic(ABC):
 
     @cached_property
     def value_weights(self) -> NDArray[np.float64] | None:
-        """The probability of each value, or None when all are equally likely."""
+        """The probability of each value if there is one, or None when all are equally likely."""
         if self.weights is None:
             return None
         weights = np.asarray(self.weights, dtype=float)
@@ -114,22 +211,35 @@ class Characteristic(ABC):
     @cached_property
     def _weighted_levels(self) -> NDArray[np.int64]:
         assert self.value_weights is not None
-        return np.unique(self.level_of(np.flatnonzero(self.value_weights > 0)))
+        levels = np.unique(self.level_of(np.flatnonzero(self.value_weights > 0)))
+        behind = [] if self.missing is None else [self.filled_levels]
+        return np.array([*levels.tolist(), *behind], dtype=np.int64)
+
+    @property
+    def _shared_count(self) -> int:
+        return self.levels if self.value_weights is None else len(self._weighted_levels)
 
     @property
     def possible_count(self) -> int:
-        """How many levels have a value of positive weight: the ones that may be assigned."""
-        return self.levels if self.value_weights is None else len(self._weighted_levels)
+        """How many levels have a value of positive weight: the ones that may be assigned.
+
+        One more, OWN, is of the rows with a value of no level.
+        """
+        return self._shared_count + self.has_own
 
     def possible_levels(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """The possible levels at these places of their list, which may be too long to write."""
-        return places if self.value_weights is None else self._weighted_levels[places]
+        count = self._shared_count
+        shared = np.minimum(places, count - 1) if self.has_own else places
+        levels = shared if self.value_weights is None else self._weighted_levels[shared]
+        return np.where(places == count, OWN, levels) if self.has_own else levels
 
     def possible_places(self, levels: NDArray[Any]) -> NDArray[Any]:
         """Where these levels stand in the list of possible ones."""
-        if self.value_weights is None:
-            return levels
-        return np.searchsorted(self._weighted_levels, levels)
+        places = levels
+        if self.value_weights is not None:
+            places = np.searchsorted(self._weighted_levels, levels)
+        return np.where(levels == OWN, self._shared_count, places) if self.has_own else places
 
     def named(self, name: str) -> Characteristic:
         """The same characteristic under a name; it is not checked again."""
@@ -138,6 +248,7 @@ class Characteristic(ABC):
         return other
 
     def _common_mistakes(self) -> Iterator[Mistake]:
+        yield from self._missing_mistakes()
         if self.weights is None:
             return
         if not is_list(self.weights):
@@ -147,7 +258,7 @@ class Characteristic(ABC):
                 "give one weight for each value",
             )
             return
-        expected = {self.size, self.levels}
+        expected = {self.size, self.filled_levels}
         weights = list(self.weights)
         if len(weights) not in expected:
             rule = " or ".join(str(number) for number in sorted(expected))
@@ -166,6 +277,28 @@ class Characteristic(ABC):
         elif not sum(weights) > 0:
             yield mistake("weights-zero", "all weights are 0", "make at least one positive")
 
+    def _missing_mistakes(self) -> Iterator[Mistake]:
+        share = self.missing
+        if share is not None and not (is_number(share) and 0 < share < 1):
+            yield mistake(
+                "missing-share",
+                f"missing must be a share above 0 and below 1, got {share!r}",
+                "write the share of inputs without a value, such as 0.07, or remove it",
+            )
+        if not isinstance(self.missing_as_counterfactual, bool):
+            yield mistake(
+                "missing-counterfactual",
+                f"missing_as_counterfactual must be true or false, got "
+                f"{self.missing_as_counterfactual!r}",
+                "write true or false",
+            )
+        elif self.missing_as_counterfactual and share is None:
+            yield mistake(
+                "missing-counterfactual",
+                "missing_as_counterfactual is true, but no value is ever missing",
+                "give the share of inputs without a value, such as missing = 0.07",
+            )
+
 
 @dataclass(frozen=True)
 class Values(Characteristic):
@@ -182,7 +315,7 @@ class Values(Characteristic):
 
     def __post_init__(self) -> None:
         _raise_any(self._mistakes())
-        _freeze(self, "values", "weights")
+        _freeze(self, "values", "weights", "extra")
 
     @property
     def derived(self) -> bool:
@@ -262,10 +395,12 @@ class Values(Characteristic):
         table[:] = self.values
         return table
 
-    def decode(self, codes: Codes) -> NDArray[Any]:
+    def _decode(self, codes: Codes) -> NDArray[Any]:
         return self._table.take(codes)
 
     def value(self, code: int) -> Value:
+        if code >= self.size:
+            return super().value(code)
         value: Value = self._table.item(code)
         return value
 
@@ -273,7 +408,7 @@ class Values(Characteristic):
     def _codes(self) -> dict[Value, int]:
         return {value: code for code, value in enumerate(self.values)}
 
-    def encode(self, value: Any) -> int | None:
+    def _encode(self, value: Any) -> int | None:
         try:
             return self._codes.get(value)
         except TypeError:  # unhashable: certainly not one of the values
@@ -308,7 +443,7 @@ class _Range(Characteristic):
 
     def __post_init__(self) -> None:
         _raise_any(iter([*self._range.mistakes()] or self._common_mistakes()))
-        _freeze(self, "bins", "weights")
+        _freeze(self, "bins", "weights", "extra")
         for name in ("min", "max", "step"):
             object.__setattr__(self, name, self._kind(getattr(self, name)))
 
@@ -320,8 +455,14 @@ class _Range(Characteristic):
     def size(self) -> int:
         return self._range.size
 
-    def encode(self, value: Any) -> int | None:
+    def _encode(self, value: Any) -> int | None:
         return self._range.encode(value)
+
+    def _extra_level(self, value: Value) -> int:
+        number = exact(value)
+        if self.bins is None or not exact(self.min) <= number <= exact(self.max):
+            return OWN
+        return sum(number >= exact(edge) for edge in self.bins)
 
     @cached_property
     def bin_starts(self) -> NDArray[np.int64] | None:
@@ -343,7 +484,7 @@ class Integers(_Range):
 
     _kind = int
 
-    def decode(self, codes: Codes) -> NDArray[Any]:
+    def _decode(self, codes: Codes) -> NDArray[Any]:
         values = np.array(codes, dtype=np.int64)  # quicker than a table
         if self.step != 1:
             values *= self.step
@@ -370,7 +511,7 @@ class Reals(_Range):
     def _digits(self) -> int:
         return self._range.digits
 
-    def decode(self, codes: Codes) -> NDArray[Any]:
+    def _decode(self, codes: Codes) -> NDArray[Any]:
         if self.size > TABLE_LIMIT:
             return self._compute(codes)
         return np.take(self._table, codes)

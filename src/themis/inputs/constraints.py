@@ -25,11 +25,15 @@ from numpy.typing import NDArray
 from themis.errors import SchemaError
 from themis.inputs.characteristics import Characteristic
 from themis.inputs.expressions import (
+    FALSE,
+    TRUE,
     UNKNOWN,
+    Absent,
     Apply,
     Array,
     Findings,
     Kind,
+    Link,
     Literal,
     Node,
     Read,
@@ -37,13 +41,18 @@ from themis.inputs.expressions import (
     all_hold,
     any_holds,
     compare_chain,
+    compared,
     differ,
     evaluate,
     is_in,
     is_not_in,
+    negated,
+    other_truth,
     quote,
     read_expression,
+    same_truth,
     tabulate,
+    unless_missing,
     unless_zero,
 )
 
@@ -60,8 +69,11 @@ class Constraint:
     _root: Node = field(repr=False, compare=False)
 
     def holds(self, columns: Mapping[str, Array]) -> NDArray[np.bool_]:
-        """Whether it holds, input by input, from one column of codes per variable that it reads."""
-        return np.asarray(evaluate(self._root, columns), dtype=np.bool_)
+        """Whether it holds, input by input, from one column of codes per variable that it reads.
+
+        Only what is false is forbidden: where a missing value leaves it unsure, it holds.
+        """
+        return np.asarray(evaluate(self._root, columns) != FALSE)
 
 
 def parse_constraint(text: str, variables: Sequence[Characteristic], *, name: str) -> Constraint:
@@ -95,6 +107,8 @@ _ORDER: Mapping[type[ast.cmpop], Callable[..., Array]] = {
     ast.Gt: np.greater,
     ast.GtE: np.greater_equal,
 }
+MISSING = "missing"  # after "is": the word for no value
+
 _ALLOWED = "use comparisons, and, or, not, in [...], + - * / // % and parentheses"
 _UNSUPPORTED: Mapping[type[ast.AST], tuple[str, str]] = {
     ast.Attribute: ("a dot", "put a name with a dot in it in backquotes"),
@@ -146,7 +160,7 @@ class _Checker:
                 join = all_hold if isinstance(op, ast.And) else any_holds
                 return _apply(Kind.BOOLEAN, join, [self.condition(value) for value in values])
             case ast.UnaryOp(op=ast.Not(), operand=operand):
-                return _apply(Kind.BOOLEAN, np.logical_not, [self.condition(operand)])
+                return _apply(Kind.BOOLEAN, negated, [self.condition(operand)])
             case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=operand):
                 function = np.negative if isinstance(sign, ast.USub) else np.positive
                 return _apply(Kind.NUMBER, function, [self._number(operand)])
@@ -160,12 +174,15 @@ class _Checker:
         token = self._reading.token(tree)
         if token.kind == "literal":
             value = token.value
+            if isinstance(value, bool):
+                return Literal(Kind.BOOLEAN, TRUE if value else FALSE)
             return UNKNOWN if value is None else Literal(_kind_of(value), value)
         name = str(token.value)
         if name in self._known:
             variable = self._known[name]
-            number = Kind.NUMBER if variable.numeric else Kind.TEXT
-            return Read(Kind.BOOLEAN if variable.boolean else number, variable)
+            if variable.boolean:
+                return _known(Read(Kind.BOOLEAN, variable))
+            return Read(Kind.NUMBER if variable.numeric else Kind.TEXT, variable)
         remedy = self._explain_unknown(name)
         return self._mistake("unknown-name", f"there is no characteristic {quote(name)}", remedy)
 
@@ -201,30 +218,54 @@ class _Checker:
     def _comparison(self, tree: ast.Compare) -> Node:
         if any(isinstance(op, ast.In | ast.NotIn) for op in tree.ops):
             return self._membership(tree)
+        if isinstance(tree.ops[-1], ast.Is | ast.IsNot) and self._is_missing(tree.comparators[-1]):
+            return self._absence(tree)
         operands = [self._expression(operand) for operand in (tree.left, *tree.comparators)]
         pairs = zip(tree.ops, operands, operands[1:], strict=False)
         source = self._reading.source(tree)
         compares = [self._comparator(op, left, right, source) for op, left, right in pairs]
-        meant = tuple(compare for compare in compares if compare)
-        if len(meant) < len(compares):
+        meant = [compare for compare in compares if compare]
+        return UNKNOWN if len(meant) < len(compares) else _chain(operands, meant)
+
+    def _is_missing(self, tree: ast.expr) -> bool:
+        return isinstance(tree, ast.Name) and self._reading.token(tree).value == MISSING
+
+    def _absence(self, tree: ast.Compare) -> Node:
+        """`income is missing`, or `is not`."""
+        node = self._expression(tree.left)
+        source = self._reading.source(tree)
+        if node.kind is Kind.UNKNOWN:
             return UNKNOWN
-        return _apply(Kind.BOOLEAN, partial(compare_chain, comparisons=meant), operands)
+        if len(tree.ops) > 1 or not isinstance(tree.left, ast.Name) or not node.reads:
+            problem = f"only the value of a characteristic can be missing, received {source}"
+            return self._mistake("not-a-characteristic", problem, "write: income is missing")
+        (variable,) = node.reads.values()
+        if variable.missing is None:
+            problem = f"{variable.name!r} is never missing"
+            remedy = "remove the condition, or give the share of inputs without it: missing = 0.07"
+            return self._mistake("never-missing", problem, remedy)
+        absent = Absent(variable)
+        return absent if isinstance(tree.ops[0], ast.Is) else _apply(absent.kind, negated, [absent])
 
     def _comparator(
         self, op: ast.cmpop, left: Node, right: Node, source: str
     ) -> Callable[..., Array] | None:
-        """The function that compares the two, or None where that has no meaning."""
+        """The function that gives the truth, or None where the comparison has no meaning."""
         if isinstance(op, ast.Is | ast.IsNot):
             meant = "==" if isinstance(op, ast.Is) else "!="
             self._mistake("wrong-operator", f"{source} uses 'is'", f"write {meant!r} instead")
         if Kind.UNKNOWN in {left.kind, right.kind}:
             return None
         if type(op) in _ORDER:
-            return _ORDER[type(op)] if self._have_order(left, right, source) else None
+            ordered = self._have_order(left, right, source)
+            return partial(compared, comparison=_ORDER[type(op)]) if ordered else None
         if not self._comparable(left, right, source):
             return None
+        equal = isinstance(op, ast.Eq | ast.Is)
+        if left.kind is right.kind is Kind.BOOLEAN:
+            return same_truth if equal else other_truth
         unequal = differ if left.kind is right.kind is Kind.NUMBER else operator.ne
-        return operator.eq if isinstance(op, ast.Eq | ast.Is) else unequal
+        return partial(compared, comparison=operator.eq if equal else unequal)
 
     def _have_order(self, left: Node, right: Node, source: str) -> bool:
         for node in (left, right):
@@ -237,8 +278,9 @@ class _Checker:
     def _comparable(self, left: Node, right: Node, source: str) -> bool:
         """Whether == can be true; the reason is reported otherwise."""
         for node, other in ((left, right), (right, left)):
-            if isinstance(node, Read) and _is_constant(other):
-                return self._check_value(node, _constant(other), source)
+            read = _read(node)
+            if read is not None and _is_constant(other):
+                return self._check_value(read, _constant(other), source)
         return left.kind is right.kind or self._report_kinds(left.kind, right.kind, source)
 
     def _membership(self, tree: ast.Compare) -> Node:
@@ -254,8 +296,10 @@ class _Checker:
         if any(member.kind is Kind.UNKNOWN for member in members):
             return UNKNOWN
         values = frozenset(_constant(member) for member in members)
+        if left.kind is Kind.BOOLEAN:
+            values = frozenset(TRUE if value else FALSE for value in values)
         function = is_in if isinstance(tree.ops[0], ast.In) else is_not_in
-        return _apply(Kind.BOOLEAN, partial(function, members=values), [left])
+        return _known(_apply(Kind.BOOLEAN, partial(function, members=values), [left]))
 
     def _member(self, left: Node, tree: ast.expr) -> Node:
         node = self._expression(tree)
@@ -330,12 +374,44 @@ def _apply(kind: Kind, function: Callable[..., Any], parts: Sequence[Node]) -> N
     return UNKNOWN if wrong else Apply(kind, function, tuple(parts))
 
 
+def _chain(operands: Sequence[Node], compares: Sequence[Callable[..., Array]]) -> Node:
+    """The comparisons of each operand with the next; unsure where one of the two is missing."""
+    absent: list[Node] = []
+    places: dict[str, int] = {}
+    links = []
+    for compare, left, right in zip(compares, operands, operands[1:], strict=False):
+        both = {**left.reads, **right.reads} if left.kind is not Kind.BOOLEAN else {}
+        own = [read for read in both.values() if read.missing is not None]
+        for read in own:
+            if read.name not in places:
+                places[read.name] = len(operands) + len(absent)
+                absent.append(Absent(read))
+        links.append(Link(compare, tuple(places[read.name] for read in own)))
+    chain = partial(compare_chain, links=tuple(links))
+    return _apply(Kind.BOOLEAN, chain, [*operands, *absent])
+
+
+def _known(truth: Node) -> Node:
+    """The same truth, unsure where one of the values that it reads is missing."""
+    absent = [Absent(read) for read in truth.reads.values() if read.missing is not None]
+    return _apply(Kind.BOOLEAN, unless_missing, [truth, *absent]) if absent else truth
+
+
+def _read(node: Node) -> Read | None:
+    """The characteristic that a node is the value of, if it is nothing else."""
+    if isinstance(node, Apply) and node.function is unless_missing:
+        node = node.parts[0]
+    return node if isinstance(node, Read) else None
+
+
 def _is_constant(node: Node) -> bool:
     return node.kind is not Kind.UNKNOWN and not node.reads
 
 
 def _constant(node: Node) -> Any:
     value = evaluate(node, {})
+    if node.kind is Kind.BOOLEAN:
+        return bool(value == TRUE)
     return value if isinstance(value, str) else np.asarray(value).item()
 
 

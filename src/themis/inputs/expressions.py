@@ -5,7 +5,8 @@ which a placeholder stands for each name and literal. So the parser never meets 
 number or a surrogate, and a characteristic may have any name.
 
 Nodes to columns: what the tree means (`constraints` decides that) is a node, which is computed with
-numpy for all inputs at once.
+numpy for all inputs at once. A condition is a truth: FALSE, UNSURE where it depends on a value that
+is missing, or TRUE. So "and" is the least of them, "or" the greatest.
 """
 
 from __future__ import annotations
@@ -306,6 +307,18 @@ class Read:
 
 
 @dataclass(frozen=True, eq=False)
+class Absent:
+    """Whether the value of one characteristic is missing."""
+
+    variable: Characteristic
+    kind: Kind = Kind.BOOLEAN
+
+    @property
+    def reads(self) -> Mapping[str, Characteristic]:
+        return {self.variable.name: self.variable}
+
+
+@dataclass(frozen=True, eq=False)
 class Apply:
     """A function of whole columns, applied to the results of the parts."""
 
@@ -327,7 +340,7 @@ class Table:
     results: Array
 
 
-Node = Literal | Read | Apply | Table
+Node = Literal | Read | Absent | Apply | Table
 UNKNOWN = Literal(Kind.UNKNOWN, None)
 
 
@@ -349,9 +362,11 @@ def _compute(node: Node, columns: Mapping[str, Array], decoded: dict[str, Array]
         case Read(kind=kind, variable=variable):
             if variable.name not in decoded:
                 dtype = {Kind.NUMBER: np.float64, Kind.BOOLEAN: np.bool_}.get(kind, np.object_)
-                values = variable.decode(columns[variable.name])
-                decoded[variable.name] = np.asarray(values, dtype=dtype)
+                values: Array = np.asarray(variable.column(columns[variable.name]), dtype=dtype)
+                decoded[variable.name] = truths(values) if kind is Kind.BOOLEAN else values
             return decoded[variable.name]
+        case Absent(variable=variable):
+            return truths(np.asarray(columns[variable.name]) == variable.missing_code)
         case Apply(function=function, parts=parts):
             return function(*(_compute(part, columns, decoded) for part in parts))
 
@@ -362,7 +377,7 @@ def tabulate(node: Node) -> Node:
     if len(reads) == 1:
         ((name, variable),) = reads.items()
         if variable.size <= MAX_TABLE_SIZE:
-            return Table(node.kind, reads, evaluate(node, {name: np.arange(variable.size)}))
+            return Table(node.kind, reads, evaluate(node, {name: np.arange(variable.code_count)}))
     if isinstance(node, Apply):
         return Apply(node.kind, node.function, tuple(tabulate(part) for part in node.parts))
     return node
@@ -378,27 +393,74 @@ def differ(left: Any, right: Any) -> Array:
     return np.asarray((left < right) | (left > right))
 
 
+FALSE, UNSURE, TRUE = np.int8(0), np.int8(1), np.int8(2)
+
+
+def truths(holds: Any) -> Array:
+    """The truths of what holds or not."""
+    return np.asarray(holds, dtype=np.bool_) * TRUE
+
+
+def unless_missing(truth: Any, *absent: Array) -> Array:
+    """The truth, UNSURE where one of the values that it depends on is missing."""
+    return np.where(reduce(np.maximum, absent) == TRUE, UNSURE, truth)
+
+
+def negated(truth: Any) -> Array:
+    return np.asarray(TRUE - truth)
+
+
+def compared(left: Any, right: Any, *, comparison: Callable[..., Array]) -> Array:
+    """The truth of a comparison of numbers or texts."""
+    return truths(comparison(left, right))
+
+
+def same_truth(left: Any, right: Any) -> Array:
+    """Whether two conditions are both true or both false; UNSURE where one of them is."""
+    unsure = (np.asarray(left) == UNSURE) | (np.asarray(right) == UNSURE)
+    return np.where(unsure, UNSURE, truths(left == right))
+
+
+def other_truth(left: Any, right: Any) -> Array:
+    """Whether one of two conditions is true and one false; UNSURE where one of them is."""
+    return negated(same_truth(left, right))
+
+
+@dataclass(frozen=True)
+class Link:
+    """One comparison of a chain such as `a < b <= c`, and the values that it depends on."""
+
+    compare: Callable[..., Array]  # gives a truth
+    absent: tuple[int, ...]  # which parts behind the operands say that one is missing
+
+
+def compare_chain(*parts: Array, links: Sequence[Link]) -> Array:
+    """Whether each comparison holds between one operand and the next."""
+    result: Array = np.asarray(TRUE)
+    for link, left, right in zip(links, parts, parts[1:], strict=False):
+        truth = link.compare(left, right)
+        if link.absent:
+            truth = unless_missing(truth, *(parts[place] for place in link.absent))
+        result = np.minimum(result, truth)
+    return result
+
+
 def is_in(column: Array, *, members: frozenset[Any]) -> Array:
     if column.dtype == np.object_:
-        return np.fromiter(map(members.__contains__, column), np.bool_, len(column))
-    return np.isin(column, list(members))
+        found = np.fromiter(map(members.__contains__, column), np.bool_, len(column))
+        return truths(found)
+    return truths(np.isin(column, list(members)))
 
 
 def is_not_in(column: Array, *, members: frozenset[Any]) -> Array:
     """Whether none of the members is equal; false where a number is undefined."""
-    outside = ~is_in(column, members=members)
-    return outside & ~np.isnan(column) if column.dtype == np.float64 else outside
+    outside = is_in(column, members=members) == FALSE
+    return truths(outside & ~np.isnan(column) if column.dtype == np.float64 else outside)
 
 
 def all_hold(*conditions: Array) -> Array:
-    return reduce(np.logical_and, conditions)
-
-
-def compare_chain(*columns: Array, comparisons: Sequence[Callable[..., Array]]) -> Array:
-    """Whether each comparison holds between one column and the next, as in `a < b <= c`."""
-    pairs = zip(comparisons, columns, columns[1:], strict=False)
-    return all_hold(*(compare(left, right) for compare, left, right in pairs))
+    return reduce(np.minimum, conditions)
 
 
 def any_holds(*conditions: Array) -> Array:
-    return reduce(np.logical_or, conditions)
+    return reduce(np.maximum, conditions)

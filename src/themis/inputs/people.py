@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.assignments import context_keys
-from themis.inputs.characteristics import Characteristic, Integers, Reals, Values
+from themis.inputs.characteristics import Characteristic, Integers, Reals, Value, Values
 from themis.inputs.following import rewrite
 from themis.inputs.rows import (
     OFF_STEP,
@@ -25,13 +25,14 @@ from themis.inputs.rows import (
     codes_of,
     column_of,
     factorise,
+    kept_value,
     number_of,
     reason_of,
     wider_by,
 )
 from themis.inputs.schema import Schema
 
-Unknown = Literal["drop", "error", "extend"]
+Unknown = Literal["keep", "drop", "error", "extend"]
 
 EXAMPLES = 5  # rows named for each reason
 BREAKS, BAD_WEIGHT = "breaks the constraint", "weight that is no number of at least 0"
@@ -67,7 +68,9 @@ class People:
     def digest(self) -> str:
         """What tells these people from others."""
         parts = (self.codes, self.weights, self.counts, self.heads)
-        return hashlib.sha256(b"".join(each.tobytes() for each in parts)).hexdigest()
+        digest = hashlib.sha256(b"".join(each.tobytes() for each in parts))
+        digest.update(repr(self.schema.extra).encode())  # what the codes behind the others mean
+        return digest.hexdigest()
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -83,17 +86,21 @@ def people_of(
     schema: Schema,
     *,
     weights: str | Sequence[float] | None = None,
-    unknown: Unknown = "drop",
+    unknown: Unknown = "keep",
     where: str = "rows",
 ) -> People:
     """The rows as codes; raises RequestError for what is missing, or with "error" for misfits.
 
-    With "extend" the people's schema is wider than the given one.
+    With "keep" the people's schema has the values of the rows that it does not list, for them
+    alone; with "extend" it is wider than the given one.
     """
     _check(rows, schema, weights, unknown, where)
     extended: dict[str, Any] = {}
+    kept: list[dict[str, Any]] = []
     if unknown == "extend":
         schema, extended = extend(rows, schema)
+    elif unknown == "keep":
+        schema, kept = keep(rows, schema)
     codes, misfits = _encode(rows, schema)
     if weights is None:
         weighed, own = np.ones(len(rows)), None
@@ -119,6 +126,7 @@ def people_of(
     facts |= {"used": len(used), "dropped": int((~fits).sum())}
     facts |= {"weightless": weightless} if weightless else {}
     facts |= {"extended": extended} if extended else {}
+    facts |= {"kept": kept} if kept else {}
     return _distinct(schema, codes, weighed, used, facts)
 
 
@@ -247,6 +255,28 @@ def _encode(rows: GivenRows, schema: Schema) -> tuple[NDArray[Any], list[Misfit]
     return codes, misfits
 
 
+# Rows as they are ---------------------------------------------------------------------------
+def keep(rows: GivenRows, schema: Schema) -> tuple[Schema, list[dict[str, Any]]]:
+    """The schema for these rows, with the values that it does not list; with it, which these are.
+
+    What is no value of such a kind, is missing where it may not be, or breaks a constraint still
+    does not fit.
+    """
+    extra: dict[str, list[Value]] = {}
+    facts: list[dict[str, Any]] = []
+    for characteristic in schema:
+        values, places = factorise(rows.columns[characteristic.name])
+        new = np.flatnonzero(codes_of(characteristic, values) < 0).tolist()
+        known = {place: kept_value(characteristic, values[place]) for place in new}
+        found = {place: value for place, value in known.items() if value is not None}
+        if found:
+            name, count = characteristic.name, int(np.isin(places, list(found)).sum())
+            extra[name] = list(dict.fromkeys(found.values()))
+            examples = [_plain(value) for value in extra[name][:EXAMPLES]]
+            facts.append({"name": name, "rows": count, "values": examples})
+    return (schema.with_extra(extra), facts) if extra else (schema, facts)
+
+
 # Widening the schema ------------------------------------------------------------------------
 def extend(rows: GivenRows, schema: Schema) -> tuple[Schema, dict[str, Any]]:
     """The schema with the values and ranges of the rows; with it, what was added by name.
@@ -329,9 +359,9 @@ def _facts(
 
 
 _REMEDIES = {
-    UNKNOWN: "add it to the schema, or use --unknown drop or extend",
-    OUTSIDE: "widen the range, or use --unknown drop or extend",
-    OFF_STEP: "use a smaller step, or use --unknown drop",
+    UNKNOWN: "add it to the schema, or use --unknown keep, drop or extend",
+    OUTSIDE: "widen the range, or use --unknown keep, drop or extend",
+    OFF_STEP: "use a smaller step, or use --unknown keep or drop",
     BREAKS: "mend the constraint, or use --unknown drop",
     WEIGHTLESS: "give it a weight, or use --unknown drop",
 }

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.errors import Mistake, SchemaError
+from themis.inputs.characteristics import Characteristic
 from themis.inputs.constraints import Constraint
 from themis.inputs.following import Tie, rewrite
 from themis.inputs.schema import Schema
@@ -145,6 +146,50 @@ class ColumnBlock:
 
 
 @dataclass(frozen=True)
+class MissingBlock:
+    """One characteristic of which a share of the inputs has no value."""
+
+    present: ColumnBlock
+    missing: int  # the code of no value
+    share: float
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        return self.present.columns
+
+    @property
+    def uniform(self) -> bool:
+        return False
+
+    @property
+    def size(self) -> int:
+        return self.present.size + 1
+
+    def draw(self, rng: np.random.Generator, count: int) -> NDArray[Any]:
+        codes = self.present.draw(rng, count).astype(np.int64)
+        codes[rng.random(count) < self.share] = self.missing
+        return codes
+
+    def combinations(self, indices: NDArray[np.int64]) -> NDArray[Any]:
+        there = indices < self.present.size
+        codes = np.full((len(indices), 1), self.missing, dtype=np.int64)
+        codes[there] = self.present.combinations(indices[there])
+        return codes
+
+    def probabilities(self) -> NDArray[np.float64]:
+        return np.append(self.present.probabilities() * (1.0 - self.share), self.share)
+
+    def restricted(self, ranges: Mapping[int, CodeRange]) -> Block | None:
+        start, stop = ranges.get(self.columns[0], (0, self.missing + 1))
+        if start >= self.missing:
+            return TableBlock(self.columns, np.array([[self.missing]]))
+        if stop <= self.missing:
+            return self.present.restricted(ranges)
+        assert start == 0, "no level holds some values and no value"
+        return self
+
+
+@dataclass(frozen=True)
 class TableBlock:
     """Linked characteristics as the list of the combinations that occur."""
 
@@ -183,8 +228,12 @@ class TableBlock:
             if column in ranges:
                 start, stop = ranges[column]
                 keep &= (self.rows[:, position] >= start) & (self.rows[:, position] < stop)
+        return self.part(keep) if keep.any() else None
+
+    def part(self, keep: NDArray[np.bool_]) -> TableBlock:
+        """Only these combinations."""
         weights = None if self.weights is None else self.weights[keep]
-        return TableBlock(self.columns, self.rows[keep], weights) if keep.any() else None
+        return TableBlock(self.columns, self.rows[keep], weights)
 
 
 @dataclass(frozen=True)
@@ -364,7 +413,7 @@ class Population:
         count as occurring. In a profile all values of the schema do.
         """
         characteristic = self.schema.characteristics[column]
-        whole: Block = ColumnBlock((column,), 0, characteristic.size, characteristic.value_weights)
+        whole = column_block(characteristic, column)
         block = next(block for block in self.blocks if column in block.columns)
         place = block.columns.index(column)
         if isinstance(block, RejectionBlock):
@@ -372,9 +421,9 @@ class Population:
         elif isinstance(block, TableBlock) and not self.profile:
             codes = np.unique(block.rows[:, place])
             weights = characteristic.value_weights
-            whole = TableBlock(
-                (column,), codes[:, None], None if weights is None else weights[codes]
-            )
+            if weights is not None:  # only those of one level are compared, and so no value is 1
+                weights = np.append(weights, 1.0)[codes]
+            whole = TableBlock((column,), codes[:, None], weights)
         return whole.restricted({column: (start, stop)})
 
     def restricted(self, ranges: Mapping[int, CodeRange]) -> Population | None:
@@ -384,6 +433,26 @@ class Population:
             return None
         own = tuple(block for block in blocks if block is not None)
         return Population(self.schema, own, profile=self.profile)
+
+    def at_levels(self, levels: Mapping[int, int]) -> Population | None:
+        """Those with these levels of some characteristics; None if there are none."""
+        each = self.schema.characteristics
+        if not self.profile:
+            return self.restricted({c: each[c].level_range(level) for c, level in levels.items()})
+        (block,) = self.blocks
+        assert isinstance(block, TableBlock)
+        keep = np.ones(block.size, dtype=bool)
+        for column, level in levels.items():
+            keep &= each[column].level_of(block.rows[:, column]) == level
+        return replace(self, blocks=(block.part(keep),)) if keep.any() else None
+
+    def with_values(self, columns: Sequence[int]) -> Population | None:
+        """Those who have a value wherever "missing" is no counterfactual; None if nobody does."""
+        if self.profile:  # its groups are looked for one by one
+            return self
+        kept = self.schema.kept_missing
+        ranges: dict[int, CodeRange] = {c: (0, kept[c]) for c in columns if c in kept}
+        return self.restricted(ranges) if ranges else self
 
     def combinations(self, indices: NDArray[np.int64]) -> NDArray[Any]:
         """The inputs with these numbers, as codes; only where `size` is known."""
@@ -439,7 +508,7 @@ def _block(schema: Schema, columns: tuple[int, ...], ties: tuple[Tie, ...]) -> t
     parts = tuple(_part(schema, column, ties) for column in columns)
     derived = {tie.follower for tie in ties if tie.derived}
     free = (column for column in columns if column not in derived)
-    before = math.prod(schema.characteristics[column].size for column in free)
+    before = math.prod(schema.characteristics[column].code_count for column in free)
     total = math.prod(part.size or 0 for part in parts)
     if len(columns) == 1:
         return parts[0], total / before
@@ -448,6 +517,14 @@ def _block(schema: Schema, columns: tuple[int, ...], ties: tuple[Tie, ...]) -> t
         return block, valid / before
     rejecting = RejectionBlock(columns, parts, schema, width=len(schema), ties=ties)
     return rejecting, _valid_share(rejecting) * total / before
+
+
+def column_block(characteristic: Characteristic, column: int) -> Block:
+    """One characteristic on its own, whatever the constraints say."""
+    present = ColumnBlock((column,), 0, characteristic.size, characteristic.value_weights)
+    if characteristic.missing is None:
+        return present
+    return MissingBlock(present, characteristic.missing_code, characteristic.missing)
 
 
 def _part(schema: Schema, column: int, ties: tuple[Tie, ...]) -> Block:
@@ -459,11 +536,11 @@ def _part(schema: Schema, column: int, ties: tuple[Tie, ...]) -> Block:
     tie = next((tie for tie in ties if tie.follower == column), None)
     if tie is not None and tie.derived:
         return ColumnBlock((column,), 0, 1)
-    whole = ColumnBlock((column,), 0, characteristic.size, characteristic.value_weights)
+    whole = column_block(characteristic, column)
     alone = [each for each in schema.constraints if each.variables == (characteristic.name,)]
     if not alone or tie is not None or characteristic.size > VALUES_LIMIT:
         return whole
-    codes = whole.combinations(np.arange(whole.size))[:, 0]
+    codes = whole.combinations(np.arange(whole.size or 0))[:, 0]
     allowed = np.ones(len(codes), dtype=bool)
     for constraint in alone:
         allowed &= constraint.holds({characteristic.name: codes})

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from themis.errors import Mistake, RequestError
 from themis.inputs import row_files
-from themis.inputs.characteristics import Characteristic, Integers, Reals, Values
+from themis.inputs.characteristics import Characteristic, Integers, Reals, Value, Values
 from themis.inputs.numbers import exact, is_number
 from themis.inputs.row_files import MISSING, ReadListener, hear_nothing, read_table
 
@@ -158,6 +158,12 @@ OUTSIDE, OFF_STEP, WEIGHTLESS = "out of range", "off step", "weight 0 in the sch
 MISSING_TEXTS = frozenset({"", "na", "n/a", "nan", "null", "?"})
 
 
+class Nested(str):
+    """What stands for a list or an object in a cell: it is no value of any characteristic."""
+
+    __slots__ = ()
+
+
 def factorise(column: AnyColumn) -> tuple[list[Any], NDArray[Any]]:
     """The distinct values of a column, and for each row the place of its value among them."""
     if isinstance(column, row_files.Column):
@@ -169,7 +175,7 @@ def factorise(column: AnyColumn) -> tuple[list[Any], NDArray[Any]]:
     try:
         numbers = {value: number for number, value in enumerate(dict.fromkeys(values))}
     except TypeError:  # lists or dictionaries in a cell: no value of any characteristic
-        values = [value if value.__hash__ is not None else repr(value) for value in values]
+        values = [value if value.__hash__ is not None else Nested(repr(value)) for value in values]
         numbers = {value: number for number, value in enumerate(dict.fromkeys(values))}
     return list(numbers), np.fromiter(map(numbers.__getitem__, values), np.int64, len(values))
 
@@ -188,14 +194,22 @@ def _with_missing(column: row_files.Column) -> tuple[list[Any], NDArray[Any]]:
 
 
 def codes_of(characteristic: Characteristic, values: Sequence[Any]) -> NDArray[np.int64]:
-    """The codes of these values, −1 where one is none of the characteristic's."""
+    """The codes of these values, −1 where one is none of the characteristic's.
+
+    What stands for nothing is a missing value, if there may be one.
+    """
     if isinstance(characteristic, Values):
         found = (next(_matches(characteristic, value), -1) for value in values)
         codes = np.fromiter(found, np.int64, len(values))
     else:
         codes = _range_codes(characteristic, values)
     if characteristic.value_weights is not None:
-        codes[(codes >= 0) & (characteristic.value_weights[np.maximum(codes, 0)] == 0)] = -1
+        listed = (codes >= 0) & (codes < characteristic.size)
+        codes[listed & (characteristic.value_weights[np.where(listed, codes, 0)] == 0)] = -1
+    if characteristic.missing is not None:
+        for place in np.flatnonzero(codes < 0).tolist():
+            if is_missing(values[place]):
+                codes[place] = characteristic.missing_code
     return codes
 
 
@@ -253,7 +267,7 @@ def _range_codes(characteristic: Characteristic, values: Sequence[Any]) -> NDArr
     codes = np.full(len(values), -1, dtype=np.int64)
     codes[inside] = guess[inside].astype(np.int64)
     right = np.zeros(len(values), dtype=bool)
-    right[inside] = characteristic.decode(codes[inside]) == floats[inside]
+    right[inside] = characteristic.column(codes[inside]) == floats[inside]
     for place in np.flatnonzero(~right).tolist():  # rounding decides: as it is written
         number = numbers[place]
         code = None if number is None else characteristic.encode(number)
@@ -292,6 +306,21 @@ def is_missing(value: Any) -> bool:
     if isinstance(value, str):
         return value.strip().lower() in MISSING_TEXTS
     return value is None or bool(value != value)
+
+
+def kept_value(characteristic: Characteristic, value: Any) -> Value:
+    """A value of a row that is none of the characteristic's, as it is run; None: it can't be."""
+    known = reason_of(characteristic, value) in (UNKNOWN, OUTSIDE, OFF_STEP)
+    if not known or isinstance(value, Nested):
+        return None
+    if isinstance(characteristic, Values):
+        kept: Value = _as_value(characteristic, value)
+        return kept
+    number = number_of(value)
+    assert number is not None
+    if isinstance(characteristic, Reals):
+        return float(number)
+    return int(number) if float(number).is_integer() else float(number)
 
 
 def wider_by(characteristic: Characteristic, values: Sequence[Any]) -> Characteristic | None:

@@ -116,15 +116,16 @@ class Schema:
     @property
     def size(self) -> int:
         """The number of inputs before constraints, exact however large."""
-        return math.prod(characteristic.size for characteristic in self.characteristics)
+        return math.prod(characteristic.code_count for characteristic in self.characteristics)
 
     @cached_property
     def code_counts(self) -> tuple[int, ...]:
         """How many codes may occur in each column: 0, 1, … up to the number less one.
 
-        Today one for each value. Whatever numbers inputs goes by this, not by the values.
+        One for each value, for "missing", and for values that only given rows have. Whatever
+        numbers inputs goes by this, not by the values.
         """
-        return tuple(characteristic.size for characteristic in self.characteristics)
+        return tuple(characteristic.code_count for characteristic in self.characteristics)
 
     @cached_property
     def input_keys(self) -> InputKeys:
@@ -175,6 +176,26 @@ class Schema:
             result &= constraint.holds(columns)
         return result
 
+    @cached_property
+    def kept_missing(self) -> Mapping[int, int]:
+        """The columns in which no counterfactual gives or takes a value; the code of no value."""
+        return {
+            column: each.missing_code
+            for column, each in enumerate(self.characteristics)
+            if each.keeps_missing
+        }
+
+    def admits(self, base: NDArray[Any], variants: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which variants of base inputs, row by row, are counterfactuals of them.
+
+        Those that are valid, and in which a value is missing exactly where it was before, unless
+        "missing" is a counterfactual there.
+        """
+        result = self.valid(variants)
+        for column, code in self.kept_missing.items():
+            result &= (base[:, column] == code) == (variants[:, column] == code)
+        return result
+
     def decode_row(self, row: NDArray[Any]) -> dict[str, Value]:
         """One input as plain values by name."""
         return {
@@ -195,8 +216,20 @@ class Schema:
         inputs = {name: characteristic_from(spec) for name, spec in data["inputs"].items()}
         return cls(inputs).constrained(data.get("constraints", {}))
 
+    def with_extra(self, extra: Mapping[str, Sequence[Value]]) -> Schema:
+        """The same schema for rows that have further values, by characteristic."""
+        inputs = {each.name: replace(each, extra=extra.get(each.name, ())) for each in self}
+        return Schema(inputs).constrained({each.name: each.text for each in self.constraints})
+
+    @property
+    def extra(self) -> tuple[tuple[Value, ...], ...]:
+        """The values that only given rows have, of each characteristic."""
+        return tuple(tuple(each.extra) for each in self.characteristics)
+
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Schema) and self.to_dict() == other.to_dict()
+        if not isinstance(other, Schema):
+            return False
+        return self.extra == other.extra and self.to_dict() == other.to_dict()
 
     def __hash__(self) -> int:
         return hash((self.characteristics, self.constraints))
@@ -250,6 +283,10 @@ def _spec(each: Characteristic) -> Any:
         extra["weights"] = [float(weight) for weight in each.weights]
     if each.protected:
         extra["protected"] = True
+    if each.missing is not None:
+        extra["missing"] = float(each.missing)
+    if each.missing_as_counterfactual:
+        extra["missing_as_counterfactual"] = True
     if isinstance(each, Values):
         if each.derived:
             return {"from": each.from_, "values": plain_table(each.as_ or {})}

@@ -12,8 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.inputs.characteristics import OWN
 from themis.inputs.following import rewrite
-from themis.inputs.population import Block, ColumnBlock, Population, RejectionBlock
+from themis.inputs.population import (
+    Block,
+    ColumnBlock,
+    MissingBlock,
+    Population,
+    RejectionBlock,
+)
 
 CHUNK = 65_536  # rows drawn together from one generator
 CHUNK_CELLS = 2**22  # and at most about so many cells: of many characteristics, fewer rows
@@ -68,7 +75,8 @@ class BaseInputs:
         drawn = _assemble(partial(self._member_chunk, column), CHUNK, start, stop)
         own = self.rows(start, stop)[:, column]
         levels = self.population.schema.characteristics[column].level_of(own)
-        drawn[np.arange(len(drawn)), levels] = own
+        inside = np.flatnonzero(levels != OWN)
+        drawn[inside, levels[inside]] = own[inside]
         return drawn
 
     def tolerances(self, start: int, stop: int) -> NDArray[np.float64]:
@@ -157,7 +165,7 @@ def reference_person(population: Population) -> NDArray[Any]:
     """The codes of one value for each characteristic, whether or not they are valid together.
 
     A number takes its median, everything else its most common value; among equally common ones
-    the first that the schema lists.
+    the first that the schema lists. A value that may be missing is there, if it ever is.
     """
     reference = np.zeros(len(population.schema), dtype=population.schema.dtype)
     for block in population.blocks:
@@ -171,6 +179,8 @@ def reference_person(population: Population) -> NDArray[Any]:
 def _fill(population: Population, block: Block, reference: NDArray[Any]) -> None:
     """Set the columns of one block."""
     characteristics = population.schema.characteristics
+    if isinstance(block, MissingBlock):
+        block = block.present
     if isinstance(block, ColumnBlock) and block.uniform:  # however many values there are
         (column,) = block.columns
         middle = (block.start + block.stop - 1) // 2
@@ -181,8 +191,10 @@ def _fill(population: Population, block: Block, reference: NDArray[Any]) -> None
     else:
         codes, weights = block.draw(np.random.default_rng(0), DRAWN), np.full(DRAWN, 1 / DRAWN)
     for position, column in enumerate(block.columns):
-        values, places = np.unique(codes[:, position], return_inverse=True)
-        shares = np.bincount(places, weights)
+        there = codes[:, position] < characteristics[column].missing_code
+        chosen = there if there.any() else ~there
+        values, places = np.unique(codes[chosen, position], return_inverse=True)
+        shares = np.bincount(places, weights[chosen] / weights[chosen].sum())
         place = int(np.argmax(shares > shares.max() - 1e-9))
         if characteristics[column].ordered:
             place = int(np.searchsorted(np.cumsum(shares), 0.5 - 1e-9))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.sampler import Cost
-from themis.inputs.assignments import Assignments, Labels, context_keys
+from themis.inputs.assignments import Assignments, Labels
 from themis.inputs.keys import InputKeys
 from themis.inputs.people import People
 from themis.results.model import CausalScore, GroupScore, Measure, Score
@@ -31,6 +31,7 @@ from themis.scores.people import (
     measure_within,
     weigh,
 )
+from themis.scores.taken_away import with_taken_away
 from themis.scores.undecided import people_undecided
 from themis.scores.witnesses import POOL, FlipPool
 from themis.settings import Settings, Stopping
@@ -60,7 +61,13 @@ def measure_people(
     elif counterfactuals == "within":
         score = causal_within(run, reading, assignments, settings)
     else:
-        score = causal_generated(run, reading, assignments, settings)
+        score = with_taken_away(
+            causal_generated(run, reading, assignments, settings),
+            run.sampler,
+            reading,
+            codes=run.codes,
+            weights=run.weights,
+        )
     return replace(score, population="rows")
 
 
@@ -73,6 +80,7 @@ def apparent_group(
     """
     cost = Cost(run.sampler.runner)
     stopped = run.run(assignments, "group")
+    run = run.part(assignments.in_groups(run.codes))
     values, own = groups_of(assignments, run.codes)
     cells = reading.cells(run.answers)
     least, most = _favour(cells, reading)
@@ -153,8 +161,9 @@ def causal_within(
     """The share of rows with a counterfactual among the rows that gets another output."""
     cost = Cost(run.sampler.runner)
     stopped = run.run(assignments, "causal")
-    contexts = context_keys(run.codes, assignments.columns)
-    _, levels = groups_of(assignments, run.codes)
+    contexts = assignments.contexts(run.codes)
+    own = assignments.own_levels(run.codes)
+    levels = np.unique(InputKeys.among(own).of(own), return_inverse=True)[1]
     cells = reading.cells(run.answers)
     spelled = np.zeros(len(cells), dtype=bool)  # those that differ only in spelling
     followed = RowPairs.of(run.codes, assignments, levels) if assignments.followed else None

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from themis.engine.sampler import Cost, Sampler
 from themis.engine.variants import Rows, Variants, first_wave, own_columns
-from themis.inputs.keys import InputKeys, first_places
+from themis.inputs.keys import first_places
 from themis.inputs.streams import PERMUTATION_LIMIT, ShuffledInputs
 from themis.results.model import CausalScore
 from themis.results.notes import Ending, Note, ended_early
@@ -339,7 +339,7 @@ def _finite_rows(
     inputs = ShuffledInputs(population, sampler.seed)
     order = np.arange(size)
     if independent:
-        order = _first_of_each_context(inputs.rows(0, size), columns)
+        order = first_places(variants.assignments.contexts(inputs.rows(0, size)))
 
     def from_shuffled(start: int, stop: int, until_flip: bool) -> tuple[Rows, Cells]:
         rows = Rows(inputs.take(order[start:stop]), {})
@@ -353,7 +353,3 @@ def _finite_rows(
         return rows, sampler.reading.cells(cells)
 
     return from_shuffled, contexts
-
-
-def _first_of_each_context(codes: NDArray[Any], columns: tuple[int, ...]) -> NDArray[np.int64]:
-    return first_places(InputKeys.among(codes).of(codes, without=columns))

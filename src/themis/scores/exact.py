@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from themis.engine.memory import KEPT, Memory
 from themis.engine.sampler import Cost, Sampler
 from themis.engine.variants import Rows, Variants, own_columns
-from themis.inputs.assignments import Assignments, context_keys
+from themis.inputs.assignments import Assignments
 from themis.inputs.following import follow
 from themis.inputs.population import Population
 from themis.inputs.schema import Schema
@@ -57,10 +57,13 @@ class Domain:
     @property
     def occurring(self) -> Domain:
         """Only the inputs that have a weight."""
-        some = self.weights > 0
-        if some.all():
+        return self.part(self.weights > 0)
+
+    def part(self, chosen: NDArray[np.bool_]) -> Domain:
+        """Only these inputs."""
+        if chosen.all():
             return self
-        return Domain(self.codes[some], self.cells[some], self.weights[some])
+        return Domain(self.codes[chosen], self.cells[chosen], self.weights[chosen])
 
     def weighted(self, schema: Schema, codes: NDArray[Any], weights: NDArray[np.float64]) -> Domain:
         """The same with the weights of these inputs, which are in it, instead of its own."""
@@ -86,6 +89,7 @@ class Domain:
             codes[:, list(assignments.columns)] = own
             follow(assignments.followed, base, codes)
             cells[:, place] = known.look_up(keys.of(codes))
+            cells[~assignments.schema.admits(base, codes), place] = NO_COUNTERFACTUAL
         cells[cells == NOT_RUN] = NO_COUNTERFACTUAL
         return cells
 
@@ -96,7 +100,7 @@ def _set_values(assignments: Assignments) -> NDArray[np.int64]:
     codes = [
         one.possible_levels(np.arange(one.possible_count))
         if one.bin_starts is None
-        else np.arange(one.size)
+        else np.arange(one.code_count)
         for one in each
     ]
     return np.stack([axis.ravel() for axis in np.meshgrid(*codes, indexing="ij")], axis=1)
@@ -179,7 +183,7 @@ def can_be_exact(sampler: Sampler, assignments: Assignments) -> bool:
     chosen = set(assignments.columns)
     if assignments.schema.ties:
         return _fits_by_input(sampler, assignments)
-    width = math.prod(assignments.schema.characteristics[c].size for c in chosen)
+    width = math.prod(assignments.schema.code_counts[c] for c in chosen)
     blocks = sampler.population.blocks
     contexts = math.prod(b.size or 1 for b in blocks if chosen.isdisjoint(b.columns))
     if assignments.binned and sampler.reading.needs_tolerances:
@@ -191,7 +195,7 @@ def _fits_by_input(sampler: Sampler, assignments: Assignments) -> bool:
     """Whether the table of all inputs that occur, each with its own variants, can be built."""
     graded = assignments.binned and sampler.reading.needs_tolerances
     size = sampler.population.size
-    width = math.prod(assignments.schema.characteristics[c].size for c in assignments.columns)
+    width = math.prod(assignments.schema.code_counts[c] for c in assignments.columns)
     if size is None or graded or len(assignments.binned) > 1:
         return False
     return size * width <= DENSE_LIMIT and sampler.runner.schema.size <= KEPT
@@ -287,6 +291,7 @@ def exact_group(
 ) -> GroupScore:
     """The group score by Definitions 3.5 and 3.6; failed executions leave an interval."""
     assignments, domain = variants.assignments, domain.occurring
+    domain = domain.part(assignments.in_groups(domain.codes))
     own = assignments.index_of(domain.codes)
     certain, possible = _shares(domain, sampler.reading)
     totals = np.bincount(own, domain.weights, minlength=assignments.count)
@@ -362,7 +367,7 @@ def _dense(
     if assignments.schema.ties:
         cells, base = domain.table(assignments, reading.cells(domain.cells)), domain.occurring
         return Rows(base.codes, {}), cells, base.weights, np.arange(len(base.codes))
-    keys = context_keys(domain.codes, assignments.columns)
+    keys = assignments.contexts(domain.codes)
     contexts = int(keys.max()) + 1
     seen = reading.cells(domain.cells)
     cells = np.full((contexts, assignments.count), NO_COUNTERFACTUAL, seen.dtype, order="F")
@@ -429,7 +434,7 @@ def _shown_labels(
     """
     if assignments.schema.ties:
         return _shown_by_input(domain, assignments, column, size)
-    keys = context_keys(domain.codes, assignments.columns)
+    keys = assignments.contexts(domain.codes)
     contexts = int(keys.max()) + 1
     place = keys * size + domain.codes[:, column]
     dtype = domain.cells.dtype

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.sampler import Cost, Sampler
-from themis.engine.variants import OWN, Variants, mark_impossible
+from themis.engine.tables import Tables
+from themis.engine.variants import Variants, mark_impossible
 from themis.inputs.assignments import Assignments, Places
-from themis.inputs.characteristics import Value
-from themis.inputs.population import CodeRange, Population
+from themis.inputs.characteristics import OWN, Value
+from themis.inputs.population import Population
 from themis.inputs.streams import BaseInputs
 from themis.results.model import GroupScore
 from themis.results.notes import Ending, Note, ended_early
@@ -30,6 +31,7 @@ from themis.subjects.decisions import NO_COUNTERFACTUAL, NOT_RUN, Cells
 from themis.subjects.readings import Reading
 
 GROUP_BRANCH = 1_000  # streams of single groups are apart from the common one
+VALUES_BRANCH = 4_000  # and so are those of inputs in which no value of a set is missing
 KEPT_ROWS = 1_000  # whose outputs are kept, to run some of them again
 
 
@@ -133,7 +135,9 @@ def group_source(sampler: Sampler, variants: Variants) -> GroupSource:
     so it is for bins whose members depend on another characteristic of the set, and for what
     follows others or leads them: not all its assignments occur.
     """
-    population, assignments = sampler.population, variants.assignments
+    assignments = variants.assignments
+    sampler = _with_values(sampler, assignments)
+    population = sampler.population
     paired_bins = all(population.is_independent((column,)) for column in assignments.binned)
     tied = {column for tie in population.schema.ties for column in (tie.leader, tie.follower)}
     if (
@@ -157,6 +161,19 @@ def group_source(sampler: Sampler, variants: Variants) -> GroupSource:
         return every.inputs(variants, rows, np.full(len(rows), places[group]))
 
     return GroupSource(paired, inputs, [labels_of(variants, int(place)) for place in places])
+
+
+def _with_values(sampler: Sampler, assignments: Assignments) -> Sampler:
+    """The same run on those who belong to a group: who have a value wherever that is asked for."""
+    population = sampler.population.with_values(assignments.columns)
+    if population is None or population is sampler.population:
+        return sampler
+    own = sampler.reading_as(sampler.reading)
+    branch = (VALUES_BRANCH, *assignments.columns)
+    own.population, own.base = population, BaseInputs(population, sampler.seed, branch=branch)
+    own.tables = Tables(own.base, own.runner)
+    own.tables.suite = sampler.tables.suite
+    return own
 
 
 def _apart(sampler: Sampler, variants: Variants) -> GroupSource:
@@ -198,7 +215,7 @@ def _possible_places(sampler: Sampler, variants: Variants) -> NDArray[np.int64]:
     rows = sampler.tables.rows(variants.assignments, 0, 1)
     cells = sampler.tables.empty(1, variants.width)
     mark_impossible(sampler.runner.schema, variants, rows, cells)
-    own = (variants.levels == OWN).all(axis=1)
+    own = (variants.levels == OWN).any(axis=1)
     return np.flatnonzero((cells[0] != NO_COUNTERFACTUAL) & ~own)
 
 
@@ -213,14 +230,10 @@ def group_stream(
 
 def group_population(population: Population, variants: Variants, place: int) -> Population | None:
     """The inputs that have this assignment; None where there are none."""
-    levels = variants.levels[place]
-    if (levels == OWN).any():
+    levels, assignments = variants.levels[place], variants.assignments
+    if not assignments.are_groups(levels[None]).all():
         return None
-    ranges: dict[int, CodeRange] = {
-        column: population.schema.characteristics[column].level_range(int(level))
-        for column, level in zip(variants.assignments.columns, levels, strict=True)
-    }
-    return population.restricted(ranges)
+    return population.at_levels(dict(zip(assignments.columns, levels.tolist(), strict=True)))
 
 
 def favourable_ends(

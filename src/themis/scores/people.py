@@ -7,6 +7,7 @@ assignment of the set. Nothing is run for those beyond the rows themselves.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from themis.engine.memory import KEPT, Memory
 from themis.engine.sampler import CELLS, LEAST_ROWS, Cost, Sampler
 from themis.engine.variants import Rows, Variants, first_wave, mark_impossible
-from themis.inputs.assignments import Assignments, context_keys
+from themis.inputs.assignments import Assignments
 from themis.inputs.keys import Keys, first_places
 from themis.inputs.people import People
 from themis.inputs.streams import ORDER, BaseInputs
@@ -71,6 +72,16 @@ class PeopleRun:
     def seen(self) -> int:
         """How many rows were run, copies included."""
         return int(self.counts[self.answers != NOT_RUN].sum())
+
+    def part(self, chosen: NDArray[np.bool_]) -> PeopleRun:
+        """Only these people, with what is known of them; nothing further is run."""
+        if chosen.all():
+            return self
+        other = copy.copy(self)
+        other.base = RowInputs(self.sampler, self.codes[chosen])
+        other.weights, other.answers = self.weights[chosen], self.answers[chosen]
+        other.counts, other.heads = self.counts[chosen], self.heads[chosen]
+        return other
 
     def run(self, assignments: Assignments, measure: Measure) -> Ending | None:
         """Run the people as they are; gives why that ended early, if it did."""
@@ -214,7 +225,7 @@ class _GeneratedTable:
         if not variants.complete or assignments.binned or assignments.followed:
             members = {c: run.base.members(c, 0, len(codes)) for c in assignments.binned}
             return cls(run, reading, variants, Rows(codes, members), np.arange(len(codes)))
-        keys = context_keys(codes, assignments.columns)
+        keys = assignments.variant_keys(codes)
         first = first_places(keys)
         number = np.empty(len(first), dtype=np.int64)
         number[keys[first]] = np.arange(len(first))
@@ -309,6 +320,7 @@ class _GeneratedTable:
             cells = memory.look_up(keys)
             hits = (cells != NOT_RUN).sum(axis=1)
             mark_impossible(runner.schema, self.variants, rows, cells)
+            hits = (cells >= FAILED).sum(axis=1)
             costs = np.cumsum((cells == NOT_RUN).sum(axis=1))
             affordable = int(np.searchsorted(costs, runner.executions_left, side="right"))
             if not affordable:

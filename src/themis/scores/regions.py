@@ -64,7 +64,8 @@ class Condition:
         """The logarithm of the number of such conditions on this column."""
         size = schema.characteristics[self.column].size
         if self.values:
-            return math.log(2 * LISTED * math.comb(size, len(self.values)))
+            count = schema.characteristics[self.column].code_count
+            return math.log(2 * LISTED * math.comb(count, len(self.values)))
         if self.low > 0 and self.high < size - 1:
             return math.log(3 * size * (size + 1) / 2)
         return math.log(3 * size)
@@ -75,6 +76,8 @@ class Condition:
         name = characteristic.name
         if self.values:
             shown = [_written(characteristic.value(code)) for code in self.values]
+            if self.values == (characteristic.missing_code,):
+                return f"{name} is {'not ' if self.excluded else ''}missing"
             if len(shown) == 1:
                 return f"{name} {'≠' if self.excluded else '='} {shown[0]}"
             return f"{name} is {'none' if self.excluded else 'one'} of {', '.join(shown)}"
@@ -132,7 +135,8 @@ class Column:
         """From the codes of all rows."""
         characteristic = schema.characteristics[number]
         if characteristic.size <= TABLE:
-            return cls(number, characteristic, np.arange(characteristic.size), codes[:, number])
+            every = np.arange(characteristic.code_count)
+            return cls(number, characteristic, every, codes[:, number])
         values, places = np.unique(codes[:, number], return_inverse=True)
         return cls(number, characteristic, values, places)
 
@@ -146,10 +150,22 @@ class Column:
         size, places = len(self.values), self.places[rows]
         inside = np.bincount(places, flips, minlength=size).astype(float)
         share = np.bincount(places, weights, minlength=size).astype(float)
-        if self.characteristic.ordered:
-            yield from self._ranges(inside, share)
-        else:
+        if not self.characteristic.ordered:
             yield from self._lists(inside, share)
+            return
+        there = int(np.searchsorted(self.values, self.characteristic.missing_code))
+        if there:
+            yield from self._ranges(inside[:there], share[:there])
+        if (
+            there < size
+            and self.values[there] == self.characteristic.missing_code
+            and (self.characteristic.missing is not None)
+        ):
+            missing = (self.characteristic.missing_code,)
+            counted = float(inside[there]), float(share[there])
+            yield Proposal(Condition(self.number, values=missing), *counted)
+            others = float(inside[:there].sum()), float(share[:there].sum())
+            yield Proposal(Condition(self.number, values=missing, excluded=True), *others)
 
     def _ranges(self, inside: Floats, share: Floats) -> Iterator[Proposal]:
         """The best "at least", the best "at most", and each with the best other end."""
@@ -167,7 +183,7 @@ class Column:
     def _range(self, first: int, last: int) -> Condition:
         """From one counted value to another; the outermost ones stand for the whole rest."""
         low = 0 if first == 0 else int(self.values[first])
-        end = last == len(self.values) - 1
+        end = last == np.searchsorted(self.values, self.characteristic.missing_code) - 1
         high = self.characteristic.size - 1 if end else int(self.values[last])
         return Condition(self.number, low, high)
 
@@ -199,6 +215,8 @@ def _best_place(inside: Floats, share: Floats) -> int:
 
 
 def _written(value: Value) -> str:
+    if value is None:
+        return "missing"
     return value if isinstance(value, str) else json.dumps(value)
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from themis.engine.sampler import Cost, Sampler
 from themis.engine.variants import Rows, Variants, all_variants
@@ -14,7 +16,7 @@ from themis.inputs.assignments import Assignments
 from themis.inputs.following import as_drawn
 from themis.inputs.people import People
 from themis.inputs.population import Population
-from themis.results.model import GroupScore, Measure, Score
+from themis.results.model import CausalScore, GroupScore, Measure, Score
 from themis.scores.accounts import metered
 from themis.scores.apparent import mark_few, measure_people
 from themis.scores.causal import measure_causal
@@ -28,6 +30,7 @@ from themis.scores.exact import (
 from themis.scores.group import measure_group
 from themis.scores.paper import paper_causal, paper_group, paper_variants
 from themis.scores.people import PeopleRun
+from themis.scores.taken_away import with_taken_away
 from themis.settings import Settings, Stopping
 from themis.statistics.proportions import ProportionRule
 from themis.subjects.base import BudgetEndedError
@@ -95,10 +98,23 @@ class Scorer:
             complete = all_variants(assignments)
             exact = exact_causal if measure == "causal" else exact_group
             self._write_down(domain, complete)
-            return exact(self.sampler, domain, complete, settings, cost)
+            score = exact(self.sampler, domain, complete, settings, cost)
+            return self._explained(score, domain.codes, domain.weights)
         if measure == "causal":
-            return measure_causal(self.sampler, variants, settings)
+            return self._explained(measure_causal(self.sampler, variants, settings))
         return measure_group(self.sampler, variants, settings)
+
+    def _explained(
+        self,
+        score: Score,
+        codes: NDArray[Any] | None = None,
+        weights: NDArray[np.float64] | None = None,
+    ) -> Score:
+        """The score with what taking values away does, of these inputs or of base inputs."""
+        if not isinstance(score, CausalScore):
+            return score
+        sampler = self.sampler
+        return with_taken_away(score, sampler, sampler.reading, codes=codes, weights=weights)
 
     def _of_profile(
         self, run: PeopleRun, columns: tuple[int, ...], measure: Measure, settings: Settings
@@ -123,7 +139,7 @@ class Scorer:
                 assignments, limit=settings.max_assignments, base=self.sampler.base
             )
             sampled = measure_causal if measure == "causal" else measure_group
-            score = sampled(self.sampler, variants, settings)
+            score = self._explained(sampled(self.sampler, variants, settings))
         if isinstance(score, GroupScore):
             score = mark_few(score, run.people, columns)
         return replace(score, population="profile")

@@ -305,8 +305,9 @@ class _Shrinker:
         schema = self.sampler.population.schema
         occur = schema.valid(codes)
         for column, characteristic in enumerate(schema):
-            if characteristic.value_weights is not None:
-                occur &= characteristic.value_weights[codes[:, column]] > 0
+            if characteristic.value_weights is not None:  # no value occurs where it may be
+                places = np.minimum(codes[:, column], characteristic.size)
+                occur &= np.append(characteristic.value_weights, 1.0)[places] > 0
         return occur
 
     def told_once(self, *parts: Pairs) -> Pairs:
@@ -362,7 +363,9 @@ def _shrunk(pair: Pair, *, reference: NDArray[Any], kin: Kin) -> Steps:
         if not stuck or before is pair:
             break
     for column in kin.differing(pair):
-        if kin.schema.characteristics[column].ordered:  # else another change than the one shown
+        characteristic = kin.schema.characteristics[column]
+        there = bool((pair[:, column] < characteristic.missing_code).all())
+        if characteristic.ordered and there:  # else another change than the one shown
             for side in (0, 1):
                 target = _target(pair[side, column], column, reference, kin.schema)
                 pair = yield from _approach(pair, [side], column, target, kin)
@@ -416,7 +419,8 @@ def _approach(pair: Pair, sides: list[int], column: int, target: int, kin: Kin) 
     candidate = kin.changed(pair, sides, [column], target)
     if target not in others and (yield candidate):
         return candidate
-    while kin.schema.characteristics[column].ordered and abs(far - near) > 1:
+    characteristic = kin.schema.characteristics[column]
+    while characteristic.ordered and abs(far - near) > 1 and far < characteristic.size:
         middle = (far + near) // 2
         candidate = kin.changed(pair, sides, [column], middle)
         if middle not in others and (yield candidate):

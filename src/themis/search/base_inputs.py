@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from themis.engine.sampler import Sampler
 from themis.engine.variants import Rows, Variants
 from themis.inputs.assignments import Assignments, Places
+from themis.inputs.characteristics import OWN
 from themis.inputs.schema import Schema
 from themis.statistics.intervals import Floats
 from themis.subjects.base import BudgetEndedError
@@ -36,7 +37,9 @@ class LevelRates:
         """Count inputs and which of them got a favourable decision."""
         for column, total in self._total.items():
             levels = self._schema.characteristics[column].level_of(codes[:, column])
-            self._favourable[column] += np.bincount(levels, favourable, minlength=len(total))
+            known = levels != OWN
+            levels, good = levels[known], favourable[known]
+            self._favourable[column] += np.bincount(levels, good, minlength=len(total))
             total += np.bincount(levels, minlength=len(total))
 
     def likeness(self, variants: Variants) -> Floats:

@@ -22,6 +22,7 @@ from themis.engine.memory import SortedOutputs
 from themis.engine.sampler import Sampler
 from themis.engine.variants import Rows, Variants
 from themis.inputs.assignments import Assignments, Places
+from themis.inputs.characteristics import OWN
 from themis.inputs.streams import PROOFS, VARIANTS
 from themis.search.base_inputs import SearchedInputs
 from themis.search.lattice import members, subsets
@@ -364,12 +365,12 @@ class FlipBook:
         rows = self._rows(mask, places)
         row = np.repeat(np.arange(len(places)), len(chosen))
         column = np.tile(chosen, len(places))
-        differs = cell.variants.levels[column] != rows.own_levels(cell.variants.assignments)[row]
+        levels = cell.variants.levels[column]
+        differs = levels != rows.own_levels(cell.variants.assignments)[row]
+        differs &= levels != OWN
         changed = differs @ (1 << np.array(members(mask), dtype=np.int64))
         codes = rows.inputs(cell.variants, row, column)
-        fresh = changed > 0
-        if self.sampler.runner.schema.constraints:
-            fresh &= self.sampler.runner.schema.valid(codes)
+        fresh = (changed > 0) & self.sampler.runner.schema.admits(rows.codes[row], codes)
         parts = np.unique(changed[fresh]).tolist()
         variants = np.zeros(len(row), np.int64)
         keys = {part: self._of.part(part, mask) for part in parts}
@@ -464,15 +465,16 @@ class FlipBook:
         runner = self.sampler.runner
         rows = self._rows(mask, places)
         own = rows.own_levels(cell.variants.assignments)
-        differs = cell.variants.levels[chosen][None] != own[:, None, :]
+        levels = cell.variants.levels[chosen][None]
+        differs = (levels != own[:, None, :]) & (levels != OWN)
         allowed = differs.all(axis=2) if cell.complete else differs.any(axis=2)
         row, column = np.nonzero(allowed)
         fresh = ~cell.is_apart(places[row], chosen[column])
         row, column = row[fresh], column[fresh]
         codes = rows.inputs(cell.variants, row, chosen[column])
-        if runner.schema.constraints:
-            valid = runner.schema.valid(codes)
-            row, column, codes = row[valid], column[valid], codes[valid]
+        if runner.schema.constraints or runner.schema.kept_missing:
+            admitted = runner.schema.admits(rows.codes[row], codes)
+            row, column, codes = row[admitted], column[admitted], codes[admitted]
         if not len(row):
             return
         every = [(cell.variants.assignments.set_columns, np.ones(len(row), dtype=bool))]

@@ -159,7 +159,9 @@ class Searcher:
         sampler = self.sampler
         population = sampler.population
         independent = all(population.is_independent((column,)) for column in request.columns)
-        known = causal_border if independent else None
+        # Groups are of those who have values, the causal score is of all.
+        always = population.schema.kept_missing.keys().isdisjoint(request.columns)
+        known = causal_border if independent and always else None
         if sampler.reading.needs_tolerances:  # Theorem 4.3 is about outputs that differ or do not
             known = None
         decider: Decider = GroupDecider(sampler, request, settings)

@@ -264,8 +264,16 @@ class Search:
             return
         if tested.decision == "above" and mask not in self.accepted:
             self.border.add_above(mask)
-        elif tested.decision == "below":
+        elif tested.decision == "below" and self._implies_subsets():
             self.border.add_below(mask)
+
+    def _implies_subsets(self) -> bool:
+        """Whether a set below means that its subsets are, too.
+
+        Not where groups leave out those of whom a value is missing: a smaller set has them.
+        """
+        kept = self.sampler.population.schema.kept_missing
+        return self.request.measure == "causal" or kept.keys().isdisjoint(self.request.columns)
 
     def _implied_below(self, mask: int) -> TestedSet | None:
         superset = self.border.implied_by(mask)

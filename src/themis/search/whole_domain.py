@@ -5,6 +5,7 @@ A score is compared with the threshold as a ratio of whole numbers, so that a ti
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -34,6 +35,8 @@ from themis.subjects.readings import Reading
 DENSE_LIMIT = 2**22  # inputs of a domain that is held as one block
 ROWS = 8  # a sampled search runs at least about this many rows per set
 LISTED_SETS = 4_096
+
+Part = tuple[slice, ...]  # of the domain, by characteristic
 
 
 def is_cheaper(
@@ -75,7 +78,8 @@ def _affordable(runner: Runner) -> float:
 def _is_dense(sampler: Sampler, columns: tuple[int, ...]) -> bool:
     """Whether the domain can be held as one block, and the definitions be computed from it."""
     schema = sampler.population.schema
-    if sampler.population.size is None or schema.input_keys.count > DENSE_LIMIT:
+    is_large = schema.input_keys.count > DENSE_LIMIT
+    if sampler.population.size is None or is_large or any(schema.extra):
         return False
     binned = any(schema.characteristics[column].bin_starts is not None for column in columns)
     return not binned and not sampler.reading.needs_tolerances
@@ -157,64 +161,107 @@ class ExactDecider:
             return self._extremes(columns)
         if Assignments(self.schema, columns).followed:
             return self._followed_flips(columns)
-        others = [c for c in range(self.cells.ndim) if c not in columns]
+        codes, outputs, weights = (
+            np.concatenate(each)
+            for each in zip(*(self._pairs(p, columns) for p in self._parts(columns)), strict=True)
+        )
+        chosen = np.random.default_rng(self.seed).permutation(len(weights))[:KEPT]
+        return Flips(Pairs(codes[chosen], outputs[chosen]), weights[chosen], self.reading)
+
+    def _parts(self, columns: tuple[int, ...]) -> list[Part]:
+        """The domain by which values of a set are missing; the first part is with all values.
+
+        What is compared lies within one of them.
+        """
+        kept = self.schema.kept_missing
+        whole = (slice(None),)
+        choices = [
+            (slice(0, kept[c]), slice(kept[c], None)) if c in kept and c in columns else whole
+            for c in range(self.cells.ndim)
+        ]
+        return list(itertools.product(*choices))
+
+    def _pairs(
+        self, part: Part, columns: tuple[int, ...]
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Two inputs of each context in a part that flips, their outputs, the context's weight."""
+        cells = self.cells[part]
+        others = [c for c in range(cells.ndim) if c not in columns]
         order = [*others, *columns]
-        shape = [self.cells.shape[c] for c in columns]
+        shape = [cells.shape[c] for c in columns]
         width = math.prod(shape)
-        table = self.cells.transpose(order).reshape(-1, width)
-        weights = self.weights.transpose(order).reshape(-1, width).sum(axis=1)
+        table = cells.transpose(order).reshape(-1, width)
+        weights = self.weights[part].transpose(order).reshape(-1, width).sum(axis=1)
         known = table >= 0
         first = known.argmax(axis=1)
         other = known & (table != table[np.arange(len(table)), first][:, None])
         places = np.flatnonzero(other.any(axis=1) & (weights > 0))
-        places = np.random.default_rng(self.seed).permutation(places)[:KEPT]
-        contexts = [self.cells.shape[c] for c in others]
-        codes = np.empty((len(places), 2, self.cells.ndim), np.int64)
+        contexts = [cells.shape[c] for c in others]
+        codes = np.empty((len(places), 2, cells.ndim), np.int64)
         columns_of = (first[places], other[places].argmax(axis=1))
         for side, at in enumerate(columns_of):
             if others:
                 codes[:, side, others] = np.stack(np.unravel_index(places, contexts), 1)
             codes[:, side, columns] = np.stack(np.unravel_index(at, shape), 1)
+        codes += np.array([each.start or 0 for each in part])
         outputs = np.stack([table[places, at] for at in columns_of], axis=1)
-        return Flips(Pairs(codes, outputs), weights[places], self.reading)
+        return codes, outputs, weights[places]
 
     def _extremes(self, columns: tuple[int, ...]) -> Finding:
         """The inputs of the groups with the highest and the lowest rate."""
         others = tuple(c for c in range(self.cells.ndim) if c not in columns)
-        total = self.weights.sum(axis=others)
-        favourable = self.reading.labels.is_favourable(self.cells)
-        rates = (self.weights * favourable).sum(axis=others) / np.where(total > 0, total, 1.0)
+        cells, every = self._in_groups(columns)
+        total = every.sum(axis=others)
+        favourable = self.reading.labels.is_favourable(cells)
+        rates = (every * favourable).sum(axis=others) / np.where(total > 0, total, 1.0)
         best = int(np.where(total > 0, rates, -1.0).argmax())
         worst = int(np.where(total > 0, rates, 2.0).argmin())
-        shape = [self.cells.shape[c] for c in columns]
+        shape = [cells.shape[c] for c in columns]
 
         def draw(group: int, count: int, rng: np.random.Generator) -> tuple[NDArray[Any], Cells]:
             levels = dict(zip(columns, np.unravel_index(group, shape), strict=True))
-            inside = self.weights[tuple(levels.get(c, slice(None)) for c in range(self.cells.ndim))]
+            inside = every[tuple(levels.get(c, slice(None)) for c in range(cells.ndim))]
             chosen = rng.choice(inside.size, count, p=inside.ravel() / inside.sum())
-            codes = np.empty((count, self.cells.ndim), np.int64)
+            codes = np.empty((count, cells.ndim), np.int64)
             for column, level in levels.items():
                 codes[:, column] = level
             if others:
                 places = np.unravel_index(chosen, inside.shape)
                 codes[:, others] = np.stack(places, axis=1)
-            return codes, self.cells[tuple(codes.T)]
+            return codes, cells[tuple(codes.T)]
 
         return GroupInputs(draw, best, worst, self.reading, kept=1.0)
 
     def causal(self, columns: tuple[int, ...]) -> tuple[Fraction, Fraction]:
         """The causal score, at least and at most (they differ where executions failed)."""
-        merged = self.reading.merged(self.cells)
         if Assignments(self.schema, columns).followed:
-            return self._followed_causal(columns, merged)
+            return self._followed_causal(columns)
+        low = more = total = self.weights.dtype.type(0)
+        for part in self._parts(columns):
+            flips, open_rows = self._flips_in(self.cells[part], columns)
+            weights = self.weights[part].sum(axis=columns)
+            low += weights[flips].sum()
+            more += weights[open_rows].sum()
+            total += weights.sum()
+        return ratio(low, total), ratio(low + more, total)
+
+    def _flips_in(
+        self, cells: Cells, columns: tuple[int, ...]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which contexts flip, and which may."""
+        merged = self.reading.merged(cells)
         flips = _flips(merged, columns)
-        open_rows = (self.cells == FAILED).any(axis=columns)
-        if merged is not self.cells:  # outputs that differ only in spelling
-            open_rows |= _flips(self.cells, columns)
-        open_rows &= ~flips
-        weights = self.weights.sum(axis=columns)
-        low, more = weights[flips].sum(), weights[open_rows].sum()
-        return ratio(low, weights.sum()), ratio(low + more, weights.sum())
+        open_rows = (cells == FAILED).any(axis=columns)
+        if merged is not cells:  # outputs that differ only in spelling
+            open_rows |= _flips(cells, columns)
+        return flips, open_rows & ~flips
+
+    def _in_groups(self, columns: tuple[int, ...]) -> tuple[Cells, NDArray[Any]]:
+        """The outputs and weights of those who have all values of a set, if anybody does."""
+        part = self._parts(columns)[0]
+        if not self.weights[part].any():
+            return self.cells, self.weights
+        return self.cells[part], self.weights[part]
 
     def _variants(self, columns: tuple[int, ...]) -> Iterator[tuple[NDArray[Any], Cells]]:
         """Of all inputs that occur, one assignment after another: the variants and their outputs.
@@ -228,17 +275,14 @@ class ExactDecider:
             codes = base.copy()
             codes[:, columns] = levels
             follow(assignments.followed, base, codes)
-            yield codes, self.cells[tuple(codes.T)]
+            admitted = self.schema.admits(base, codes)
+            yield codes, np.where(admitted, self.cells[tuple(codes.T)], NO_COUNTERFACTUAL)
 
-    def _followed_causal(
-        self, columns: tuple[int, ...], merged: NDArray[Any]
-    ) -> tuple[Fraction, Fraction]:
+    def _followed_causal(self, columns: tuple[int, ...]) -> tuple[Fraction, Fraction]:
         """The causal score of a set that something follows: each input has variants of its own."""
         weights = self.weights[self.weights > 0]
-        seen = [(merged[tuple(codes.T)], cells) for codes, cells in self._variants(columns)]
-        flips = _flips(np.stack([sure for sure, _ in seen]), (0,))
-        plain = np.stack([cells for _, cells in seen])
-        open_rows = ((plain == FAILED).any(axis=0) | _flips(plain, (0,))) & ~flips
+        outputs = np.stack([cells for _, cells in self._variants(columns)])
+        flips, open_rows = self._flips_in(outputs.astype(self.cells.dtype, copy=False), (0,))
         low, more = weights[flips].sum(), weights[open_rows].sum()
         return ratio(low, weights.sum()), ratio(low + more, weights.sum())
 
@@ -259,16 +303,17 @@ class ExactDecider:
     def group(self, columns: tuple[int, ...]) -> tuple[Fraction, Fraction]:
         """The group score, at least and at most."""
         others = tuple(c for c in range(self.cells.ndim) if c not in columns)
-        favourable = self.reading.labels.is_favourable(self.cells)
-        total = self.weights.sum(axis=others)
+        cells, weights = self._in_groups(columns)
+        favourable = self.reading.labels.is_favourable(cells)
+        total = weights.sum(axis=others)
         occurs = total > 0
         total = total[occurs]
-        certain = (self.weights * favourable).sum(axis=others)[occurs]
-        failed = (self.cells == FAILED) | self.reading.is_spelled(self.cells)
+        certain = (weights * favourable).sum(axis=others)[occurs]
+        failed = (cells == FAILED) | self.reading.is_spelled(cells)
         if not failed.any():
             spread = _spread(certain, certain, total)
             return spread, spread
-        possible = (self.weights * (favourable | failed)).sum(axis=others)[occurs]
+        possible = (weights * (favourable | failed)).sum(axis=others)[occurs]
         low = max(Fraction(0), _spread(certain, possible, total))
         return low, _spread(possible, certain, total)
 

@@ -139,7 +139,10 @@ def _filler(names: tuple[str, ...]) -> Callable[..., None]:
 
 
 class InputTable:
-    """Inputs as columns: `table["age"]` is a numpy array, `len(table)` the number of inputs."""
+    """Inputs as columns: `table["age"]` is a numpy array, `len(table)` the number of inputs.
+
+    A number that may be missing is a float or NaN; in columns of other values, None is there.
+    """
 
     def __init__(self, columns: dict[str, NDArray[Any]], length: int) -> None:
         self._columns = columns
@@ -207,9 +210,9 @@ class _TableBatch:
     def overwrite(self, column: int, codes: Codes | int) -> None:
         characteristic = self._subject.schema.characteristics[column]
         if isinstance(codes, int):
-            values = characteristic.decode(np.array([codes])).repeat(self._length)
+            values = characteristic.column(np.array([codes])).repeat(self._length)
         else:
-            values = characteristic.decode(codes)
+            values = characteristic.column(codes)
         values.flags.writeable = False  # other assignments share the other columns
         self._columns[characteristic.name] = values
 

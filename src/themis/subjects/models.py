@@ -27,7 +27,8 @@ class Model(Subject):
     """An object with `predict`, fed with a DataFrame when it knows column names, else an array.
 
     A model that was fitted on a DataFrame gets its columns in its own order; one that was fitted
-    on an array gets the characteristics in schema order.
+    on an array gets the characteristics in schema order. A missing value is NaN, of whatever kind
+    it is, as in tables that pandas reads.
     """
 
     kind = "model"
@@ -41,7 +42,8 @@ class Model(Subject):
         self.as_frame = names is not None or not all(
             each.numeric or each.boolean for each in schema
         )
-        self.of_trees = _is_of_trees(model) and all(map(_is_finite_in_single, schema))
+        always = all(each.code_count == each.size for each in schema)
+        self.of_trees = always and _is_of_trees(model) and all(map(_is_finite_in_single, schema))
         self.dtype = np.float32 if self.of_trees else np.float64
         self._check_count()
         if self.as_frame:
@@ -108,7 +110,7 @@ class _ArrayBatch:
         for place, column in enumerate(subject.columns):
             characteristic = subject.schema.characteristics[column]
             if not _is_its_own_code(characteristic):
-                self._array[:, place] = characteristic.decode(codes[:, place])
+                self._array[:, place] = _numbers(characteristic, codes[:, place])
 
     def take(self, places: NDArray[np.int64]) -> Batch:
         part = copy.copy(self)
@@ -118,7 +120,7 @@ class _ArrayBatch:
     def overwrite(self, column: int, codes: Codes | int) -> None:
         characteristic = self._subject.schema.characteristics[column]
         place = self._subject.columns.index(column)
-        self._array[:, place] = characteristic.decode(np.atleast_1d(codes))
+        self._array[:, place] = _numbers(characteristic, np.atleast_1d(codes))
 
     def run(self) -> Answers:
         predict = self._subject.predict
@@ -134,8 +136,8 @@ class _FrameBatch:
         self._subject = subject
         self._frame = pd.DataFrame(
             {
-                subject.schema.names[column]: subject.schema.characteristics[column].decode(
-                    codes[:, column]
+                subject.schema.names[column]: _framed(
+                    subject.schema.characteristics[column], codes[:, column]
                 )
                 for column in subject.columns
             }
@@ -148,7 +150,7 @@ class _FrameBatch:
 
     def overwrite(self, column: int, codes: Codes | int) -> None:
         characteristic = self._subject.schema.characteristics[column]
-        values = characteristic.decode(np.atleast_1d(codes))
+        values = _framed(characteristic, np.atleast_1d(codes))
         if isinstance(codes, int):
             values = values.repeat(len(self._frame))
         self._frame[characteristic.name] = values
@@ -160,8 +162,23 @@ class _FrameBatch:
         )
 
 
+def _numbers(each: Characteristic, codes: Codes) -> NDArray[Any]:
+    """The values for an array of numbers; truth values are 0 and 1, what is missing NaN."""
+    values = each.column(codes)
+    return values.astype(np.float64) if values.dtype == object else values
+
+
+def _framed(each: Characteristic, codes: Codes) -> NDArray[Any]:
+    """The values for a DataFrame, with NaN for what is missing, as pandas reads it."""
+    values = each.column(codes)
+    if each.missing is not None and values.dtype == object:
+        values[np.asarray(codes) == each.missing_code] = np.nan
+    return values
+
+
 def _is_its_own_code(each: Characteristic) -> bool:
-    return isinstance(each, Integers) and each.min == 0 and each.step == 1
+    whole = isinstance(each, Integers) and each.min == 0 and each.step == 1
+    return whole and each.code_count == each.size
 
 
 def _is_finite_in_single(each: Characteristic) -> bool:

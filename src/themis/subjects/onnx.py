@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.errors import Mistake, RequestError, suggest
-from themis.inputs.characteristics import Characteristic, Codes
+from themis.inputs.characteristics import Characteristic, Codes, Value
 from themis.inputs.schema import Schema
 from themis.subjects.base import Answers, Batch, Subject, Traits, isolate_failures
 
@@ -30,6 +30,7 @@ _NUMBERS = {
     "tensor(uint8)": np.uint8,
     "tensor(bool)": np.bool_,
 }
+_FLOATS = ("tensor(float)", "tensor(double)", "tensor(float16)")
 _TEXT = "tensor(string)"
 
 
@@ -118,7 +119,7 @@ class _OnnxBatch:
 
     def overwrite(self, column: int, codes: Codes | int) -> None:
         characteristic = self._subject.schema.characteristics[column]
-        values = characteristic.decode(np.atleast_1d(codes))
+        values = _taken(characteristic, np.atleast_1d(codes))
         if self._subject.table:
             self._arrays[self._subject.inputs[0].name][:, column] = values
         else:
@@ -133,6 +134,15 @@ class _OnnxBatch:
             return session.run([output], part)[0]
 
         return isolate_failures(call, self._length)
+
+
+def _taken(each: Characteristic, codes: Codes) -> NDArray[Any]:
+    """The values as a tensor holds them: a missing number is NaN, a missing text empty."""
+    values = each.column(codes)
+    if each.missing is None or each.numeric:
+        return values
+    values[np.asarray(codes) == each.missing_code] = np.nan if each.boolean else ""
+    return values
 
 
 def _open(path: Path) -> Any:
@@ -172,10 +182,20 @@ def _type_mistakes(each: Characteristic, kind: str) -> Iterator[Mistake]:
     elif kind == _TEXT and number:
         problem = f"{each.name!r} holds numbers, and the model takes text there"
         yield _mistake(problem, 'write the values as text, such as "1"')
+    elif each.missing is not None and kind in _NUMBERS and kind not in _FLOATS:
+        problem = f"{each.name!r} may be missing, and the model takes {kind} there, without NaN"
+        yield _mistake(problem, "remove missing, or export the model with floats")
+    elif kind in _NUMBERS and kind not in _FLOATS and not all(map(_is_whole, each.extra)):
+        problem = f"rows have fractions of {each.name!r}, and the model takes {kind} there"
+        yield _mistake(problem, 'round them, or leave such rows out: unknown = "drop"')
     elif kind not in _NUMBERS and kind != _TEXT:
         yield _mistake(
             f"the model takes {kind} for {each.name!r}", "use a tensor of numbers or text"
         )
+
+
+def _is_whole(value: Value) -> bool:
+    return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
 
 
 def _decision_output(outputs: Any, mistakes: list[Mistake]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from themis.results.notes import OLD_SENTENCE, Ending, Note
-from themis.show.words.values import one_line, points, quoted, visible
+from themis.show.words.values import count, cut_name, one_line, points, quoted, share_text, visible
 from themis.show.words.values import sure as sure_words
 
 Values = Mapping[str, Any]
@@ -248,6 +248,17 @@ def _once(values: Values, did: str) -> str:
     return f"{did} {only} and not {other}"
 
 
+def _value_taken_away(values: Values) -> str:
+    names = " and ".join(cut_name(visible(name)) for name in values["names"])
+    share = share_text(
+        values["share"], values["changed"], values["inputs"], values.get("low"), values.get("high")
+    )
+    return (
+        f"without {names}, inputs that have it get a different decision: {share}; the score "
+        "leaves that out"
+    )
+
+
 def _texts(values: list[Any]) -> str:
     return ", ".join(map(quoted, values))
 
@@ -274,6 +285,7 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "groups-not-listed": "of {groups:,} groups, the {listed:,} with the lowest and highest rates "
     "are listed; the score is that of all of them",
     "groups-without-decision": _groups_without_decision,
+    "value-taken-away": _value_taken_away,
     "paper-rule": "the paper's stopping rule: this interval is what it claims, not what it holds; "
     "it fails most often for scores near 0",
     "noise-in-score": lambda values: (
@@ -330,6 +342,11 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
         f"{', '.join(values['names'])}: scores describe that small part of the inputs"
     ),
     "rows-left-out": _rows_left_out,
+    "values-kept": lambda values: (
+        f"{count(values['rows'], 'row')} with a value of {values['name']} that the schema does "
+        f"not have ({_texts(values['values'][:3])}{'' if len(values['values']) <= 3 else ', …'}): "
+        "run as it is, and tried for nobody else"
+    ),
     "range-widened": "{name} was widened to {min} to {max} to fit the rows",
     "values-added": lambda values: (
         f"{values['name']} got further values to fit the rows: {_texts(values['values'])}"

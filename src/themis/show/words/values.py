@@ -9,10 +9,13 @@ from typing import Any
 FEW_COUNTED = 100  # a share of fewer is shown as counts
 LONGEST = 32  # characters of a name or value within a sentence
 LONGEST_TEXT = 120  # and of an output
+MISSING = "missing"  # for no value
 
 
 def visible(value: Any) -> str:
     """A value as text on one line: control characters are shown as escapes, never obeyed."""
+    if value is None:
+        return MISSING
     text = value if isinstance(value, str) else json.dumps(value)
     shown = one_line(text)
     return shown if shown.strip() else repr(text)

@@ -34,7 +34,7 @@ class Column:
         self.write = write
         self._table = None
         if characteristic.size <= TABLE_LIMIT or isinstance(characteristic, Values):
-            self._table = np.empty(characteristic.size, dtype=object)
+            self._table = np.empty(characteristic.code_count, dtype=object)
             self._table[:] = [write(value) for value in listed_values(characteristic)]
 
     def texts(self, codes: Codes) -> list[bytes]:
@@ -57,12 +57,10 @@ class Column:
     @property
     def longest(self) -> int:
         """How many bytes the longest text has."""
-        table = (
-            self._table
-            if self._table is not None
-            else self.texts(np.array([0, self.characteristic.size - 1]))
-        )
-        return max(map(len, table))
+        if self._table is not None:
+            return max(map(len, self._table))
+        each = self.characteristic
+        return max(map(len, self.texts(np.array([0, *range(each.size - 1, each.code_count)]))))
 
 
 def text_columns(columns: Sequence[Column], codes: NDArray[Any]) -> list[list[bytes]]:
@@ -71,26 +69,29 @@ def text_columns(columns: Sequence[Column], codes: NDArray[Any]) -> list[list[by
 
 
 def listed_values(characteristic: Characteristic) -> list[Value]:
-    """The values as they were given: 1 stays 1 beside 2.5."""
-    if isinstance(characteristic, Values):
-        return [
-            each.item() if isinstance(each, np.generic) else each for each in characteristic.values
-        ]
-    values: list[Value] = characteristic.decode(np.arange(characteristic.size)).tolist()
-    return values
+    """The values as they were given: 1 stays 1 beside 2.5; None behind them if one may lack."""
+    if not isinstance(characteristic, Values):
+        values: list[Value] = characteristic.decode(np.arange(characteristic.code_count)).tolist()
+        return values
+    given = characteristic.values
+    plain = [each.item() if isinstance(each, np.generic) else each for each in given]
+    behind = np.arange(characteristic.size, characteristic.code_count)
+    return [*plain, *characteristic.decode(behind).tolist()]
 
 
 def write_plain(value: Value) -> bytes:
-    """A value as an argument: `true`, `18`, `0.3`, `1000.0`, and strings as they are."""
+    """A value as an argument: `true`, `18`, `0.3`, strings as they are; empty for no value."""
     return plain_text(value).encode()
 
 
 def plain_text(value: Value) -> str:
-    """A value as people write it; numbers never with an exponent.
+    """A value as people write it; numbers never with an exponent, and nothing for no value.
 
-    >>> [plain_text(value) for value in (True, 18, 1000.0, 1e-07, "a b")]
-    ['true', '18', '1000.0', '0.0000001', 'a b']
+    >>> [plain_text(value) for value in (True, 18, 1000.0, 1e-07, "a b", None)]
+    ['true', '18', '1000.0', '0.0000001', 'a b', '']
     """
+    if value is None:
+        return ""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
@@ -108,7 +109,12 @@ def write_json(value: Value) -> bytes:
 
 
 def write_csv(value: Value) -> bytes:
-    """A value as a CSV field, quoted where commas, quotes or line ends ask for it."""
+    """A value as a CSV field, quoted where commas, quotes or line ends ask for it.
+
+    No value is an empty field, the empty text `""`.
+    """
+    if value is None:
+        return b""
     text = plain_text(value)
     if not text:
         return b'""'
@@ -132,7 +138,8 @@ def check_texts(schema: Schema, *, nul: bool, limit: int | None = None) -> None:
 def _all_strings(characteristic: Characteristic) -> Iterator[str]:
     yield characteristic.name
     if isinstance(characteristic, Values):
-        yield from (value for value in characteristic.values if isinstance(value, str))
+        every = (*characteristic.values, *characteristic.extra)
+        yield from (value for value in every if isinstance(value, str))
 
 
 def _text_problems(text: str, *, nul: bool, limit: int | None) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,157 @@
+"""Whole runs with missing values: files, suites, replays, caches and results know them."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import themis
+from tests.engine.test_suites import read
+from tests.projects import enter, run
+from themis.inputs.people import people_of
+from themis.inputs.rows import rows_of
+
+SCHEMA = themis.Schema(
+    race=themis.Values(["green", "blue"], missing=0.2),
+    income=themis.Integers(0, 3, missing=0.25),
+    member=themis.Values([False, True], missing=0.5, missing_as_counterfactual=True),
+)
+
+
+def decide(row: dict[str, Any]) -> int:
+    return int(row["race"] == "green" or (row["income"] or 0) > 2 or row["member"] is None)
+
+
+def fair(row: dict[str, Any]) -> int:
+    return int((row["income"] or 0) > 2)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_a_suite_is_written_read_and_replayed(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"suite{suffix}"
+    with themis.Audit(decide, SCHEMA, seed=1, suite=path) as audit:
+        audit.causal("race")
+        audit.causal("member")
+    rows = read(path)
+    names = SCHEMA.names
+    written = {tuple(row[name] for name in names) for row in rows}
+    nothing = "" if suffix == ".csv" else None
+    assert len(written) == 3 * 5 * 3
+    assert sum(value == nothing for row in written for value in row) == 15 + 9 + 15
+    again = themis.Audit(decide, SCHEMA, seed=1).replay(path)
+    assert (again.count("still"), again.count("fixed"), again.changed) == (8 + 8, 0, 0)
+    assert not again.unknown_rows
+    changed = themis.Audit(fair, SCHEMA, seed=1).replay(path)
+    assert (changed.count("still"), changed.count("fixed")) == (0, 8 + 8)
+
+
+def test_a_suite_never_mixes_values_and_no_value_in_a_test(tmp_path: Path) -> None:
+    path = tmp_path / "suite.jsonl"
+    with themis.Audit(decide, SCHEMA, seed=1, suite=path) as audit:
+        audit.causal("race")
+    tests: dict[Any, set[bool]] = {}
+    for row in read(path):
+        if row["test"] is not None:
+            tests.setdefault(row["test"], set()).add(row["race"] is None)
+    assert tests
+    assert all(len(kinds) == 1 for kinds in tests.values())
+
+
+CONFIG = """
+version = 1
+
+[subject]
+kind = "command"
+command = ["python3", "loan.py"]
+arguments = "json"
+favourable = ["1"]
+
+[inputs]
+race = { values = ["green", "blue"], protected = true, missing = 0.1 }
+income = { min = 0, max = 3, missing = 0.25 }
+
+[constraints]
+known = "race is not missing or income is not missing"
+"""
+PROGRAM = """
+import json, sys
+row = json.load(sys.stdin)
+print(int(row["race"] != "blue" or row["income"] is None))
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "themis.toml").write_text(CONFIG)
+    (tmp_path / "loan.py").write_text(PROGRAM)
+    enter(tmp_path, monkeypatch)
+    return tmp_path
+
+
+def test_a_file_with_missing_values_is_run_cached_and_shown(project: Path) -> None:
+    first = run("score", "-o", "first.json", "--cache", "c.db", "--suite", "s.csv")
+    assert first.exit_code == 0, first.output
+    saved = json.loads((project / "first.json").read_text())
+    causal = next(each for each in saved["scores"] if each["measure"] == "causal")
+    assert causal["score"] == pytest.approx(0.9 * 0.75 / (1 - 0.025), abs=1e-9)
+    (note,) = [each for each in causal["notes"] if each["code"] == "value-taken-away"]
+    assert note["values"]["share"] == pytest.approx(0.5)
+    second = run("score", "-o", "second.json", "--cache", "c.db")
+    assert json.loads((project / "second.json").read_text())["executions"] < saved["executions"]
+    assert second.exit_code == 0
+    for command in (["replay", "s.csv"], ["replay", "first.json"]):
+        assert run(*command).exit_code == 1  # they still discriminate
+    shown = run("report", "first.json", "--format", "html,md,junit,sarif", "-o", "out")
+    assert shown.exit_code == 0, shown.output
+    assert "10.0 % missing" in run("validate").output
+
+
+def test_a_wrong_share_is_reported_with_its_line(project: Path) -> None:
+    config = project / "themis.toml"
+    config.write_text(CONFIG.replace("missing = 0.25", 'missing = "some"'))
+    result = run("validate")
+    assert result.exit_code == 2
+    assert "a share above 0 and below 1" in result.output
+    assert "themis.toml:12" in result.output
+
+
+def test_rows_of_a_table_make_a_file_that_takes_them_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(tmp_path, monkeypatch)
+    lines = ["race,age,rate"]
+    for n in range(40):
+        lines.append(f"{'green' if n % 2 else 'blue'},{20 + n if n % 5 else ''},{n / 4}")
+    lines += ["?,30,1.5"]
+    Path("people.csv").write_text("\n".join(lines) + "\n")
+    assert run("init", "--from", "people.csv", "-o", "themis.toml").exit_code == 0
+    text = Path("themis.toml").read_text()
+    assert "missing = 0.2" in text  # 8 of 41 rows
+    assert "missing = 0.024" in text  # 1 of 41
+    assert "8 rows have no value here" in text
+    inputs = tomllib.loads(text[text.index("[inputs]") :].split("\n[")[0])
+    rows = rows_of("people.csv")
+    people = people_of(rows, themis.Schema.from_dict(inputs), unknown="error")
+    assert people.rows == len(rows) == 41
+
+
+def test_a_json_schema_with_null_makes_a_missing_value(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(tmp_path, monkeypatch)
+    properties = {
+        "age": {"type": ["integer", "null"], "minimum": 18, "maximum": 60},
+        "race": {"enum": ["green", "blue", None]},
+        "member": {"anyOf": [{"type": "boolean"}, {"type": "null"}]},
+        "sex": {"enum": ["f", "m"]},
+    }
+    document = {"type": "object", "properties": properties, "required": list(properties)}
+    Path("schema.json").write_text(json.dumps(document))
+    assert run("init", "--from", "schema.json", "-o", "themis.toml").exit_code == 0
+    text = Path("themis.toml").read_text()
+    assert text.count("missing = 0.05") == 3
+    assert 'sex = ["f", "m"]' in text

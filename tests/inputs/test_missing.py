@@ -1,0 +1,227 @@
+"""Inputs without a value: their codes, what constraints say of them, how often they are drawn."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import themis
+from themis.errors import SchemaError
+from themis.inputs.characteristics import Characteristic
+from themis.inputs.people import people_of
+from themis.inputs.population import Population
+from themis.inputs.rows import rows_of
+from themis.inputs.schema import Schema
+from themis.inputs.streams import BaseInputs, reference_person
+
+KINDS: list[tuple[Characteristic, list[Any]]] = [
+    (themis.Values(["a", "b"], missing=0.2), ["a", "b"]),
+    (themis.Values([False, True], missing=0.2), [False, True]),
+    (themis.Integers(3, 9, step=2, bins=[7], missing=0.2), [3, 5, 7, 9]),
+    (themis.Reals(0, 1, step=0.25, missing=0.2), [0.0, 0.25, 0.5, 0.75, 1.0]),
+]
+
+
+@pytest.mark.parametrize(("kind", "values"), KINDS)
+def test_no_value_is_the_code_behind_the_values(kind: Characteristic, values: list[Any]) -> None:
+    every = np.arange(kind.code_count)
+    assert kind.decode(every).tolist() == [*values, None]
+    assert [kind.value(int(code)) for code in every] == [*values, None]
+    assert [kind.encode(value) for value in (*values, None)] == every.tolist()
+    assert kind.encode(float("nan")) == kind.missing_code == kind.size
+    assert kind.level_label(kind.levels - 1) is None
+    assert kind.level_of(np.array([kind.missing_code])).tolist() == [kind.levels - 1]
+    assert kind.level_range(kind.levels - 1) == (kind.size, kind.size + 1)
+
+
+def test_a_schema_with_missing_values_is_described_and_read_again() -> None:
+    schema = Schema(
+        race=themis.Values(["green", "blue"], missing=0.1, missing_as_counterfactual=True),
+        age=themis.Integers(18, 20, missing=0.5),
+    ).where("age is missing or age > 18")
+    assert schema.size == 3 * 4
+    assert Schema.from_dict(schema.to_dict()) == schema
+    assert schema.to_dict()["inputs"]["race"]["missing_as_counterfactual"] is True
+
+
+@pytest.mark.parametrize("share", [0, 1, -0.1, 1.5, "often", True, float("nan")])
+def test_a_share_lies_between_nothing_and_everything(share: Any) -> None:
+    with pytest.raises(SchemaError, match="a share above 0 and below 1"):
+        themis.Integers(0, 3, missing=share)
+
+
+def test_what_is_never_missing_is_no_counterfactual() -> None:
+    with pytest.raises(SchemaError, match="no value is ever missing"):
+        themis.Values(["a"], missing_as_counterfactual=True)
+
+
+# Constraints ----------------------------------------------------------------------------------
+TRUTHS = {"true": True, "false": False, None: None}
+
+
+def kleene_and(one: bool | None, two: bool | None) -> bool | None:
+    if one is False or two is False:
+        return False
+    return None if one is None or two is None else True
+
+
+def kleene_not(one: bool | None) -> bool | None:
+    return None if one is None else not one
+
+
+def kleene_or(one: bool | None, two: bool | None) -> bool | None:
+    return kleene_not(kleene_and(kleene_not(one), kleene_not(two)))
+
+
+def kleene_same(one: bool | None, two: bool | None) -> bool | None:
+    return None if one is None or two is None else one == two
+
+
+TABLES: list[tuple[str, Callable[[Any, Any], bool | None]]] = [
+    ("p and q", kleene_and),
+    ("p or q", kleene_or),
+    ("not p", lambda p, q: kleene_not(p)),
+    ("not (p or not q)", lambda p, q: kleene_not(kleene_or(p, kleene_not(q)))),
+    ("p == q", kleene_same),
+    ("p != q", lambda p, q: kleene_not(kleene_same(p, q))),
+    ("p == true", lambda p, q: p),
+    ("q in [false]", lambda p, q: kleene_not(q)),
+    ("q not in [false]", lambda p, q: q),
+    ("(p and q) == q", lambda p, q: kleene_same(kleene_and(p, q), q)),
+    ("p is missing", lambda p, q: p is None),
+    ("p is not missing and q", lambda p, q: kleene_and(p is not None, q)),
+    ("not (p is missing) or q", lambda p, q: kleene_or(p is not None, q)),
+]
+
+
+@pytest.mark.parametrize(("text", "truth"), TABLES)
+@pytest.mark.parametrize("tabulated", [True, False])
+def test_conditions_have_three_truths_and_only_what_is_false_is_forbidden(
+    text: str, truth: Callable[[Any, Any], bool | None], tabulated: bool, monkeypatch: Any
+) -> None:
+    if not tabulated:
+        monkeypatch.setattr("themis.inputs.expressions.MAX_TABLE_SIZE", 0)
+    flag = themis.Values([False, True], missing=0.1)
+    schema = Schema(p=flag, q=flag).where(text)
+    for p, q in itertools.product([False, True, None], repeat=2):
+        codes = np.array([[flag.encode(p), flag.encode(q)]])
+        assert schema.valid(codes).tolist() == [truth(p, q) is not False], (p, q)
+
+
+NUMBERS: list[tuple[str, Callable[[Any, Any], bool | None]]] = [
+    ("a < b", lambda a, b: None if a is None or b is None else a < b),
+    ("a != b", lambda a, b: None if a is None or b is None else a != b),
+    ("a + b > 3", lambda a, b: None if a is None or b is None else a + b > 3),
+    ("not (a * 2 == 4)", lambda a, b: None if a is None else a != 2),
+    ("a in [1, 2]", lambda a, b: None if a is None else a in (1, 2)),
+    ("a not in [1, 2]", lambda a, b: None if a is None else a not in (1, 2)),
+    (
+        "1 <= a < b",
+        lambda a, b: kleene_and(
+            None if a is None else a >= 1, None if a is None or b is None else a < b
+        ),
+    ),
+    ("a / b >= 1", lambda a, b: None if a is None or b is None else b != 0 and a / b >= 1),
+    ("not a / b >= 1", lambda a, b: None if a is None or b is None else b == 0 or a / b < 1),
+    ("a is missing or b > a", lambda a, b: a is None or (None if b is None else b > a)),
+]
+
+
+@pytest.mark.parametrize(("text", "truth"), NUMBERS)
+@pytest.mark.parametrize("tabulated", [True, False])
+def test_a_comparison_with_a_missing_value_is_unsure(
+    text: str, truth: Callable[[Any, Any], bool | None], tabulated: bool, monkeypatch: Any
+) -> None:
+    if not tabulated:
+        monkeypatch.setattr("themis.inputs.expressions.MAX_TABLE_SIZE", 0)
+    number = themis.Integers(0, 3, missing=0.1)
+    schema = Schema(a=number, b=number).where(text)
+    for a, b in itertools.product([0, 1, 2, 3, None], repeat=2):
+        codes = np.array([[number.encode(a), number.encode(b)]])
+        assert schema.valid(codes).tolist() == [truth(a, b) is not False], (a, b)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("b is missing", "'b' is never missing"),
+        ("a + 1 is missing", "only the value of a characteristic can be missing"),
+        ("a < a is missing", "only the value of a characteristic can be missing"),
+        ("c is missing", "there is no characteristic 'c'"),
+    ],
+)
+def test_what_can_not_be_missing_is_said(text: str, problem: str) -> None:
+    schema = Schema(a=themis.Integers(0, 3, missing=0.1), b=themis.Integers(0, 3))
+    with pytest.raises(SchemaError, match=problem.replace("+", r"\+")):
+        schema.where(text)
+
+
+# Populations ----------------------------------------------------------------------------------
+SHARES = Schema(
+    few=themis.Values(["a", "b"], weights=[3, 1], missing=0.25),
+    many=themis.Integers(0, 10**12, missing=0.5),
+    linked=themis.Integers(0, 3, missing=0.25),
+)
+
+
+@pytest.mark.parametrize("text", [None, "linked is not missing", "linked is missing or few != 'b'"])
+def test_a_value_is_missing_as_often_as_the_share_says(text: str | None) -> None:
+    schema = SHARES if text is None else SHARES.where(text)
+    codes = BaseInputs(Population.of(schema), 5).rows(0, 60_000)
+    few, many, linked = (
+        (codes[:, place] == each.missing_code).mean() for place, each in enumerate(schema)
+    )
+    assert many == pytest.approx(0.5, abs=0.01)
+    assert (codes[:, 1] <= 10**12 + 1).all()
+    expected = {None: (0.25, 0.25), "linked is not missing": (0.25, 0.0)}
+    if text in expected:
+        assert few == pytest.approx(expected[text][0], abs=0.01)
+        assert linked == pytest.approx(expected[text][1], abs=0.01)
+    else:  # b takes 3/16 of the inputs, and of these three quarters are forbidden
+        assert few == pytest.approx(0.25 / (1 - 9 / 64), abs=0.01)
+        assert linked == pytest.approx(0.25 / (1 - 9 / 64), abs=0.01)
+
+
+def test_small_blocks_give_every_input_its_probability() -> None:
+    schema = Schema(few=SHARES.characteristics[0], linked=SHARES.characteristics[2])
+    population = Population.of(schema)
+    assert population.size == 15
+    every = np.arange(15)
+    found = {
+        tuple(schema.decode_row(row).values()): chance
+        for row, chance in zip(
+            population.combinations(every), population.probabilities(every), strict=True
+        )
+    }
+    assert found["a", 2] == pytest.approx(0.75 * 0.75 * 0.75 / 4)
+    assert found[None, 2] == pytest.approx(0.25 * 0.75 / 4)
+    assert found[None, None] == pytest.approx(0.25 * 0.25)
+    assert sum(found.values()) == pytest.approx(1.0)
+
+
+def test_the_reference_person_has_values() -> None:
+    mostly = Schema(a=themis.Integers(0, 8, missing=0.9), b=themis.Values(["x"], missing=0.9))
+    assert reference_person(Population.of(mostly)).tolist() == [4, 0]
+
+
+# Given rows -----------------------------------------------------------------------------------
+@pytest.mark.parametrize("nothing", [None, float("nan"), "", "?", "NA"])
+def test_rows_without_a_value_fit(nothing: Any) -> None:
+    schema = Schema(a=themis.Integers(0, 3, missing=0.1), b=themis.Values(["x", "y"], missing=0.5))
+    people = people_of(rows_of([{"a": 1, "b": nothing}, {"a": nothing, "b": "y"}]), schema)
+    assert people.codes.tolist() == [[1, 2], [4, 1]]
+    assert people.facts["dropped"] == 0
+
+
+def test_a_listed_empty_text_is_a_value() -> None:
+    schema = Schema(a=themis.Values(["", "x"], missing=0.1))
+    assert people_of(rows_of([{"a": ""}, {"a": "NA"}]), schema).codes.tolist() == [[0], [2]]
+
+
+def test_rows_without_a_value_do_not_fit_where_none_may_be_missing() -> None:
+    people = people_of(rows_of([{"a": 1}, {"a": None}]), Schema(a=themis.Integers(0, 3)))
+    assert people.facts["dropped"] == 1

@@ -1,0 +1,255 @@
+"""Rows with values that the schema does not have: their own value, and nobody else's."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import themis
+from tests.projects import enter, run
+from themis.errors import RowsWarning
+from themis.inputs.people import people_of
+from themis.inputs.population import Population
+from themis.inputs.rows import rows_of
+from themis.inputs.schema import Schema
+
+Row = tuple[Any, ...]
+NAMES = ("race", "age", "rate")
+GRID = {"race": ["green", "blue"], "age": [20, 22, 24, 26], "rate": [0.0, 0.5, 1.0]}
+BINS = (24,)  # of age: 20 to 22, 24 to 26
+SCHEMA = Schema(
+    race=["green", "blue"],
+    age=themis.Integers(20, 26, step=2),
+    rate=themis.Reals(0, 1, step=0.5, missing=0.1),
+)
+BINNED = Schema(
+    race=["green", "blue"],
+    age=themis.Integers(20, 26, step=2, bins=[24]),
+    rate=themis.Reals(0, 1, step=0.5, missing=0.1),
+)
+SETS = [each for n in (1, 2, 3) for each in itertools.combinations(NAMES, n)]
+SEEDS = [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 16))]
+
+
+def decide(row: dict[str, Any]) -> int:
+    return random.Random(repr(sorted(row.items(), key=str))).choice((0, 0, 1))
+
+
+def output(row: Row) -> int:
+    return decide(dict(zip(NAMES, row, strict=True)))
+
+
+def people(seed: int) -> list[Row]:
+    """Rows of the grid, and others: red and old people, fractions, people without a rate."""
+    chance = random.Random(seed)
+    races, ages = ["green", "blue", "red", "grey"], [20, 22, 24, 26, 23, 25.5, 40]
+    rates = [0.0, 0.5, 1.0, 0.25, None, 7.5]
+    return [(chance.choice(races), chance.choice(ages), chance.choice(rates)) for _ in range(30)]
+
+
+def options(row: Row, names: tuple[str, ...]) -> list[list[Any]]:
+    """What each characteristic takes: what the grid has, and the row's own value."""
+    result = []
+    for name, own in zip(NAMES, row, strict=True):
+        if name not in names or own is None:
+            result.append([own])
+        else:
+            result.append([*GRID[name], *([] if own in GRID[name] else [own])])
+    return result
+
+
+def flips(row: Row, names: tuple[str, ...]) -> bool:
+    return len({output(each) for each in itertools.product(*options(row, names))}) > 1
+
+
+def flips_within(row: Row, rows: list[Row], names: tuple[str, ...]) -> bool:
+    chosen = [NAMES.index(name) for name in names]
+    for other in rows:
+        same = all(row[n] == other[n] for n in range(len(NAMES)) if n not in chosen)
+        given = all((row[n] is None) == (other[n] is None) for n in chosen)
+        if same and given and output(other) != output(row):
+            return True
+    return False
+
+
+def spread(rows: list[Row], key: Any) -> float:
+    groups: dict[Any, list[int]] = {}
+    for row in rows:
+        if key(row) is not None:
+            groups.setdefault(key(row), []).append(output(row))
+    rates = [sum(each) / len(each) for each in groups.values()]
+    return max(rates) - min(rates)
+
+
+def on_grid(names: tuple[str, ...]) -> Any:
+    """The group of a row: its values, if the grid has them all."""
+
+    def key(row: Row) -> Row | None:
+        own = tuple(row[NAMES.index(name)] for name in names)
+        return own if all(v in GRID[n] for v, n in zip(own, names, strict=True)) else None
+
+    return key
+
+
+def named(rows: list[Row]) -> list[dict[str, Any]]:
+    return [dict(zip(NAMES, row, strict=True)) for row in rows]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_apparent_scores_are_those_of_all_rows(seed: int) -> None:
+    rows = people(seed)
+    audit = themis.Audit(decide, SCHEMA)
+    for names in SETS:
+        result = audit.apparent(
+            named(rows), against=[names], counterfactuals="both", only_data=True
+        )
+        found = {(s.measure, s.counterfactuals): s for s in result.scores}
+        generated, within = found["causal", "generated"], found["causal", "within"]
+        assert generated.samples == 30
+        assert generated.score == pytest.approx(sum(flips(r, names) for r in rows) / 30)
+        assert within.score == pytest.approx(sum(flips_within(r, rows, names) for r in rows) / 30)
+        group = next(s for s in result.scores if s.measure == "group")
+        assert group.score == pytest.approx(spread(rows, on_grid(names)))
+        listed = {tuple(each.values.values()) for each in group.groups}
+        assert listed == {on_grid(names)(row) for row in rows} - {None}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_number_within_a_bin_is_of_that_bin(seed: int) -> None:
+    rows = people(seed)
+
+    def key(row: Row) -> bool | None:
+        return row[1] >= 24 if 20 <= row[1] <= 26 else None
+
+    result = themis.Audit(decide, BINNED).apparent(
+        named(rows), against=["age"], measures=["group"], only_data=True
+    )
+    assert result.scores[0].score == pytest.approx(spread(rows, key))
+    profile = themis.Audit(decide, BINNED, profile=named(rows))
+    assert profile.group("age").score == pytest.approx(spread(rows, key))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_binned_rows_flip_with_their_own_value_in_their_bin(seed: int) -> None:
+    """The score lies between what surely and what possibly flips, whichever members are drawn."""
+    rows = people(seed)
+    least = most = 0
+    for row in rows:
+        bins = [[20, 22], [24, 26]]
+        if 20 <= row[1] <= 26:
+            bins[row[1] >= 24] = [row[1]]
+        else:
+            bins.append([row[1]])
+        seen = [
+            len({output((row[0], age, row[2])) for age in ages}) > 1
+            for ages in itertools.product(*bins)
+        ]
+        least += all(seen)
+        most += any(seen)
+    result = themis.Audit(decide, BINNED).apparent(
+        named(rows), against=["age"], measures=["causal"], only_data=True
+    )
+    generated = next(s for s in result.scores if s.counterfactuals == "generated")
+    assert least / 30 - 1e-9 <= generated.score <= most / 30 + 1e-9
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_profile_is_measured_and_searched_with_every_row(seed: int) -> None:
+    rows = people(seed)
+    audit = themis.Audit(decide, SCHEMA, profile=named(rows), error=0.05)
+    truth = {}
+    for names in SETS:
+        truth[names] = sum(flips(row, names) for row in rows) / 30
+        score = audit.causal(*names)
+        assert score.population == "profile"
+        assert score.low - 1e-9 <= truth[names] <= score.high + 1e-9
+    found = audit.search(threshold=0.3)
+    assert found.conclusive
+    above = [set(names) for names in SETS if truth[names] > 0.35]
+    for names in map(set, found.found):
+        assert truth[tuple(sorted(names, key=NAMES.index))] >= 0.25 - 1e-9
+    for names in above:
+        assert any(set(each) <= names for each in found.found)
+
+
+def test_sampled_groups_of_a_profile_know_who_lies_in_a_bin() -> None:
+    rows = [("green", 23, 0.5)] * 3 + [("green", 24, 0.5), ("green", 40, 0.5)]
+    kept = people_of(rows_of(named(rows)), BINNED)
+    population = Population.of_people(kept.schema, kept.codes, kept.weights)
+    low, high = (population.at_levels({1: level}) for level in (0, 1))
+    assert low is not None
+    assert high is not None
+    assert [low.blocks[0].probabilities().tolist(), high.size] == [[1.0], 1]
+    assert kept.schema.decode_row(low.combinations(np.array([0]))[0])["age"] == 23
+
+
+def test_nobody_else_gets_the_value_of_a_row() -> None:
+    seen: list[dict[str, Any]] = []
+
+    def watched(row: dict[str, Any]) -> int:
+        seen.append(row)
+        return decide(row)
+
+    rows = [("red", 20, 0.0), ("green", 23, 0.5)]
+    result = themis.Audit(watched, SCHEMA).apparent(named(rows), against=[NAMES], only_data=True)
+    assert not any(row["race"] == "red" and row["age"] == 23 for row in seen)
+    assert any(row == {"race": "red", "age": 26, "rate": 1.0} for row in seen)
+    assert {note.code for note in result.notes} >= {"values-kept"}
+
+
+def test_what_still_does_not_fit_is_a_warning_and_a_note_on_every_score() -> None:
+    rows = [*named(people(1)), {"race": "green", "age": "old", "rate": 0.5}]
+    audit = themis.Audit(decide, SCHEMA)
+    with pytest.warns(RowsWarning, match="1 of 31 rows"):
+        result = audit.apparent(rows, against=["race"])
+    for score in result.scores:
+        codes = [note.code for note in score.notes]
+        assert ("rows-left-out" in codes) == (score.population == "rows")
+    with pytest.warns(RowsWarning, match="1 of 31 rows"):
+        profile = themis.Audit(decide, SCHEMA, profile=rows)
+    assert "rows-left-out" in [note.code for note in profile.causal("race").notes]
+
+
+def test_two_tables_with_other_values_are_not_confused(tmp_path: Path) -> None:
+    """The codes behind the schema's mean other values in each; caches and answers know it."""
+    audit = themis.Audit(lambda row: int(row["race"] == "red"), SCHEMA)
+    scores = [
+        audit.apparent([{"race": race, "age": 20, "rate": 0.0}], against=["race"], only_data=True)
+        for race in ("red", "grey")
+    ]
+    assert [each.scores[0].score for each in scores] == [1.0, 0.0]
+
+
+def test_a_table_makes_a_file_that_takes_each_of_its_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Measurements with many digits are off the guessed grid; some fields are empty."""
+    enter(tmp_path, monkeypatch)
+    chance = random.Random(0)
+    lines = ["sex,age,hours,wage,class"]
+    for n in range(200):
+        wage = "" if n % 9 == 0 else repr(chance.uniform(3, 90))
+        sex, hours = "f" if n % 2 else "m", chance.gauss(40, 9)
+        lines.append(f"{sex},{17 + n % 50},{hours!r},{wage},{n % 2}")
+    Path("people.csv").write_text("\n".join(lines) + "\n")
+    made = run("init", "--from", "people.csv", "--protected", "sex", "--target", "class")
+    assert made.exit_code == 0, made.output
+    Path("decide.py").write_text("def decide(row):\n    return int((row['wage'] or 0) > 20)\n")
+    text = Path("themis.toml").read_text()
+    head = 'version = 1\n[subject]\nkind = "python"\nfunction = "decide:decide"\n'
+    body = text[text.index("[inputs]") :].split("\n[[checks]]")[0]
+    Path("themis.toml").write_text(head + body + '\n[profile]\ndata = "people.csv"\n')
+    audit = themis.Audit.from_file("themis.toml")
+    facts = audit.profile_facts
+    assert (facts["rows"], facts["used"], facts["dropped"]) == (200, 200, 0)
+    score = audit.group("sex")
+    assert score.population == "profile"
+    rows = [line.split(",") for line in lines[1:]]
+    rates = {sex: [float(row[3] or 0) > 20 for row in rows if row[0] == sex] for sex in ("f", "m")}
+    expected = {sex: sum(each) / len(each) for sex, each in rates.items()}
+    assert {g.values["sex"]: g.rate for g in score.groups} == pytest.approx(expected)
