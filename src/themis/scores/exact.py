@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from themis.engine.sampler import Cost, Sampler
 from themis.engine.variants import Rows, Variants, own_columns
 from themis.inputs.assignments import Assignments
+from themis.inputs.characteristics import OWN
 from themis.inputs.population import Population
 from themis.inputs.streams import MIXING
 from themis.results.model import CausalScore, GroupScore
@@ -330,7 +331,7 @@ def _binned_score(domain: Domain, population: Population, assignments: Assignmen
     characteristic = assignments.schema.characteristics[column]
     shown, weights = _shown_labels(domain, assignments, column)
     levels = characteristic.possible_levels(np.arange(characteristic.possible_count))
-    bins = [slice(*characteristic.level_range(int(level))) for level in levels]
+    bins = [slice(*characteristic.level_range(int(level))) for level in levels if level != OWN]
     members = np.zeros(characteristic.code_count)
     for each in bins:
         block = population.members(column, each.start, each.stop)
