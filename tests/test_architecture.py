@@ -85,6 +85,7 @@ PUBLIC = [
     "ReplayedTest",
     "RequestError",
     "Result",
+    "RowsWarning",
     "Schema",
     "SchemaError",
     "SearchProgress",

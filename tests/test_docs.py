@@ -54,6 +54,7 @@ from themis.cli import app
 from themis.config import format as file_format
 from themis.config.reader import read_config
 from themis.errors import ThemisError
+from themis.inputs.rows import rows_of
 from themis.results.notes import CODES
 from themis.results.verdicts import Acceptance, Acceptances, Check
 from themis.show.reports.formats import COLUMNS, FORMATS
@@ -574,6 +575,7 @@ def real_fields() -> set[str]:
         themis.Audit(loan, small, max_failures=0.5).apparent(rows, "race", weights="count"),
         themis.Audit(loan, small, max_failures=0.5).apparent(rows, "race", unknown="extend"),
         themis.Audit(lambda person: person["b"], tied).score([["a"]]),
+        themis.Audit(loan, small, max_failures=0.5).apparent(rows_of(rows), "race", unknown="drop"),
     ]
     fields = [set(paths_in(json.loads(json.dumps(each.to_dict())))) for each in results]
     return set().union(*fields)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import themis
+from tests.engine.test_suites import read
 from tests.projects import enter, run
 from themis.errors import RowsWarning
 from themis.inputs.people import people_of
@@ -186,6 +188,53 @@ def test_sampled_groups_of_a_profile_know_who_lies_in_a_bin() -> None:
     assert high is not None
     assert [low.blocks[0].probabilities().tolist(), high.size] == [[1.0], 1]
     assert kept.schema.decode_row(low.combinations(np.array([0]))[0])["age"] == 23
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, BINNED])
+@pytest.mark.parametrize("names", SETS)
+def test_scores_of_all_inputs_do_not_depend_on_given_rows(
+    schema: Schema, names: tuple[str, ...]
+) -> None:
+    beside = themis.Audit(decide, schema).apparent(named(people(2)), against=[names])
+    alone = themis.Audit(decide, schema)
+    for score in beside.scores:
+        if score.population == "inputs":
+            own = getattr(alone, score.measure)(*names)
+            assert (score.score, score.low, score.high) == (own.score, own.low, own.high)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_a_suite_holds_the_rows_as_they_are(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"suite{suffix}"
+    rows = people(3)
+    with themis.Audit(decide, SCHEMA, profile=named(rows), suite=path) as audit:
+        audit.search(threshold=0.3)
+        kept = audit.schema
+
+    def plain(row: Row) -> Row:
+        return row[0], float(row[1]), None if row[2] in ("", None) else float(row[2])
+
+    written = {plain(tuple(row[name] for name in NAMES)) for row in read(path)}
+    assert {plain(row) for row in rows} <= written
+    again = themis.Audit(decide, SCHEMA, profile=named(rows)).replay(path)
+    assert again.changed == 0
+    assert not again.unknown_rows
+    assert kept.extra
+
+
+def test_a_cache_knows_the_rows_by_their_values(tmp_path: Path) -> None:
+    program = tmp_path / "red.py"
+    program.write_text("import sys\nprint(int(sys.argv[1] == 'red'))\n")
+    (tmp_path / "themis.toml").write_text(
+        'version = 1\n[subject]\nkind = "command"\n'
+        f'command = [{sys.executable!r}, {str(program)!r}]\n[inputs]\nrace = ["green", "blue"]\n'
+    )
+    found = []
+    for race in ("red", "grey", "red"):
+        with themis.Audit.from_file(tmp_path / "themis.toml") as audit:
+            result = audit.apparent([{"race": race}], against=["race"], only_data=True)
+            found.append(result.scores[0].score)
+    assert found == [1.0, 0.0, 1.0]
 
 
 def test_nobody_else_gets_the_value_of_a_row() -> None:

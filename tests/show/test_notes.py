@@ -12,6 +12,7 @@ import pytest
 import themis
 from themis.results.notes import CODES, PREFIXES, Note
 from themis.show.words.notes import WORDS, sentence
+from themis.show.words.values import label
 
 SOURCE = Path(themis.__file__).parent
 
@@ -75,3 +76,26 @@ def test_notes_are_equal_by_code_and_values() -> None:
     assert one != other
     assert len({one, other, Note.of("column-not-used", name="a")}) == 2
     assert Note.of("within-set-below", against=("a", "b")).values == {"against": ["a", "b"]}
+
+
+def test_a_missing_value_is_called_missing() -> None:
+    assert label({"income": None}) == "income missing"
+    assert label({"race": None, "age": 30}) == "race missing, age 30"
+
+
+def test_what_a_missing_value_does_stands_apart_from_the_score() -> None:
+    facts = {"names": ["income"], "changed": 30, "inputs": 120, "share": 0.25}
+    assert sentence(Note.of("value-taken-away", **facts)) == (
+        "without income, inputs that have it get a different decision: 25.0 %; the score leaves "
+        "that out"
+    )
+    sampled = {**facts, "low": 0.2, "high": 0.3, "confidence": 0.99}
+    assert "25.0 % (20.0 – 30.0 %)" in sentence(Note.of("value-taken-away", **sampled))
+
+
+def test_values_that_are_kept_for_their_rows_are_named() -> None:
+    kept = Note.of("values-kept", name="age", rows=1_200, values=[1.5, 2.5, 3.5, 4.5])
+    assert sentence(kept) == (
+        "1,200 rows with a value of age that the schema does not have (1.5, 2.5, 3.5, …): run as "
+        "it is, and tried for nobody else"
+    )

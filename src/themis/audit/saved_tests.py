@@ -241,8 +241,11 @@ def _codes(characteristic: Characteristic, column: Column, *, is_text: bool) -> 
     """The code of each row, −1 where the characteristic has no such value."""
     texts: dict[str, int] = {}
     if isinstance(characteristic, Values):
-        pairs = enumerate(characteristic.values)
-        texts = {plain_text(value): code for code, value in reversed(list(pairs))}
+        pairs = [
+            *enumerate(characteristic.values),
+            *enumerate(characteristic.extra, characteristic.first_extra),
+        ]
+        texts = {plain_text(value): code for code, value in reversed(pairs)}
     known = [_code(characteristic, texts, value, is_text) for value in column.values]
     nothing = texts.get("", -1) if is_text else -1
     if nothing < 0 and characteristic.missing is not None:

@@ -174,7 +174,8 @@ def mark_impossible(schema: Schema, variants: Variants, rows: Rows, cells: Cells
 
 def _mark_levels(variants: Variants, rows: Rows, cells: Cells) -> None:
     """Mark the columns for values of no level in the rows that have others."""
-    if not variants.complete or (variants.levels != OWN).all():
+    each = variants.assignments.schema.characteristics
+    if not variants.complete or not any(each[c].has_own for c in variants.assignments.columns):
         return
     own = rows.own_levels(variants.assignments)
     for place in np.flatnonzero((variants.levels == OWN).any(axis=1)).tolist():

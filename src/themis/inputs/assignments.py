@@ -139,6 +139,8 @@ class Assignments:
     def in_groups(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
         """Which inputs belong to a group; all, if none does."""
         each = [self.schema.characteristics[c] for c in self.columns]
+        if not any(one.keeps_missing or one.has_own for one in each):
+            return np.ones(len(codes), dtype=bool)
         levels = [one.level_of(codes[:, c]) for one, c in zip(each, self.columns, strict=True)]
         result = self.are_groups(np.stack(levels, axis=1))
         return result if result.any() else ~result

@@ -131,9 +131,14 @@ class Characteristic(ABC):
         if nothing and self.missing is not None:
             return self.missing_code
         code = self._encode(value)
-        if code is None and self.extra and value in self.extra:
-            return self.first_extra + self.extra.index(value)
-        return code
+        try:
+            return self._extra_codes.get(value) if code is None else code
+        except TypeError:  # unhashable: certainly not one of the values
+            return None
+
+    @cached_property
+    def _extra_codes(self) -> dict[Value, int]:
+        return {value: code for code, value in enumerate(self.extra, self.first_extra)}
 
     def value(self, code: int) -> Value:
         """The value of one code, as a plain Python object; None for no value."""

@@ -15,6 +15,7 @@ from themis.engine.memory import KEPT, Memory
 from themis.engine.sampler import Cost, Sampler
 from themis.engine.variants import Rows, Variants, own_columns
 from themis.inputs.assignments import Assignments
+from themis.inputs.characteristics import OWN
 from themis.inputs.following import follow
 from themis.inputs.population import Population
 from themis.inputs.schema import Schema
@@ -404,7 +405,7 @@ def _binned_score(domain: Domain, population: Population, assignments: Assignmen
     size = assignments.schema.code_counts[column]
     shown, weights = _shown_labels(domain, assignments, column, size)
     levels = characteristic.possible_levels(np.arange(characteristic.possible_count))
-    bins = [slice(*characteristic.level_range(int(level))) for level in levels]
+    bins = [slice(*characteristic.level_range(int(level))) for level in levels if level != OWN]
     members = np.zeros(size)
     for each in bins:
         block = population.members(column, each.start, each.stop)

@@ -370,7 +370,10 @@ class FlipBook:
         differs &= levels != OWN
         changed = differs @ (1 << np.array(members(mask), dtype=np.int64))
         codes = rows.inputs(cell.variants, row, column)
-        fresh = (changed > 0) & self.sampler.runner.schema.admits(rows.codes[row], codes)
+        fresh = changed > 0
+        schema = self.sampler.runner.schema
+        if schema.constraints or schema.kept_missing:
+            fresh &= schema.admits(rows.codes[row], codes)
         parts = np.unique(changed[fresh]).tolist()
         variants = np.zeros(len(row), np.int64)
         keys = {part: self._of.part(part, mask) for part in parts}
