@@ -566,7 +566,7 @@ def real_fields() -> set[str]:
     results = [
         themis.Audit(loan, schema, max_failures=0.1).score([["race"]]),
         themis.Audit(command, small, max_failures=0.5).score([["race"]]),
-        themis.Audit(lambda person: person["savings"] > 6, small).search_all(0.1),
+        themis.Audit(lambda person: person["savings"] > 6, small, family=True).search_all(0.1),
         run_checks(
             themis.Audit(loan, small, max_failures=0.5), [limit], accepted=Acceptances((passes,))
         ),

@@ -6,6 +6,7 @@ import json
 import random
 import sqlite3
 import warnings
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -186,7 +187,7 @@ def test_damage_is_said_and_only_what_was_lost_runs_again(tmp_path: Path) -> Non
     arguments = ("score", str(config), *RACE, "--max-executions", "60", "--json")
     before = json.loads(run(*arguments).stdout)
     path = default_path(tmp_path)
-    with sqlite3.connect(path) as connection:  # "0" and "1" differ in one bit
+    with closing(sqlite3.connect(path)) as connection, connection:  # "0" and "1" differ in one bit
         connection.execute(
             "UPDATE inputs SET sealed = substr(sealed, 1, 9) || X'31' || substr(sealed, 11) "
             "WHERE key IN (SELECT key FROM inputs WHERE substr(sealed, 10, 1) = X'30' LIMIT 3)"
@@ -212,7 +213,7 @@ def test_cache_of_an_earlier_format_is_set_aside(tmp_path: Path) -> None:
     config = write_command(tmp_path, options="deterministic = true")
     path = default_path(tmp_path)
     Cache(path).close()
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA user_version = 1")
     connection.close()
     old = path.read_bytes()

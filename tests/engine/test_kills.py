@@ -11,7 +11,7 @@ import signal
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -129,6 +129,6 @@ def start_afresh(folder: Path) -> None:
 
 def largest_batch(folder: Path) -> int:
     """How many decisions the largest record of a batch holds; 0 where each has its own."""
-    with sqlite3.connect(default_path(folder)) as connection:
+    with closing(sqlite3.connect(default_path(folder))) as connection, connection:
         ((most,),) = connection.execute("SELECT max(decided) FROM batches")
     return most or 0

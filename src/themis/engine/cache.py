@@ -89,8 +89,12 @@ def connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(
         path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA cell_size_check = ON")  # finds some damage before it is followed
+    try:
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA cell_size_check = ON")  # finds some damage before it is followed
+    except sqlite3.Error:
+        connection.close()
+        raise
     connection.text_factory = lambda text: text.decode("utf-8", "replace")
     return connection
 
