@@ -104,6 +104,33 @@ class FlipCells:
             result[here] |= self._rank(number)[variants[here]] < self.tried[places[here]]
         return result
 
+    def next_variants(
+        self, places: Places, own: NDArray[Any], order: Places
+    ) -> tuple[Places, Places, Places]:
+        """The next variants of these inputs, given their levels: rows of `places`, and variants.
+
+        Each goes on in the order, ever farther, until it meets a variant that is one of the cell.
+        As that depends on the input's own levels, a batch does not hold one variant only. The last
+        part is how many of the order are tried then.
+        """
+        tried, waiting, found = self.tried[places].astype(np.int64), np.arange(len(places)), []
+        while len(waiting):
+            sizes = np.minimum(np.maximum(tried[waiting], 1), len(order) - tried[waiting])
+            row = np.repeat(waiting, sizes)
+            steps = np.arange(len(row)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+            column = order[tried[row] + steps]
+            levels = self.variants.levels[column]
+            differs = (levels != own[row]) & (levels != OWN)
+            is_one = differs.all(axis=1) if self.complete else differs.any(axis=1)
+            found.append((row[is_one], column[is_one]))
+            tried[waiting] += sizes
+            waits = tried < len(order)
+            waits[row[is_one]] = False
+            waiting = waiting[waits[waiting]]
+        rows, columns = (np.concatenate(each) for each in zip(*found, strict=True))
+        by_row = np.argsort(rows, kind="stable")
+        return rows[by_row], columns[by_row], tried
+
     def _rank(self, number: int) -> Places:
         if number not in self._ranks:
             self._ranks[number] = np.argsort(self.orders[number])
@@ -350,21 +377,30 @@ class FlipBook:
         budget: float,
         at_once: int,
     ) -> None:
-        """Run variants, ever more at once, for all open inputs that have not had them."""
+        """Run variants, ever more at once, for all open inputs that have not had them.
+
+        A subject that runs input by input may remember what came before: it gets no batch of one
+        assignment only, but for every other input neighbours in the order change places.
+        """
+        orders = np.stack([order, order])
+        if not self.sampler.runner.traits.vectorised:
+            pairs = len(order) // 2 * 2
+            orders[1, :pairs] = order[:pairs].reshape(-1, 2)[:, ::-1].ravel()
         for start, size in waves(len(order), at_once):
             places = places[states[places] == UNTRIED]
             if not len(places) or budget <= 0:
                 return
-            budget -= self._try_assignments(mask, order[start : start + size], places, states)
+            chosen = orders[places % 2, start : start + size]
+            budget -= self._try_assignments(mask, chosen, places, states)
 
     def _try_assignments(
         self, mask: int, chosen: Places, places: Places, states: NDArray[np.int8]
     ) -> int:
-        """Run assignments of a set for those of these inputs that have not had them: how many."""
+        """Run assignments of a set, some for each of these inputs, unless it had them: how many."""
         cell = self._cells[mask]
         rows = self._rows(mask, places)
-        row = np.repeat(np.arange(len(places)), len(chosen))
-        column = np.tile(chosen, len(places))
+        row = np.repeat(np.arange(len(places)), chosen.shape[1])
+        column = chosen.ravel()
         levels = cell.variants.levels[column]
         differs = levels != rows.own_levels(cell.variants.assignments)[row]
         differs &= levels != OWN
@@ -452,39 +488,37 @@ class FlipBook:
         """Try variants in one order, ever more at a time, until each input flips or is done."""
         order = cell.orders[number]
         end = len(order) if cell.complete else min(len(order), SAMPLE_TRIES)
-        for place, size in waves(end if limit is None else min(limit, end)):
-            now = places[(cell.state[places] == UNTRIED) & (cell.tried[places] == place)]
-            rows = max(CELLS_AT_ONCE // size, 1)
+        stop = end if limit is None else min(limit, end)
+        now = places
+        while len(now := now[(cell.state[now] == UNTRIED) & (cell.tried[now] < stop)]):
+            rows = max(CELLS_AT_ONCE // max(int(cell.tried[now].max()), 1), 1)
             for first in range(0, len(now), rows):
-                part = now[first : first + rows]
-                self._wave(cell, mask, part, order[place : place + size])
-                cell.tried[part] = place + size
+                self._wave(cell, mask, now[first : first + rows], order[:stop])
         over = places[(cell.tried[places] >= end) & (cell.state[places] == UNTRIED)]
         certain = ~cell.failed[over] & cell.complete
         cell.state[over] = np.where(certain, CONSTANT, UNKNOWN)
 
-    def _wave(self, cell: FlipCells, mask: int, places: Places, chosen: Places) -> None:
-        """Execute these variants of these inputs, and note the flips."""
+    def _wave(self, cell: FlipCells, mask: int, places: Places, order: Places) -> None:
+        """Execute the next variants of these inputs, and note the flips."""
         runner = self.sampler.runner
         rows = self._rows(mask, places)
         own = rows.own_levels(cell.variants.assignments)
-        levels = cell.variants.levels[chosen][None]
-        differs = (levels != own[:, None, :]) & (levels != OWN)
-        allowed = differs.all(axis=2) if cell.complete else differs.any(axis=2)
-        row, column = np.nonzero(allowed)
-        fresh = ~cell.is_apart(places[row], chosen[column])
+        row, column, tried = cell.next_variants(places, own, order)
+        fresh = ~cell.is_apart(places[row], column)
         row, column = row[fresh], column[fresh]
-        codes = rows.inputs(cell.variants, row, chosen[column])
+        codes = rows.inputs(cell.variants, row, column)
         if runner.schema.constraints or runner.schema.kept_missing:
             admitted = runner.schema.admits(rows.codes[row], codes)
             row, column, codes = row[admitted], column[admitted], codes[admitted]
         if not len(row):
+            cell.tried[places] = tried
             return
         every = [(cell.variants.assignments.set_columns, np.ones(len(row), dtype=bool))]
         outputs, differs = self._inputs.run(rows, places, row, codes, every)
+        cell.tried[places] = tried
         cell.failed[places[row[outputs == FAILED]]] = True
         flips = np.flatnonzero(differs)
         first_flip = flips[np.unique(row[flips], return_index=True)[1]]
-        target, variants = places[row[first_flip]], chosen[column[first_flip]]
+        target, variants = places[row[first_flip]], column[first_flip]
         cell.note_flips(target, variants, outputs[first_flip])
         np.add.at(cell.hits, (self._inputs.sides(target), variants), 1)
