@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +34,7 @@ BINNED = Schema(
     rate=themis.Reals(0, 1, step=0.5, missing=0.1),
 )
 SETS = [each for n in (1, 2, 3) for each in itertools.combinations(NAMES, n)]
-SEEDS = [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 16))]
+SEEDS = [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 12))]
 
 
 def decide(row: dict[str, Any]) -> int:
@@ -105,7 +104,7 @@ def named(rows: list[Row]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_apparent_scores_are_those_of_all_rows(seed: int) -> None:
     rows = people(seed)
-    audit = themis.Audit(decide, SCHEMA)
+    audit = themis.Audit(decide, SCHEMA, deterministic=True)
     for names in SETS:
         result = audit.apparent(
             named(rows), against=[names], counterfactuals="both", only_data=True
@@ -163,7 +162,7 @@ def test_binned_rows_flip_with_their_own_value_in_their_bin(seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_profile_is_measured_and_searched_with_every_row(seed: int) -> None:
     rows = people(seed)
-    audit = themis.Audit(decide, SCHEMA, profile=named(rows), error=0.05)
+    audit = themis.Audit(decide, SCHEMA, profile=named(rows), deterministic=True)
     truth = {}
     for names in SETS:
         truth[names] = sum(flips(row, names) for row in rows) / 30
@@ -191,12 +190,14 @@ def test_sampled_groups_of_a_profile_know_who_lies_in_a_bin() -> None:
 
 
 @pytest.mark.parametrize("schema", [SCHEMA, BINNED])
-@pytest.mark.parametrize("names", SETS)
+@pytest.mark.parametrize("names", [("age",), ("race", "age"), ("rate",)])
 def test_scores_of_all_inputs_do_not_depend_on_given_rows(
     schema: Schema, names: tuple[str, ...]
 ) -> None:
-    beside = themis.Audit(decide, schema).apparent(named(people(2)), against=[names])
-    alone = themis.Audit(decide, schema)
+    beside = themis.Audit(decide, schema, deterministic=True).apparent(
+        named(people(2)), against=[names]
+    )
+    alone = themis.Audit(decide, schema, deterministic=True)
     for score in beside.scores:
         if score.population == "inputs":
             own = getattr(alone, score.measure)(*names)
@@ -207,7 +208,7 @@ def test_scores_of_all_inputs_do_not_depend_on_given_rows(
 def test_a_suite_holds_the_rows_as_they_are(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"suite{suffix}"
     rows = people(3)
-    with themis.Audit(decide, SCHEMA, profile=named(rows), suite=path) as audit:
+    with themis.Audit(decide, SCHEMA, profile=named(rows), suite=path, deterministic=True) as audit:
         audit.search(threshold=0.3)
         kept = audit.schema
 
@@ -223,11 +224,10 @@ def test_a_suite_holds_the_rows_as_they_are(suffix: str, tmp_path: Path) -> None
 
 
 def test_a_cache_knows_the_rows_by_their_values(tmp_path: Path) -> None:
-    program = tmp_path / "red.py"
-    program.write_text("import sys\nprint(int(sys.argv[1] == 'red'))\n")
+    shell = 'test "$1" = red && echo 1 || echo 0'
     (tmp_path / "themis.toml").write_text(
-        'version = 1\n[subject]\nkind = "command"\n'
-        f'command = [{sys.executable!r}, {str(program)!r}]\n[inputs]\nrace = ["green", "blue"]\n'
+        'version = 1\n[subject]\nkind = "command"\ndeterministic = true\n'
+        f"command = ['sh', '-c', '{shell}', 'decide']\n[inputs]\nrace = ['green', 'blue']\n"
     )
     found = []
     for race in ("red", "grey", "red"):

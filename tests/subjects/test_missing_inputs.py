@@ -104,6 +104,7 @@ def test_a_model_gets_nan_in_an_array() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_model_that_knows_nan_is_measured() -> None:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
