@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
-from themis.search.flips import waves
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import themis
+from themis.search.flips import FlipBook, waves
+from themis.search.lattice import members
+from themis.subjects.base import Answers, Batch, CodesBatch, Subject, Traits
 
 
 @pytest.mark.parametrize("most", [None, 1, 3, 16])
@@ -15,3 +22,36 @@ def test_waves_cover_every_variant_once(end: int, most: int | None) -> None:
         assert 1 <= size <= (most or end)
         covered += range(start, start + size)
     assert covered == list(range(end))
+
+
+class Batches(Subject):
+    """Keeps the batches that it got; runs input by input, as a command does."""
+
+    kind = "command"
+    traits = Traits(external=True, batch_size=1000)
+
+    def __init__(self, schema: themis.Schema) -> None:
+        self.schema, self.batches = schema, list[NDArray[Any]]()
+
+    def fingerprint(self) -> str:
+        return "batches"
+
+    def load(self, codes: NDArray[Any]) -> Batch:
+        return CodesBatch(self._run, codes.copy())
+
+    def _run(self, codes: NDArray[Any]) -> Answers:
+        self.batches.append(codes)
+        return Answers([int((row[:3] == 1).all() and row[3] % 3 > 0) for row in codes])
+
+
+@pytest.mark.parametrize("mask", [0b001, 0b011, 0b111])
+def test_no_large_batch_holds_one_assignment_only(mask: int) -> None:
+    schema = themis.Schema(a=[0, 1], b=[0, 1, 2], c=[0, 1], d=themis.Integers(0, 10**8))
+    subject = Batches(schema)
+    audit = themis.Audit(subject, schema, seed=2)
+    book = FlipBook(audit.sampler, (0, 1, 2), cap=50_000)
+    book.states(mask, 0, 200)
+    columns = members(mask)
+    large = [codes[:, columns] for codes in subject.batches if len(codes) >= 50]
+    assert len(large) > 1
+    assert all(len(np.unique(codes, axis=0)) > 1 for codes in large)

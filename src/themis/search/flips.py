@@ -105,26 +105,28 @@ class FlipCells:
         return result
 
     def next_variants(
-        self, places: Places, own: NDArray[Any], order: Places
+        self, places: Places, own: NDArray[Any], stop: int
     ) -> tuple[Places, Places, Places]:
         """The next variants of these inputs, given their levels: rows of `places`, and variants.
 
-        Each goes on in the order, ever farther, until it meets a variant that is one of the cell.
+        Each goes on in its order, ever farther, until it meets a variant that is one of the cell.
         As that depends on the input's own levels, a batch does not hold one variant only. The last
         part is how many of the order are tried then.
         """
+        numbers, which = np.unique(self.order[places], return_inverse=True)
+        orders = np.stack([self.orders[number][:stop] for number in numbers.tolist()])
         tried, waiting, found = self.tried[places].astype(np.int64), np.arange(len(places)), []
         while len(waiting):
-            sizes = np.minimum(np.maximum(tried[waiting], 1), len(order) - tried[waiting])
+            sizes = np.minimum(np.maximum(tried[waiting], 1), stop - tried[waiting])
             row = np.repeat(waiting, sizes)
             steps = np.arange(len(row)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-            column = order[tried[row] + steps]
+            column = orders[which[row], tried[row] + steps]
             levels = self.variants.levels[column]
             differs = (levels != own[row]) & (levels != OWN)
             is_one = differs.all(axis=1) if self.complete else differs.any(axis=1)
             found.append((row[is_one], column[is_one]))
             tried[waiting] += sizes
-            waits = tried < len(order)
+            waits = tried < stop
             waits[row[is_one]] = False
             waiting = waiting[waits[waiting]]
         rows, columns = (np.concatenate(each) for each in zip(*found, strict=True))
@@ -460,8 +462,7 @@ class FlipBook:
         if limit is not None:
             places = places[cell.tried[places] < limit]
         self._begin(cell, mask, places)
-        for number in np.unique(cell.order[places]):
-            self._try(cell, mask, places[cell.order[places] == number], int(number), limit)
+        self._try(cell, mask, places, limit)
         flipped = cell.state[start:stop] == FLIP
         result[flipped & (result == UNTRIED)] = FLIP
 
@@ -482,28 +483,26 @@ class FlipBook:
         likeness = self._inputs.rates.likeness(cell.variants)
         return np.lexsort((likeness if side else -likeness, -cell.hits[side]))
 
-    def _try(
-        self, cell: FlipCells, mask: int, places: Places, number: int, limit: int | None
-    ) -> None:
-        """Try variants in one order, ever more at a time, until each input flips or is done."""
-        order = cell.orders[number]
-        end = len(order) if cell.complete else min(len(order), SAMPLE_TRIES)
+    def _try(self, cell: FlipCells, mask: int, places: Places, limit: int | None) -> None:
+        """Try variants in order, ever more at a time, until each input flips or is done."""
+        width = cell.variants.width
+        end = width if cell.complete else min(width, SAMPLE_TRIES)
         stop = end if limit is None else min(limit, end)
         now = places
         while len(now := now[(cell.state[now] == UNTRIED) & (cell.tried[now] < stop)]):
             rows = max(CELLS_AT_ONCE // max(int(cell.tried[now].max()), 1), 1)
             for first in range(0, len(now), rows):
-                self._wave(cell, mask, now[first : first + rows], order[:stop])
+                self._wave(cell, mask, now[first : first + rows], stop)
         over = places[(cell.tried[places] >= end) & (cell.state[places] == UNTRIED)]
         certain = ~cell.failed[over] & cell.complete
         cell.state[over] = np.where(certain, CONSTANT, UNKNOWN)
 
-    def _wave(self, cell: FlipCells, mask: int, places: Places, order: Places) -> None:
+    def _wave(self, cell: FlipCells, mask: int, places: Places, stop: int) -> None:
         """Execute the next variants of these inputs, and note the flips."""
         runner = self.sampler.runner
         rows = self._rows(mask, places)
         own = rows.own_levels(cell.variants.assignments)
-        row, column, tried = cell.next_variants(places, own, order)
+        row, column, tried = cell.next_variants(places, own, stop)
         fresh = ~cell.is_apart(places[row], column)
         row, column = row[fresh], column[fresh]
         codes = rows.inputs(cell.variants, row, column)
