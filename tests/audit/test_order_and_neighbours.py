@@ -74,8 +74,8 @@ def in_order(monkeypatch: pytest.MonkeyPatch) -> None:
         def permutation(self, what: Any) -> Any:
             return np.arange(what) if isinstance(what, int) else np.asarray(what)
 
-        def integers(self, high: int, size: Any = None) -> Any:
-            return np.zeros(size, dtype=np.int64)
+        def random(self, size: Any) -> Any:
+            return np.zeros(size)
 
     def generator(self: BaseInputs, purpose: int, *key: int) -> Any:
         return Unmixed() if purpose == MIXING else drawn(self, purpose, *key)

@@ -355,3 +355,22 @@ def test_keys_of_a_table_are_the_keys_of_its_inputs(
     for number, line in enumerate(desk.inputs(question)):
         codes = [[each.encode(row[each.name]) for each in desk.schema] for row in line]
         assert found[number].tolist() == keys.of(np.array(codes)).tolist()
+
+
+@pytest.mark.parametrize("rows", [1, 7, 64])
+def test_what_is_run_does_not_depend_on_how_rows_are_cut(rows: int) -> None:
+    """Blocks of functions that run row by row are as large as their speed allows."""
+    schema = themis.Schema(a=list(range(9)), b=themis.Integers(0, 10**9))
+
+    def measure(block_rows: int) -> tuple[Any, ...]:
+        audit = themis.Audit(lambda row: row["b"] % 9 > row["a"], schema, seed=3, probe=0)
+        audit.sampler.block_rows = block_rows
+        cells = [
+            audit.sampler.tables.fill(
+                all_variants(Assignments(schema, (0,))), start, stop, until_flip=True
+            )[1]
+            for start, stop in audit.sampler.blocks(0, 200, 9)
+        ]
+        return audit.runner.executions, (np.concatenate(cells) == NOT_RUN).tolist()
+
+    assert measure(rows) == measure(200)

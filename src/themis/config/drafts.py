@@ -38,6 +38,7 @@ age = { min = 18, max = 80, bins = [30, 60] }               # both ends included
 income = { min = 0.0, max = 100000.0, step = 1000.0 }       # with a point: numbers in steps
 employed = [true, false]
 city = { values = ["north", "south"], weights = [0.7, 0.3] }  # weights: how often each occurs
+# debts = { min = 0, max = 9, missing = 0.05, missing_as_counterfactual = true }  # some unknown
 
 # Conditions that every real input meets; others are never tried.
 [constraints]

@@ -168,7 +168,8 @@ class Tables:
         What is run when must have nothing to do with the assignment, or a subject that drifts,
         alternates or answers late would seem to discriminate. So cells are run in an order that is
         drawn from the seed and the block alone. A row is left once it flips; rows try the columns
-        in the same order, each beginning elsewhere, one further column at a time.
+        in the same order, each beginning elsewhere, one further column at a time. Where a row
+        begins does not depend on the block: how rows are cut into blocks may depend on time.
         """
         rng = self.base.generator(MIXING, block)
         everyone = np.arange(len(rows))
@@ -180,7 +181,7 @@ class Tables:
         if own is not None:
             self._run_cells_of(variants, rows, cells, everyone, own, rng)
         order = spread_order(variants.width)
-        begin = rng.integers(variants.width, size=len(rows))
+        begin = self.base.beginnings(block, block + len(rows), variants.width)
         start, opened = 0, everyone
         while start < variants.width:
             opened = opened[~_flipped(cells, opened, reading, own, rows.take(opened))]

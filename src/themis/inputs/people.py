@@ -265,6 +265,8 @@ def keep(rows: GivenRows, schema: Schema) -> tuple[Schema, list[dict[str, Any]]]
     extra: dict[str, list[Value]] = {}
     facts: list[dict[str, Any]] = []
     for characteristic in schema:
+        if _is_derived(schema, characteristic.name):  # it has the values of its table
+            continue
         values, places = factorise(rows.columns[characteristic.name])
         new = np.flatnonzero(codes_of(characteristic, values) < 0).tolist()
         known = {place: kept_value(characteristic, values[place]) for place in new}

@@ -44,6 +44,7 @@ class BaseInputs:
         self._slow_chunk = lru_cache(maxsize=64)(self._draw_slow_chunk)
         self._member_chunk = lru_cache(maxsize=16)(self._draw_members)
         self._tolerance_chunk = lru_cache(maxsize=8)(self._draw_tolerances)
+        self._beginning_chunk = lru_cache(maxsize=8)(self._draw_beginnings)
 
     def generator(self, purpose: int, *key: int) -> np.random.Generator:
         """A generator of its own for one purpose and place."""
@@ -83,6 +84,17 @@ class BaseInputs:
         """Of each of these inputs, a number between 0 and 1 that a distance must exceed."""
         column = _assemble(self._tolerance_chunk, CHUNK, start, stop)
         return np.ascontiguousarray(column[:, 0])
+
+    def beginnings(self, start: int, stop: int, width: int) -> NDArray[np.int64]:
+        """Of each of these rows, the column of so many that is tried first.
+
+        That depends on the row alone, not on the block that it is run in.
+        """
+        shares = _assemble(self._beginning_chunk, CHUNK, start, stop)[:, 0]
+        return (shares * width).astype(np.int64)
+
+    def _draw_beginnings(self, chunk: int) -> NDArray[Any]:
+        return self.generator(MIXING, chunk, 1).random((CHUNK, 1))
 
     def _draw_tolerances(self, chunk: int) -> NDArray[Any]:
         return self.generator(TOLERANCES, chunk).random((CHUNK, 1))
