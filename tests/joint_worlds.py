@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+from zlib import crc32
 
 import themis
 
@@ -35,21 +36,22 @@ CHOICES: dict[str, tuple[str, ...]] = {
 Features = Mapping[str, str]
 
 
-def covering_array(seed: int) -> list[Features]:
+def covering_array(seed: int, *, off_grid: bool = True) -> list[Features]:
     """Choices such that each two of different kinds occur together in one of them."""
     chance = random.Random(seed)
-    kinds = list(CHOICES)
+    choices = CHOICES if off_grid else {**CHOICES, "off grid": ("nothing",)}
     missing = {
         (one, a, two, b)
-        for one, two in itertools.combinations(kinds, 2)
-        for a, b in itertools.product(CHOICES[one], CHOICES[two])
+        for one, two in itertools.combinations(choices, 2)
+        for a, b in itertools.product(choices[one], choices[two])
     }
     result = []
     while missing:
         one, a, two, b = min(missing)
         tries = []
         for _ in range(30):
-            chosen = {kind: chance.choice(each) for kind, each in CHOICES.items()} | {one: a, two: b}
+            chosen = {kind: chance.choice(each) for kind, each in choices.items()}
+            chosen |= {one: a, two: b}
             tries.append((len(missing & set(_pairs(chosen))), sorted(chosen.items())))
         result.append(dict(max(tries)[1]))
         missing -= set(_pairs(result[-1]))
@@ -150,7 +152,7 @@ class JointWorld:
     def decide(self, row: Row) -> int:
         """A random decision, the same for 2 and 2.0."""
         values = (float(v) if isinstance(v, int | float) else v for v in row.values())
-        return random.Random(f"{self.salt} {list(values)!r}").choice((0, 0, 1))
+        return int(crc32(f"{self.salt} {list(values)!r}".encode()) % 3 == 0)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -251,9 +253,7 @@ class JointWorld:
             chance += share * self._differs(row, names, [tried for tried, _ in combination])
         return chance
 
-    def _differs(
-        self, row: Row, names: tuple[str, ...], choices: list[tuple[Any, ...]]
-    ) -> bool:
+    def _differs(self, row: Row, names: tuple[str, ...], choices: list[tuple[Any, ...]]) -> bool:
         for values in itertools.product(*choices):
             other = self.variant(row, dict(zip(names, values, strict=True)))
             if self.valid(other) and self.output(other) != self.output(row):
@@ -409,5 +409,7 @@ def _rule(world: JointWorld, kind: str, chance: random.Random) -> Rule | None:
     if kind == "derived" and world.titles is not None:
         title = chance.choice(list(world.titles.values()))
         may_be_missing = world.column[LEADER].missing and chance.random() < 0.4
-        return Rule(((TITLE, None if may_be_missing else title), one(chance.choice((FOLLOWER, FREE)))))
+        return Rule(
+            ((TITLE, None if may_be_missing else title), one(chance.choice((FOLLOWER, FREE))))
+        )
     return None

@@ -26,14 +26,22 @@ from themis.errors import RowsWarning
 from themis.results.model import CausalScore
 from themis.scores import scorer
 
-ARRAY = covering_array(1)
-CORE = [(features, number) for number, features in enumerate(ARRAY)]
-MORE = [
-    pytest.param(features, seed, marks=pytest.mark.slow)
-    for array in range(2, 6)
-    for seed, features in enumerate(covering_array(array), 1_000 * array)
-]
-WORLDS = [*CORE, *MORE]
+World = tuple[Features, int]
+
+
+def numbered(array: list[Features], first: int = 0) -> list[World]:
+    return [(features, seed) for seed, features in enumerate(array, first)]
+
+
+def slow(worlds: list[World]) -> list[Any]:
+    return [pytest.param(*each, marks=pytest.mark.slow) for each in worlds]
+
+
+EVERY = numbered(covering_array(1))
+FITTING = numbered(covering_array(1, off_grid=False), 100)  # of inputs; rows are of no interest
+MORE = slow(numbered(covering_array(2), 200))
+PLAIN = [each for each in FITTING if each[0]["bins"] == "none"]
+BINNED = [each for each in FITTING if each[0]["bins"] != "none"]
 CLOSE = 1e-9
 
 
@@ -43,7 +51,7 @@ def audit(world: JointWorld, **options: Any) -> themis.Audit:
 
 def test_every_two_choices_come_together() -> None:
     for one, two in combinations(CHOICES, 2):
-        found = {(features[one], features[two]) for features in ARRAY}
+        found = {(features[one], features[two]) for features, _ in EVERY}
         assert len(found) == len(CHOICES[one]) * len(CHOICES[two])
 
 
@@ -59,7 +67,7 @@ def check_witnesses(world: JointWorld, score: CausalScore) -> None:
         assert world.valid(two)
 
 
-@pytest.mark.parametrize(("features", "seed"), WORLDS)
+@pytest.mark.parametrize(("features", "seed"), [*FITTING, *MORE])
 def test_exact_scores_are_those_of_the_definitions(features: Features, seed: int) -> None:
     world = joint_world(features, seed)
     run = audit(world)
@@ -85,7 +93,7 @@ def check_taken_away(world: JointWorld, score: CausalScore) -> None:
         assert notes[0].values["share"] == pytest.approx(share, abs=CLOSE)
 
 
-@pytest.mark.parametrize(("features", "seed"), WORLDS)
+@pytest.mark.parametrize(("features", "seed"), EVERY)
 def test_what_flips_under_a_set_flips_under_every_superset(features: Features, seed: int) -> None:
     world = joint_world(features, seed)
     inputs = [row for row, _ in [*world.inputs, *usable(world, world.rows(features, seed))]]
@@ -104,25 +112,25 @@ def as_given(rows: Weighed, features: Features) -> list[dict[str, Any]]:
     return [{name: row[name] for name in row if name not in leave_out} for row, _ in rows]
 
 
-@pytest.mark.parametrize(("features", "seed"), WORLDS)
+@pytest.mark.parametrize(("features", "seed"), [*EVERY, *MORE])
 def test_scores_of_given_rows_are_those_of_the_definitions(features: Features, seed: int) -> None:
     world = joint_world(features, seed)
     given = world.rows(features, seed)
     rows, run = usable(world, given), audit(world)
     weights = [weight for _, weight in given]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore" if len(rows) < len(given) else "error", RowsWarning)
+        result = run.apparent(
+            as_given(given, features),
+            against=SETS,
+            counterfactuals="both",
+            weights=weights,
+            only_data=True,
+        )
+    assert result.data["dropped"] == len(given) - len(rows)
+    found = {(in_order(s.against), s.measure, s.counterfactuals): s for s in result.scores}
     for names in SETS:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore" if len(rows) < len(given) else "error", RowsWarning)
-            result = run.apparent(
-                as_given(given, features),
-                against=[names],
-                counterfactuals="both",
-                weights=weights,
-                only_data=True,
-            )
-        assert result.data["dropped"] == len(given) - len(rows)
-        found = {(s.measure, s.counterfactuals): s for s in result.scores}
-        generated, within = found["causal", "generated"], found["causal", "within"]
+        generated, within = (found[names, "causal", how] for how in ("generated", "within"))
         assert generated.samples == within.samples == len(rows)
         assert within.score == pytest.approx(world.within(names, rows), abs=CLOSE)
         truth = world.causal(names, rows)
@@ -132,18 +140,18 @@ def test_scores_of_given_rows_are_those_of_the_definitions(features: Features, s
             assert features["bins"] in names
             assert generated.low - CLOSE <= truth <= generated.high + CLOSE
         expected = world.group(names, rows)
-        group = next(score for score in result.scores if score.measure == "group")
+        group = found[names, "group", "generated"]
         assert expected is None or group.score == pytest.approx(expected, abs=CLOSE)
         check_witnesses(world, generated)
         check_witnesses(world, within)
 
 
-@pytest.mark.parametrize(("features", "seed"), WORLDS)
+@pytest.mark.parametrize(("features", "seed"), [*EVERY[::9], *slow(EVERY[1::2])])
 def test_a_profile_is_measured_as_the_definitions_say(features: Features, seed: int) -> None:
     world = joint_world(features, seed)
     rows = usable(world, world.rows(features, seed))
     profile, weights = as_given(rows, features), [weight for _, weight in rows]
-    run = audit(world, profile=profile, profile_weights=weights, confidence=0.9999)
+    run = audit(world, profile=profile, profile_weights=weights, confidence=0.9999, error=0.1)
     truth = {names: world.causal(names, rows) for names in SETS}
     for names in SETS:
         causal, group = run.causal(*names), run.group(*names)
@@ -172,21 +180,23 @@ def in_order(names: Any) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("measure", ["causal", "group"])
-@pytest.mark.parametrize(("features", "seed"), WORLDS)
+@pytest.mark.parametrize(("features", "seed"), [*PLAIN, *slow(BINNED)])
 def test_a_search_finds_the_minimal_sets(
     features: Features, seed: int, measure: Literal["causal", "group"]
 ) -> None:
     world = joint_world(features, seed)
     score = world.causal if measure == "causal" else world.group
     truth = {names: score(names) or 0.0 for names in SETS}
-    scores = sorted(set(truth.values()) - {0.0, 1.0})
-    for threshold in {scores[0], scores[len(scores) // 2]} if scores else ():
-        found = audit(world, confidence=0.9999).search(threshold, measure=measure, error=0.1)
+    scores = sorted({0.0, *(round(score, 9) for score in truth.values())})
+    run = audit(world, confidence=0.9999)
+    for place in {1, (len(scores) + 1) // 2} if len(scores) > 1 else ():
+        threshold = (scores[place - 1] + scores[place]) / 2
+        found = run.search(threshold, measure=measure, error=0.1)
         assert found.method == ("exact" if features["bins"] == "none" else "sampled")
         check_search(found, truth, threshold, 0.1)
 
 
-@pytest.mark.parametrize(("features", "seed"), [*CORE[::6], *MORE[::3]])
+@pytest.mark.parametrize(("features", "seed"), [*FITTING[::8], *slow(FITTING[1::2])])
 def test_sampled_intervals_hold(
     features: Features, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,7 +204,7 @@ def test_sampled_intervals_hold(
     monkeypatch.setattr(scorer, "EXACT_LIMIT", 0)
     monkeypatch.setattr(memory, "WHOLE_LIMIT", 0 if seed % 2 else memory.WHOLE_LIMIT)
     world = joint_world(features, seed)
-    run, paper = audit(world, confidence=0.9999), audit(world, stopping="paper")
+    run, paper = audit(world, confidence=0.9999, error=0.1), audit(world, stopping="paper")
     for names in [(LEADER,), *random.Random(seed).sample(SETS[1:], 2)]:
         causal, group, expected = run.causal(*names), run.group(*names), world.group(names)
         assert causal.method == "sampled"
