@@ -136,7 +136,7 @@ def _leader_mistakes(each: Values, characteristics: Sequence[Characteristic]) ->
         problem = f"{leads.name!r} has {leads.levels:,} values"
         yield Mistake("leader", "", problem, "give it bins: what follows it goes by bin then")
     elif each.derived and each.missing not in (None, leads.missing):
-        problem = f"a derived characteristic has no 'missing': it is missing where {leads.name!r} is"
+        problem = f"a derived one has no 'missing': it is missing where {leads.name!r} is"
         yield Mistake("derived-key", "", problem, f"remove it, or give it to {leads.name!r}")
 
 
