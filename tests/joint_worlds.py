@@ -154,6 +154,12 @@ class JointWorld:
         values = (float(v) if isinstance(v, int | float) else v for v in row.values())
         return int(crc32(f"{self.salt} {list(values)!r}".encode()) % 3 == 0)
 
+    def decide_table(self, people: themis.InputTable) -> list[int]:
+        """The same of many at once; there, a missing number is NaN."""
+        columns = [[None if v != v else v for v in people[name].tolist()] for name in self.names]
+        rows = zip(*columns, strict=True)
+        return [self.decide(dict(zip(self.names, row, strict=True))) for row in rows]
+
     @cached_property
     def names(self) -> tuple[str, ...]:
         own = tuple(each.name for each in self.columns)

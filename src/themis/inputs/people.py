@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -65,7 +66,7 @@ class People:
         """How many rows were used, copies included."""
         return int(self.counts.sum())
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """What tells these people from others."""
         parts = (self.codes, self.weights, self.counts, self.heads)
