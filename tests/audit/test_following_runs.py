@@ -233,3 +233,26 @@ def test_witnesses_are_replayed_with_their_followers(tmp_path: Path) -> None:
     assert replay.count("still") == len(result.scores[0].witnesses) == replay.tests
     assert replay.to_dict()["sets"][0]["followed"] == ["relationship", "title"]
     assert themis.read_result(path).scores[0].followed == ("relationship", "title")
+
+
+MAYBE = INPUTS.replace("protected = true", "protected = true, missing = 0.1")
+
+
+def test_a_file_may_have_a_leader_that_is_missing(tmp_path: Path) -> None:
+    limits = '[constraints]\ntitled = "title is not missing or hours > 3"\n'
+    config = write_project(tmp_path, BODY, inputs=MAYBE, extra=limits)
+    checked = run("validate", str(config))
+    assert checked.exit_code == 0, checked.output
+    result = tmp_path / "result.json"
+    done = run("score", str(config), "--measure", "causal", "-o", str(result))
+    assert done.exit_code == 0, done.output
+    (score,) = json.loads(result.read_text())["scores"]
+    assert score["method"] == "exact"
+    assert score["score"] == pytest.approx(0.9 * 0.6 * 2 / 3 / (0.9 + 0.1 * 0.6), abs=1e-9)
+
+
+def test_what_is_derived_has_no_share_of_missing_values(tmp_path: Path) -> None:
+    wrong = MAYBE.replace('{ from = "sex",', '{ from = "sex", missing = 0.3,')
+    done = run("validate", str(write_project(tmp_path, BODY, inputs=wrong)))
+    assert done.exit_code == 2
+    assert "it is missing where 'sex' is" in " ".join(done.output.split())

@@ -13,7 +13,10 @@ import pytest
 import themis
 from tests.tied_worlds import FOLLOWER, LEADER, random_world
 from themis.inputs import population as populations
+from themis.inputs.following import as_drawn
+from themis.inputs.people import people_of
 from themis.inputs.population import Population, RejectionBlock
+from themis.inputs.rows import rows_of
 from themis.inputs.streams import BaseInputs, reference_person
 
 AS = {"Female": {"Husband": "Wife"}, "Male": {"Wife": "Husband"}}
@@ -236,6 +239,67 @@ def test_what_can_be_neither_followed_nor_derived_is_refused() -> None:
             b=themis.Values(["x", "y"], follows="a", as_={"1": {"x": "y"}}),
         )
     )[0]  # fmt: skip
+
+
+# With missing values, and with rows as they are ----------------------------------------------
+def maybe(**title: Any) -> themis.Schema:
+    return themis.Schema(
+        sex=themis.Values(["Female", "Male"], missing=0.2),
+        relationship=themis.Values(MATES, follows="sex", as_=AS, missing=0.1),
+        title=themis.derived("sex", {"Female": "Ms", "Male": "Mr"}, **title),
+    )
+
+
+def test_a_leader_without_a_value_changes_nothing() -> None:
+    rows = BaseInputs(Population.of(maybe()), 1).rows(0, 2_000)
+    seen = {tuple(maybe().decode_row(row).values()) for row in rows}
+    assert {mate for sex, mate, _ in seen if sex is None} == {*MATES, None}
+    assert {mate for sex, mate, _ in seen if sex == "Male"} == {"Husband", "Unmarried", None}
+    assert {(sex, title) for sex, _, title in seen} == {
+        (None, None),
+        ("Female", "Ms"),
+        ("Male", "Mr"),
+    }
+
+
+def test_no_table_names_a_missing_value() -> None:
+    missing = themis.Values(["F", "M"], missing=0.2)
+    found = problems(
+        lambda: themis.Schema(
+            sex=missing, title=themis.derived("sex", {"F": "Ms", "M": "Mr", "None": "Mx"})
+        )
+    )
+    assert found == ["inputs.title.values: 'None' is no value of 'sex'; choose from: F, M"]
+    assert problems(lambda: maybe(missing=0.5)) == [
+        "inputs.title.from: a derived one has no 'missing': it is missing where 'sex' is; "
+        "remove it, or give it to 'sex'"
+    ]
+
+
+def test_a_row_whose_title_is_missing_is_not_as_it_is_derived() -> None:
+    codes = np.array([[0, 0, 0], [2, 0, 2], [0, 0, 2], [2, 0, 0]])
+    assert as_drawn([tie for tie in maybe().ties if tie.derived], codes).tolist() == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    rows = [{"sex": "Female", "relationship": "Wife", "title": None}] * 2
+    audit = themis.Audit(lambda row: row["title"] is None, maybe(), seed=1, profile=rows)
+    found = audit.search(0.5)
+    assert found.method == "sampled"  # no list of inputs has that row
+    assert found.found == (("sex",),)
+
+
+def test_rows_with_another_sex_need_a_title() -> None:
+    rows = {"sex": ["Female", "Other", None], "relationship": ["Wife", "Wife", "Wife"]}
+    people = people_of(rows_of(rows), maybe())
+    assert [people.schema.decode_row(row)["title"] for row in people.codes] == ["Ms", None]
+    (reason,) = people.facts["reasons"]
+    assert (reason["where"], reason["reason"]) == ("title", "nothing to derive it from")
+    assert reason["examples"] == [{"row": 2, "value": "Other"}]
+    titled = people_of(rows_of({**rows, "title": ["Ms", "Mx", None]}), maybe())
+    assert (titled.rows, titled.facts["dropped"]) == (3, 0)
 
 
 def test_rows_may_have_what_is_never_drawn() -> None:

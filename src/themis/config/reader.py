@@ -20,7 +20,7 @@ from themis.config.toml import KeyPath, key_lines, parse_toml, spell_path
 from themis.errors import ConfigError, Mistake, MistakesError, RequestError, SchemaError, suggest
 from themis.inputs.characteristics import Characteristic, Values
 from themis.inputs.constraints import parse_constraint
-from themis.inputs.following import TieMistake, ties_of
+from themis.inputs.following import TieMistake, completed, ties_of
 from themis.inputs.population import Population
 from themis.inputs.schema import Schema, characteristic_from, derived_mistake
 from themis.results.verdicts import Acceptance, Check
@@ -211,7 +211,7 @@ class _Reader:
                 self._found.add(("inputs", each.name, each.key), each.mistake)
 
     def _read_constraints(self) -> None:
-        healthy = list(self._characteristics.values())
+        healthy = completed(list(self._characteristics.values()))
         faulty = [name for name in self._names if name not in self._characteristics]
         excused = {_unknown_name(name, healthy) for name in faulty}
         for name, text in self._table("constraints").items():

@@ -1,13 +1,15 @@
 """Characteristics that belong together: what follows another one, and what is derived from it.
 
 Where a variant of an input has another level of the leader, a follower is rewritten by its table
-and a derived characteristic is computed. A code without a place in the table stays as it is.
+and a derived characteristic is computed. A code without a place in the table stays as it is: what
+is missing, and what only given rows have. A leader without a value changes nothing; what is derived
+from it is missing, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -33,8 +35,9 @@ class Tie:
     def moved(self, levels: NDArray[Any], codes: NDArray[Any]) -> NDArray[Any]:
         """The follower's codes for these levels of its leader."""
         known = (levels >= 0) & (levels < self.table.shape[0])
-        known &= (codes >= 0) & (codes < self.table.shape[1])
-        places = np.where(known, levels, 0), np.where(known, codes, 0)
+        listed = codes < self.table.shape[1]
+        known = known if self.derived else known & listed
+        places = np.where(known, levels, 0), np.where(known & listed, codes, 0)
         return np.where(known, self.table[places], codes).astype(codes.dtype)
 
     def levels(self, codes: NDArray[Any]) -> NDArray[Any]:
@@ -61,9 +64,22 @@ def as_drawn(ties: Iterable[Tie], codes: NDArray[Any]) -> NDArray[np.bool_]:
     result = np.ones(len(codes), dtype=bool)
     for tie in ties:
         levels, own = tie.levels(codes), codes[:, tie.follower]
-        known = (levels >= 0) & (levels < len(tie.table)) & (own < tie.table.shape[1])
+        known = (levels >= 0) & (levels < len(tie.table))
+        known &= tie.derived | (own < tie.table.shape[1])
         images = tie.table[np.where(known, levels, 0)]
         result &= ~known | (images == own[:, None]).any(axis=1)
+    return result
+
+
+def completed(characteristics: Sequence[Characteristic]) -> list[Characteristic]:
+    """The same characteristics; what is derived from one that may be missing may be, too."""
+    leads = {each.name: each for each in characteristics}
+    result = []
+    for each in characteristics:
+        leader = leads.get(each.from_ or "") if isinstance(each, Values) else None
+        if leader is not None and leader.missing is not None and each.missing is None:
+            each = replace(each, missing=leader.missing, missing_as_counterfactual=True)
+        result.append(each)
     return result
 
 
@@ -119,6 +135,9 @@ def _leader_mistakes(each: Values, characteristics: Sequence[Characteristic]) ->
     elif leads.levels > LEVELS_LIMIT:
         problem = f"{leads.name!r} has {leads.levels:,} values"
         yield Mistake("leader", "", problem, "give it bins: what follows it goes by bin then")
+    elif each.derived and each.missing not in (None, leads.missing):
+        problem = f"a derived one has no 'missing': it is missing where {leads.name!r} is"
+        yield Mistake("derived-key", "", problem, f"remove it, or give it to {leads.name!r}")
 
 
 def _is_led(each: Characteristic) -> bool:
@@ -132,7 +151,7 @@ class _Reading:
         self.own = own
         self.leads = leads
         self.found: list[Mistake] = []
-        self._levels = {spelled(leads.level_label(n)): n for n in range(leads.levels)}
+        self._levels = {spelled(leads.level_label(n)): n for n in range(leads.filled_levels)}
         self._values = {spelled(value): code for code, value in enumerate(own.values)}
 
     def table(self) -> NDArray[np.int64]:
@@ -140,7 +159,7 @@ class _Reading:
         return self._derived() if self.own.derived else self._following()
 
     def _derived(self) -> NDArray[np.int64]:
-        table = np.zeros((self.leads.levels, self.own.size), dtype=np.int64)
+        table = np.full((self.leads.levels, self.own.size), self.own.missing_code, dtype=np.int64)
         told = set()
         for key, value in self._rows():
             level = self._level(key)
@@ -167,7 +186,8 @@ class _Reading:
                 if level is not None and first is not None and second is not None:
                     table[level, first] = second
         if not self.found:
-            self.found += _one_to_one_mistakes(table, self.own, self.leads)
+            filled = table[: self.leads.filled_levels]
+            self.found += _one_to_one_mistakes(filled, self.own, self.leads)
             self.found += _weight_mistakes(table, self.own)
         return table
 

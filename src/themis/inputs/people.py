@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.assignments import context_keys
-from themis.inputs.characteristics import Characteristic, Integers, Reals, Value, Values
+from themis.inputs.characteristics import OWN, Characteristic, Integers, Reals, Value, Values
 from themis.inputs.following import rewrite
 from themis.inputs.rows import (
     OFF_STEP,
@@ -35,6 +36,7 @@ from themis.inputs.schema import Schema
 Unknown = Literal["keep", "drop", "error", "extend"]
 
 EXAMPLES = 5  # rows named for each reason
+UNDERIVED = "nothing to derive it from"
 BREAKS, BAD_WEIGHT = "breaks the constraint", "weight that is no number of at least 0"
 
 
@@ -64,7 +66,7 @@ class People:
         """How many rows were used, copies included."""
         return int(self.counts.sum())
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """What tells these people from others."""
         parts = (self.codes, self.weights, self.counts, self.heads)
@@ -245,6 +247,12 @@ def _encode(rows: GivenRows, schema: Schema) -> tuple[NDArray[Any], list[Misfit]
             found = np.flatnonzero(np.isin(places, which))
             misfits.append(_misfit(characteristic.name, reason, found, column))
     rewrite(computed, codes)
+    for tie in computed:
+        unknown = np.flatnonzero(fits & (tie.levels(codes) == OWN))
+        if len(unknown):
+            fits[unknown] = False
+            column = rows.columns[schema.names[tie.leader]]
+            misfits.append(_misfit(schema.names[tie.follower], UNDERIVED, unknown, column))
     for constraint in schema.constraints:
         by_name = {n: codes[:, schema.column_by_name[n]] for n in constraint.variables}
         broken = np.flatnonzero(fits & ~constraint.holds(by_name))
@@ -265,8 +273,8 @@ def keep(rows: GivenRows, schema: Schema) -> tuple[Schema, list[dict[str, Any]]]
     extra: dict[str, list[Value]] = {}
     facts: list[dict[str, Any]] = []
     for characteristic in schema:
-        if _is_derived(schema, characteristic.name):  # it has the values of its table
-            continue
+        if characteristic.name not in rows.columns:
+            continue  # it is derived
         values, places = factorise(rows.columns[characteristic.name])
         new = np.flatnonzero(codes_of(characteristic, values) < 0).tolist()
         known = {place: kept_value(characteristic, values[place]) for place in new}
@@ -364,6 +372,7 @@ _REMEDIES = {
     UNKNOWN: "add it to the schema, or use --unknown keep, drop or extend",
     OUTSIDE: "widen the range, or use --unknown keep, drop or extend",
     OFF_STEP: "use a smaller step, or use --unknown keep or drop",
+    UNDERIVED: "give the rows a column of it, or use --unknown drop",
     BREAKS: "mend the constraint, or use --unknown drop",
     WEIGHTLESS: "give it a weight, or use --unknown drop",
 }

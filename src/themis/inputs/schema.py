@@ -23,7 +23,7 @@ from themis.inputs.characteristics import (
     derived,
 )
 from themis.inputs.constraints import Constraint, parse_constraint
-from themis.inputs.following import TieMistake, plain_table, ties_of
+from themis.inputs.following import TieMistake, completed, plain_table, ties_of
 from themis.inputs.keys import InputKeys
 
 
@@ -55,6 +55,7 @@ class Schema:
         if mistakes:
             raise SchemaError(mistakes)
         tied: list[TieMistake] = []
+        characteristics = completed(characteristics)
         self.ties = ties_of(characteristics, tied)
         if tied:
             raise SchemaError(

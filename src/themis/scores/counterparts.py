@@ -42,6 +42,7 @@ class RowPairs:
             found.append(_matches(moved, codes, targets, assignments.columns))
         rows, partners = np.concatenate(found, axis=1)
         others = levels[rows] != levels[partners]
+        others &= assignments.schema.admits(codes[rows], codes[partners])  # as to missing values
         return cls(rows[others], partners[others], len(codes))
 
     def compare(self, cells: Cells, distances: Distances) -> Counterparts:

@@ -337,6 +337,8 @@ class _GeneratedTable:
                 block=start,
                 until_flip=start >= whole,
             )
+            stream = f"people {self.people.people.digest}"
+            self.people.sampler.tables.note(stream, self.variants, rows, start, cells)
             yield slice(start, stop), keys, cells
             start = stop
 

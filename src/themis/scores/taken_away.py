@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from themis.engine.sampler import Sampler
 from themis.errors import SubjectError
 from themis.inputs.assignments import Assignments
+from themis.inputs.following import follow
 from themis.results.model import CausalScore
 from themis.results.notes import Ending, Note
 from themis.statistics.intervals import clopper_pearson
@@ -64,6 +65,7 @@ def _note(
     without = np.array(codes, order="C")
     for column, code in kept.items():
         without[:, column] = code
+    follow(assignments.followed, codes, without)
     usable = (without != codes).any(axis=1) & assignments.schema.valid(without)
     pairs = np.stack([codes[usable], without[usable]], axis=1).reshape(-1, codes.shape[1])
     cells = sampler.runner.known(pairs)

@@ -1,0 +1,239 @@
+"""Missing values, rows as they are and characteristics that belong together, all at once."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+import themis
+from tests.joint_worlds import (
+    CHOICES,
+    LEADER,
+    SETS,
+    TITLE,
+    Features,
+    JointWorld,
+    Weighed,
+    covering_array,
+    joint_world,
+)
+from themis.engine import memory
+from themis.errors import RowsWarning
+from themis.inputs import population
+from themis.results.model import CausalScore
+from themis.scores import scorer
+
+World = tuple[Features, int]
+
+
+def numbered(array: list[Features], first: int = 0) -> list[World]:
+    return [(features, seed) for seed, features in enumerate(array, first)]
+
+
+def slow(worlds: list[World]) -> list[Any]:
+    return [pytest.param(*each, marks=pytest.mark.slow) for each in worlds]
+
+
+EVERY = numbered(covering_array(1))
+FITTING = numbered(covering_array(1, off_grid=False), 100)  # of inputs; rows are of no interest
+MORE = slow(numbered(covering_array(2), 200))
+PLAIN = [each for each in FITTING if each[0]["bins"] == "none"]
+BINNED = [each for each in FITTING if each[0]["bins"] != "none"]
+CLOSE = 1e-9
+
+
+def audit(world: JointWorld, *, as_table: bool = False, **options: Any) -> themis.Audit:
+    subject = themis.batch(world.decide_table) if as_table else world.decide
+    return themis.Audit(subject, world.schema, seed=1, deterministic=True, **options)
+
+
+def test_every_two_choices_come_together() -> None:
+    for one, two in combinations(CHOICES, 2):
+        found = {(features[one], features[two]) for features, _ in EVERY}
+        assert len(found) == len(CHOICES[one]) * len(CHOICES[two])
+
+
+def check_witnesses(world: JointWorld, score: CausalScore) -> None:
+    for witness in score.witnesses:
+        one, two = witness.inputs
+        assert any(
+            world.are_counterfactuals(first, second, score.against)
+            for first, second in ((one, two), (two, one))
+        )
+        assert witness.outputs == (world.output(one), world.output(two))
+        assert world.valid(one)
+        assert world.valid(two)
+
+
+@pytest.mark.parametrize(("features", "seed"), [*FITTING, *MORE])
+def test_exact_scores_are_those_of_the_definitions(features: Features, seed: int) -> None:
+    world = joint_world(features, seed)
+    run = audit(world, as_table=seed % 2 == 0)
+    for names in SETS:
+        causal, group = run.causal(*names), run.group(*names)
+        assert causal.method == group.method == "exact"
+        assert causal.score == pytest.approx(world.causal(names), abs=CLOSE)
+        expected = world.group(names)
+        assert expected is None or group.score == pytest.approx(expected, abs=CLOSE)
+        check_witnesses(world, causal)
+        check_taken_away(world, causal)
+
+
+def check_taken_away(world: JointWorld, score: CausalScore) -> None:
+    """Of those who have a value, the share who get another decision without it."""
+    pairs = [(row, world.taken_away(row, score.against), w) for row, w in world.inputs]
+    pairs = [(row, other, w) for row, other, w in pairs if row != other and world.valid(other)]
+    notes = [note for note in score.notes if note.code == "value-taken-away"]
+    assert bool(notes) == bool(pairs)
+    if pairs:
+        changed = sum(w for row, other, w in pairs if world.output(row) != world.output(other))
+        share = changed / sum(w for *_, w in pairs)
+        assert notes[0].values["share"] == pytest.approx(share, abs=CLOSE)
+
+
+@pytest.mark.parametrize(("features", "seed"), EVERY)
+def test_what_flips_under_a_set_flips_under_every_superset(features: Features, seed: int) -> None:
+    world = joint_world(features, seed)
+    inputs = [row for row, _ in [*world.inputs, *usable(world, world.rows(features, seed))]]
+    flips = {names: [world.flips(row, names) for row in inputs] for names in SETS}
+    for one, other in combinations(SETS, 2):
+        if set(one) < set(other):
+            assert all(b >= a - CLOSE for a, b in zip(flips[one], flips[other], strict=True))
+
+
+def usable(world: JointWorld, rows: Weighed) -> Weighed:
+    return [(row, weight) for row, weight in rows if row.get(TITLE) != "lost"]
+
+
+def as_given(rows: Weighed, features: Features) -> list[dict[str, Any]]:
+    leave_out = {TITLE} if features["derived"] == "left out" else set()
+    return [{name: row[name] for name in row if name not in leave_out} for row, _ in rows]
+
+
+@pytest.mark.parametrize(("features", "seed"), [*EVERY, *MORE])
+def test_scores_of_given_rows_are_those_of_the_definitions(features: Features, seed: int) -> None:
+    world = joint_world(features, seed)
+    given = world.rows(features, seed)
+    rows, run = usable(world, given), audit(world, as_table=seed % 2 == 1)
+    weights = [weight for _, weight in given]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore" if len(rows) < len(given) else "error", RowsWarning)
+        result = run.apparent(
+            as_given(given, features),
+            against=SETS,
+            counterfactuals="both",
+            weights=weights,
+            only_data=True,
+        )
+    assert result.data["dropped"] == len(given) - len(rows)
+    found = {(in_order(s.against), s.measure, s.counterfactuals): s for s in result.scores}
+    for names in SETS:
+        generated, within = (found[names, "causal", how] for how in ("generated", "within"))
+        assert generated.samples == within.samples == len(rows)
+        assert within.score == pytest.approx(world.within(names, rows), abs=CLOSE)
+        truth = world.causal(names, rows)
+        if generated.method == "exact":
+            assert generated.score == pytest.approx(truth, abs=CLOSE)
+        else:
+            assert features["bins"] in names
+            assert generated.low - CLOSE <= truth <= generated.high + CLOSE
+        expected = world.group(names, rows)
+        group = found[names, "group", "generated"]
+        assert expected is None or group.score == pytest.approx(expected, abs=CLOSE)
+        check_witnesses(world, generated)
+        check_witnesses(world, within)
+
+
+@pytest.mark.parametrize(("features", "seed"), [*EVERY[::12], *slow(EVERY[1::2])])
+def test_a_profile_is_measured_as_the_definitions_say(features: Features, seed: int) -> None:
+    world = joint_world(features, seed)
+    rows = usable(world, world.rows(features, seed))
+    profile, weights = as_given(rows, features), [weight for _, weight in rows]
+    run = audit(world, profile=profile, profile_weights=weights, confidence=0.9999, error=0.1)
+    truth = {names: world.causal(names, rows) for names in SETS}
+    for names in SETS:
+        causal, group = run.causal(*names), run.group(*names)
+        assert causal.low - CLOSE <= truth[names] <= causal.high + CLOSE
+        assert causal.method == "sampled" or causal.score == pytest.approx(truth[names], abs=CLOSE)
+        expected = world.group(names, rows)
+        assert expected is None or group.score == pytest.approx(expected, abs=CLOSE)
+        check_witnesses(world, causal)
+    check_search(run.search(0.3, error=0.1), truth, 0.3, 0.1)
+
+
+def check_search(found: Any, truth: dict[Any, float], threshold: float, error: float) -> None:
+    """What is certain: found sets are above, and no set far above is missed."""
+    assert all(truth[names] >= threshold - error - CLOSE for names in map(in_order, found.found))
+    listed = [set(names) for names in (*found.found, *found.undecided)]
+    for names, score in truth.items():
+        assert score <= threshold + error or any(each <= set(names) for each in listed)
+    if found.method == "exact":
+        above = [set(names) for names, score in truth.items() if score >= threshold - 1e-12]
+        minimal = {frozenset(s) for s in above if not any(other < s for other in above)}
+        assert {frozenset(names) for names in found.found} == minimal
+
+
+def in_order(names: Any) -> tuple[str, ...]:
+    return next(each for each in SETS if set(each) == set(names))
+
+
+@pytest.mark.parametrize("measure", ["causal", "group"])
+@pytest.mark.parametrize(("features", "seed"), [*PLAIN, *slow(BINNED)])
+def test_a_search_finds_the_minimal_sets(
+    features: Features, seed: int, measure: Literal["causal", "group"]
+) -> None:
+    world = joint_world(features, seed)
+    score = world.causal if measure == "causal" else world.group
+    truth = {names: score(names) or 0.0 for names in SETS}
+    scores = sorted({0.0, *(round(score, 9) for score in truth.values())})
+    run = audit(world, confidence=0.9999)
+    for place in {1, (len(scores) + 1) // 2} if len(scores) > 1 else ():
+        threshold = (scores[place - 1] + scores[place]) / 2
+        found = run.search(threshold, measure=measure, error=0.1)
+        assert found.method == ("exact" if features["bins"] == "none" else "sampled")
+        check_search(found, truth, threshold, 0.1)
+
+
+@pytest.mark.parametrize(("features", "seed"), [*FITTING[::8], *slow(FITTING[1::2])])
+def test_sampled_intervals_hold(
+    features: Features, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At 99.99 % confidence none of these intervals may miss.
+
+    Some worlds are not remembered, and some are drawn by rejection.
+    """
+    monkeypatch.setattr(scorer, "EXACT_LIMIT", 0)
+    if seed % 2:
+        monkeypatch.setattr(memory, "WHOLE_LIMIT", 0)
+    if seed % 3:
+        monkeypatch.setattr(population, "ENUMERATION_LIMIT", 0)
+    world = joint_world(features, seed)
+    run, paper = audit(world, confidence=0.9999, error=0.1), audit(world, stopping="paper")
+    for names in [(LEADER,), *random.Random(seed).sample(SETS[1:], 2)]:
+        causal, group, expected = run.causal(*names), run.group(*names), world.group(names)
+        assert causal.method == "sampled"
+        assert causal.low - CLOSE <= world.causal(names) <= causal.high + CLOSE
+        assert expected is None or group.low - CLOSE <= expected <= group.high + CLOSE
+        check_witnesses(world, causal)
+        check_witnesses(world, paper.causal(*names))  # its interval is not certified
+        paper.group(*names)
+
+
+@pytest.mark.parametrize(("features", "seed"), EVERY[::12])
+def test_a_suite_of_all_that_was_run_is_replayed(
+    features: Features, seed: int, tmp_path: Path
+) -> None:
+    world = joint_world(features, seed)
+    profile = as_given(usable(world, world.rows(features, seed)), features)
+    path = tmp_path / f"suite.{'csv' if seed % 2 else 'jsonl'}"
+    with audit(world, profile=profile, suite=path) as run:
+        flips = [run.causal(*names).score > 0 for names in SETS]
+    again = audit(world, profile=profile).replay(path)
+    assert again.changed == 0
+    assert not again.unknown_rows
+    assert (again.count("still") > 0) == any(flips)

@@ -1,0 +1,120 @@
+"""The tables of the study, as people have them: a file made from one takes each of its rows."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+from studies.fse2017.data import code_book, table
+
+import themis
+from tests.projects import enter, run
+from themis.errors import RowsWarning
+
+TABLES = {
+    "adult": ("sex", "income", "hours-per-week", 48_842),
+    "german": ("foreign", "credit", "duration", 1_000),
+}
+SUBJECT = """\
+version = 1
+[subject]
+kind = "python"
+function = "long_{file}:decide"
+call = "batch"
+"""
+DECIDE = "def decide(people):\n    return (people[{number!r}] > 30).astype(int)\n"
+
+
+def rows_of(file: str) -> list[list[str]]:
+    """The rows of a table, with ? where a value is missing."""
+    columns = []
+    for name, codes in table(file).items():
+        texts = code_book(file)[name]
+        if texts is None:
+            columns.append([str(code) for code in codes.tolist()])
+        else:
+            columns.append(["?" if code < 0 else texts[code] for code in codes.tolist()])
+    return [list(cells) for cells in zip(*columns, strict=True)]
+
+
+def write(file: str, rows: list[list[str]]) -> None:
+    with Path("people.csv").open("w", newline="") as target:
+        csv.writer(target).writerows([list(table(file)), *rows])
+
+
+@pytest.mark.parametrize(
+    ("file", "count"),
+    [("german", None), ("adult", 3_000), pytest.param("adult", None, marks=pytest.mark.slow)],
+)
+def test_a_file_made_from_a_table_takes_each_of_its_rows(
+    file: str, count: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(tmp_path, monkeypatch)
+    protected, target, number, size = TABLES[file]
+    rows = rows_of(file)
+    assert len(rows) == size
+    rows = rows if count is None else random.Random(1).sample(rows, count)
+    write(file, rows)
+    made = run("init", "--from", "people.csv", "--protected", protected, "--target", target)
+    assert made.exit_code == 0, made.output
+    Path(f"long_{file}.py").write_text(DECIDE.format(number=number))
+    text = Path("themis.toml").read_text()
+    inputs = text[text.index("[inputs]") :].split("\n[[checks]]")[0]
+    profile = '\n[profile]\ndata = "people.csv"\n'
+    Path("themis.toml").write_text(SUBJECT.format(file=file) + inputs + profile)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RowsWarning)
+        facts = themis.Audit.from_file("themis.toml").profile_facts
+    assert (facts["rows"], facts["used"], facts["dropped"]) == (len(rows), len(rows), 0)
+    assert not facts["reasons"]
+    done = run("apparent", "--against", protected, "--only-data", "-o", "result.json")
+    assert done.exit_code == 0, done.output
+    result = json.loads(Path("result.json").read_text())
+    assert result["data"]["used"] == len(rows)
+    notes = [note for part in (result, *result["scores"]) for note in part["notes"]]
+    assert "rows-left-out" not in {note["code"] for note in notes}
+    group = next(score for score in result["scores"] if score["measure"] == "group")
+    assert group["score"] == pytest.approx(spread(file, rows, protected, number), abs=1e-9)
+
+
+def spread(file: str, rows: list[list[str]], protected: str, number: str) -> float:
+    """The group score by hand: of all rows that have the number above 30."""
+    names = list(table(file))
+    groups: dict[str, list[bool]] = {}
+    for row in rows:
+        own = groups.setdefault(row[names.index(protected)], [])
+        own.append(int(row[names.index(number)]) > 30)
+    rates = [sum(each) / len(each) for each in groups.values()]
+    return max(rates) - min(rates)
+
+
+def decide(person: dict[str, Any]) -> bool:
+    return bool(person["relationship"] == "Husband")
+
+
+def test_a_husband_of_the_census_becomes_a_wife() -> None:
+    names = list(table("adult"))
+    rows = random.Random(2).sample(rows_of("adult"), 2_000)
+    people = [dict(zip(names, row, strict=True)) for row in rows]
+    schema = themis.Schema(
+        sex=["Female", "Male"],
+        relationship=themis.Values(
+            code_book("adult")["relationship"] or (),
+            follows="sex",
+            as_={"Female": {"Husband": "Wife"}, "Male": {"Wife": "Husband"}},
+        ),
+        occupation=themis.Values(code_book("adult")["occupation"] or (), missing=0.06),
+    )
+    score = themis.Audit(decide, schema, profile=people, seed=1).causal("sex")
+    first, second = score.witnesses[0].inputs
+    assert (first["sex"], first["relationship"]) == ("Male", "Husband")
+    assert (second["sex"], second["relationship"]) == ("Female", "Wife")
+    assert first["occupation"] == second["occupation"]
+    couples = [each for each in people if each["relationship"] in ("Husband", "Wife")]
+    odd = sum(each["sex"] == "Female" and decide(each) for each in couples)  # stay, or become one
+    assert abs(score.score - len(couples) / 2_000) <= 0.05 + odd / 2_000
