@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.search.flips import UNTRIED
+from themis.search.flip_cells import UNTRIED
 from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
 
 

@@ -13,9 +13,10 @@ import pytest
 import themis
 from tests.tied_worlds import FOLLOWER, LEADER, random_world
 from themis.inputs import population as populations
+from themis.inputs.blocks import RejectionBlock
 from themis.inputs.following import as_drawn
 from themis.inputs.people import people_of
-from themis.inputs.population import Population, RejectionBlock
+from themis.inputs.population import Population
 from themis.inputs.rows import rows_of
 from themis.inputs.streams import BaseInputs, reference_person
 

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 import themis
 from themis.inputs import people, row_files, schema, streams
+from themis.inputs.blocks import RejectionBlock
 from themis.inputs.people import columns_read, people_of
-from themis.inputs.population import Population, RejectionBlock
+from themis.inputs.population import Population
 from themis.inputs.row_files import read_pieces, read_table
 from themis.inputs.rows import factorise, read_rows, rows_of
 from themis.inputs.schema import Schema

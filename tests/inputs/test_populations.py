@@ -14,7 +14,8 @@ import themis
 from tests.worlds import Case, cases
 from themis.audit.notes import sparse
 from themis.inputs import population as populations
-from themis.inputs.population import Population, RejectionBlock, TableBlock, uniform_numbers
+from themis.inputs.blocks import RejectionBlock, TableBlock, uniform_numbers
+from themis.inputs.population import Population
 from themis.inputs.streams import BaseInputs, ShuffledInputs
 
 

@@ -11,7 +11,7 @@ import themis
 from tests.simulated_flips import SimulatedBook, constant_first
 from themis.search import deciders as causal_decider
 from themis.search.deciders import CausalDecider
-from themis.search.flips import UNTRIED
+from themis.search.flip_cells import UNTRIED
 from themis.search.lattice import subsets
 from themis.search.walk import SearchRequest
 from themis.settings import Settings

@@ -9,7 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 import themis
-from themis.search.flips import FlipBook, waves
+from themis.search.flip_cells import waves
+from themis.search.flips import FlipBook
 from themis.search.lattice import members
 from themis.subjects.base import Answers, Batch, CodesBatch, Subject, Traits
 

@@ -12,15 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.inputs.blocks import Block, ColumnBlock, MissingBlock, RejectionBlock
 from themis.inputs.characteristics import OWN
 from themis.inputs.following import rewrite
-from themis.inputs.population import (
-    Block,
-    ColumnBlock,
-    MissingBlock,
-    Population,
-    RejectionBlock,
-)
+from themis.inputs.population import Population
 
 CHUNK = 65_536  # rows drawn together from one generator
 CHUNK_CELLS = 2**22  # and at most about so many cells: of many characteristics, fewer rows

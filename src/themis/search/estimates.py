@@ -25,7 +25,8 @@ from themis.scores.early_ends import ending_early
 from themis.scores.harm import WIDTH_LIMIT, HarmTally
 from themis.scores.regions import SeenRows, sampled_regions
 from themis.scores.witnesses import KEPT, FlipPool, explained
-from themis.search.flips import FIRST_TRIES, UNTRIED, FlipBook
+from themis.search.flip_cells import UNTRIED
+from themis.search.flips import FIRST_TRIES, FlipBook
 from themis.search.lattice import members
 from themis.search.tried_inputs import TRIES_SHARE, Counts, TriedInputs
 from themis.settings import Settings

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.inputs.assignments import Places
-from themis.search.flips import UNTRIED, FlipBook
+from themis.search.flip_cells import UNTRIED
+from themis.search.flips import FlipBook
 from themis.statistics.thresholds import SpotSample
 from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
 

@@ -1,0 +1,141 @@
+"""Cells: what is known of the variants that change exactly one set of characteristics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.engine.memory import SortedOutputs
+from themis.engine.variants import Variants
+from themis.inputs.assignments import Places
+from themis.inputs.characteristics import OWN
+from themis.subjects.decisions import NOT_RUN
+
+UNTRIED = -2  # further than FLIP, CONSTANT and UNKNOWN: not all was run, and nothing flipped
+
+
+_GROWING = (  # what a cell knows of each base input, and what it begins with
+    ("state", UNTRIED, np.int8),
+    ("tried", 0, np.int32),
+    ("order", -1, np.int16),  # −1: none yet
+    ("failed", 0, np.bool_),
+    ("probed", 0, np.bool_),
+    ("flip_place", -1, np.int32),
+    ("flip_output", 0, np.int32),
+)
+
+
+@dataclass
+class FlipCells:
+    """What is known of the variants of base inputs that change exactly one set.
+
+    Variants are run in an order, of which an input has `tried` so many; single ones that were
+    run out of order are kept `apart`.
+    """
+
+    variants: Variants
+    complete: bool
+    state: NDArray[np.int8] = field(init=False)
+    tried: NDArray[np.int32] = field(init=False)
+    order: NDArray[np.int16] = field(init=False)
+    failed: NDArray[np.bool_] = field(init=False)
+    probed: NDArray[np.bool_] = field(init=False)
+    flip_place: NDArray[np.int32] = field(init=False)
+    flip_output: NDArray[Any] = field(init=False)
+    orders: list[Places] = field(default_factory=list)  # an input keeps the order it began with
+    apart: SortedOutputs = field(init=False)  # a mark under the key of each
+    hits: NDArray[np.int64] = field(init=False)  # per decision and variant: inputs that it flipped
+    _ranks: dict[int, Places] = field(default_factory=dict)  # where each variant stands in an order
+
+    def __post_init__(self) -> None:
+        for name, _, dtype in _GROWING:
+            setattr(self, name, np.empty(0, dtype))
+        self.hits = np.zeros((2, self.variants.width), np.int64)
+        self.apart = SortedOutputs(np.dtype(np.int8))
+
+    def grow(self, count: int) -> None:
+        """Make room for this many base inputs."""
+        more = max(count - len(self.state), 0)
+        if not more:
+            return
+        more = max(more, len(self.state))
+        for name, value, _ in _GROWING:
+            old = getattr(self, name)
+            setattr(self, name, np.concatenate([old, np.full(more, value, old.dtype)]))
+
+    def note_flips(self, places: Places, variants: Places, outputs: NDArray[Any]) -> None:
+        """These base inputs flip under these variants, with these outputs."""
+        self.state[places] = 1
+        self.flip_place[places] = variants
+        self.flip_output[places] = outputs
+
+    def note_apart(self, places: Places, variants: Places) -> None:
+        """These variants of these base inputs were run out of order."""
+        self.apart.add(self._keys(places, variants), np.zeros(len(places), np.int8))
+
+    def is_apart(self, places: Places, variants: Places) -> NDArray[np.bool_]:
+        """Which of these variants of these inputs were run out of order."""
+        return np.asarray(self.apart.look_up(self._keys(places, variants)) != NOT_RUN)
+
+    def was_run(self, places: Places, variants: Places) -> NDArray[np.bool_]:
+        """Which of these variants of these inputs were run."""
+        result = self.is_apart(places, variants)
+        numbers = self.order[places]
+        for number in np.unique(numbers[numbers >= 0]).tolist():
+            here = numbers == number
+            result[here] |= self._rank(number)[variants[here]] < self.tried[places[here]]
+        return result
+
+    def next_variants(
+        self, places: Places, own: NDArray[Any], stop: int
+    ) -> tuple[Places, Places, Places]:
+        """The next variants of these inputs, given their levels: rows of `places`, and variants.
+
+        Each goes on in its order, ever farther, until it meets a variant that is one of the cell.
+        As that depends on the input's own levels, a batch does not hold one variant only. The last
+        part is how many of the order are tried then.
+        """
+        numbers, which = np.unique(self.order[places], return_inverse=True)
+        orders = np.stack([self.orders[number][:stop] for number in numbers.tolist()])
+        tried, waiting, found = self.tried[places].astype(np.int64), np.arange(len(places)), []
+        while len(waiting):
+            sizes = np.minimum(np.maximum(tried[waiting], 1), stop - tried[waiting])
+            row = np.repeat(waiting, sizes)
+            steps = np.arange(len(row)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+            column = orders[which[row], tried[row] + steps]
+            levels = self.variants.levels[column]
+            differs = (levels != own[row]) & (levels != OWN)
+            is_one = differs.all(axis=1) if self.complete else differs.any(axis=1)
+            found.append((row[is_one], column[is_one]))
+            tried[waiting] += sizes
+            waits = tried < stop
+            waits[row[is_one]] = False
+            waiting = waiting[waits[waiting]]
+        rows, columns = (np.concatenate(each) for each in zip(*found, strict=True))
+        by_row = np.argsort(rows, kind="stable")
+        return rows[by_row], columns[by_row], tried
+
+    def _rank(self, number: int) -> Places:
+        if number not in self._ranks:
+            self._ranks[number] = np.argsort(self.orders[number])
+        return self._ranks[number]
+
+    def _keys(self, places: Places, variants: Places) -> Places:
+        return places * self.variants.width + variants
+
+
+def waves(end: int, most: int | None = None) -> Iterator[tuple[int, int]]:
+    """Where each wave of variants begins and how many it has: 1, 1, 2, 4, … up to `end`.
+
+    No wave has more than `most`.
+    """
+    place, size = 0, 1
+    while place < end:
+        step = min(size, end - place, most or end)
+        yield place, step
+        size = place + step
+        place += step
