@@ -182,6 +182,27 @@ def in_order(names: Any) -> tuple[str, ...]:
     return next(each for each in SETS if set(each) == set(names))
 
 
+@pytest.mark.parametrize(("features", "seed"), [*EVERY[3::17], *slow(EVERY[::2])])
+def test_people_who_are_drawn_from_rows_are_those_of_the_definitions(
+    features: Features, seed: int
+) -> None:
+    world = joint_world(features, seed)
+    rows = usable(world, world.rows(features, seed))
+    given, weights = as_given(rows, features), [weight for _, weight in rows]
+    run = audit(world, confidence=0.9999, error=0.1)
+    result = run.apparent(given, against=SETS, weights=weights, only_data=True, draw=True)
+    for score in result.scores:
+        names = in_order(score.against)
+        truth = (world.causal if score.measure == "causal" else world.group)(names, rows)
+        assert truth is None or score.low - CLOSE <= truth <= score.high + CLOSE
+        if isinstance(score, CausalScore):
+            check_witnesses(world, score)
+    paper = audit(world, profile=given, profile_weights=weights, stopping="paper")
+    for names in SETS:
+        check_witnesses(world, paper.causal(*names))
+        assert all(0 <= each.rate <= 1 for each in paper.group(*names).groups)
+
+
 @pytest.mark.parametrize("measure", ["causal", "group"])
 @pytest.mark.parametrize(("features", "seed"), [*PLAIN, *slow(BINNED)])
 def test_a_search_finds_the_minimal_sets(
