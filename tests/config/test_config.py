@@ -507,8 +507,8 @@ FAULTY: dict[str, tuple[str, str]] = {
     ),
     "unknown choice of a profile": (
         config_text(rest='[profile]\ndata = "people.csv"\nunknown = "what"'),
-        "10: profile.unknown: must be 'drop', 'error' or 'extend', got 'what'; "
-        "choose from: drop, error, extend",
+        "10: profile.unknown: must be 'keep', 'drop', 'error' or 'extend', got 'what'; "
+        "choose from: keep, drop, error, extend",
     ),
     "unknown setting": (
         config_text(rest=f"{RUN}max_execution = 5"),
