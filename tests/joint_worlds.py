@@ -87,7 +87,8 @@ class Column:
             return None
         if self.edge is not None and self.values[0] <= value <= self.values[-1]:
             part = [each for each in self.values if (each >= self.edge) == (value >= self.edge)]
-            return part[0] if len(part) == 1 else f"{part[0]} to {part[-1]}"
+            if any(self.weights[self.values.index(each)] for each in part):
+                return part[0] if len(part) == 1 else f"{part[0]} to {part[-1]}"
         return value if value in self.values else ("own", value)
 
     def forms_a_group(self, value: Any) -> bool:

@@ -299,8 +299,13 @@ def test_rows_with_another_sex_need_a_title() -> None:
     (reason,) = people.facts["reasons"]
     assert (reason["where"], reason["reason"]) == ("title", "nothing to derive it from")
     assert reason["examples"] == [{"row": 2, "value": "Other"}]
+    assert "kept" not in people.facts  # what is left out is not run as it is
     titled = people_of(rows_of({**rows, "title": ["Ms", "Mx", None]}), maybe())
     assert (titled.rows, titled.facts["dropped"]) == (3, 0)
+    assert titled.facts["kept"] == [
+        {"name": "sex", "rows": 1, "values": ["Other"]},
+        {"name": "title", "rows": 1, "values": ["Mx"]},
+    ]
 
 
 def test_rows_may_have_what_is_never_drawn() -> None:

@@ -135,6 +135,21 @@ def test_a_number_within_a_bin_is_of_that_bin(seed: int) -> None:
     assert profile.group("age").score == pytest.approx(spread(rows, key))
 
 
+def test_a_number_within_a_bin_that_does_not_occur_is_of_no_group() -> None:
+    """It must not count as one of the next bin."""
+    schema = Schema(age=themis.Integers(20, 26, step=2, bins=[22, 24], weights=[0, 1, 1]))
+    rows = [{"age": age} for age in (20.5, 22, 23, 24)]
+    for audit in (
+        themis.Audit(lambda row: row["age"] == 20.5, schema, profile=rows),
+        themis.Audit(lambda row: row["age"] == 20.5, schema, profile=rows, stopping="paper"),
+    ):
+        groups = {tuple(each.values.values()): each.rate for each in audit.group("age").groups}
+        assert groups == {(22,): 0.0, ("24 to 26",): 0.0}
+        for witness in audit.causal("age").witnesses:
+            assert 20.5 in [each["age"] for each in witness.inputs]
+    assert audit.causal("age").score > 0
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_binned_rows_flip_with_their_own_value_in_their_bin(seed: int) -> None:
     """The score lies between what surely and what possibly flips, whichever members are drawn."""

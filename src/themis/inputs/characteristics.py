@@ -467,7 +467,10 @@ class _Range(Characteristic):
         number = exact(value)
         if self.bins is None or not exact(self.min) <= number <= exact(self.max):
             return OWN
-        return sum(number >= exact(edge) for edge in self.bins)
+        level = sum(number >= exact(edge) for edge in self.bins)
+        weights = self.value_weights
+        occurs = weights is None or weights[slice(*self.level_range(level))].any()
+        return level if occurs else OWN
 
     @cached_property
     def bin_starts(self) -> NDArray[np.int64] | None:

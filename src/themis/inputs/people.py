@@ -98,11 +98,10 @@ def people_of(
     """
     _check(rows, schema, weights, unknown, where)
     extended: dict[str, Any] = {}
-    kept: list[dict[str, Any]] = []
     if unknown == "extend":
         schema, extended = extend(rows, schema)
     elif unknown == "keep":
-        schema, kept = keep(rows, schema)
+        schema = keep(rows, schema)
     codes, misfits = _encode(rows, schema)
     if weights is None:
         weighed, own = np.ones(len(rows)), None
@@ -128,6 +127,7 @@ def people_of(
     facts |= {"used": len(used), "dropped": int((~fits).sum())}
     facts |= {"weightless": weightless} if weightless else {}
     facts |= {"extended": extended} if extended else {}
+    kept = _kept(schema, codes, used)
     facts |= {"kept": kept} if kept else {}
     return _distinct(schema, codes, weighed, used, facts)
 
@@ -264,27 +264,35 @@ def _encode(rows: GivenRows, schema: Schema) -> tuple[NDArray[Any], list[Misfit]
 
 
 # Rows as they are ---------------------------------------------------------------------------
-def keep(rows: GivenRows, schema: Schema) -> tuple[Schema, list[dict[str, Any]]]:
-    """The schema for these rows, with the values that it does not list; with it, which these are.
+def keep(rows: GivenRows, schema: Schema) -> Schema:
+    """The schema for these rows, with the values that it does not list.
 
     What is no value of such a kind, is missing where it may not be, or breaks a constraint still
     does not fit.
     """
     extra: dict[str, list[Value]] = {}
-    facts: list[dict[str, Any]] = []
     for characteristic in schema:
         if characteristic.name not in rows.columns:
             continue  # it is derived
-        values, places = factorise(rows.columns[characteristic.name])
+        values, _ = factorise(rows.columns[characteristic.name])
         new = np.flatnonzero(codes_of(characteristic, values) < 0).tolist()
-        known = {place: kept_value(characteristic, values[place]) for place in new}
-        found = {place: value for place, value in known.items() if value is not None}
+        known = (kept_value(characteristic, values[place]) for place in new)
+        found = dict.fromkeys(value for value in known if value is not None)
         if found:
-            name, count = characteristic.name, int(np.isin(places, list(found)).sum())
-            extra[name] = list(dict.fromkeys(found.values()))
-            examples = [_plain(value) for value in extra[name][:EXAMPLES]]
-            facts.append({"name": name, "rows": count, "values": examples})
-    return (schema.with_extra(extra), facts) if extra else (schema, facts)
+            extra[characteristic.name] = list(found)
+    return schema.with_extra(extra) if extra else schema
+
+
+def _kept(schema: Schema, codes: NDArray[Any], used: NDArray[Any]) -> list[dict[str, Any]]:
+    """The values of used rows that the schema does not list, and how many have them."""
+    facts: list[dict[str, Any]] = []
+    for column, each in enumerate(schema):
+        own = codes[used, column] if each.extra else codes[:0, column]
+        own = own[own >= each.first_extra]
+        if len(own):
+            examples = [_plain(each.value(code)) for code in np.unique(own)[:EXAMPLES].tolist()]
+            facts.append({"name": each.name, "rows": len(own), "values": examples})
+    return facts
 
 
 # Widening the schema ------------------------------------------------------------------------
