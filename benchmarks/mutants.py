@@ -1,0 +1,247 @@
+"""Would the tests notice if the heart were wrong? Small changes of the code, one at a time.
+
+    python benchmarks/mutants.py > mutants.md       # 160 of them, about half an hour on two cores
+    python benchmarks/mutants.py --count 20 --only statistics --seed 3
+
+Each mutant is one changed operator, number or condition in statistics, memory, tables, runner or
+search. It is caught when a test of its room fails, or hangs. What survives stands in the table, and
+what is equivalent to the original in `EQUIVALENT`, with the reason. Ends with 1 if one survives.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from queue import SimpleQueue
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = "src/themis"
+DEFINITIONS = "tests/scores/test_scores_against_definitions.py"
+TESTS = {  # of each part, the quickest first
+    "statistics/": ("tests/statistics", "tests/scores/test_sampled_scores.py", DEFINITIONS),
+    "engine/memory.py": ("tests/engine/test_memory.py", "tests/engine", DEFINITIONS),
+    "inputs/keys.py": ("tests/inputs/test_keys.py", "tests/engine/test_memory.py", "tests/inputs"),
+    "engine/tables.py": ("tests/engine/test_tables.py", DEFINITIONS, "tests/scores"),
+    "engine/variants.py": ("tests/engine/test_tables.py", DEFINITIONS, "tests/search"),
+    "engine/runner.py": ("tests/engine", DEFINITIONS, "tests/scores", "tests/audit"),
+    "search/": ("tests/search", "tests/audit/test_endings.py", "tests/cli/test_cli_search.py"),
+}
+SECONDS = 900  # for the tests of one mutant: what takes longer hangs
+
+# What a mutant changes can't be seen in any result: (file, line as it is, as it is changed): why
+EQUIVALENT: dict[tuple[str, str, str], str] = {}
+
+SWAPS: dict[type[ast.AST], type[ast.AST]] = {
+    **{ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt},
+    **{ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is},
+    **{ast.In: ast.NotIn, ast.NotIn: ast.In, ast.And: ast.Or, ast.Or: ast.And},
+    **{ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult},
+    **{ast.FloorDiv: ast.Mult, ast.Mod: ast.FloorDiv, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd},
+}
+Change = Callable[[], None]
+
+NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "minimum": "maximum"}
+NAMES |= {"maximum": "minimum", "floor": "ceil", "ceil": "floor", "cumsum": "sort"}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One changed place."""
+
+    path: str  # within the package
+    line: int
+    before: str
+    after: str
+    source: str  # of the whole module
+
+    @property
+    def reason(self) -> str | None:
+        """Why it is no other program, if that is known."""
+        return EQUIVALENT.get((self.path, self.before, self.after))
+
+
+def main() -> int:
+    options = parse()
+    every = [each for path in paths(options.only) for each in mutants(path)]
+    chosen = random.Random(options.seed).sample(every, min(options.count, len(every)))
+    chosen = [each for each in chosen if each.reason is None]
+    places: SimpleQueue[Path] = SimpleQueue()
+    survivors = []
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
+        for number in range(options.jobs):
+            places.put(copied(Path(folder) / str(number)))
+
+        def is_caught(mutant: Mutant) -> bool:
+            place = places.get()
+            try:
+                return catch(place, mutant)
+            finally:
+                places.put(place)
+
+        verdicts = zip(chosen, pool.map(is_caught, chosen), strict=True)
+        for number, (mutant, caught) in enumerate(verdicts, 1):
+            survivors += [] if caught else [mutant]
+            word = "caught" if caught else "SURVIVED"
+            told = f"{number:4} of {len(chosen)}  {word:8}  {mutant.path}:{mutant.line}"
+            print(f"{told}  {mutant.after}", file=sys.stderr, flush=True)
+    show(len(chosen), survivors)
+    return 1 if survivors else 0
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=160, help="mutants")
+    parser.add_argument("--seed", type=int, default=0, help="of their choice")
+    parser.add_argument("--only", default="", help="of files whose path holds this")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
+    return parser.parse_args()
+
+
+def paths(only: str) -> list[str]:
+    """The modules that are changed."""
+    package = ROOT / PACKAGE
+    found = [
+        str(path.relative_to(package))
+        for part in TESTS
+        for path in (sorted((package / part).glob("*.py")) if part[-1] == "/" else [package / part])
+        if path.name != "__init__.py"
+    ]
+    return [path for path in found if only in path]
+
+
+def tests_of(path: str) -> Sequence[str]:
+    return next(tests for part, tests in TESTS.items() if path.startswith(part))
+
+
+# Changes ------------------------------------------------------------------------------------
+def mutants(path: str) -> Iterator[Mutant]:
+    """Every changed place of a module."""
+    tree = ast.parse((ROOT / PACKAGE / path).read_text())
+    count = sum(1 for _ in changes(tree))
+    for number in range(count):
+        changed = copy.deepcopy(tree)
+        statement, change = next(each for n, each in enumerate(changes(changed)) if n == number)
+        before = first_line(statement)
+        change()
+        after = first_line(statement)
+        if before != after:
+            yield Mutant(path, statement.lineno, before, after, ast.unparse(changed))
+
+
+def first_line(node: ast.AST) -> str:
+    """What changes of a statement: its head, without what stands within it."""
+    return ast.unparse(node).split(":\n")[0].replace("\n", " ")
+
+
+def changes(tree: ast.Module) -> Iterator[tuple[ast.stmt, Change]]:
+    """The statements of functions, with functions that change one place of them."""
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef):
+            for statement in statements(function.body):
+                yield from ((statement, each) for each in places_of(statement))
+
+
+def statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """Those of a function, but for texts, errors and functions within it."""
+    for each in body:
+        is_text = isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant)
+        if is_text or isinstance(each, ast.Raise | ast.Assert | ast.FunctionDef | ast.ClassDef):
+            continue
+        yield each
+        for name in ("body", "orelse", "finalbody"):
+            yield from statements(getattr(each, name, ()))
+
+
+def places_of(statement: ast.stmt) -> Iterator[Change]:
+    for node in own_nodes(statement):
+        if isinstance(node, ast.Compare):
+            for place, operator in enumerate(node.ops):
+                if type(operator) in SWAPS:
+                    yield partial(node.ops.__setitem__, place, swapped(operator))
+        elif isinstance(node, ast.BinOp | ast.BoolOp | ast.AugAssign) and type(node.op) in SWAPS:
+            yield partial(setattr, node, "op", swapped(node.op))
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.Invert):
+            yield partial(setattr, node, "operand", ast.UnaryOp(type(node.op)(), node.operand))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
+            yield partial(setattr, node, "value", not node.value)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+            yield partial(setattr, node, "value", node.value + 1)
+        elif isinstance(node, ast.Attribute | ast.Name):
+            field = "attr" if isinstance(node, ast.Attribute) else "id"
+            if getattr(node, field) in NAMES:
+                yield partial(setattr, node, field, NAMES[getattr(node, field)])
+    if isinstance(statement, ast.If | ast.While):
+        yield partial(setattr, statement, "test", ast.UnaryOp(ast.Not(), statement.test))
+
+
+def own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
+    """The nodes of a statement itself, without annotations and the statements within it."""
+    waiting: list[ast.AST] = [statement]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for name, value in ast.iter_fields(node):
+            children = value if isinstance(value, list) else [value]
+            if name not in ("annotation", "body", "orelse", "finalbody", "handlers"):
+                waiting += [each for each in children if isinstance(each, ast.AST)]
+
+
+def swapped(operator: ast.AST) -> ast.AST:
+    return SWAPS[type(operator)]()
+
+
+# Running ------------------------------------------------------------------------------------
+def copied(place: Path) -> Path:
+    """A copy of what the tests need."""
+    for name in ("src", "tests", "examples", "benchmarks", "docs", "studies"):
+        shutil.copytree(ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for path in ROOT.glob("*.*"):
+        if path.is_file():
+            shutil.copy(path, place)
+    return place
+
+
+def catch(place: Path, mutant: Mutant) -> bool:
+    """Whether a test of its room fails."""
+    path = place / PACKAGE / mutant.path
+    original = path.read_text()
+    path.write_text(mutant.source)
+    options = ["-x", "-q", "-n", "0", "-m", "not slow", "-p", "no:cacheprovider", "--no-header"]
+    env = {**os.environ, "PYTHONPATH": str(place / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        command = [sys.executable, "-m", "pytest", *options, *tests_of(mutant.path)]
+        done = subprocess.run(
+            command, cwd=place, env=env, capture_output=True, timeout=SECONDS, check=False
+        )
+        if done.returncode not in (0, 1, 2):  # 2: the module can't be imported
+            raise SystemExit(done.stdout.decode() + done.stderr.decode())
+        return done.returncode != 0
+    except subprocess.TimeoutExpired:
+        return True
+    finally:
+        path.write_text(original)
+
+
+def show(count: int, survivors: Sequence[Mutant]) -> None:
+    """The table of those that no test noticed."""
+    print(f"{count - len(survivors)} of {count} mutants are caught.")
+    if survivors:
+        print("\n| where | as it is | survived |\n|---|---|---|")
+    for each in survivors:
+        print(f"| {each.path}:{each.line} | `{each.before}` | `{each.after}` |")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
