@@ -107,7 +107,7 @@ def some_rows(world: TiedWorld, seed: int, most: int = 25) -> list[dict[str, Any
     return [row for row in chosen if world.valid(row)]
 
 
-@pytest.mark.parametrize("seed", [8, *MORE])
+@pytest.mark.parametrize("seed", [pytest.param(8, marks=pytest.mark.slow), *MORE])
 def test_sampled_intervals_hold(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """At 99.99 % confidence none of these intervals may miss."""
     monkeypatch.setattr(scorer, "EXACT_LIMIT", 0)
