@@ -26,6 +26,14 @@ DAEMON = 'setsid sleep 1000 > /dev/null 2>&1 & echo $! >> "$0.left"\n'  # leaves
 SLOW = DAEMON + 'echo $$ >> "$0.left"; sleep 1000'
 
 
+# Under nohup these tests would inherit that SIGHUP is ignored.
+HEARS = (
+    *(sys.executable, "-c"),
+    "import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_DFL); "
+    "os.execv(sys.executable, sys.argv[1:])",
+)
+
+
 def is_running(pid: int) -> bool:
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
@@ -41,7 +49,8 @@ def left_by(folder: Path) -> list[int]:
 
 def start(folder: Path, *arguments: str, **options: Any) -> subprocess.Popen[str]:
     """A run whose subject hangs, with a process in a session of its own beside it."""
-    command = [sys.executable, "-m", "themis", "score", *RACE, "-o", "result.json", *arguments]
+    themis_command = [sys.executable, "-m", "themis", "score", *RACE, "-o", "result.json"]
+    command = [*HEARS, *themis_command, *arguments]
     child = subprocess.Popen(
         command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
     )
