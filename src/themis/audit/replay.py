@@ -52,29 +52,16 @@ def replay_tests(
     """
     started, clock = datetime.now(UTC), time.monotonic()
     before = runner.executions, runner.cache_hits
-    rows = np.flatnonzero(saved.usable)
-    first, inverse = unique_rows(saved.codes[rows])
-    inputs = saved.codes[rows[first]]
-    cells = np.full(len(inputs), NOT_RUN, dtype=runner.labels.dtype)
+    run = _Run.of(runner, saved)
     stopped, problem = Ending.DONE, None
-
-    def outcome_now() -> _Outcome:
-        now = np.full(len(saved.codes), NOT_RUN, dtype=np.int64)
-        now[rows] = cells[inverse]
-        return _Outcome(saved, now, runner)
-
-    def keep_back() -> None:
-        if math.isfinite(min(runner.executions_left, runner.seconds_left)):
-            runner.reserved = len(unique_rows(saved.codes[outcome_now().failing_rows])[0])
-
     try:
         with ending_early(keeps_interrupts=keep_on_interrupt) as early:
-            if not _run(runner, inputs, cells, listen, keep_back):
+            if not run.go(listen):
                 stopped = Ending.BUDGET
         stopped = early.ending or stopped
     except TooManyFailuresError as error:
         problem = error
-    outcome = outcome_now()
+    outcome = run.outcome()
     if stopped is Ending.INTERRUPTED or problem is not None:
         outcome.states[outcome.failing] = STATES.index("unclear")  # none was run again
     else:
@@ -86,8 +73,8 @@ def replay_tests(
         subject={"kind": runner.subject.kind, "fingerprint": runner.subject.fingerprint()},
         sets=tuple(outcome.by_set()),
         examples=tuple(outcome.examples()),
-        inputs=int((cells != NOT_RUN).sum()),
-        changed=outcome.changed(rows[first]),
+        inputs=int((run.cells != NOT_RUN).sum()),
+        changed=outcome.changed(run.rows[run.first]),
         executions=runner.executions - before[0],
         cache_hits=runner.cache_hits - before[1],
         stopped=stopped,
@@ -105,45 +92,66 @@ def replay_tests(
     return result
 
 
-def _run(
-    runner: Runner,
-    inputs: NDArray[Any],
-    cells: Cells,
-    listen: Listener | None,
-    keep_back: Callable[[], None],
-) -> bool:
-    """Run the inputs in their order, in place; whether the budget was enough for all.
+@dataclass
+class _Run:
+    """The different inputs of the tests, and what they give now."""
 
-    `keep_back` reserves what it takes to run once more what would fail so far. As each further
-    input may be one of these, half of what is left is run at a time.
-    """
-    place = 0
-    while place < len(inputs):
-        size = min(runner.batch_size, len(inputs) - place)
-        size = int(min(size, (runner.executions_left + 1) / 2))
-        if size < 1 or runner.out_of_time:
-            return False
-        part = cells[place : place + size]
+    runner: Runner
+    saved: SavedTests
+    rows: Places  # those of the file that can be run
+    first: Places  # of these, the first of equal ones
+    inverse: Places  # of each, which of them it is
+    cells: Cells
+
+    @classmethod
+    def of(cls, runner: Runner, saved: SavedTests) -> _Run:
+        rows = np.flatnonzero(saved.usable)
+        first, inverse = unique_rows(saved.codes[rows])
+        cells = np.full(len(first), NOT_RUN, dtype=runner.labels.dtype)
+        return cls(runner, saved, rows, first, inverse, cells)
+
+    def go(self, listen: Listener | None) -> bool:
+        """Run the inputs in their order, in place; whether the budget was enough for all.
+
+        What it takes to run once more what would fail so far is kept back. As each further input
+        may be one of these, half of what is left is run at a time.
+        """
+        inputs, place = self.saved.codes[self.rows[self.first]], 0
+        while place < len(inputs):
+            size = min(self.runner.batch_size, len(inputs) - place)
+            size = int(min(size, (self.runner.executions_left + 1) / 2))
+            if size < 1 or self.runner.out_of_time:
+                return False
+            self._perform(inputs[place : place + size], self.cells[place : place + size])
+            place += size
+            self._keep_back()
+            if listen is not None:
+                listen(place, len(inputs))
+        return True
+
+    def outcome(self) -> _Outcome:
+        """What became of the tests, as far as they were run."""
+        now = np.full(len(self.saved.codes), NOT_RUN, dtype=np.int64)
+        now[self.rows] = self.cells[self.inverse]
+        return _Outcome(self.saved, now, self.runner)
+
+    def _perform(self, inputs: NDArray[Any], cells: Cells) -> None:
+        """Run a batch; of one that is interrupted keep what was answered, where that is known."""
         try:
-            part[:] = runner.perform(inputs[place : place + size])
+            cells[:] = self.runner.perform(inputs)
         except BaseException:
-            _keep_answered(runner, part)
+            answers = self.runner.subject.unfinished
+            if answers is not None and self.runner.runs == 1:
+                came = np.array([output is not None for output in answers.outputs], dtype=bool)
+                came[list(answers.failures)] = True
+                numbers = number_answers(self.runner.labels, answers)
+                cells[: len(came)][came] = numbers[came]
             raise
-        place += size
-        keep_back()
-        if listen is not None:
-            listen(place, len(inputs))
-    return True
 
-
-def _keep_answered(runner: Runner, cells: Cells) -> None:
-    """Note what was answered of a batch that was interrupted, where that is known by input."""
-    answers = runner.subject.unfinished
-    if answers is None or runner.runs > 1:
-        return
-    came = np.array([output is not None for output in answers.outputs], dtype=bool)
-    came[list(answers.failures)] = True
-    cells[: len(came)][came] = number_answers(runner.labels, answers)[came]
+    def _keep_back(self) -> None:
+        if math.isfinite(min(self.runner.executions_left, self.runner.seconds_left)):
+            failing = self.saved.codes[self.outcome().failing_rows]
+            self.runner.reserved = len(unique_rows(failing)[0])
 
 
 def _check_failing(outcome: _Outcome, runner: Runner) -> None:
