@@ -14,6 +14,7 @@ from themis.engine.variants import Variants
 from themis.inputs.assignments import Places
 from themis.inputs.characteristics import OWN
 from themis.subjects.decisions import NOT_RUN
+from themis.subjects.readings import CONSTANT, UNKNOWN
 
 UNTRIED = -2  # further than FLIP, CONSTANT and UNKNOWN: not all was run, and nothing flipped
 
@@ -73,6 +74,12 @@ class FlipCells:
         self.flip_place[places] = variants
         self.flip_output[places] = outputs
 
+    def conclude(self, places: Places, end: int) -> None:
+        """Those of these inputs of which so many variants are tried are settled now."""
+        over = places[(self.tried[places] >= end) & (self.state[places] == UNTRIED)]
+        certain = ~self.failed[over] & self.complete
+        self.state[over] = np.where(certain, CONSTANT, UNKNOWN)
+
     def note_apart(self, places: Places, variants: Places) -> None:
         """These variants of these base inputs were run out of order."""
         self.apart.add(self._keys(places, variants), np.zeros(len(places), np.int8))
@@ -91,11 +98,12 @@ class FlipCells:
         return result
 
     def next_variants(
-        self, places: Places, own: NDArray[Any], stop: int
+        self, places: Places, own: NDArray[Any], stop: int, least: int = 1
     ) -> tuple[Places, Places, Places]:
         """The next variants of these inputs, given their levels: rows of `places`, and variants.
 
-        Each goes on in its order, ever farther, until it meets a variant that is one of the cell.
+        Each goes on in its order, by `least` and ever farther, until it meets a variant that is one
+        of the cell.
         As that depends on the input's own levels, a batch does not hold one variant only. The last
         part is how many of the order are tried then.
         """
@@ -103,7 +111,7 @@ class FlipCells:
         orders = np.stack([self.orders[number][:stop] for number in numbers.tolist()])
         tried, waiting, found = self.tried[places].astype(np.int64), np.arange(len(places)), []
         while len(waiting):
-            sizes = np.minimum(np.maximum(tried[waiting], 1), stop - tried[waiting])
+            sizes = np.minimum(np.maximum(tried[waiting], least), stop - tried[waiting])
             row = np.repeat(waiting, sizes)
             steps = np.arange(len(row)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
             column = orders[which[row], tried[row] + steps]
