@@ -139,7 +139,8 @@ class Rows:
             levels = variants.levels[places, position]
             members = self.members.get(column)
             new = levels if members is None else members[rows, levels]
-            codes[:, column] = np.where(levels == OWN, codes[:, column], new)
+            kept = levels == OWN
+            codes[:, column] = np.where(kept, codes[:, column], new) if kept.any() else new
         follow(variants.assignments.followed, before, codes)
         return codes
 
