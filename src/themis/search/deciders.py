@@ -79,7 +79,8 @@ class CausalDecider(Decider):
 
     def decide(self, mask: int, delta: float) -> TestedSet:
         own = self._own(mask)
-        counts, decision = self._decided.pop(own, None) or self._way(own, delta).run()
+        ahead = self._decided.pop(own) if own in self._decided else None
+        counts, decision = ahead or self._way(own, delta).run()
         reason = Note.of(
             "inputs-flip",
             flips=counts.hits,

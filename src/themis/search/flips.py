@@ -64,9 +64,7 @@ class FlipBook:
     @property
     def in_few_calls(self) -> bool:
         """Whether few calls matter more than few executions."""
-        runner = self.sampler.runner
-        vectorised = runner.traits.vectorised and not runner.traits.external
-        return vectorised and math.isinf(runner.executions_left)
+        return self.sampler.runner.in_few_calls
 
     def in_large_calls(self, mask: int, rows: int) -> bool:
         """Whether so many inputs are settled under a set at once, however many do not flip."""

@@ -35,8 +35,8 @@ from themis.subjects.decisions import NOT_RUN
 SEARCH_ASSIGNMENTS = 50_000  # assignments of a set that are tried exhaustively in a search
 LISTING_SHARE = 0.5  # of a set's error probability, where the rest is for holding it to a limit
 TOGETHER = 1_000  # sets that are prepared together, at most
-GROUP_FIRST_ROWS = 8
-GROUP_GROWTH = 1.15
+GROUP_FIRST_ROWS, GROUP_GROWTH = 8, 1.15
+GROUP_FEW_CALLS = 64, 1.6  # the same where calls are the cost
 
 
 @dataclass(frozen=True)
@@ -393,10 +393,13 @@ class GroupDecider(Decider):
         state = rule.start(len(source.labels))
         kept = np.full((KEPT_ROWS, len(source.labels)), NOT_RUN, dtype=np.int64)
         count = 0
+        least, growth = GROUP_FIRST_ROWS, GROUP_GROWTH
+        if self.sampler.runner.in_few_calls:
+            least, growth = GROUP_FEW_CALLS
         decision: Decision = "undecided"
         names = variants.assignments.names
         while decision == "undecided":
-            target = max(GROUP_FIRST_ROWS, int(count * GROUP_GROWTH) + 1)
+            target = max(least, int(count * growth) + 1)
             for first, last in self.sampler.blocks(count, target, int(state.active.sum())):
                 cells = source.run(first, last, state.active)
                 state.add(*favourable_ends(self.sampler, cells, first, last))
