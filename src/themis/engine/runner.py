@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,7 +23,7 @@ from themis.inputs.assignments import Places
 from themis.inputs.characteristics import Codes
 from themis.inputs.schema import Schema
 from themis.subjects.answers import AnswerLabels
-from themis.subjects.base import Answers, Batch, Subject, Traits
+from themis.subjects.base import Answers, Batch, CostKind, Subject, Traits
 from themis.subjects.decisions import INVALID, NOT_RUN, Cells, Failure, Labels
 
 # The input at a place of a batch, or the inputs at several places.
@@ -53,7 +53,8 @@ class Budget:
 class Runner:
     """Runs batches of inputs and gives back label numbers; counts executions and cache hits.
 
-    With several `runs`, each output is what so many executions on the same input amount to.
+    With several `runs`, each output is what so many executions on the same input amount to. `cost`
+    is what to save, where somebody knows better than the kind of subject tells.
     """
 
     def __init__(
@@ -66,10 +67,11 @@ class Runner:
         max_undecided: float = 0.0,
         recall: Recall | None = None,
         runs: int = 1,
+        cost: CostKind | None = None,
     ) -> None:
         self.recall = recall
         self.subject = subject
-        self.traits: Traits = subject.traits
+        self.traits: Traits = subject.traits if cost is None else replace(subject.traits, cost=cost)
         self.schema: Schema = subject.schema
         self.labels = labels
         self.max_failures = max_failures
@@ -123,6 +125,11 @@ class Runner:
     def remembers(self) -> bool:
         """Whether the domain is so small that no input is ever executed twice."""
         return self.memory.is_whole
+
+    @property
+    def saves_calls(self) -> bool:
+        """Whether few, large calls are wanted: not where the number of executions is limited."""
+        return self.traits.cost == "calls" and self._budget.max_executions is None
 
     @property
     def executions_left(self) -> float:
