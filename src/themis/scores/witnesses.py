@@ -79,6 +79,7 @@ class FlipPool:
     _outputs: list[NDArray[Any]] = field(default_factory=list)
     _weights: list[NDArray[np.float64]] = field(default_factory=list)
     _count: int = 0
+    shown: NDArray[Any] | None = None  # the inputs of the latest witnesses, one after the other
 
     def add_table(
         self,
@@ -143,13 +144,16 @@ class FlipPool:
     def witnesses(self, pairs: Pairs) -> tuple[Witness, ...]:
         """The pairs in plain values, the favoured input first."""
         labels, good = self.reading.labels.labels, self.reading.ranks()
-        witnesses = []
-        for codes, outputs in pairs:
-            order = (0, 1) if good[outputs[0]] >= good[outputs[1]] else (1, 0)
-            first, second = (self.schema.decode_row(codes[place]) for place in order)
-            shown = (labels[outputs[order[0]]], labels[outputs[order[1]]])
-            witnesses.append(Witness(inputs=(first, second), outputs=shown))
-        return tuple(witnesses)
+        worse = good[pairs.outputs[:, 0]] < good[pairs.outputs[:, 1]]
+        order = np.stack([worse, ~worse], axis=1).astype(int)
+        codes = np.take_along_axis(pairs.codes, order[:, :, None], axis=1)
+        self.shown = np.asfortranarray(codes.reshape(2 * len(codes), len(self.schema)))
+        rows = iter(self.schema.decode_rows(self.shown))
+        outputs = np.take_along_axis(pairs.outputs, order, axis=1).tolist()
+        return tuple(
+            Witness(inputs=(first, second), outputs=(labels[one], labels[other]))
+            for first, second, (one, other) in zip(rows, rows, outputs, strict=True)
+        )
 
 
 def _pairs(
