@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,6 @@ from themis.subjects.decisions import Cells
 from themis.subjects.readings import Reading
 
 CALLS = (*(1,) * 24, *(8,) * 6)  # sizes of calls that show whether answers depend on the others
-FEW_ALIKE = 8  # inputs that get a call together, if all have the same answer
-SINGLES = 3  # inputs that get a call of their own where calls are to be few
 FEWEST_NEIGHBOURS = 3  # answers that changed with the call, and not when it was made again
 
 
@@ -65,46 +62,35 @@ class Neighbours:
         apart = np.concatenate([runner.repeat(part, again=3) for part in parts])
         others = np.where(first >= 0, first, whole)
         others[: len(few)] = np.where(apart != whole[: len(few)], apart, others[: len(few)])
-        repeat = partial(runner.repeat, codes)
-        self._judge(codes, whole, others, repeat)
-
-    def run_again(self, codes: NDArray[Any], first: Cells) -> Cells:
-        """Run inputs again in a few calls, each among others than before, and see what changed.
-
-        Some are alone, and those with the usual answer are apart from the rest: whatever a call is
-        compared with, its mean, its median or its size, is different there.
-        """
-        parts = _alike(first)
-
-        def repeat(*, again: int = 1) -> Cells:
-            cells = np.empty_like(first)
-            for part in parts:
-                cells[part] = self._runner.repeat(codes[part], again=again)
-            return cells
-
-        cells = repeat()
-        self._judge(codes, cells, np.where(first >= 0, first, cells), repeat)
-        return cells
-
-    def _judge(
-        self, codes: NDArray[Any], cells: Cells, others: Cells, repeat: Callable[..., Cells]
-    ) -> None:
-        """Keep an example where these calls changed answers; `repeat` makes the same ones again."""
-        if self._is_to_blame(cells, others != cells, repeat):
+        if self._is_to_blame(codes, whole, others != whole):
             for reading in self._readings:
-                self._keep(codes, reading.cells(cells), reading.cells(others), reading)
+                self._keep(codes, reading.cells(whole), reading.cells(others), reading)
+
+    def run_again(self, codes: NDArray[Any], first: Cells, alike: NDArray[np.bool_]) -> Cells:
+        """Run inputs again in a few calls, each among others than before; look where that shows.
+
+        One is alone, those that are `alike` are by themselves, and of the others those with the
+        usual answer: whatever a call is compared with, its mean, its median, its size or the values
+        that occur in it, is different there.
+        """
+        cells = np.empty_like(first)
+        for part in _apart(first, alike):
+            cells[part] = self._runner.repeat(codes[part])
+        changed = (cells != first) & (first >= 0)
+        if not changed.any():
+            return cells
+        whole = self._runner.repeat(codes, again=2)
+        self.look(codes, np.where(changed, cells, first), whole)
+        return whole if self.found else cells
 
     def doubt(self, codes: NDArray[Any], cells: Cells, before: Cells, reading: Reading) -> None:
         """See whether a call, now answered so, changed answers that one output had elsewhere."""
         now = reading.cells(cells)
-        changed = (now != before) & (before >= 0)
-        if self._is_to_blame(cells, changed, partial(self._runner.repeat, codes)):
+        if self._is_to_blame(codes, cells, (now != before) & (before >= 0)):
             self._keep(codes, now, before, reading)
 
-    def _is_to_blame(
-        self, cells: Cells, changed: NDArray[np.bool_], repeat: Callable[..., Cells]
-    ) -> bool:
-        """Whether the calls changed these answers, and not noise; `repeat` makes them again.
+    def _is_to_blame(self, codes: NDArray[Any], cells: Cells, changed: NDArray[np.bool_]) -> bool:
+        """Whether the call changed these answers, and not noise.
 
         A subject that gives the same call the same answers each time, and other calls others,
         depends on the other inputs of a call; else it is noise.
@@ -112,7 +98,7 @@ class Neighbours:
         count = int(changed.sum())
         if count < FEWEST_NEIGHBOURS or not self._runner.traits.vectorised:
             return False
-        if any((repeat(again=n) != cells).any() for n in (4, 5)):
+        if any((self._runner.repeat(codes, again=n) != cells).any() for n in (4, 5)):
             return False
         self.differing += count
         return True
@@ -121,13 +107,11 @@ class Neighbours:
         self.example = self.example or Example.first(codes, cells, others, reading)
 
 
-def _alike(answers: Cells) -> list[NDArray[np.int64]]:
-    """The places of all answers: a few alone, those with the usual answer, and the others."""
+def _apart(answers: Cells, alike: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
+    """The places of all answers: one, those of inputs that are alike, the usual, and the others."""
     places = np.arange(len(answers))
-    rest = places[SINGLES:]
+    rest = places[1:][~alike[1:]]
     numbers, counts = np.unique(answers[rest], return_counts=True)
-    usual = answers[rest] == numbers[counts.argmax()] if len(rest) else rest == 0
-    if usual.all():  # all are alike: then a few are apart
-        usual = np.arange(len(rest)) >= FEW_ALIKE
-    parts = [*places[:SINGLES, None], rest[usual], rest[~usual]]
+    usual = answers[rest] == (numbers[counts.argmax()] if len(rest) else 0)
+    parts = [places[:1], places[1:][alike[1:]], rest[usual], rest[~usual]]
     return [part for part in parts if len(part)]

@@ -241,11 +241,18 @@ class NoiseProbe(Rerunner):
         runner = self._runner
         looks = runner.traits.vectorised and not start
         if looks and runner.saves_calls and not runner.out_of_time:
-            return self._calls.run_again(codes, first)
+            return self._calls.run_again(codes, first, self._alike(codes))
         second = runner.repeat(codes)
         if looks:
             self._calls.look(codes, first, second)
         return second
+
+    def _alike(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which inputs have the value that is last in the characteristic with fewest values."""
+        sizes = [each.size if each.size > 1 else np.inf for each in self._runner.schema]
+        column = int(np.argmin(sizes))
+        alike: NDArray[np.bool_] = codes[:, column] == codes[:, column].max()
+        return alike
 
     # The placebo -------------------------------------------------------------------------
     def _placebo(self, place: int, width: int, rows: int, confidence: float) -> Placebo:

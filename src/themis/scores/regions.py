@@ -339,7 +339,7 @@ SUGGESTING = 2_000  # of them, at most
 FEWEST = 20  # flips, half of which suggest
 MORE_FLIPS = 3 * FEWEST  # wanted of a subject that takes whole batches
 MORE_TIMES = 4  # as many rows as were sampled, at most
-CALL_GROWTH = 3  # times all rows so far are run at once where calls are to be few
+SPARE = 2  # times the rows that are expected to suffice, where calls are to be few
 MORE_CELLS = 2**15
 LEAST_LIFT = 1.5  # certainly; below, flips are everywhere
 LEAST_COVERAGE = 0.1
@@ -378,7 +378,9 @@ class SeenRows:
         last = min(sampled + min(cells // width, MORE_TIMES * sampled), limit, ROWS)
         with runner.apart():
             while self.count < last and self.flips < MORE_FLIPS and not runner.out_of_time:
-                step = CALL_GROWTH * self.count if runner.saves_calls else sampled
+                step = sampled
+                if runner.saves_calls:  # so many that enough of them may flip
+                    step = SPARE * self.count * (MORE_FLIPS - self.flips) // self.flips
                 self.add(*run(self.count, min(self.count + step, last)))
 
     @property
