@@ -50,6 +50,24 @@ class Budget:
     max_seconds: float | None = None
 
 
+@dataclass
+class CallTimes:
+    """How long the smallest and the largest batch took that were one call each."""
+
+    smallest: tuple[int, float] = (0, 0.0)  # inputs, seconds
+    largest: tuple[int, float] = (0, 0.0)
+    seconds: float = 0.0  # of all of them
+
+    def add(self, inputs: int, seconds: float) -> None:
+        """Take note of a call; of two of the same size the quicker one counts."""
+        self.seconds += seconds
+        if not self.largest[0]:
+            self.smallest = self.largest = inputs, seconds
+        self.smallest = min(self.smallest, (inputs, seconds))
+        if (inputs, -seconds) > (self.largest[0], -self.largest[1]):
+            self.largest = inputs, seconds
+
+
 class Runner:
     """Runs batches of inputs and gives back label numbers; counts executions and cache hits.
 
@@ -83,6 +101,7 @@ class Runner:
         self._secrets = subject.secrets()
         self.failures = FailureLog(self._secrets.redact)
         self._seconds, self._timed = 0.0, 0  # of executions that are not for noise
+        self.call_times = CallTimes()
         self._finding_seconds = 0.0  # with what a cache file held, and nothing was run
         self.start(budget or Budget())
         self.memory = Memory(self.schema.input_keys, labels.dtype, self.ledger)
@@ -325,8 +344,11 @@ class Runner:
             self.subject.deadline = math.inf
         if self.traits.external:
             self._refuse_secrets(answers)
-        self._seconds += time.perf_counter() - started
+        seconds = time.perf_counter() - started
+        self._seconds += seconds
         count = len(answers.outputs)
+        if answers.calls == 1 and count:
+            self.call_times.add(count, seconds)
         given = count if answers.given is None else answers.given
         self._timed += count
         isolating = max(given - count, 0)

@@ -34,7 +34,7 @@ from themis.subjects.readings import Reading
 GROUP_BRANCH = 1_000  # streams of single groups are apart from the common one
 VALUES_BRANCH = 4_000  # and so are those of inputs in which no value of a set is missing
 FIRST_CELLS = 2**11  # of the first call, where calls are to be few
-LEAST_GROWTH = 1.3  # of the rows from call to call, there
+LEAST_GROWTH = 1.5  # of the rows from look to look, and from call to call, there
 KEPT_ROWS = 1_000  # whose outputs are kept, to run some of them again
 
 
@@ -97,7 +97,10 @@ class _GroupRows:
         step = [next(looks)]
         enough = self._rows_at_once()
         while step[-1] < enough:
-            step.append(next(looks))
+            look = next(looks)
+            if len(step) > 1 and look < LEAST_GROWTH * step[-2]:
+                step.pop()  # those between cost more time than they save rows
+            step.append(look)
         return step
 
     def _rows_at_once(self) -> float:

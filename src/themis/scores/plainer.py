@@ -24,31 +24,34 @@ Rounds: TypeAlias = Generator[list[Pair], Sequence[bool], None]
 Move: TypeAlias = tuple[list[int], int, int]  # the sides that get a value, the column, the value
 
 
+class Plainness:
+    """How far pairs are from plain: their differences, their unusual values, their distance."""
+
+    def __init__(self, reference: NDArray[Any], schema: Schema) -> None:
+        self.reference = reference
+        self._ordered = np.array([each.ordered for each in schema])
+        self._sizes = np.array([max(each.size - 1, 1) for each in schema], dtype=float)
+
+    def plainest(self, pairs: Sequence[Pair], flip: Sequence[bool]) -> int | None:
+        """The place of the plainest pair of those that flip, if any does."""
+        places = [place for place, flips in enumerate(flip) if flips]
+        if len(places) < 2:
+            return places[0] if places else None
+        ranks = self.of(np.stack([pairs[place] for place in places]))
+        return places[int(np.lexsort(ranks[::-1])[0])]
+
+    def of(self, pairs: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+        """The three of each pair."""
+        away = np.abs(pairs.astype(np.int64) - self.reference).sum(axis=1)
+        far = np.where(self._ordered, away / self._sizes, away > 0).sum(axis=1)
+        differences = (pairs[:, 0] != pairs[:, 1]).sum(axis=1)
+        return differences, (pairs != self.reference).sum(axis=(1, 2)), far
+
+
 def distance(pair: Pair, reference: NDArray[Any], schema: Schema) -> tuple[int, int, float]:
-    """How far a pair is from plain: its differences, its unusual values, their distance."""
-    differences, unusual, far = _distances(pair[None], reference, schema)
+    """How far one pair is from plain."""
+    differences, unusual, far = Plainness(reference, schema).of(pair[None])
     return int(differences[0]), int(unusual[0]), float(far[0])
-
-
-def plainest(
-    pairs: Sequence[Pair], flip: Sequence[bool], reference: NDArray[Any], schema: Schema
-) -> int | None:
-    """The place of the plainest pair of those that flip, if any does."""
-    places = [place for place, flips in enumerate(flip) if flips]
-    if len(places) < 2:
-        return places[0] if places else None
-    ranks = _distances(np.stack([pairs[place] for place in places]), reference, schema)
-    return places[int(np.lexsort(ranks[::-1])[0])]
-
-
-def _distances(
-    pairs: NDArray[Any], reference: NDArray[Any], schema: Schema
-) -> tuple[NDArray[Any], ...]:
-    away = np.abs(pairs.astype(np.int64) - reference).sum(axis=1)
-    scale = np.array([max(each.size - 1, 1) if each.ordered else np.inf for each in schema])
-    far = np.where(np.isinf(scale), away > 0, away / scale).sum(axis=1)
-    differences = (pairs[:, 0] != pairs[:, 1]).sum(axis=1)
-    return differences, (pairs != reference).sum(axis=(1, 2)), far
 
 
 def target_of(code: int, column: int, reference: NDArray[Any], schema: Schema) -> int:
@@ -61,12 +64,12 @@ def target_of(code: int, column: int, reference: NDArray[Any], schema: Schema) -
     return min(max(target, start), stop - 1)
 
 
-def tried_at_once(pair: Pair, *, reference: NDArray[Any], kin: Kin, most: int) -> Rounds:
+def tried_at_once(pair: Pair, *, plainness: Plainness, kin: Kin, most: int) -> Rounds:
     """Three rounds of at most so many candidates each."""
-    changes = _Changes(reference, kin)
+    changes = _Changes(plainness.reference, kin)
 
     def take(candidates: list[Pair], flip: Sequence[bool]) -> Pair:
-        place = plainest([pair, *candidates], [True, *flip], reference, kin.schema)
+        place = plainness.plainest([pair, *candidates], [True, *flip])
         return [pair, *candidates][place or 0]
 
     columns = changes.unusual(pair)

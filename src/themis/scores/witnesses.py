@@ -31,9 +31,8 @@ from themis.results.parts import Region, Witness
 from themis.scores.kin import Kin, Pair
 from themis.scores.plainer import (
     ROUNDS,
+    Plainness,
     Rounds,
-    distance,
-    plainest,
     target_of,
     tried_at_once,
 )
@@ -248,7 +247,7 @@ class _Shrinker:
     """Shrinks pairs within the executions that an explanation may take."""
 
     sampler: Sampler
-    reference: NDArray[Any]
+    plainness: Plainness
     columns: tuple[int, ...]
     left: int  # executions
     steps: int
@@ -266,8 +265,8 @@ class _Shrinker:
         elif sampler.runner.saves_calls:
             steps, pairs = ROUNDS, min(AT_ONCE, max(left // (2 * ROUNDS), 1))
             at_once = max(left // (2 * ROUNDS * pairs), 1)
-        reference = reference_person(sampler.population)
-        return cls(sampler, reference, tuple(columns), left, steps, pairs, at_once)
+        plainness = Plainness(reference_person(sampler.population), sampler.population.schema)
+        return cls(sampler, plainness, tuple(columns), left, steps, pairs, at_once)
 
     def shrink(self, pairs: Pairs) -> Pairs:
         """The pairs, each as plain as it could be made, without those that tell the same."""
@@ -285,8 +284,8 @@ class _Shrinker:
 
     def _rounds(self, pair: Pair, kin: Kin) -> Rounds:
         if self.at_once:
-            return tried_at_once(pair, reference=self.reference, kin=kin, most=self.at_once)
-        return _one_by_one(_shrunk(pair, reference=self.reference, kin=kin))
+            return tried_at_once(pair, plainness=self.plainness, kin=kin, most=self.at_once)
+        return _one_by_one(_shrunk(pair, reference=self.plainness.reference, kin=kin))
 
     def _step(self, active: Sequence[_Working], schema: Schema) -> None:
         """Run the next changes of each pair, all in one batch; take the plainest that flip."""
@@ -303,7 +302,7 @@ class _Shrinker:
         for each, start, end in zip(active, ends[:-1], ends[1:], strict=True):
             flip = flips[start:end].tolist()
             tried = [each.pair, *each.candidates]
-            place = plainest(tried, [self.at_once > 0, *flip], self.reference, schema)
+            place = self.plainness.plainest(tried, [self.at_once > 0, *flip])
             each.answer(outputs[start:end], flip, (place or 0) - 1)
 
     def _run(self, pairs: NDArray[Any]) -> NDArray[Any]:
@@ -342,10 +341,9 @@ class _Shrinker:
         numbers on the same side of the usual one.
         """
         pairs, schema = _joined(*parts), self.sampler.population.schema
-        ranks = [distance(pair, self.reference, schema) for pair, _ in pairs]
-        ranked = pairs.take(sorted(range(len(ranks)), key=ranks.__getitem__))
+        ranked = pairs.take(np.lexsort(self.plainness.of(pairs.codes)[::-1]))
         ordered = np.array([each.ordered for each in schema])
-        away = np.sign(ranked.codes.astype(np.int64) - self.reference)
+        away = np.sign(ranked.codes.astype(np.int64) - self.plainness.reference)
         return ranked.take(_first_of_each(np.where(ordered, away, ranked.codes)))
 
 
