@@ -335,7 +335,7 @@ FAULTY: dict[str, tuple[str, str]] = {
         config_text('kind = "python"\nfunction = "a:b"\nurl = "http://a.org"'),
         "5: subject.url: there is no such key for the kind 'python'; "
         "choose from: kind, function, call, favourable, labels, version, max_failures, "
-        "max_undecided, repeats, deterministic",
+        "max_undecided, repeats, deterministic, cost",
     ),
     "unknown call": (
         config_text('kind = "python"\nfunction = "a:b"\ncall = "rows"'),

@@ -151,7 +151,8 @@ def test_true_placebo_and_true_rate_are_in_their_intervals(width: int, share: An
 def test_placebo_of_too_few_runs_would_be_noticed() -> None:
     wrong = 0
     for seed in range(20):
-        audit = themis.Audit(table_subject(0.02, seed=seed), SCHEMA, seed=seed, error=0.2)
+        subject = table_subject(0.02, seed=seed)
+        audit = themis.Audit(subject, SCHEMA, seed=seed, error=0.2, cost="executions")
         placebo = audit.causal("region").placebo
         assert placebo is not None
         wrong += not placebo.low <= 1 - 0.98**2 - 0.02**2 <= placebo.high

@@ -150,7 +150,7 @@ class Tables:
             return
         if own is not None:
             self._run_cells_of(variants, rows, cells, opened.places, own)
-        for places in waves(variants.width):
+        for places in waves(variants.width, calls=self.runner.saves_calls):
             opened = opened.keep(~_flipped(cells, opened.places, reading, own, opened.rows))
             self._run(variants, rows, cells, opened, places)
 
