@@ -239,12 +239,6 @@ class Runner:
             return _RememberedBatch(self, codes)
         return (_WholeBatch if self.traits.external else _PlainBatch)(self, codes)
 
-    @property
-    def in_few_calls(self) -> bool:
-        """Whether few calls matter more than few executions."""
-        vectorised = self.traits.vectorised and not self.traits.external
-        return vectorised and math.isinf(self.executions_left)
-
     def run(self, codes: NDArray[Any]) -> Cells:
         """The label number of each input, FAILED where the subject gave no decision."""
         return self.load(codes).run()

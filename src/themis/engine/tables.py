@@ -98,7 +98,7 @@ class Tables:
         rows = self.rows(variants.assignments, start, stop, reading)
         cells = self.empty(len(rows), variants.width)
         if variants.complete and not self.runner.remembers:
-            least = FEWEST_RECALLED if self.runner.in_few_calls else 0
+            least = FEWEST_RECALLED if self.runner.saves_calls else 0
             self.memory.recall(variants, rows.codes, start, cells, least)
         try:
             self.complete(

@@ -48,7 +48,7 @@ class CausalDecider(Decider):
 
     @property
     def together(self) -> bool:
-        return self.book.in_few_calls
+        return self.book.sampler.runner.saves_calls
 
     def prepare(self, sets: Iterable[tuple[int, float]]) -> None:
         """Decide those of these sets whose inputs can be settled in a few large calls."""

@@ -61,14 +61,9 @@ class FlipBook:
         self._shuffles = 0
         self._of = Parts(sampler.population.schema, columns)
 
-    @property
-    def in_few_calls(self) -> bool:
-        """Whether few calls matter more than few executions."""
-        return self.sampler.runner.in_few_calls
-
     def in_large_calls(self, mask: int, rows: int) -> bool:
         """Whether so many inputs are settled under a set at once, however many do not flip."""
-        if not self.in_few_calls or not self.is_exhaustive(mask):
+        if not self.sampler.runner.saves_calls or not self.is_exhaustive(mask):
             return False
         return rows * self.proof_cost(mask) <= SETTLED_AT_ONCE
 
@@ -91,7 +86,7 @@ class FlipBook:
                 result[: len(known)][known & (result[: len(known)] == UNTRIED)] = FLIP
         cell = self._cell(mask)
         if cell.complete:
-            if self.in_few_calls:
+            if self.sampler.runner.saves_calls:
                 settled = self.known(mask, stop)[start:]
                 result[result == UNTRIED] = settled[result == UNTRIED]
             cell.grow(stop)

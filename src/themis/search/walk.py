@@ -394,7 +394,7 @@ class GroupDecider(Decider):
         kept = np.full((KEPT_ROWS, len(source.labels)), NOT_RUN, dtype=np.int64)
         count = 0
         least, growth = GROUP_FIRST_ROWS, GROUP_GROWTH
-        if self.sampler.runner.in_few_calls:
+        if self.sampler.runner.saves_calls:
             least, growth = GROUP_FEW_CALLS
         decision: Decision = "undecided"
         names = variants.assignments.names
