@@ -92,6 +92,7 @@ def test_a_search_takes_few_calls_and_finds_the_same(threshold: float) -> None:
     apart, many = searched(False, threshold=threshold)
     assert together.found == apart.found
     assert together.found
+    assert few <= 30 + 6 * len(together.found)
     assert few < many / 8
 
 

@@ -32,7 +32,7 @@ LEARNING_ROWS = 2_048  # base inputs that are run before many tries, to know wha
 AT_ONCE = 16  # more tries of an input in one batch, at most
 RANDOM_SHARE = 0.3  # of more tries, so that more is learned than what is expected
 SAMPLE_TRIES = 128  # variants tried where all are too many: a flip can be found, not excluded
-FIRST_WAVE, WAVE_GROWTH = 8, 8  # variants of an input that are tried together, in few calls
+FIRST_WAVE, WAVE_GROWTH = 16, 16  # variants of an input that are tried together, in few calls
 SETTLED_AT_ONCE = 2**22  # executions, at most, that settle inputs under a set in large calls
 WIDEST = 6  # sets with more characteristics are only sampled
 
@@ -142,8 +142,9 @@ class FlipBook:
 
     def exhaust(self, masks: Iterable[int], count: int) -> None:
         """Settle the first base inputs under all these sets, all together in a few calls."""
-        self._inputs.run_until(count)
         masks, least = list(masks), FIRST_WAVE
+        if masks:
+            self._inputs.run_until(count)
         while wanted := self._open_parts(masks, count):
             pieces, size = [], 0
             for part, places in wanted:
