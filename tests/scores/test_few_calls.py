@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -124,6 +125,18 @@ def test_what_is_saved_depends_on_the_kind_unless_somebody_says_it() -> None:
     assert not themis.Audit(Plain(), SCHEMA, cost="executions").runner.saves_calls
     with pytest.raises(themis.RequestError, match="calls or executions"):
         themis.Audit(row, SCHEMA, cost="time")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("line", "saves"), [("", True), ('cost = "executions"', False)])
+def test_the_file_says_what_to_save(tmp_path: Path, line: str, saves: bool) -> None:
+    rule = "def decide(table):\n    return table['race'] == 'green'\n"
+    (tmp_path / "by_table.py").write_text(rule)
+    (tmp_path / "themis.toml").write_text(
+        'version = 1\n[subject]\nkind = "python"\nfunction = "by_table:decide"\ncall = "batch"\n'
+        f'{line}\n[inputs]\nrace = ["green", "purple"]\n'
+    )
+    audit = themis.Audit.from_file(tmp_path / "themis.toml")
+    assert audit.runner.saves_calls == saves
 
 
 # The same answers --------------------------------------------------------------------------
