@@ -174,6 +174,17 @@ def test_coarse_steps_of_both_scores_cover_with_their_confidence() -> None:
     assert all(count <= 0.15 * runs for count in wrong.values())
 
 
+@pytest.mark.parametrize("rows", [7, 150])
+def test_how_rows_are_cut_into_calls_changes_nothing(rows: int) -> None:
+    whole, cut = (themis.Audit(tabular(12.0)[0], SCHEMA, seed=2) for _ in range(2))
+    cut.sampler.block_rows = rows
+    for measure in ("causal", "group"):
+        one, other = (getattr(audit, measure)("race") for audit in (whole, cut))
+        assert (one.score, one.low, one.high) == (other.score, other.low, other.high)
+        assert one.samples == other.samples
+    assert cut.runner.account.calls > whole.runner.account.calls
+
+
 def test_the_same_seed_gives_the_same_calls() -> None:
     sizes = []
     for _ in range(2):
