@@ -341,6 +341,10 @@ FAULTY: dict[str, tuple[str, str]] = {
         config_text('kind = "python"\nfunction = "a:b"\ncall = "rows"'),
         "5: subject.call: must be 'row', 'keywords' or 'batch', got 'rows'; did you mean 'row'?",
     ),
+    "unknown cost": (
+        config_text('kind = "python"\nfunction = "a:b"\ncost = "call"'),
+        "5: subject.cost: must be 'calls' or 'executions', got 'call'; did you mean 'calls'?",
+    ),
     "call of a wrong type": (
         config_text('kind = "python"\nfunction = "a:b"\ncall = 1'),
         "5: subject.call: must be 'row', 'keywords' or 'batch', got 1; "

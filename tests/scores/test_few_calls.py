@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -126,6 +127,18 @@ def test_what_is_saved_depends_on_the_kind_unless_somebody_says_it() -> None:
         themis.Audit(row, SCHEMA, cost="time")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(("line", "saves"), [("", True), ('cost = "executions"', False)])
+def test_the_file_says_what_to_save(tmp_path: Path, line: str, saves: bool) -> None:
+    rule = "def decide(table):\n    return table['race'] == 'green'\n"
+    (tmp_path / "by_table.py").write_text(rule)
+    (tmp_path / "themis.toml").write_text(
+        'version = 1\n[subject]\nkind = "python"\nfunction = "by_table:decide"\ncall = "batch"\n'
+        f'{line}\n[inputs]\nrace = ["green", "purple"]\n'
+    )
+    audit = themis.Audit.from_file(tmp_path / "themis.toml")
+    assert audit.runner.saves_calls == saves
+
+
 # The same answers --------------------------------------------------------------------------
 
 
@@ -159,6 +172,17 @@ def test_coarse_steps_of_both_scores_cover_with_their_confidence() -> None:
             score = getattr(audit, measure)("race")
             wrong[measure] += not score.low <= true <= score.high
     assert all(count <= 0.15 * runs for count in wrong.values())
+
+
+@pytest.mark.parametrize("rows", [7, 150])
+def test_how_rows_are_cut_into_calls_changes_nothing(rows: int) -> None:
+    whole, cut = (themis.Audit(tabular(12.0)[0], SCHEMA, seed=2) for _ in range(2))
+    cut.sampler.block_rows = rows
+    for measure in ("causal", "group"):
+        one, other = (getattr(audit, measure)("race") for audit in (whole, cut))
+        assert (one.score, one.low, one.high) == (other.score, other.low, other.high)
+        assert one.samples == other.samples
+    assert cut.runner.account.calls > whole.runner.account.calls
 
 
 def test_the_same_seed_gives_the_same_calls() -> None:

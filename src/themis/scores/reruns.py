@@ -136,10 +136,10 @@ class Rerunner:
             if isinstance(finding, Flips | GroupInputs):
                 alpha = RERUNS_SHARE * (1.0 - settings.confidence)
                 reruns = self.rerun(finding, score.score, score.low, alpha, limit)
+            self._along = None
             if isinstance(score, CausalScore):
                 with suppress(BudgetEndedError):
                     score = self._shown_again(score, shown)
-                self._along = None
         return replace(score, reruns=reruns)
 
     def rerun(
@@ -224,12 +224,12 @@ class Rerunner:
                 cells[order] = self._runner.repeat(codes[order], again=again)
                 if random and not number:
                     self._calls.doubt(codes[order], cells[order], before[order], reading)
-            after = self._confirmed[key] = reading.cells(cells[:own])
+            after = reading.cells(cells)
+            self._confirmed[key] = after[:own]
             if own < len(codes):
                 key_along = bytes([reading.place, True]) + codes[own:].tobytes()
-                self._confirmed[key_along] = reading.cells(cells[own:])
-            was = before[:own]
-            self._example = self._example or Example.first(codes[:own], was, after, reading)
+                self._confirmed[key_along] = after[own:]
+            self._example = self._example or Example.first(codes, before, after, reading)
         return self._confirmed[key]
 
     def _with_along(self, codes: NDArray[Any], before: Cells) -> tuple[NDArray[Any], Cells]:
@@ -304,7 +304,9 @@ class Rerunner:
         ]
         if self._may_mix:
             self._along = _Along(*groups[1][:2])
-        best, worst = (self._drift(finding, *each, alpha / 2) for each in groups)
+        best = self._drift(finding, *groups[0], alpha / 2)
+        self._along = None
+        worst = self._drift(finding, *groups[1], alpha / 2)
         if best.differing or worst.differing:
             self._doubted.add(finding.reading.place)
         unseen = finding.kept * max(0.0, worst.high - best.low)
