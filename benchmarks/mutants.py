@@ -34,7 +34,13 @@ TESTS = {  # of each part, the quickest first
     "engine/memory.py": ("tests/engine/test_memory.py", "tests/engine", DEFINITIONS),
     "inputs/keys.py": ("tests/inputs/test_keys.py", "tests/engine/test_memory.py", "tests/inputs"),
     "engine/tables.py": ("tests/engine/test_tables.py", DEFINITIONS, "tests/scores"),
-    "engine/variants.py": ("tests/engine/test_tables.py", DEFINITIONS, "tests/search"),
+    "engine/variants.py": (
+        "tests/engine/test_variants.py",
+        "tests/engine/test_tables.py",
+        DEFINITIONS,
+        "tests/search",
+        "tests/scores",
+    ),
     "engine/runner.py": ("tests/engine", DEFINITIONS, "tests/scores", "tests/audit"),
     "search/": ("tests/search", "tests/audit/test_endings.py", "tests/cli/test_cli_search.py"),
 }

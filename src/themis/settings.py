@@ -119,6 +119,17 @@ class Settings:
         object.__setattr__(self, "stopping", Stopping(self.stopping))  # it may be given as text
 
 
+COSTS = ("calls", "executions")
+
+
+def check_cost(cost: Any) -> None:
+    """Raise RequestError unless it is a thing to save, or left to the kind of subject."""
+    if cost is not None and cost not in COSTS:
+        problem = f"the time of a subject goes into calls or executions, not {cost!r}"
+        remedy = 'write "calls" or "executions", or leave it out'
+        raise RequestError([Mistake("setting", "cost", problem, remedy)])
+
+
 def check_repeats(repeats: Any) -> None:
     """Raise RequestError unless it is a number of runs."""
     if problem := at_least(1).problem(repeats):

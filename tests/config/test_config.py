@@ -335,11 +335,15 @@ FAULTY: dict[str, tuple[str, str]] = {
         config_text('kind = "python"\nfunction = "a:b"\nurl = "http://a.org"'),
         "5: subject.url: there is no such key for the kind 'python'; "
         "choose from: kind, function, call, favourable, labels, version, max_failures, "
-        "max_undecided, repeats, deterministic",
+        "max_undecided, repeats, deterministic, cost",
     ),
     "unknown call": (
         config_text('kind = "python"\nfunction = "a:b"\ncall = "rows"'),
         "5: subject.call: must be 'row', 'keywords' or 'batch', got 'rows'; did you mean 'row'?",
+    ),
+    "unknown cost": (
+        config_text('kind = "python"\nfunction = "a:b"\ncost = "call"'),
+        "5: subject.cost: must be 'calls' or 'executions', got 'call'; did you mean 'calls'?",
     ),
     "call of a wrong type": (
         config_text('kind = "python"\nfunction = "a:b"\ncall = 1'),

@@ -39,6 +39,7 @@ from themis.results.model import Measure
 from themis.results.verdicts import Check
 from themis.subjects import base as base_module
 from themis.subjects.base import BudgetEndedError
+from themis.subjects.decisions import Labels
 from themis.subjects.functions import RowFunction
 
 
@@ -253,6 +254,20 @@ def test_a_deadline_is_that_of_a_batch_and_not_of_the_subject() -> None:
         batch.run()
     assert subject.unfinished is not None
     assert subject.unfinished.outputs == []
+
+
+def test_what_an_interrupted_batch_did_run_is_counted() -> None:
+    def interrupted(person: dict[str, str]) -> int:
+        if person["race"] == "orange":
+            raise KeyboardInterrupt
+        return 1 if person["race"] == "green" else 1 // 0
+
+    schema = themis.Schema(race=["green", "purple", "orange"])
+    runner = Runner(RowFunction(interrupted, schema), Labels(), max_failures=1.0)
+    with pytest.raises(KeyboardInterrupt):
+        runner.run(np.array([[0], [1], [2]]))
+    assert runner.account.sampling == 2
+    assert runner.asked == 2
 
 
 def test_a_plan_is_made_after_a_budget_has_ended(tmp_path: Path) -> None:

@@ -244,7 +244,7 @@ def test_repeats_restore_the_score_that_the_subject_has_without_noise(kind: str)
         return (table["income"] >= limit) != (rng.random(len(table)) < 0.01)
 
     subject: Any = themis.batch(decide) if kind == "batch" else noisy(0.01, gap=20, seed=5)
-    audit = themis.Audit(subject, SCHEMA, seed=3, error=0.03, repeats=5)
+    audit = themis.Audit(subject, SCHEMA, seed=3, error=0.03, repeats=5, cost="executions")
     result = audit.score([["race"]], ["causal"])
     (score,) = result.scores
     assert (score.score, score.low, score.high) == (expected.score, expected.low, expected.high)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -224,6 +225,15 @@ def test_cells_are_true_or_not_wanted_whatever_was_asked_before(
             assert not unknown[:, np.resize(np.array(wanted), found.shape[1])].any()
 
 
+@pytest.fixture(scope="module")
+def ask_all() -> Iterator[None]:
+    """Tables of other sets are asked however little they may know."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tables_module, "FEWEST_RECALLED", 0)
+        yield
+
+
+@pytest.mark.usefixtures("ask_all")
 @given(any_questions())
 def test_no_variant_of_a_row_is_executed_twice(asked: tuple[Setting, list[Question]]) -> None:
     """From the first row on: what comes after a gap is not kept."""

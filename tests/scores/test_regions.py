@@ -178,7 +178,7 @@ def test_few_flips_of_a_quick_subject_are_looked_at_further() -> None:
         inside = (table["hours"] > 40) & (table["education"] == "HS") & (table["sex"] == "f")
         return ~(inside & (table["race"] == "purple"))
 
-    audit = themis.Audit(themis.batch(rare), SCHEMA, seed=1)
+    audit = themis.Audit(themis.batch(rare), SCHEMA, seed=1, cost="executions")
     score = audit.causal("race")
     assert score.score * score.samples < FEWEST
     assert score.regions

@@ -16,7 +16,8 @@ from themis.inputs.population import Population
 from themis.inputs.streams import reference_person
 from themis.scores import witnesses as explanations
 from themis.scores import witnesses as shrinking
-from themis.scores.witnesses import FlipPool, Pairs, distance, plain_witnesses
+from themis.scores.plainer import distance
+from themis.scores.witnesses import FlipPool, Pairs, plain_witnesses
 from themis.subjects.decisions import FAILED
 
 SCHEMA = themis.Schema(

@@ -56,6 +56,30 @@ def test_supersets_of_a_pruned_set_are_left_out_and_no_others(
     assert lattice.count_supersets(border.above) == lattice.total - len(seen)
 
 
+@given(LEVELS, st.integers(1, 5), st.data())
+def test_sets_come_by_size_and_pruned_ones_do_not(
+    levels: tuple[int, ...], most: int, data: st.DataObject
+) -> None:
+    max_size = data.draw(st.integers(1, len(levels)))
+    lattice = Lattice(levels, max_size, cap=50)
+    found = data.draw(st.sets(st.sampled_from(sorted(all_masks(len(levels), max_size)))))
+    border = Border()
+    seen: list[int] = []
+    for masks in lattice.by_level(lambda each: border.pruned_by(each) is not None, most):
+        assert 1 <= len(masks) <= most
+        assert len({mask.bit_count() for mask in masks}) == 1
+        seen += masks
+        for mask in found.intersection(masks):
+            border.add_above(mask)
+    assert [mask.bit_count() for mask in seen] == sorted(mask.bit_count() for mask in seen)
+    expected = {
+        mask
+        for mask in lattice.by_size()
+        if not any(mask & each == each and mask != each for each in found)
+    }
+    assert sorted(seen) == sorted(expected)
+
+
 @given(LEVELS, st.data())
 def test_the_error_of_the_whole_search_is_divided_and_never_exceeded(
     levels: tuple[int, ...], data: st.DataObject

@@ -46,10 +46,10 @@ class Performance:
 Look = tuple[int, NDArray[np.bool_]]  # a sample size, and for each count whether the run stops
 
 
-def stops_of(rule: ProportionRule) -> list[Look]:
+def stops_of(rule: ProportionRule, coarse_to: int = 0) -> list[Look]:
     gamma = estimation.TAIL_SHARE * (1 - rule.confidence)
     table = []
-    for n in rule.looks():
+    for n in rule.looks(coarse_to):
         x = np.arange(n + 1)
         if rule.population is None:
             stop = binomial_inclusion(x, n, rule.error, gamma)
@@ -130,6 +130,38 @@ def test_proportion_rule_covers_with_its_confidence(
     assert worst >= confidence
 
 
+@pytest.mark.parametrize("coarse_to", [200, 500, 10**6])
+@pytest.mark.parametrize(("confidence", "error"), [(0.95, 0.05), (0.99, 0.05), (0.9, 0.1)])
+@pytest.mark.slow
+def test_few_looks_cover_with_the_same_confidence(
+    confidence: float, error: float, coarse_to: int
+) -> None:
+    table = stops_of(ProportionRule(confidence, error), coarse_to)
+    worst = min(
+        with_replacement(table, p, error).coverage for p in hardest_proportions(table, error, 60)
+    )
+    assert worst >= confidence
+
+
+def test_two_looks_cover_and_looks_in_between_go_on_as_usual() -> None:
+    rule = ProportionRule(0.95, 0.05)
+    table = stops_of(rule, coarse_to=10**6)
+    assert [n for n, _ in table] == [rule.first_look, rule.max_samples]
+    shares = hardest_proportions(table, 0.05, 20)
+    assert min(with_replacement(table, p, 0.05).coverage for p in shares) >= 0.95
+    looks = list(rule.looks(coarse_to=200))
+    assert looks[:3] == [rule.first_look, 200, 220]
+    assert looks[-1] == rule.max_samples
+
+
+def test_few_looks_with_a_larger_tail_share_would_be_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(estimation, "TAIL_SHARE", 0.6)
+    table = stops_of(ProportionRule(0.95, 0.05), coarse_to=10**6)
+    assert min(with_replacement(table, p, 0.05).coverage for p in np.linspace(0.3, 0.5, 81)) < 0.95
+
+
 def test_a_larger_tail_share_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(estimation, "TAIL_SHARE", 0.6)
     table = stops_of(ProportionRule(0.95, 0.05))
@@ -173,9 +205,10 @@ def test_the_hardest_case_costs_little_more_than_the_best_fixed_size(confidence:
 def test_proportion_rule_covers_every_share_of_a_finite_population(
     confidence: float, error: float, size: int
 ) -> None:
-    table = stops_of(ProportionRule(confidence, error, size))
-    for marked in range(size + 1):
-        assert without_replacement(table, size, marked, error).coverage >= confidence
+    for coarse_to in (0, size // 2, size):
+        table = stops_of(ProportionRule(confidence, error, size), coarse_to)
+        for marked in range(size + 1):
+            assert without_replacement(table, size, marked, error).coverage >= confidence
 
 
 def test_a_finite_population_saves_samples_and_keeps_the_coverage() -> None:

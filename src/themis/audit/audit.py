@@ -47,7 +47,8 @@ from themis.results.replays import Replay
 from themis.scores.accounts import Part, asked_again, metered
 from themis.scores.noise import NoiseProbe
 from themis.search.searcher import Accepted, SearchPlan, weigh_search
-from themis.settings import Settings, Stopping, check_repeats
+from themis.settings import Settings, Stopping, check_cost, check_repeats
+from themis.subjects.base import CostKind
 from themis.subjects.decisions import DEFAULT_FAVOURABLE
 from themis.subjects.loading import subject_from
 from themis.subjects.outputs import Output, Statistic, as_outputs
@@ -65,7 +66,9 @@ class Audit:
     defaults of every measurement. With `family` the confidence is that of all scores of one call
     of `score`, `search_all` or `apparent` together, and not of each by itself. `cache` is a file
     that keeps the decisions of subjects outside of this process for later runs. With `repeats` each
-    output is the majority, or the mean, of so many runs. With `profile`, rows of people (a table,
+    output is the majority, or the mean, of so many runs. `cost` says what takes a subject's time:
+    "calls" for few, large ones, as functions of a table and models get them, or "executions", as
+    few as can be, which `max_executions` implies. With `profile`, rows of people (a table,
     dictionaries or a path), inputs are drawn from them instead of from all that the schema allows,
     by `profile_weights` (a column or numbers) if given. `suite` is a file that gets the tests that
     were made up, with their outputs. `close`, or a `with` statement, makes it complete and ends the
@@ -102,6 +105,7 @@ class Audit:
         max_undecided: float = 0.0,
         repeats: int = 1,
         deterministic: bool = False,
+        cost: CostKind | None = None,
         probe: int | None = None,
         max_noise: float | None = None,
         cache: CachePlace = None,
@@ -129,6 +133,7 @@ class Audit:
             max_noise=max_noise,
         )
         check_repeats(repeats)
+        check_cost(cost)
         self._favourable = tuple(favourable)
         declared = as_outputs(outputs)
         decisions = decisions_of(self._favourable, labels, declared)
@@ -143,6 +148,7 @@ class Audit:
             max_undecided=max_undecided,
             recall=open_recall(own, cache, decisions.layout, self._opening_notes),
             runs=repeats,
+            cost=cost,
         )
         self.population = Population.of(schema)
         if self._people is not None:
@@ -165,6 +171,7 @@ class Audit:
             "max_undecided": max_undecided,
             "repeats": repeats,
             "deterministic": deterministic,
+            "cost": cost,
             "cache": cache,
             "listen": listen,
         }

@@ -47,6 +47,7 @@ def options_of(config: Config) -> dict[str, Any]:
         "max_undecided": spec.max_undecided,
         "repeats": spec.repeats,
         "deterministic": spec.deterministic,
+        "cost": spec.cost,
         **{name: getattr(config.settings, name) for name in Settings.names()},
     }
 

@@ -23,6 +23,11 @@ from themis.subjects.readings import Reading
 
 FEW_RUNS = 20  # below this number nothing is odd about equal outputs
 START_SHARE = 0.5  # from this share of the time on, starting processes is worth a word
+FELT_SECONDS = 1.0  # of calls, from which on it is worth a word what takes them
+APART = 8  # times as many inputs has the largest call as the smallest, to compare them
+IN_PROPORTION = 0.5  # of the time for one input in a small call is that in a large one, at least
+EXPENSIVE = 1e-3  # seconds for one input
+MANY_CALLS = 24
 START_RUNS = 50  # and from this number of executions on
 
 
@@ -56,6 +61,20 @@ def slow_start(runner: Runner) -> Iterator[Note]:
     share = runner.subject.start_up_share() if runner.executions >= START_RUNS else None
     if share is not None and share >= START_SHARE:
         yield Note.of("slow-start", share=share)
+
+
+def other_cost(runner: Runner) -> Iterator[Note]:
+    """Whether the time of calls speaks against what is saved; it differs from run to run."""
+    times = runner.call_times
+    (few, quick), (many, slow) = times.smallest, times.largest
+    if many < APART * few or times.seconds < FELT_SECONDS:
+        return
+    grows = (slow / many) / (quick / few) if quick else 1.0  # 1: in proportion to the inputs
+    if runner.saves_calls and grows >= IN_PROPORTION and slow / many >= EXPENSIVE:
+        yield Note.of("executions-take-time", seconds=slow / many)
+    calls = runner.traits.cost == "executions" and runner.account.calls >= MANY_CALLS
+    if calls and slow <= quick / IN_PROPORTION:  # many inputs take hardly longer than few
+        yield Note.of("calls-take-time", few=few, many=many)
 
 
 def timing_of(

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from themis.audit.family import Family
-from themis.audit.notes import slow_start, timing_of, with_commands
+from themis.audit.notes import other_cost, slow_start, timing_of, with_commands
 from themis.audit.rows import fit_notes, left_out
 from themis.engine.failures import TooManyFailuresError
 from themis.engine.runner import Budget, Runner
@@ -116,7 +116,9 @@ class Work:
             stopped = Ending.INTERRUPTED
         failed = self._failed or runner.fails_too_often
         stopped = Ending.FAILED if failed else stopped
-        slow = () if self._ended is Ending.INTERRUPTED else slow_start(runner)
+        slow: list[Note] = []
+        if self._ended is not Ending.INTERRUPTED:
+            slow = [*slow_start(runner), *other_cost(runner)]
         seconds = time.monotonic() - self._clock
         spent = runner.account - self._before
         result = Result(

@@ -37,6 +37,7 @@ from themis.inputs.people import Unknown
 from themis.keys import Rule, optional
 from themis.results.verdicts import Acceptance, Check
 from themis.settings import Settings
+from themis.subjects.base import CostKind
 from themis.subjects.decisions import DEFAULT_FAVOURABLE
 from themis.subjects.outputs import Output
 
@@ -238,6 +239,11 @@ class Subject(Table):
         "Your word that it always decides the same: nothing is run again, and reports say so",
         True,
         default=False,
+    )
+    cost: CostKind = _optional(
+        "What its time goes into: calls (few, large ones are made) or executions; by default calls "
+        "for models and functions of a table",
+        "calls",
     )
 
     @property

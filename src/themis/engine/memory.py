@@ -208,9 +208,21 @@ class TableMemory:
                 own = stored.assignments.index_of(codes[: len(known)])
                 _merge(cells[: len(known)], known[np.arange(len(known)), own])
 
-    def recall(self, variants: Variants, codes: NDArray[Any], start: int, cells: Cells) -> None:
-        """Put what the tables of all sets know of one set's rows from `start` on into them."""
-        stored = [each for each in self._stored.values() if start < each.count]
+    def recall(
+        self, variants: Variants, codes: NDArray[Any], start: int, cells: Cells, least: int = 0
+    ) -> None:
+        """Put what the tables of all sets know of one set's rows from `start` on into them.
+
+        The table of another set that can't know more than `least` outputs is not asked.
+        """
+        mine = variants.assignments
+        stored = [
+            each
+            for each in self._stored.values()
+            if start < each.count
+            and (each.assignments.columns == mine.columns
+                 or least < len(codes) * _common(mine, each.assignments).count)
+        ]  # fmt: skip
         if not stored:
             return
         before = int((cells != NOT_RUN).sum())
@@ -242,9 +254,7 @@ def _borrow(
     if other.columns == mine.columns:
         _merge(cells[: len(known)], known)
         return
-    apart = {tie.leader for tie in {*mine.followed} ^ {*other.followed}}
-    common = (c for c in mine.columns if c in other.columns and c not in apart)
-    both = Assignments(mine.schema, tuple(common))
+    both = _common(mine, other)
     own_mine, common_mine = _index_parts(mine, both, codes)
     own_other, common_other = _index_parts(other, both, codes)
     places = own_mine[:, None] + common_mine[None, :]
@@ -253,6 +263,13 @@ def _borrow(
     np.put_along_axis(
         cells[: len(known)], places, np.where(current == NOT_RUN, values, current), axis=1
     )
+
+
+def _common(mine: Assignments, other: Assignments) -> Assignments:
+    """The assignments of what two sets have in common, and what follows in both or neither."""
+    apart = {tie.leader for tie in {*mine.followed} ^ {*other.followed}}
+    common = (c for c in mine.columns if c in other.columns and c not in apart)
+    return Assignments(mine.schema, tuple(common))
 
 
 def _merge(cells: Cells, known: Cells) -> None:

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,7 +23,7 @@ from themis.inputs.assignments import Places
 from themis.inputs.characteristics import Codes
 from themis.inputs.schema import Schema
 from themis.subjects.answers import AnswerLabels
-from themis.subjects.base import Answers, Batch, Subject, Traits
+from themis.subjects.base import Answers, Batch, CostKind, Subject, Traits
 from themis.subjects.decisions import INVALID, NOT_RUN, Cells, Failure, Labels
 
 # The input at a place of a batch, or the inputs at several places.
@@ -50,10 +50,29 @@ class Budget:
     max_seconds: float | None = None
 
 
+@dataclass
+class CallTimes:
+    """How long the smallest and the largest batch took that were one call each."""
+
+    smallest: tuple[int, float] = (0, 0.0)  # inputs, seconds
+    largest: tuple[int, float] = (0, 0.0)
+    seconds: float = 0.0  # of all of them
+
+    def add(self, inputs: int, seconds: float) -> None:
+        """Take note of a call; of two of the same size the quicker one counts."""
+        self.seconds += seconds
+        if not self.largest[0]:
+            self.smallest = self.largest = inputs, seconds
+        self.smallest = min(self.smallest, (inputs, seconds))
+        if (inputs, -seconds) > (self.largest[0], -self.largest[1]):
+            self.largest = inputs, seconds
+
+
 class Runner:
     """Runs batches of inputs and gives back label numbers; counts executions and cache hits.
 
-    With several `runs`, each output is what so many executions on the same input amount to.
+    With several `runs`, each output is what so many executions on the same input amount to. `cost`
+    is what to save, where somebody knows better than the kind of subject tells.
     """
 
     def __init__(
@@ -66,10 +85,11 @@ class Runner:
         max_undecided: float = 0.0,
         recall: Recall | None = None,
         runs: int = 1,
+        cost: CostKind | None = None,
     ) -> None:
         self.recall = recall
         self.subject = subject
-        self.traits: Traits = subject.traits
+        self.traits: Traits = subject.traits if cost is None else replace(subject.traits, cost=cost)
         self.schema: Schema = subject.schema
         self.labels = labels
         self.max_failures = max_failures
@@ -81,6 +101,7 @@ class Runner:
         self._secrets = subject.secrets()
         self.failures = FailureLog(self._secrets.redact)
         self._seconds, self._timed = 0.0, 0  # of executions that are not for noise
+        self.call_times = CallTimes()
         self._finding_seconds = 0.0  # with what a cache file held, and nothing was run
         self.start(budget or Budget())
         self.memory = Memory(self.schema.input_keys, labels.dtype, self.ledger)
@@ -123,6 +144,11 @@ class Runner:
     def remembers(self) -> bool:
         """Whether the domain is so small that no input is ever executed twice."""
         return self.memory.is_whole
+
+    @property
+    def saves_calls(self) -> bool:
+        """Whether few, large calls are wanted: not where the number of executions is limited."""
+        return self.traits.cost == "calls" and self._budget.max_executions is None
 
     @property
     def executions_left(self) -> float:
@@ -318,8 +344,11 @@ class Runner:
             self.subject.deadline = math.inf
         if self.traits.external:
             self._refuse_secrets(answers)
-        self._seconds += time.perf_counter() - started
+        seconds = time.perf_counter() - started
+        self._seconds += seconds
         count = len(answers.outputs)
+        if answers.calls == 1 and count:
+            self.call_times.add(count, seconds)
         given = count if answers.given is None else answers.given
         self._timed += count
         isolating = max(given - count, 0)

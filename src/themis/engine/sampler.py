@@ -80,6 +80,7 @@ class Trials:
 
 
 CELLS = 2**19  # outputs held at once: memory stays flat
+COARSE_CELLS = 2**15  # up to so many, few calls are worth more than few executions
 
 # Blocks of subjects outside of this process.
 LEAST_ROWS = 16  # enough to keep several processes busy while rows drop out

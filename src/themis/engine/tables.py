@@ -29,6 +29,7 @@ from themis.inputs.streams import MIXING, BaseInputs
 from themis.subjects.decisions import NOT_RUN, Cells
 from themis.subjects.readings import FLIP, Reading
 
+FEWEST_RECALLED = 1_000  # outputs that are worth asking another set's table, if calls are the cost
 COLUMN_ROWS = 4_096  # from here on a column is a batch of its own
 
 
@@ -97,7 +98,8 @@ class Tables:
         rows = self.rows(variants.assignments, start, stop, reading)
         cells = self.empty(len(rows), variants.width)
         if variants.complete and not self.runner.remembers:
-            self.memory.recall(variants, rows.codes, start, cells)
+            least = FEWEST_RECALLED if self.runner.saves_calls else 0
+            self.memory.recall(variants, rows.codes, start, cells, least)
         try:
             self.complete(
                 variants, rows, cells, reading, block=start, active=active, until_flip=until_flip
@@ -148,7 +150,7 @@ class Tables:
             return
         if own is not None:
             self._run_cells_of(variants, rows, cells, opened.places, own)
-        for places in waves(variants.width):
+        for places in waves(variants.width, calls=self.runner.saves_calls):
             opened = opened.keep(~_flipped(cells, opened.places, reading, own, opened.rows))
             self._run(variants, rows, cells, opened, places)
 

@@ -20,6 +20,7 @@ from themis.subjects.readings import Tolerances
 
 TRIED = 100  # assignments tried per row where not all can be
 CORNERS = 32  # extreme assignments among them
+MOST_WHOLE = 16  # columns that are tried at once where calls are to be few
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,8 @@ class Rows:
             levels = variants.levels[places, position]
             members = self.members.get(column)
             new = levels if members is None else members[rows, levels]
-            codes[:, column] = np.where(levels == OWN, codes[:, column], new)
+            kept = levels == OWN
+            codes[:, column] = np.where(kept, codes[:, column], new) if kept.any() else new
         follow(variants.assignments.followed, before, codes)
         return codes
 
@@ -183,22 +185,27 @@ def _mark_levels(variants: Variants, rows: Rows, cells: Cells) -> None:
         cells[(own[:, wanted] != OWN).any(axis=1), place] = NO_COUNTERFACTUAL
 
 
-def waves(width: int) -> Iterator[NDArray[np.int64]]:
-    """The columns in the order of trying: far apart first, a few and then ever more at a time."""
+def waves(width: int, *, calls: bool = False) -> Iterator[NDArray[np.int64]]:
+    """The columns in the order of trying: far apart first, a few and then ever more at a time.
+
+    They grow faster where `calls` are to be few.
+    """
     order = spread_order(width)
-    start, size = 0, first_wave(width, vectorised=True)
+    start, size = 0, first_wave(width, vectorised=True, calls=calls)
     while start < width:
         yield order[start : start + size]
         start += size
-        size = min(4 * size, 256)
+        size = MOST_WHOLE * size if calls else min(4 * size, 256)
 
 
-def first_wave(width: int, *, vectorised: bool) -> int:
+def first_wave(width: int, *, vectorised: bool, calls: bool = False) -> int:
     """How many columns are tried at once in the beginning.
 
     A subject that runs input by input gets one further column at a time: no execution is wasted
-    on a row that has flipped.
+    on a row that has flipped. Where `calls` are to be few, small sets are run whole.
     """
+    if calls:
+        return min(width, MOST_WHOLE)
     if not vectorised:
         return 2
     return width if width <= 6 else 4

@@ -204,6 +204,12 @@ class Schema:
             for each, code in zip(self.characteristics, row, strict=True)
         }
 
+    def decode_rows(self, codes: NDArray[Any]) -> list[dict[str, Value]]:
+        """Inputs as plain values by name."""
+        columns = (each.decode(codes[:, c]).tolist() for c, each in enumerate(self.characteristics))
+        rows = zip(*columns, strict=True)
+        return [dict(zip(self.names, values, strict=True)) for values in rows]
+
     def to_dict(self) -> dict[str, Any]:
         """The schema as the `inputs` and `constraints` of a `themis.toml`."""
         return {

@@ -133,6 +133,8 @@ CODES: dict[str, tuple[str, ...]] = {
     "depends-on-neighbours": ("differing", "inputs"),
     "inconsistent-example": ("how", "input", "outputs"),
     "slow-start": ("share",),
+    "executions-take-time": ("seconds",),
+    "calls-take-time": ("few", "many"),
     "cache-not-used": (),
     "cache-in-use": ("path", "process", "own"),
     "cache-set-aside": ("path", "aside"),

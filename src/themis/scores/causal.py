@@ -10,21 +10,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.sampler import Cost, Sampler
-from themis.engine.variants import Rows, Variants, first_wave, own_columns
+from themis.engine.sampler import COARSE_CELLS, Cost, Sampler
+from themis.engine.variants import MOST_WHOLE, Rows, Variants, first_wave, own_columns
 from themis.inputs.keys import first_places
 from themis.inputs.streams import PERMUTATION_LIMIT, ShuffledInputs
 from themis.results.model import CausalScore
 from themis.results.notes import Ending, Note, ended_early
 from themis.results.parts import Region
 from themis.scores.early_ends import ending_early
-from themis.scores.harm import WIDTH_LIMIT, HarmTally
+from themis.scores.harm import WIDTH_LIMIT, Counts, Floats, HarmTally
 from themis.scores.regions import SeenRows, known_regions, sampled_regions
 from themis.scores.spelling import with_spelling
 from themis.scores.witnesses import FlipPool, explained
 from themis.settings import Settings, Stopping
 from themis.statistics.intervals import normal_quantile
-from themis.statistics.proportions import Interval, ProportionRule, anytime_interval
+from themis.statistics.proportions import (
+    Interval,
+    ProportionRule,
+    anytime_interval,
+    mixture_ends,
+)
 from themis.statistics.reruns import interval_confidence
 from themis.subjects.decisions import Cells
 from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
@@ -48,7 +53,7 @@ def measure_causal(sampler: Sampler, variants: Variants, settings: Settings) -> 
     rows = _CausalRows(sampler, variants, whole_rows=whole_rows, first_look=rule.first_look)
     stopped = Ending.BUDGET
     with ending_early(keeps_interrupts=sampler.keep_on_interrupt) as early:
-        for target in _looks(rule, contexts):
+        for target in _looks(rule, contexts, _coarse_rows(sampler, variants)):
             rows.advance(source, target, settings)
             if rows.count < target:
                 break
@@ -262,11 +267,10 @@ def causal_score(
 
 
 def share_ends(
-    successes: int, trials: int, *, confidence: float, population: int | None = None
-) -> tuple[float, float]:
-    """The ends of a share among sampled rows; any stopping time."""
-    interval = anytime_interval(successes, successes, trials, confidence, population=population)
-    return interval.low, interval.high
+    successes: Counts, trials: Counts, *, confidence: float, population: int | None = None
+) -> tuple[Floats, Floats]:
+    """The ends of shares among sampled rows, each by itself; any stopping time."""
+    return mixture_ends(successes, successes, trials, 1.0 - confidence, population)
 
 
 def _whole_rows(sampler: Sampler, variants: Variants, rule: ProportionRule) -> int:
@@ -276,16 +280,24 @@ def _whole_rows(sampler: Sampler, variants: Variants, rule: ProportionRule) -> i
     """
     if not variants.complete or variants.width > WIDTH_LIMIT:
         return 0
-    if variants.width <= first_wave(variants.width, vectorised=sampler.runner.traits.vectorised):
+    runner = sampler.runner
+    traits, calls = runner.traits, runner.saves_calls
+    wave = first_wave(variants.width, vectorised=traits.vectorised, calls=calls)
+    if variants.width <= wave:
         return sys.maxsize  # nothing is saved by leaving a row early
     if variants.width <= WHOLE_WIDTH:
         return rule.first_look
     return max(10, rule.first_look * WHOLE_WIDTH // variants.width)
 
 
-def _looks(rule: ProportionRule, contexts: int | None) -> Iterator[int]:
+def _coarse_rows(sampler: Sampler, variants: Variants) -> int:
+    """Up to which row few calls are worth more than few executions."""
+    return COARSE_CELLS // min(variants.width, MOST_WHOLE) if sampler.runner.saves_calls else 0
+
+
+def _looks(rule: ProportionRule, contexts: int | None, coarse_to: int) -> Iterator[int]:
     """The rule's looks, and further ones for runs in which rows stay unknown."""
-    yield from rule.looks()
+    yield from rule.looks(coarse_to)
     target = rule.max_samples
     while contexts is None or target < contexts:
         target = -(-11 * target // 10)

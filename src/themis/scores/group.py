@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.sampler import Cost, Sampler
+from themis.engine.sampler import COARSE_CELLS, Cost, Sampler
 from themis.engine.tables import Tables
 from themis.engine.variants import Variants, mark_impossible
 from themis.inputs.assignments import Assignments, Places
@@ -32,6 +33,8 @@ from themis.subjects.readings import Reading
 
 GROUP_BRANCH = 1_000  # streams of single groups are apart from the common one
 VALUES_BRANCH = 4_000  # and so are those of inputs in which no value of a set is missing
+FIRST_CELLS = 2**11  # of the first call, where calls are to be few
+LEAST_GROWTH = 1.5  # of the rows from look to look, and from call to call, there
 KEPT_ROWS = 1_000  # whose outputs are kept, to run some of them again
 
 
@@ -51,23 +54,11 @@ def measure_group(sampler: Sampler, variants: Variants, settings: Settings) -> G
     """
     cost = Cost(sampler.runner)
     source = group_source(sampler, variants)
-    groups = len(source.labels)
-    state = GroupRule(interval_confidence(settings.confidence), settings.error).start(groups)
-    kept = np.full((KEPT_ROWS, groups), NOT_RUN, dtype=np.int64)
-    count, stopped = 0, Ending.BUDGET
-    opened = OpenCells(sampler.reading, groups)
+    rule = GroupRule(interval_confidence(settings.confidence), settings.error)
+    rows = _GroupRows(sampler, variants, source, rule.start(len(source.labels)))
+    state, looks, stopped = rows.state, rule.looks(), Ending.BUDGET
     with ending_early(keeps_interrupts=sampler.keep_on_interrupt) as early:
-        for target in state.rule.looks():
-            for first, last in sampler.blocks(count, target, int(state.active.sum())):
-                cells = source.run(first, last, state.active)
-                opened.add(cells, state.active)
-                state.add(*favourable_ends(sampler, cells, first, last))
-                kept[first:last, state.active] = cells[: max(KEPT_ROWS - first, 0)]
-                count = last
-                _tell(sampler, variants, state, count, target)
-            state.look()
-            if count < target:
-                break
+        while rows.advance(rows.next_step(looks)):
             if state.crossed:
                 stopped = Ending.INCONSISTENT
                 break
@@ -77,10 +68,74 @@ def measure_group(sampler: Sampler, variants: Variants, settings: Settings) -> G
     if early.ending is not None:
         state.look()
         stopped = early.ending
-    score = _score(state, source.labels, variants, settings, stopped, count, cost, opened)
-    if state.champions is not None and count:
-        sampler.runner.finding = kept_inputs(sampler, source, state, kept, count)
+    score = _score(state, source.labels, variants, settings, stopped, rows.count, cost, rows.opened)
+    if state.champions is not None and rows.count:
+        sampler.runner.finding = kept_inputs(sampler, source, state, rows.kept, rows.count)
     return score
+
+
+class _GroupRows:
+    """The rows of a group score as they come, counted up to each of the rule's looks."""
+
+    def __init__(
+        self, sampler: Sampler, variants: Variants, source: GroupSource, state: GroupState
+    ) -> None:
+        self.sampler = sampler
+        self.variants = variants
+        self.source = source
+        self.state = state
+        groups = len(source.labels)
+        self.kept = np.full((KEPT_ROWS, groups), NOT_RUN, dtype=np.int64)
+        self.opened = OpenCells(sampler.reading, groups)
+        self.count = 0
+
+    def next_step(self, looks: Iterator[int]) -> list[int]:
+        """The looks whose rows are run together: the next one, or where calls are few, more.
+
+        The rule allows for any stop at any look, so that it may be asked at the last of them only.
+        """
+        step = [next(looks)]
+        enough = self._rows_at_once()
+        while step[-1] < enough:
+            look = next(looks)
+            if len(step) > 1 and look < LEAST_GROWTH * step[-2]:
+                step.pop()  # those between cost more time than they save rows
+            step.append(look)
+        return step
+
+    def _rows_at_once(self) -> float:
+        """How many rows there shall be after the next call; it depends on counts alone."""
+        if not self.sampler.runner.saves_calls:
+            return 0
+        width = int(self.state.active.sum())
+        if not self.count:
+            return FIRST_CELLS / width
+        wanted = max(_expected(self.state, self.count), LEAST_GROWTH * self.count)
+        return min(wanted, COARSE_CELLS / width)
+
+    def advance(self, step: Sequence[int]) -> bool:
+        """Run rows up to the last of these looks, and look at each; whether the budget held."""
+        columns, target = self.state.active.copy(), step[-1]
+        for first, last in self.sampler.blocks(self.count, target, int(columns.sum())):
+            cells = self.source.run(first, last, columns)
+            between = [look for look in step if first < look < last]
+            for start, end in itertools.pairwise((first, *between, last)):
+                self._take(cells[start - first : end - first], start, columns)
+                if end in step[:-1]:
+                    self.state.look()
+            self.count = last
+            _tell(self.sampler, self.variants, self.state, self.count, target)
+        self.state.look()
+        return self.count == target
+
+    def _take(self, cells: Cells, first: int, columns: NDArray[np.bool_]) -> None:
+        """Count rows of these columns, less those that were settled meanwhile."""
+        active, last = self.state.active, first + len(cells)
+        if active.sum() < columns.sum():
+            cells = cells.T[active[columns]].T  # by column, as the table is
+        self.opened.add(cells, active)
+        self.state.add(*favourable_ends(self.sampler, cells, first, last))
+        self.kept[first:last, active] = cells[: max(KEPT_ROWS - first, 0)]
 
 
 @dataclass(frozen=True)
@@ -203,11 +258,16 @@ def _tell(
     count: int,
     target: int,
 ) -> None:
-    """Report progress; the interval shrinks with the square root of the rows."""
-    shrink = ((state.high - state.low) / (2 * state.rule.error)) ** 2
-    expected = max(target, int(min(shrink, 1e6) * count))
+    """Report progress."""
+    expected = max(target, _expected(state, count))
     ends = (state.low, state.high)
     sampler.tell("group", variants.assignments, count, expected, lambda: ends)
+
+
+def _expected(state: GroupState, count: int) -> int:
+    """About so many rows; the interval shrinks with the square root of their number."""
+    shrink = ((state.high - state.low) / (2 * state.rule.error)) ** 2
+    return int(min(shrink, 1e6) * count)
 
 
 def _possible_places(sampler: Sampler, variants: Variants) -> NDArray[np.int64]:

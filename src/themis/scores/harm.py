@@ -14,12 +14,15 @@ from themis.results.parts import Harm
 from themis.subjects.decisions import FAILED, Cells
 from themis.subjects.readings import Reading
 
+Counts = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
 WIDTH_LIMIT = 256  # sets with more assignments get no matrix of changes
 GRADED_LIMIT = 32  # the same where all distances of a row are needed
 SHOWN = 20
 FEW_LABELS = 20  # up to so many, outputs are counted label by label
 
-Ends = Callable[[int, int], tuple[float, float]]  # of a share: successes among trials
+Ends = Callable[[Counts, Counts], tuple[Floats, Floats]]  # of shares: successes among trials
 
 
 class HarmTally:
@@ -107,30 +110,42 @@ class HarmTally:
         keep = (first < second) | (rate[first, second] > rate[second, first])
         first, second = first[keep], second[keep]
         order = np.argsort(-rate[first, second], kind="stable")[:count]
-        pairs = zip(first[order].tolist(), second[order].tolist(), strict=True)
-        return tuple(self._harm(one, other, rate, ends) for one, other in pairs)
+        harms = self._harms(first[order], second[order], rate)
+        if ends is None or self._weighted or not harms:
+            return harms
+        return self._with_ends(harms, ends)
 
-    def _harm(self, one: int, other: int, rate: NDArray[Any], ends: Ends | None) -> Harm:
-        contexts = round(self._counted[one, other])
-        lost, gained = round(self._losses[one, other]), round(self._losses[other, one])
-        harm = Harm(
-            change_from=self.assignments.labels(one),
-            change_to=self.assignments.labels(other),
-            lost=float(rate[one, other]),
-            gained=float(rate[other, one]),
-            contexts=contexts,
-            lost_count=lost,
-            gained_count=gained,
+    def _harms(
+        self, first: NDArray[np.int64], second: NDArray[np.int64], rate: NDArray[Any]
+    ) -> tuple[Harm, ...]:
+        return tuple(
+            Harm(
+                change_from=self.assignments.labels(one),
+                change_to=self.assignments.labels(other),
+                lost=float(rate[one, other]),
+                gained=float(rate[other, one]),
+                contexts=round(self._counted[one, other]),
+                lost_count=round(self._losses[one, other]),
+                gained_count=round(self._losses[other, one]),
+            )
+            for one, other in zip(first.tolist(), second.tolist(), strict=True)
         )
-        if ends is None or self._weighted or not contexts:
-            return harm
-        (lost_low, lost_high), (gained_low, gained_high) = (
-            ends(count, contexts) for count in (lost, gained)
-        )
-        return replace(
-            harm,
-            lost_low=lost_low,
-            lost_high=lost_high,
-            gained_low=gained_low,
-            gained_high=gained_high,
+
+    def _with_ends(self, harms: tuple[Harm, ...], ends: Ends) -> tuple[Harm, ...]:
+        """The same with the intervals of their shares, all computed at once."""
+        counts = [[each.lost_count, each.gained_count, each.contexts] for each in harms]
+        lost, gained, contexts = np.array(counts).T
+        low, high = ends(np.concatenate([lost, gained]), np.concatenate([contexts, contexts]))
+        lows, highs = low.reshape(2, -1).T.tolist(), high.reshape(2, -1).T.tolist()
+        return tuple(
+            replace(
+                harm,
+                lost_low=lost_low,
+                lost_high=lost_high,
+                gained_low=gained_low,
+                gained_high=gained_high,
+            )
+            for harm, (lost_low, gained_low), (lost_high, gained_high) in zip(
+                harms, lows, highs, strict=True
+            )
         )

@@ -66,6 +66,23 @@ class Neighbours:
             for reading in self._readings:
                 self._keep(codes, reading.cells(whole), reading.cells(others), reading)
 
+    def run_again(self, codes: NDArray[Any], first: Cells, alike: NDArray[np.bool_]) -> Cells:
+        """Run inputs again in a few calls, each among others than before; look where that shows.
+
+        One is alone, those that are `alike` are by themselves, and of the others those with the
+        usual answer: whatever a call is compared with, its mean, its median, its size or the values
+        that occur in it, is different there.
+        """
+        cells = np.empty_like(first)
+        for part in _apart(first, alike):
+            cells[part] = self._runner.repeat(codes[part])
+        changed = (cells != first) & (first >= 0)
+        if not changed.any():
+            return cells
+        whole = self._runner.repeat(codes, again=2)
+        self.look(codes, np.where(changed, cells, first), whole)
+        return whole if self.found else cells
+
     def doubt(self, codes: NDArray[Any], cells: Cells, before: Cells, reading: Reading) -> None:
         """See whether a call, now answered so, changed answers that one output had elsewhere."""
         now = reading.cells(cells)
@@ -88,3 +105,13 @@ class Neighbours:
 
     def _keep(self, codes: NDArray[Any], cells: Cells, others: Cells, reading: Reading) -> None:
         self.example = self.example or Example.first(codes, cells, others, reading)
+
+
+def _apart(answers: Cells, alike: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
+    """The places of all answers: one, those of inputs that are alike, the usual, and the others."""
+    places = np.arange(len(answers))
+    rest = places[1:][~alike[1:]]
+    numbers, counts = np.unique(answers[rest], return_counts=True)
+    usual = answers[rest] == (numbers[counts.argmax()] if len(rest) else 0)
+    parts = [places[:1], places[1:][alike[1:]], rest[usual], rest[~usual]]
+    return [part for part in parts if len(part)]

@@ -220,9 +220,7 @@ class NoiseProbe(Rerunner):
         missing = np.flatnonzero(first == NOT_RUN)
         if len(missing):
             first[missing] = self._runner.repeat(codes[missing], again=0)
-        second = self._runner.repeat(codes) if len(codes) else first
-        if self._runner.traits.vectorised and len(codes) and not start:
-            self._calls.look(codes, first, second)
+        second = self._again(codes, first, start) if len(codes) else first
         if len(new):
             self._last_new = start + int(new[-1])
         self._met = np.concatenate([self._met, keys[new]])
@@ -237,6 +235,24 @@ class NoiseProbe(Rerunner):
         for reading in self._readings:
             before, after = reading.cells(first), reading.cells(second)
             self._example = self._example or Example.first(codes, before, after, reading)
+
+    def _again(self, codes: NDArray[Any], first: Cells, start: int) -> Cells:
+        """What the inputs get when they are run again; the first ones also among others."""
+        runner = self._runner
+        looks = runner.traits.vectorised and not start
+        if looks and runner.saves_calls and not runner.out_of_time:
+            return self._calls.run_again(codes, first, self._alike(codes))
+        second = runner.repeat(codes)
+        if looks:
+            self._calls.look(codes, first, second)
+        return second
+
+    def _alike(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which inputs have the value that is last in the characteristic with fewest values."""
+        sizes = [each.size if each.size > 1 else np.inf for each in self._runner.schema]
+        column = int(np.argmin(sizes))
+        alike: NDArray[np.bool_] = codes[:, column] == codes[:, column].max()
+        return alike
 
     # The placebo -------------------------------------------------------------------------
     def _placebo(self, place: int, width: int, rows: int, confidence: float) -> Placebo:

@@ -339,6 +339,7 @@ SUGGESTING = 2_000  # of them, at most
 FEWEST = 20  # flips, half of which suggest
 MORE_FLIPS = 3 * FEWEST  # wanted of a subject that takes whole batches
 MORE_TIMES = 4  # as many rows as were sampled, at most
+SPARE = 2  # times the rows that are expected to suffice, where calls are to be few
 MORE_CELLS = 2**15
 LEAST_LIFT = 1.5  # certainly; below, flips are everywhere
 LEAST_COVERAGE = 0.1
@@ -377,7 +378,10 @@ class SeenRows:
         last = min(sampled + min(cells // width, MORE_TIMES * sampled), limit, ROWS)
         with runner.apart():
             while self.count < last and self.flips < MORE_FLIPS and not runner.out_of_time:
-                self.add(*run(self.count, min(self.count + sampled, last)))
+                step = sampled
+                if runner.saves_calls:  # so many that enough of them may flip
+                    step = SPARE * self.count * (MORE_FLIPS - self.flips) // self.flips
+                self.add(*run(self.count, min(self.count + step, last)))
 
     @property
     def flips(self) -> int:

@@ -37,7 +37,7 @@ from themis.statistics.reruns import (
     reruns_for,
 )
 from themis.subjects.base import BudgetEndedError
-from themis.subjects.decisions import Cells
+from themis.subjects.decisions import NOT_RUN, Cells
 from themis.subjects.readings import Reading
 
 SHARE_LEFT = 0.2  # of a finding that noise may explain without a limit to hold it against
@@ -45,6 +45,7 @@ CAUTION = 0.8  # of what a verdict could spare: then a few more pairs are run th
 AFTER_NOISE = 4  # times as many pairs are run again once noise was found, …
 HOPELESS = 0.4  # … unless so many did not come out the same
 INNER_PAIRS, EXTERNAL_PAIRS = 5_000, 100  # run again at most, or asked // 8
+MIXED_CALLS = 2  # in which a few inputs are run again often, where calls are to be few
 TIMES = 10  # runs of one input that are numbered for other purposes
 GROUP_INPUTS, GROUP_MOST = 40, 5_000  # of each extreme group
 ENOUGH = 300  # inputs run again where noise was found, or where that costs next to nothing
@@ -59,6 +60,13 @@ class _Drift(NamedTuple):
     differing: int
     low: float
     high: float
+
+
+class _Along(NamedTuple):
+    """Inputs that are to be run again with others, in one call, and the outputs that they had."""
+
+    codes: NDArray[Any]
+    before: Cells
 
 
 class Rerunner:
@@ -79,6 +87,12 @@ class Rerunner:
         self._doubted: set[int] = set()  # outputs of which some pair did not come out the same
         self._confirmed: dict[bytes, Cells] = {}  # what was run again
         self._example: Example | None = None  # of an answer that did not last
+        self._along: _Along | None = None
+
+    @property
+    def _may_mix(self) -> bool:
+        """Whether different things may be run again in one call."""
+        return self._runner.saves_calls and not self._runner.traits.external
 
     @property
     def neighbours(self) -> bool:
@@ -114,14 +128,18 @@ class Rerunner:
             return score
         reruns = None
         with self._runner.spending_reserve():
+            shown = None
             if isinstance(finding, FlipPool):
-                finding = finding.flips
+                shown, finding = finding.shown, finding.flips
+                if shown is not None and self._may_mix:
+                    self._along = _Along(shown, np.full(len(shown), NOT_RUN))
             if isinstance(finding, Flips | GroupInputs):
                 alpha = RERUNS_SHARE * (1.0 - settings.confidence)
                 reruns = self.rerun(finding, score.score, score.low, alpha, limit)
+            self._along = None
             if isinstance(score, CausalScore):
                 with suppress(BudgetEndedError):
-                    score = self._shown_again(score)
+                    score = self._shown_again(score, shown)
         return replace(score, reruns=reruns)
 
     def rerun(
@@ -198,16 +216,39 @@ class Rerunner:
         """
         key = bytes([reading.place, first]) + codes.tobytes()
         if key not in self._confirmed:
+            own, (codes, before) = len(codes), self._with_along(codes, before)
             cells = np.empty(len(codes), dtype=self._runner.labels.dtype)
-            for number, places in enumerate(_each_once(codes)):
+            for number, places in enumerate(self._calls_of(codes, own)):
                 order = rng.permutation(places)
                 again = (1 if first else 2) + TIMES * number
                 cells[order] = self._runner.repeat(codes[order], again=again)
                 if random and not number:
                     self._calls.doubt(codes[order], cells[order], before[order], reading)
-            after = self._confirmed[key] = reading.cells(cells)
+            after = reading.cells(cells)
+            self._confirmed[key] = after[:own]
+            if own < len(codes):
+                key_along = bytes([reading.place, True]) + codes[own:].tobytes()
+                self._confirmed[key_along] = after[own:]
             self._example = self._example or Example.first(codes, before, after, reading)
         return self._confirmed[key]
+
+    def _with_along(self, codes: NDArray[Any], before: Cells) -> tuple[NDArray[Any], Cells]:
+        """The inputs and their outputs, followed by those that are to be run along with them."""
+        along, self._along = self._along, None
+        if along is None:
+            return codes, before
+        return np.concatenate([codes, along.codes]), np.concatenate([before, along.before])
+
+    def _calls_of(self, codes: NDArray[Any], own: int) -> list[NDArray[np.int64]]:
+        """The places of inputs, by call: each at most once in it, unless calls are to be few.
+
+        Those behind the first `own` are in the first of them.
+        """
+        parts = list(_each_once(codes[:own]))
+        if self._may_mix and len(parts) > MIXED_CALLS:
+            parts = [np.concatenate(parts[call::MIXED_CALLS]) for call in range(MIXED_CALLS)]
+        parts[0] = np.concatenate([parts[0], np.arange(own, len(codes))])
+        return parts
 
     def examples(self) -> Iterator[Note]:
         """One input that got two different outputs, where answers are not consistent."""
@@ -224,14 +265,19 @@ class Rerunner:
                 about=self._names[reading.place] if len(self._names) > 1 else None,
             )
 
-    def _shown_again(self, score: CausalScore) -> CausalScore:
-        """The score without shown pairs that do not come out the same when they are run again."""
+    def _shown_again(self, score: CausalScore, shown: NDArray[Any] | None) -> CausalScore:
+        """The score without shown pairs that do not come out the same when they are run again.
+
+        `shown` are their inputs, one after the other, as far as they are known.
+        """
         pairs = score.witnesses
         if not pairs or not self._has_room(2 * len(pairs)):
             return score
         place = self._place(score.output)
         reading = self._readings[place]
-        codes = _encode(self._runner.schema, [row for pair in pairs for row in pair.inputs])
+        codes = shown
+        if codes is None or len(codes) != 2 * len(pairs):
+            codes = _encode(self._runner.schema, [row for pair in pairs for row in pair.inputs])
         before = reading.labels.number([each for pair in pairs for each in pair.outputs])
         rng = self._sampler.base.generator(RERUNS, 2)
         after = self._run_again(codes, before, rng, reading)
@@ -252,25 +298,40 @@ class Rerunner:
         count = self._affordable(max(wanted, GROUP_INPUTS), GROUP_MOST)
         if count < fewest_reruns(alpha):
             return None
-        best, worst = (
-            self._drift(finding, group, count, alpha / 2, number)
+        groups = [
+            self._members(finding, group, count, number)
             for number, group in enumerate((finding.best, finding.worst))
-        )
+        ]
+        if self._may_mix:
+            self._along = _Along(*groups[1][:2])
+        best = self._drift(finding, *groups[0], alpha / 2)
+        self._along = None
+        worst = self._drift(finding, *groups[1], alpha / 2)
         if best.differing or worst.differing:
             self._doubted.add(finding.reading.place)
         unseen = finding.kept * max(0.0, worst.high - best.low)
         proven = max(0.0, -best.high) + max(0.0, worst.low)  # reruns contradict what was seen
         return Reruns(2 * count, best.differing + worst.differing, max(unseen, proven))
 
-    def _drift(
-        self, finding: GroupInputs, group: int, count: int, alpha: float, number: int
-    ) -> _Drift:
-        """How far a group's expected rate may be from the one that was seen."""
+    def _members(
+        self, finding: GroupInputs, group: int, count: int, number: int
+    ) -> tuple[NDArray[Any], Cells, np.random.Generator]:
+        """Random inputs of a group, with the outputs that they had."""
         rng = self._sampler.base.generator(RERUNS, 3 + number)
-        codes, before = finding.draw(group, count, rng)
+        return *finding.draw(group, count, rng), rng
+
+    def _drift(
+        self,
+        finding: GroupInputs,
+        codes: NDArray[Any],
+        before: Cells,
+        rng: np.random.Generator,
+        alpha: float,
+    ) -> _Drift:
+        """How far a group's expected rate may be from the one that was seen in these inputs."""
         reading = finding.reading
         after = self._run_again(codes, before, rng, reading, random=True)
-        tolerances = rng.random(count) if reading.statistic == "mean" else None
+        tolerances = rng.random(len(codes)) if reading.statistic == "mean" else None
         was, now = (reading.favourable_ends(cells, tolerances)[0] for cells in (before, after))
         known = (before >= 0) & (after >= 0)
         fewer, more = int((was & ~now & known).sum()), int((now & ~was & known).sum())

@@ -11,8 +11,8 @@ What explains a causal score? People who are plainly affected, and where most of
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -29,6 +29,13 @@ from themis.results.model import CausalScore
 from themis.results.notes import Ending
 from themis.results.parts import Region, Witness
 from themis.scores.kin import Kin, Pair
+from themis.scores.plainer import (
+    ROUNDS,
+    Plainness,
+    Rounds,
+    target_of,
+    tried_at_once,
+)
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import FAILED, Cells
 from themis.subjects.readings import FLIP, Reading
@@ -79,6 +86,7 @@ class FlipPool:
     _outputs: list[NDArray[Any]] = field(default_factory=list)
     _weights: list[NDArray[np.float64]] = field(default_factory=list)
     _count: int = 0
+    shown: NDArray[Any] | None = None  # the inputs of the latest witnesses, one after the other
 
     def add_table(
         self,
@@ -143,13 +151,16 @@ class FlipPool:
     def witnesses(self, pairs: Pairs) -> tuple[Witness, ...]:
         """The pairs in plain values, the favoured input first."""
         labels, good = self.reading.labels.labels, self.reading.ranks()
-        witnesses = []
-        for codes, outputs in pairs:
-            order = (0, 1) if good[outputs[0]] >= good[outputs[1]] else (1, 0)
-            first, second = (self.schema.decode_row(codes[place]) for place in order)
-            shown = (labels[outputs[order[0]]], labels[outputs[order[1]]])
-            witnesses.append(Witness(inputs=(first, second), outputs=shown))
-        return tuple(witnesses)
+        worse = good[pairs.outputs[:, 0]] < good[pairs.outputs[:, 1]]
+        order = np.stack([worse, ~worse], axis=1).astype(int)
+        codes = np.take_along_axis(pairs.codes, order[:, :, None], axis=1)
+        self.shown = np.asfortranarray(codes.reshape(2 * len(codes), len(self.schema)))
+        rows = iter(self.schema.decode_rows(self.shown))
+        outputs = np.take_along_axis(pairs.outputs, order, axis=1).tolist()
+        return tuple(
+            Witness(inputs=(first, second), outputs=(labels[one], labels[other]))
+            for first, second, (one, other) in zip(rows, rows, outputs, strict=True)
+        )
 
 
 def _pairs(
@@ -202,6 +213,7 @@ def _most_different(first: NDArray[Any], second: NDArray[Any], count: int) -> li
 PAIRS = 6  # shrunk of those that are shown
 STEPS = 20  # of one pair: two executions each, at most
 DEAR_STEPS = 12  # of a pair of inputs for a subject outside of this process
+AT_ONCE = 8  # pairs that are shrunk where calls are to be few
 KNOWN_STEPS = 200  # of a pair whose domain was run whole: nothing is executed
 
 Steps: TypeAlias = Generator[Pair, bool, Pair]  # yields pairs, is told which flip, returns the last
@@ -223,7 +235,7 @@ def plain_witnesses(
     shrinker = _Shrinker.of(sampler, columns, known=known)
     plain = shrinker.shrink(chosen.take(slice(shrinker.pairs)))
     lacking = min(shrinker.pairs, len(chosen)) - len(plain)
-    if lacking and not shrinker.ended:
+    if lacking and not (shrinker.ended or shrinker.at_once):
         others = pool.most_different(shrinker.pairs + lacking)
         more = shrinker.shrink(others.take(slice(shrinker.pairs, None)))
         plain = shrinker.told_once(plain, more)
@@ -235,51 +247,63 @@ class _Shrinker:
     """Shrinks pairs within the executions that an explanation may take."""
 
     sampler: Sampler
-    reference: NDArray[Any]
+    plainness: Plainness
     columns: tuple[int, ...]
     left: int  # executions
     steps: int
     pairs: int  # shrunk together
+    at_once: int  # candidates of a pair in one call; 0: one after the other, each from the last
     ended: bool = False
 
     @classmethod
     def of(cls, sampler: Sampler, columns: Sequence[int], *, known: bool) -> _Shrinker:
-        left = sampler.trials.allowance
+        left, at_once = sampler.trials.allowance, 0
         steps = DEAR_STEPS if sampler.runner.traits.external else STEPS
         pairs = min(PAIRS, max(left // (2 * steps), 1))
         if known:
             steps, pairs = KNOWN_STEPS, PAIRS
-        reference = reference_person(sampler.population)
-        return cls(sampler, reference, tuple(columns), left, steps, pairs)
+        elif sampler.runner.saves_calls:
+            steps, pairs = ROUNDS, min(AT_ONCE, max(left // (2 * ROUNDS), 1))
+            at_once = max(left // (2 * ROUNDS * pairs), 1)
+        plainness = Plainness(reference_person(sampler.population), sampler.population.schema)
+        return cls(sampler, plainness, tuple(columns), left, steps, pairs, at_once)
 
     def shrink(self, pairs: Pairs) -> Pairs:
         """The pairs, each as plain as it could be made, without those that tell the same."""
         kin = Kin(Assignments(self.sampler.population.schema, self.columns))
-        bound = partial(_shrunk, reference=self.reference, kin=kin)
-        working = [_Working(bound(pair), pair, outputs) for pair, outputs in pairs]
+        working = [_Working(self._rounds(pair, kin), pair, outputs) for pair, outputs in pairs]
         for _ in range(self.steps):
-            active = [each for each in working if each.candidate is not None]
+            active = [each for each in working if each.candidates]
             if not active or self.ended or self.sampler.trials.out_of_time:
                 break
-            self._step(active)
+            self._step(active, kin.schema)
         if not working:
             return pairs
         codes = np.stack([each.pair for each in working])
         return self.told_once(Pairs(codes, np.stack([each.outputs for each in working])))
 
-    def _step(self, active: Sequence[_Working]) -> None:
-        """Run the next change of each pair, all in one batch; take those that flip."""
-        codes = np.concatenate([each.candidate for each in active])
-        before = np.stack([each.outputs for each in active])
-        outputs = np.full_like(before, FAILED)
+    def _rounds(self, pair: Pair, kin: Kin) -> Rounds:
+        if self.at_once:
+            return tried_at_once(pair, plainness=self.plainness, kin=kin, most=self.at_once)
+        return _one_by_one(_shrunk(pair, reference=self.plainness.reference, kin=kin))
+
+    def _step(self, active: Sequence[_Working], schema: Schema) -> None:
+        """Run the next changes of each pair, all in one batch; take the plainest that flip."""
+        counts = [len(each.candidates) for each in active]
+        pairs = np.stack([candidate for each in active for candidate in each.candidates])
+        before = np.stack([each.outputs for each in active]).repeat(counts, axis=0)
+        codes, outputs = pairs.reshape(2 * len(pairs), -1), np.full_like(before, FAILED)
         occur = self._occur(codes).reshape(-1, 2).all(axis=1)
-        occur &= as_drawn(self.sampler.population.schema.ties, codes[::2])
+        occur &= as_drawn(schema.ties, codes[::2])
         valid = np.flatnonzero(occur)
         if len(valid):
-            outputs[valid] = self._run(codes.reshape(len(active), 2, -1)[valid])
-        flips = self._flip(before, outputs)
-        for each, both, flip in zip(active, outputs, flips.tolist(), strict=True):
-            each.answer(both, flips=flip)
+            outputs[valid] = self._run(pairs[valid])
+        flips, ends = self._flip(before, outputs), np.cumsum([0, *counts])
+        for each, start, end in zip(active, ends[:-1], ends[1:], strict=True):
+            flip = flips[start:end].tolist()
+            tried = [each.pair, *each.candidates]
+            place = self.plainness.plainest(tried, [self.at_once > 0, *flip])
+            each.answer(outputs[start:end], flip, (place or 0) - 1)
 
     def _run(self, pairs: NDArray[Any]) -> NDArray[Any]:
         """The outputs of pairs; too few executions, or a failure of a dear subject, end it all."""
@@ -317,10 +341,9 @@ class _Shrinker:
         numbers on the same side of the usual one.
         """
         pairs, schema = _joined(*parts), self.sampler.population.schema
-        ranks = [distance(pair, self.reference, schema) for pair, _ in pairs]
-        ranked = pairs.take(sorted(range(len(ranks)), key=ranks.__getitem__))
+        ranked = pairs.take(np.lexsort(self.plainness.of(pairs.codes)[::-1]))
         ordered = np.array([each.ordered for each in schema])
-        away = np.sign(ranked.codes.astype(np.int64) - self.reference)
+        away = np.sign(ranked.codes.astype(np.int64) - self.plainness.reference)
         return ranked.take(_first_of_each(np.where(ordered, away, ranked.codes)))
 
 
@@ -328,30 +351,31 @@ class _Shrinker:
 class _Working:
     """One pair on its way to a plainer one."""
 
-    steps: Steps
+    rounds: Rounds
     pair: Pair
     outputs: NDArray[Any]
-    candidate: Pair | None = None
+    candidates: list[Pair] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.candidate = next(self.steps, None)
+        self.candidates = next(self.rounds, [])
 
-    def answer(self, outputs: NDArray[Any], *, flips: bool) -> None:
-        """Tell whether the candidate flips; take it if so, and go on to the next."""
-        if flips and self.candidate is not None:
-            self.pair, self.outputs = self.candidate, outputs
+    def answer(self, outputs: NDArray[Any], flip: list[bool], place: int) -> None:
+        """Tell which candidates flip; take the one at the place, if any, and go on."""
+        if place >= 0:
+            self.pair, self.outputs = self.candidates[place], outputs[place]
         try:
-            self.candidate = self.steps.send(flips)
+            self.candidates = self.rounds.send(flip)
         except StopIteration:
-            self.candidate = None
+            self.candidates = []
 
 
-def distance(pair: Pair, reference: NDArray[Any], schema: Schema) -> tuple[int, int, float]:
-    """How far a pair is from plain: its differences, its unusual values, their distance."""
-    away = np.abs(pair.astype(np.int64) - reference).sum(axis=0).tolist()
-    far = (a / max(each.size - 1, 1) if each.ordered else float(a > 0) for a, each in zip(
-        away, schema, strict=True))  # fmt: skip
-    return int((pair[0] != pair[1]).sum()), int((pair != reference).sum()), sum(far)
+def _one_by_one(steps: Steps) -> Rounds:
+    """Rounds of one candidate each."""
+    with suppress(StopIteration):
+        candidate = next(steps)
+        while True:
+            (flips,) = yield [candidate]
+            candidate = steps.send(flips)
 
 
 def _shrunk(pair: Pair, *, reference: NDArray[Any], kin: Kin) -> Steps:
@@ -367,7 +391,7 @@ def _shrunk(pair: Pair, *, reference: NDArray[Any], kin: Kin) -> Steps:
         there = bool((pair[:, column] < characteristic.missing_code).all())
         if characteristic.ordered and there:  # else another change than the one shown
             for side in (0, 1):
-                target = _target(pair[side, column], column, reference, kin.schema)
+                target = target_of(pair[side, column], column, reference, kin.schema)
                 pair = yield from _approach(pair, [side], column, target, kin)
     for column in stuck:
         if pair[0, column] == pair[1, column]:
@@ -428,16 +452,6 @@ def _approach(pair: Pair, sides: list[int], column: int, target: int, kin: Kin) 
         else:
             near = middle
     return pair
-
-
-def _target(code: int, column: int, reference: NDArray[Any], schema: Schema) -> int:
-    """The usual value; of a characteristic with bins, the nearest to it in the same bin."""
-    characteristic = schema.characteristics[column]
-    target = int(reference[column])
-    if characteristic.bin_starts is None:
-        return target
-    start, stop = characteristic.level_range(int(characteristic.level_of(np.array([code]))[0]))
-    return min(max(target, start), stop - 1)
 
 
 def _joined(*parts: Pairs) -> Pairs:

@@ -6,6 +6,7 @@ Which levels of a characteristic go with favourable decisions? It orders what is
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,17 @@ class LevelRates:
 ChangedColumns = tuple[tuple[int, ...], NDArray[np.bool_]]
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """Variants of base inputs that are to be run."""
+
+    rows: Rows  # of the base inputs
+    places: Places  # of these rows
+    row: Places  # for each variant, of which of them it is one
+    codes: NDArray[Any]
+    sets: Sequence[ChangedColumns]  # for a suite: each variant changes exactly the columns of one
+
+
 class SearchedInputs:
     """Common base inputs, run as far as they were needed, and variants of them."""
 
@@ -91,22 +103,14 @@ class SearchedInputs:
         rows = self.sampler.tables.rows(assignments, first, last, self.sampler.reading)
         return rows.take(places - first)
 
-    def run(
-        self,
-        rows: Rows,
-        places: Places,
-        row: Places,
-        codes: NDArray[Any],
-        sets: Sequence[ChangedColumns],
-    ) -> tuple[Cells, NDArray[np.bool_]]:
-        """Execute variants of base inputs: their outputs, and which of them are flips.
-
-        `sets` is for a suite: each variant changes exactly the columns of one of them.
-        """
+    def run(self, wanted: Sequence[Wanted]) -> list[tuple[Cells, NDArray[np.bool_]]]:
+        """Execute variants of base inputs together: their outputs, and which of them are flips."""
         runner, reading = self.sampler.runner, self.sampler.reading
+        codes = _joined([each.codes for each in wanted])
         if len(codes) > runner.executions_left or runner.out_of_time:
             raise BudgetEndedError
         cells = np.full(len(codes), NOT_RUN, dtype=runner.labels.dtype)
+        ends = np.cumsum([len(each.codes) for each in wanted])[:-1]
         first = 0
         try:
             while first < len(codes):
@@ -114,30 +118,36 @@ class SearchedInputs:
                 cells[part] = runner.run(codes[part])
                 first = part.stop
         finally:  # the suite gets the answers however that ends
-            self._write_down(rows, places, row, codes, cells, sets)
-        outputs, own = reading.cells(cells), self.outputs[places[row]]
-        tolerances = None if rows.tolerances is None else rows.tolerances[row]
-        flips = reading.differs(own, outputs, tolerances)
+            if self.sampler.tables.suite is not None:
+                for each, part_cells in zip(wanted, np.split(cells, ends), strict=True):
+                    self._write_down(each, part_cells)
+        outputs = reading.cells(cells)
+        own = _joined([self.outputs[each.places[each.row]] for each in wanted])
+        flips = reading.differs(own, outputs, _tolerances(wanted))
         spelled = reading.open_pairs(own, outputs)
         if spelled.any():  # nobody knows whether these are flips
             outputs = np.where(spelled, FAILED, outputs).astype(outputs.dtype)
-        return outputs, flips
+        return list(zip(np.split(outputs, ends), np.split(flips, ends), strict=True))
 
-    def _write_down(
-        self,
-        rows: Rows,
-        places: Places,
-        row: Places,
-        codes: NDArray[Any],
-        cells: Cells,
-        sets: Sequence[ChangedColumns],
-    ) -> None:
+    def _write_down(self, wanted: Wanted, cells: Cells) -> None:
         suite, memory = self.sampler.tables.suite, self.sampler.tables.memory
-        if suite is None:
-            return
-        own = memory.base_outputs(len(self.outputs))[places]
+        assert suite is not None
+        own = memory.base_outputs(len(self.outputs))[wanted.places]
         stream = f"search {self.sampler.reading.place}"
-        for columns, which in sets:
+        for columns, which in wanted.sets:
+            row, codes = wanted.row[which], wanted.codes[which]
             suite.add_variants(
-                stream, columns, places, rows.codes, own, row[which], codes[which], cells[which]
+                stream, columns, wanted.places, wanted.rows.codes, own, row, codes, cells[which]
             )
+
+
+def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _tolerances(wanted: Sequence[Wanted]) -> NDArray[Any] | None:
+    """By how much outputs may differ without being a flip, where that is drawn for each input."""
+    if wanted[0].rows.tolerances is None:
+        return None
+    drawn = [each.rows.tolerances for each in wanted]
+    return _joined([part[each.row] for part, each in zip(drawn, wanted, strict=True)])  # type: ignore[index]

@@ -8,8 +8,8 @@ proofs, of all inputs that count as "no flip" or of a random part of them, which
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,10 @@ from themis.scores.reruns import Finding
 from themis.search.estimates import flips_of
 from themis.search.flips import FIRST_TRIES, FlipBook
 from themis.search.lattice import members
-from themis.search.tried_inputs import TRIES_SHARE, Counts, TriedInputs
-from themis.search.walk import SearchRequest
+from themis.search.tried_inputs import TRIES_SHARE, Counts, TriedInputs, counted
+from themis.search.walk import Decider, SearchRequest
 from themis.settings import Settings
+from themis.statistics.proportions import ProportionRule
 from themis.statistics.thresholds import Decision, Spot, SpotProofs, ThresholdRule
 
 SPOT_COST = 16  # sets whose proofs take fewer executions prove all that they need
@@ -30,22 +31,56 @@ DEAR_SPOT_COST = 256  # from here on twice as many inputs may be tried for fewer
 DEAREST_SPOT_COST = 4_096  # … and from here on four times as many
 MISSED = 0.03  # of the open inputs, flips that the tries may have missed: to plan with caution
 LOOKS = (8, 16, 32, 64)  # inputs that are tried to foresee what a set will cost
+STAGES = (64, 192, 448, 960)  # inputs after which sets are decided together, before the last test
 DEAR = 1_000  # executions from which on a decision is put off for larger sets
 PATIENCE = 3  # given up when so many times as many proofs are needed as were planned
 _GROWTH = 1.25  # of the sample sizes at which the cost of proving all is foreseen
 
 
 @dataclass
-class CausalDecider:
+class CausalDecider(Decider):
     """Decides causal scores on the flips of common base inputs."""
 
     book: FlipBook
     search: SearchRequest
     settings: Settings
+    _decided: dict[int, tuple[Counts, Decision]] = field(default_factory=dict)  # ahead of time
+
+    @property
+    def together(self) -> bool:
+        return self.book.sampler.runner.saves_calls
+
+    def prepare(self, sets: Iterable[tuple[int, float]]) -> None:
+        """Decide those of these sets whose inputs can be settled in a few large calls."""
+        rules = {self._own(mask): self._rule(delta) for mask, delta in sets}
+        left = {
+            own: rule
+            for own, rule in rules.items()
+            if self.book.in_large_calls(own, rule.max_samples)
+        }
+        while left:
+            last = max(rule.max_samples for rule in left.values())
+            for rows in (*(stage for stage in STAGES if stage < last), last):
+                self.book.exhaust(left, rows)
+                left = {own: rule for own, rule in left.items() if not self._known(own, rule, rows)}
+        found = [own for own, (_, decision) in self._decided.items() if decision == "above"]
+        rows = ProportionRule(self.settings.confidence, self.settings.error).max_samples
+        self.book.exhaust([own for own in found if self.book.in_large_calls(own, rows)], rows)
+
+    def _known(self, own: int, rule: ThresholdRule, rows: int) -> bool:
+        """Whether a set is decided by so many settled inputs, or can't be."""
+        rows = min(rows, rule.max_samples)
+        counts = counted(self.book.known(own, rows))
+        decision = rule.decide(counts.hits, counts.misses, counts.unknown)
+        if decision == "undecided" and rows < rule.max_samples:
+            return False
+        self._decided[own] = counts, decision
+        return True
 
     def decide(self, mask: int, delta: float) -> TestedSet:
-        way = self._way(mask, delta)
-        counts, decision = way.run()
+        own = self._own(mask)
+        ahead = self._decided.pop(own) if own in self._decided else None
+        counts, decision = ahead or self._way(own, delta).run()
         reason = Note.of(
             "inputs-flip",
             flips=counts.hits,
@@ -53,20 +88,25 @@ class CausalDecider:
             untried=counts.untried or None,
             unsettled=counts.unknown or None,
         )
-        names = self.book.names(way.inputs.mask)
+        names = self.book.names(own)
         return TestedSet(names, decision, (reason,), counts.total, counts.hits / counts.total)
 
     def takes_proofs(self, mask: int, delta: float) -> bool:
-        return self._way(mask, delta).takes_proofs()
+        own = self._own(mask)
+        return own not in self._decided and self._way(own, delta).takes_proofs()
 
     def finding(self, mask: int) -> Finding:
-        own = sum(1 << self.search.columns[place] for place in members(mask))
-        return flips_of(self.book.sampler, self.book, own).flips
+        return flips_of(self.book.sampler, self.book, self._own(mask)).flips
 
-    def _way(self, mask: int, delta: float) -> _Decision:
-        own = sum(1 << self.search.columns[place] for place in members(mask))
-        rule = ThresholdRule(self.search.threshold, self.settings.error, delta, self._spot(own))
-        return _Decision(TriedInputs(self.book, own), rule)
+    def _own(self, mask: int) -> int:
+        """A set of the search as one of the book, which has all columns."""
+        return sum(1 << self.search.columns[place] for place in members(mask))
+
+    def _rule(self, delta: float, spot: Spot = "none") -> ThresholdRule:
+        return ThresholdRule(self.search.threshold, self.settings.error, delta, spot)
+
+    def _way(self, own: int, delta: float) -> _Decision:
+        return _Decision(TriedInputs(self.book, own), self._rule(delta, self._spot(own)))
 
     def _spot(self, mask: int) -> Spot:
         """Whether spot proofs are planned; it depends on the number of assignments alone."""

@@ -176,7 +176,9 @@ def estimate_found(
     assignments = Assignments(sampler.population.schema, columns)
     found, tally = _Found(), None
     stopped = Ending.BUDGET
+    rows = ProportionRule(settings.confidence, settings.error).max_samples
     dear = book.is_exhaustive(mask) and book.proof_cost(mask) >= SPOT_COST
+    dear = dear and not book.in_large_calls(mask, rows)
     with ending_early(keeps_interrupts=sampler.keep_on_interrupt) as early:
         (_by_spot_proofs if dear else _by_all_proofs)(found, sampler, book, mask, settings)
         stopped = Ending.ERROR_REACHED  # or as precisely as rows that can't be settled allow
@@ -221,8 +223,12 @@ def _by_all_proofs(
 ) -> None:
     """Settle every input, until the share of those that flip is known well enough."""
     rule = ProportionRule(settings.confidence, settings.error)
+    settled = 0
     for target in rule.looks():
         start = found.count
+        if target > settled and book.in_large_calls(mask, rule.max_samples):
+            settled = min(2 * target, rule.max_samples)
+            book.exhaust([mask], settled)
         states = book.states(mask, start, target)
         found.add(sampler.base.rows(start, target), states)
         if not found.unknown and rule.done(found.flips, target):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from themis.engine.variants import Variants
 from themis.inputs.assignments import Places
 from themis.inputs.characteristics import OWN
 from themis.subjects.decisions import NOT_RUN
+from themis.subjects.readings import CONSTANT, UNKNOWN
 
 UNTRIED = -2  # further than FLIP, CONSTANT and UNKNOWN: not all was run, and nothing flipped
 
@@ -73,6 +75,12 @@ class FlipCells:
         self.flip_place[places] = variants
         self.flip_output[places] = outputs
 
+    def conclude(self, places: Places, end: int) -> None:
+        """Those of these inputs of which so many variants are tried are settled now."""
+        over = places[(self.tried[places] >= end) & (self.state[places] == UNTRIED)]
+        certain = ~self.failed[over] & self.complete
+        self.state[over] = np.where(certain, CONSTANT, UNKNOWN)
+
     def note_apart(self, places: Places, variants: Places) -> None:
         """These variants of these base inputs were run out of order."""
         self.apart.add(self._keys(places, variants), np.zeros(len(places), np.int8))
@@ -91,11 +99,12 @@ class FlipCells:
         return result
 
     def next_variants(
-        self, places: Places, own: NDArray[Any], stop: int
+        self, places: Places, own: NDArray[Any], stop: int, least: int = 1
     ) -> tuple[Places, Places, Places]:
         """The next variants of these inputs, given their levels: rows of `places`, and variants.
 
-        Each goes on in its order, ever farther, until it meets a variant that is one of the cell.
+        Each goes on in its order, by `least` and ever farther, until it meets a variant that is one
+        of the cell.
         As that depends on the input's own levels, a batch does not hold one variant only. The last
         part is how many of the order are tried then.
         """
@@ -103,21 +112,45 @@ class FlipCells:
         orders = np.stack([self.orders[number][:stop] for number in numbers.tolist()])
         tried, waiting, found = self.tried[places].astype(np.int64), np.arange(len(places)), []
         while len(waiting):
-            sizes = np.minimum(np.maximum(tried[waiting], 1), stop - tried[waiting])
-            row = np.repeat(waiting, sizes)
-            steps = np.arange(len(row)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-            column = orders[which[row], tried[row] + steps]
-            levels = self.variants.levels[column]
-            differs = (levels != own[row]) & (levels != OWN)
-            is_one = differs.all(axis=1) if self.complete else differs.any(axis=1)
-            found.append((row[is_one], column[is_one]))
-            tried[waiting] += sizes
-            waits = tried < stop
-            waits[row[is_one]] = False
-            waiting = waiting[waits[waiting]]
+            waits = np.zeros(len(places), dtype=bool)
+            for start in np.unique(tried[waiting]).tolist():
+                now = waiting[tried[waiting] == start]
+                part = orders[:, start : start + max(start, least)]
+                is_one = self._are_of_cell(part, which[now], own[now])
+                row, step = is_one.nonzero()
+                found.append((now[row], part[which[now[row]], step]))
+                waits[now] = ~is_one.any(axis=1)
+                tried[now] = start + part.shape[1]
+            waiting = np.flatnonzero(waits & (tried < stop))
         rows, columns = (np.concatenate(each) for each in zip(*found, strict=True))
-        by_row = np.argsort(rows, kind="stable")
+        by_row = np.argsort(rows, kind="stable") if len(found) > 1 else slice(None)
         return rows[by_row], columns[by_row], tried
+
+    def _are_of_cell(self, part: Places, which: Places, own: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which variants change all characteristics; any, where not all are tried.
+
+        Given are parts of orders, which of them each input has, and its own levels.
+        """
+        combine = np.logical_and if self.complete else np.logical_or
+        result: NDArray[np.bool_] | None = None
+        for position, levels in enumerate(self._levels):
+            new = levels[part][which]
+            differs = new != own[:, position, None]
+            if self._keeps[position]:
+                differs &= new != OWN
+            result = differs if result is None else combine(result, differs, out=result)
+        assert result is not None
+        return result
+
+    @cached_property
+    def _levels(self) -> list[NDArray[Any]]:
+        """The levels of the variants, one array for each characteristic."""
+        return [np.ascontiguousarray(each) for each in self.variants.levels.T]
+
+    @cached_property
+    def _keeps(self) -> list[bool]:
+        """Whether a variant keeps the own value of each characteristic."""
+        return [bool((each == OWN).any()) for each in self._levels]
 
     def _rank(self, number: int) -> Places:
         if number not in self._ranks:

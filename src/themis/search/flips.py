@@ -9,7 +9,8 @@ What follows a characteristic of T is part of a cell, too (`parts`).
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from themis.engine.variants import Rows, Variants
 from themis.inputs.assignments import Assignments, Places
 from themis.inputs.characteristics import OWN
 from themis.inputs.streams import PROOFS, VARIANTS
-from themis.search.base_inputs import SearchedInputs
+from themis.search.base_inputs import SearchedInputs, Wanted
 from themis.search.flip_cells import UNTRIED, FlipCells, waves
 from themis.search.lattice import members, subsets
 from themis.search.parts import Parts
@@ -31,9 +32,20 @@ LEARNING_ROWS = 2_048  # base inputs that are run before many tries, to know wha
 AT_ONCE = 16  # more tries of an input in one batch, at most
 RANDOM_SHARE = 0.3  # of more tries, so that more is learned than what is expected
 SAMPLE_TRIES = 128  # variants tried where all are too many: a flip can be found, not excluded
+FIRST_WAVE, WAVE_GROWTH = 16, 16  # variants of an input that are tried together, in few calls
+SETTLED_AT_ONCE = 2**22  # executions, at most, that settle inputs under a set in large calls
 WIDEST = 6  # sets with more characteristics are only sampled
 
 CELLS_AT_ONCE = 2**17  # inputs built at once: memory stays flat
+
+
+class _Piece(NamedTuple):
+    """Variants of one cell that are to be run, and how many of its order are tried then."""
+
+    cell: FlipCells
+    wanted: Wanted
+    column: Places
+    tried: Places
 
 
 class FlipBook:
@@ -48,6 +60,12 @@ class FlipBook:
         self._counts: dict[int, int] = {}
         self._shuffles = 0
         self._of = Parts(sampler.population.schema, columns)
+
+    def in_large_calls(self, mask: int, rows: int) -> bool:
+        """Whether so many inputs are settled under a set at once, however many do not flip."""
+        if not self.sampler.runner.saves_calls or not self.is_exhaustive(mask):
+            return False
+        return rows * self.proof_cost(mask) <= SETTLED_AT_ONCE
 
     def states(self, mask: int, start: int, stop: int) -> NDArray[np.int8]:
         """FLIP, CONSTANT or UNKNOWN for each of these base inputs under a set."""
@@ -68,6 +86,9 @@ class FlipBook:
                 result[: len(known)][known & (result[: len(known)] == UNTRIED)] = FLIP
         cell = self._cell(mask)
         if cell.complete:
+            if self.sampler.runner.saves_calls:
+                settled = self.known(mask, stop)[start:]
+                result[result == UNTRIED] = settled[result == UNTRIED]
             cell.grow(stop)
             states = np.concatenate([np.full(start, CONSTANT, np.int8), result])
             places = start + np.flatnonzero(result == UNTRIED)
@@ -118,6 +139,57 @@ class FlipBook:
         settled[chosen] = result[chosen]
         self._learn_flips(mask, start + chosen[settled[chosen] == FLIP])
         return settled
+
+    def exhaust(self, masks: Iterable[int], count: int) -> None:
+        """Settle the first base inputs under all these sets, all together in a few calls."""
+        masks, least = list(masks), FIRST_WAVE
+        if masks:
+            self._inputs.run_until(count)
+        while wanted := self._open_parts(masks, count):
+            pieces, size = [], 0
+            for part, places in wanted:
+                cell = self._cells[part]
+                self._begin(cell, part, places)
+                rows = max(CELLS_AT_ONCE // min(cell.variants.width, 2 * least), 1)
+                for first in range(0, len(places), rows):
+                    some = places[first : first + rows]
+                    piece = self._next(cell, part, some, cell.variants.width, least)
+                    pieces += [] if piece is None else [piece]
+                    size += 0 if piece is None else len(piece.column)
+                    if size >= CELLS_AT_ONCE:
+                        self._run(pieces)
+                        pieces, size = [], 0
+            if pieces:
+                self._run(pieces)
+            for part, places in wanted:
+                self._cells[part].conclude(places, self._cells[part].variants.width)
+            least *= WAVE_GROWTH
+
+    def _open_parts(self, masks: Iterable[int], count: int) -> list[tuple[int, Places]]:
+        """The parts of these sets that are not settled for inputs that may flip, and which."""
+        wanted: dict[int, NDArray[np.bool_]] = {}
+        for mask in masks:
+            may_flip = self.known(mask, count) == UNTRIED
+            for part in self._parts(mask) if may_flip.any() else ():
+                here = may_flip & (self._cells[part].state[:count] == UNTRIED)
+                wanted[part] = wanted[part] | here if part in wanted else here
+        return [(part, np.flatnonzero(each)) for part, each in wanted.items() if each.any()]
+
+    def known(self, mask: int, count: int) -> NDArray[np.int8]:
+        """What is known of the first inputs under a set; UNTRIED where that is not all."""
+        result = np.full(count, CONSTANT, dtype=np.int8)
+        flips = np.zeros(count, dtype=bool)
+        for part in self._parts(mask):
+            cell = self._cell(part)
+            cell.grow(count)
+            np.minimum(result, cell.state[:count], out=result)
+        for part in self._known_parts(mask):
+            if part in self._cells:
+                known = self._cells[part].state[:count]
+                flips[: len(known)] |= known == FLIP
+        result[flips] = FLIP
+        result[self._inputs.outputs[:count] < 0] = UNKNOWN  # nothing to compare with
+        return result
 
     def pairs(self, mask: int, count: int) -> tuple[Any, Any, Any]:
         """Base inputs that flip under a set, their flipped variants, and both outputs.
@@ -296,7 +368,8 @@ class FlipBook:
         now = np.flatnonzero(fresh)
         inputs = places[row[now]]
         sets = [(self._assignments(keys[part]).set_columns, changed[now] == part) for part in parts]
-        outputs, flips = self._inputs.run(rows, places, row[now], codes[now], sets)
+        wanted = Wanted(rows, places, row[now], codes[now], sets)
+        ((outputs, flips),) = self._inputs.run([wanted])
         for part, (_, here) in zip(parts, sets, strict=True):
             own = self._cells[keys[part]]
             own.failed[inputs[here & (outputs == FAILED)]] = True
@@ -364,31 +437,43 @@ class FlipBook:
             rows = max(CELLS_AT_ONCE // max(int(cell.tried[now].max()), 1), 1)
             for first in range(0, len(now), rows):
                 self._wave(cell, mask, now[first : first + rows], stop)
-        over = places[(cell.tried[places] >= end) & (cell.state[places] == UNTRIED)]
-        certain = ~cell.failed[over] & cell.complete
-        cell.state[over] = np.where(certain, CONSTANT, UNKNOWN)
+        cell.conclude(places, end)
 
     def _wave(self, cell: FlipCells, mask: int, places: Places, stop: int) -> None:
         """Execute the next variants of these inputs, and note the flips."""
-        runner = self.sampler.runner
+        piece = self._next(cell, mask, places, stop)
+        if piece is not None:
+            self._run([piece])
+
+    def _next(
+        self, cell: FlipCells, mask: int, places: Places, stop: int, least: int = 1
+    ) -> _Piece | None:
+        """The next variants of these inputs; None if none of them is to be run."""
+        schema = self.sampler.runner.schema
         rows = self._rows(mask, places)
         own = rows.own_levels(cell.variants.assignments)
-        row, column, tried = cell.next_variants(places, own, stop)
+        row, column, tried = cell.next_variants(places, own, stop, least)
         fresh = ~cell.is_apart(places[row], column)
         row, column = row[fresh], column[fresh]
         codes = rows.inputs(cell.variants, row, column)
-        if runner.schema.constraints or runner.schema.kept_missing:
-            admitted = runner.schema.admits(rows.codes[row], codes)
+        if schema.constraints or schema.kept_missing:
+            admitted = schema.admits(rows.codes[row], codes)
             row, column, codes = row[admitted], column[admitted], codes[admitted]
         if not len(row):
             cell.tried[places] = tried
-            return
+            return None
         every = [(cell.variants.assignments.set_columns, np.ones(len(row), dtype=bool))]
-        outputs, differs = self._inputs.run(rows, places, row, codes, every)
-        cell.tried[places] = tried
-        cell.failed[places[row[outputs == FAILED]]] = True
-        flips = np.flatnonzero(differs)
-        first_flip = flips[np.unique(row[flips], return_index=True)[1]]
-        target, variants = places[row[first_flip]], column[first_flip]
-        cell.note_flips(target, variants, outputs[first_flip])
-        np.add.at(cell.hits, (self._inputs.sides(target), variants), 1)
+        return _Piece(cell, Wanted(rows, places, row, codes, every), column, tried)
+
+    def _run(self, pieces: Sequence[_Piece]) -> None:
+        """Execute variants of several cells together, and note the flips."""
+        answers = self._inputs.run([each.wanted for each in pieces])
+        for piece, (outputs, differs) in zip(pieces, answers, strict=True):
+            cell, places, row = piece.cell, piece.wanted.places, piece.wanted.row
+            cell.tried[places] = piece.tried
+            cell.failed[places[row[outputs == FAILED]]] = True
+            flips = np.flatnonzero(differs)
+            first_flip = flips[np.unique(row[flips], return_index=True)[1]]
+            target, variants = places[row[first_flip]], piece.column[first_flip]
+            cell.note_flips(target, variants, outputs[first_flip])
+            np.add.at(cell.hits, (self._inputs.sides(target), variants), 1)

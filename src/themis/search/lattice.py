@@ -78,6 +78,26 @@ class Lattice:
                     if not is_pruned(larger):
                         heapq.heappush(heap, (self.cost(larger), size + 1, larger))
 
+    def by_level(self, is_pruned: Callable[[int], bool], most: int) -> Iterator[list[int]]:
+        """The sets that are not pruned, by size, up to `most` of one size together; lazily."""
+        sets: Iterable[int] = [1 << place for place in range(self.width)]
+        for _ in range(self.max_size):
+            kept: list[int] = []
+            for mask in sets:
+                if is_pruned(mask):
+                    continue
+                kept.append(mask)
+                if len(kept) % most == 0:
+                    yield kept[-most:]
+            if len(kept) % most:
+                yield kept[-(len(kept) % most) :]
+            sets = (
+                mask | 1 << place
+                for mask in kept
+                if not is_pruned(mask)
+                for place in range(mask.bit_length(), self.width)
+            )
+
     def extensions(self, mask: int) -> list[int]:
         """The sets with one characteristic more, cheap ones first."""
         if mask.bit_count() >= self.max_size:

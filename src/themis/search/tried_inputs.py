@@ -40,6 +40,11 @@ class Counts:
         return Counts(hits, misses, unknown, max(total - hits - misses - unknown, 0))
 
 
+def counted(states: NDArray[np.int8]) -> Counts:
+    """How many of these inputs are in which state."""
+    return Counts(*(int((states == each).sum()) for each in (FLIP, CONSTANT, UNKNOWN, UNTRIED)))
+
+
 class TriedInputs:
     """The first base inputs under one set: which of them flip, as far as that is known."""
 
@@ -55,8 +60,7 @@ class TriedInputs:
 
     def counts_of(self, first: int) -> Counts:
         """The same for the first of them."""
-        states = self.states[:first]
-        return Counts(*(int((states == each).sum()) for each in (FLIP, CONSTANT, UNKNOWN, UNTRIED)))
+        return counted(self.states[:first])
 
     @property
     def open_places(self) -> Places:

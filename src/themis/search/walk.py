@@ -6,9 +6,10 @@ divided among all sets before anything is seen, so that the whole answer holds a
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 
@@ -33,8 +34,9 @@ from themis.subjects.decisions import NOT_RUN
 
 SEARCH_ASSIGNMENTS = 50_000  # assignments of a set that are tried exhaustively in a search
 LISTING_SHARE = 0.5  # of a set's error probability, where the rest is for holding it to a limit
-GROUP_FIRST_ROWS = 8
-GROUP_GROWTH = 1.15
+TOGETHER = 1_000  # sets that are prepared together, at most
+GROUP_FIRST_ROWS, GROUP_GROWTH = 8, 1.15
+GROUP_FEW_CALLS = 64, 1.6  # the same where calls are the cost
 
 
 @dataclass(frozen=True)
@@ -48,15 +50,27 @@ class SearchRequest:
     error_share: float = 1.0  # the part of 1 − confidence that this search may use
 
 
-class Decider(Protocol):
+class Decider(ABC):
     """Decides whether one set's score is above the threshold, with a given error probability."""
 
+    @property
+    def together(self) -> bool:
+        """Whether sets of one size are prepared together."""
+        return False
+
+    def prepare(self, sets: Iterable[tuple[int, float]]) -> None:
+        """Do ahead what deciding these sets takes."""
+        return
+
+    @abstractmethod
     def decide(self, mask: int, delta: float) -> TestedSet:
         """The decision on a set; raises BudgetEndedError when the budget is too small."""
 
     def takes_proofs(self, mask: int, delta: float) -> bool:
         """Whether a set seems to be below, and to show it seems to cost much."""
+        return False
 
+    @abstractmethod
     def finding(self, mask: int) -> Finding:
         """What a decision that a set is above rests on, to be run again."""
 
@@ -134,7 +148,7 @@ class Search:
     def _walk(self, cost: Cost) -> bool:
         """Decide the sets in order; False if all inputs were run meanwhile."""
         try:
-            for mask in self.lattice.by_cost(lambda each: self.border.pruned_by(each) is not None):
+            for mask in self._in_order():
                 if len(self.tested) >= self._next_look:
                     self._next_look = 2 * len(self.tested) + 1
                     if self.becomes_exact(self._left(), cost.executions):
@@ -146,6 +160,20 @@ class Search:
                 raise
             return False
         return not self.becomes_exact(self._left(), cost.executions)
+
+    def _in_order(self) -> Iterator[int]:
+        """The sets that are not pruned, in an order that is cheap."""
+
+        def is_pruned(mask: int) -> bool:
+            return self.border.pruned_by(mask) is not None
+
+        if not self.decider.together:
+            yield from self.lattice.by_cost(is_pruned)
+            return
+        for masks in self.lattice.by_level(is_pruned, TOGETHER):
+            left = [mask for mask in masks if mask not in self.tested]
+            self.decider.prepare([(mask, self._delta(mask)) for mask in left])
+            yield from masks
 
     def _left(self) -> Iterator[int]:
         """The sets that a sampled search has still to run: to decide them, or to measure them."""
@@ -339,16 +367,13 @@ class Search:
 
 
 @dataclass
-class GroupDecider:
+class GroupDecider(Decider):
     """Decides group scores by betting on differences between groups on common contexts."""
 
     sampler: Sampler
     search: SearchRequest
     settings: Settings
     _found: dict[int, GroupInputs] = field(default_factory=dict)
-
-    def takes_proofs(self, mask: int, delta: float) -> bool:
-        return False
 
     def finding(self, mask: int) -> Finding:
         return self._found[mask]
@@ -368,10 +393,13 @@ class GroupDecider:
         state = rule.start(len(source.labels))
         kept = np.full((KEPT_ROWS, len(source.labels)), NOT_RUN, dtype=np.int64)
         count = 0
+        least, growth = GROUP_FIRST_ROWS, GROUP_GROWTH
+        if self.sampler.runner.saves_calls:
+            least, growth = GROUP_FEW_CALLS
         decision: Decision = "undecided"
         names = variants.assignments.names
         while decision == "undecided":
-            target = max(GROUP_FIRST_ROWS, int(count * GROUP_GROWTH) + 1)
+            target = max(least, int(count * growth) + 1)
             for first, last in self.sampler.blocks(count, target, int(state.active.sum())):
                 cells = source.run(first, last, state.active)
                 state.add(*favourable_ends(self.sampler, cells, first, last))

@@ -27,7 +27,7 @@ from themis.scores.group import GroupInputs
 from themis.scores.reruns import Finding
 from themis.scores.witnesses import KEPT, Flips, Pairs
 from themis.search.lattice import Lattice, members
-from themis.search.walk import SearchRequest
+from themis.search.walk import Decider, SearchRequest
 from themis.statistics.thresholds import Decision
 from themis.subjects.decisions import FAILED, NO_COUNTERFACTUAL, Cells
 from themis.subjects.readings import Reading
@@ -98,7 +98,7 @@ def _least_cost(lattice: Lattice, sets: Iterable[int], enough: float) -> float:
 
 
 @dataclass
-class ExactDecider:
+class ExactDecider(Decider):
     """Compares exact scores with the threshold; failed executions may leave a set undecided."""
 
     request: SearchRequest
@@ -122,9 +122,6 @@ class ExactDecider:
         cells[place] = seen
         weights[place] = given
         return cls(request, cells, weights, sampler.reading, schema, sampler.seed)
-
-    def takes_proofs(self, mask: int, delta: float) -> bool:
-        return False
 
     def decide(self, mask: int, delta: float) -> TestedSet:
         columns = tuple(self.request.columns[place] for place in members(mask))

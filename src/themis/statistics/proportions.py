@@ -32,6 +32,8 @@ from themis.statistics.intervals import (
 TAIL_SHARE = 0.45
 """The part of 1 − confidence that each tail test of `ProportionRule` gets; ½ is too much."""
 
+_COARSE_GROWTH = 8
+
 _LARGEST_POPULATION = 1 << 53  # beyond, whole numbers are not exact and a run sees no end
 
 
@@ -62,12 +64,16 @@ class ProportionRule:
     def __post_init__(self) -> None:
         check_request(self.confidence, self.error)
 
-    def looks(self) -> Iterator[int]:
-        """Sample sizes at which to ask `done`: `first_look`, then 1.1 times the last one."""
+    def looks(self, coarse_to: int = 0) -> Iterator[int]:
+        """Sample sizes at which to ask `done`: `first_look`, then 1.1 times the last one.
+
+        Up to `coarse_to` samples eight times the last one, where few looks are worth more than few
+        samples; it has to be chosen before the first.
+        """
         n = self.first_look
         while n < self.max_samples:
             yield n
-            n = -(-11 * n // 10)
+            n = max(-(-11 * n // 10), min(_COARSE_GROWTH * n, coarse_to))
         yield self.max_samples
 
     @property

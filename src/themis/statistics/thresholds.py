@@ -311,9 +311,11 @@ def _fixed_design(floor: float, ceiling: float, delta: float) -> tuple[int, int]
 
 def _cut(samples: int, floor: float, ceiling: float, delta: float) -> int | None:
     """The least c with P(X ≥ c | floor) ≤ delta, if P(X < c | ceiling) ≤ delta too."""
-    cuts = np.arange(1, samples + 1)
-    passes = bdtrc(cuts - 1, samples, floor) <= delta
-    if not passes.any():
-        return None
-    cut = int(cuts[passes.argmax()])
-    return cut if bdtr(cut - 1, samples, ceiling) <= delta else None
+    few, cut = 0, samples + 1  # P(X ≥ c | floor) falls in c: it is above delta, at most delta
+    while cut - few > 1:
+        middle = (few + cut) // 2
+        if bdtrc(middle - 1, samples, floor) <= delta:
+            cut = middle
+        else:
+            few = middle
+    return cut if cut <= samples and bdtr(cut - 1, samples, ceiling) <= delta else None

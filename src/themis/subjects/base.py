@@ -19,6 +19,8 @@ from themis.subjects.answers import OutputColumns
 from themis.subjects.decisions import CRASH, SHOWN_ERROR, Failure, cut_text
 from themis.subjects.secrets import Secrets, inherited_secrets
 
+CostKind = Literal["calls", "executions"]
+
 ISOLATED_FAILURES = 16  # culprits looked for in one batch that fails as a whole
 
 
@@ -87,6 +89,7 @@ class Traits:
     """
 
     vectorised: bool = False  # a batch costs little more than one call
+    cost: CostKind = "executions"  # what its time goes into: so many calls, or so many executions
     external: bool = False
     batch_size: int = 256  # inputs of an external subject that are run together
     record: Literal["input", "batch"] = "input"

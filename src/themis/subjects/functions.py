@@ -180,7 +180,7 @@ class BatchFunction(Subject):
     """A function of an `InputTable` that returns one output per input."""
 
     kind = "python"
-    traits = Traits(vectorised=True)
+    traits = Traits(vectorised=True, cost="calls")
 
     def __init__(self, function: Callable[[InputTable], Any], schema: Schema) -> None:
         self.function = function

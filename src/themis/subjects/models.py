@@ -32,7 +32,7 @@ class Model(Subject):
     """
 
     kind = "model"
-    traits = Traits(vectorised=True)
+    traits = Traits(vectorised=True, cost="calls")
 
     def __init__(self, model: Any, schema: Schema) -> None:
         self.model = model

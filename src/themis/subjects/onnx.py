@@ -42,7 +42,7 @@ class OnnxModel(Subject):
     """
 
     kind = "model"
-    traits = Traits(vectorised=True)
+    traits = Traits(vectorised=True, cost="calls")
 
     def __init__(self, path: Path, schema: Schema, *, fingerprint: str) -> None:
         self.schema = schema

@@ -370,6 +370,12 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
         f"{100 * values['floor']:.1f} % are certain; more executions may tell"
     ),
     "slow-start": _slow_start,
+    "executions-take-time": lambda values: (
+        f"each input took about {1e3 * values['seconds']:,.0f} ms, however many were in a call: "
+        'with cost = "executions" in [subject] fewer inputs are run'
+    ),
+    "calls-take-time": "a call of {many:,} inputs took little longer than one of {few:,}: with "
+    'cost = "calls" in [subject] fewer, larger calls are made',
     "cache-not-used": "the cache is not used: code within this process can change unseen, so its "
     "decisions are remembered for one run only",
     "cache-in-use": _cache_in_use,

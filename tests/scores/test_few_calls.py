@@ -1,0 +1,248 @@
+"""Few, large calls where calls are the cost, with the same guarantees; few executions elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import themis
+from themis.audit.notes import other_cost
+from themis.engine.runner import CallTimes
+from themis.engine.variants import waves
+
+MOST = 12  # calls of a score with the default settings
+SIZES = {"sex": 2, "race": 5, "education": 16, "age": 70, "hours": 100, "gain": 100}
+SCHEMA = themis.Schema({name: range(size) for name, size in SIZES.items()})
+
+
+class Counted:
+    """A function of a table that keeps the sizes of its calls; `bias` is against one race."""
+
+    def __init__(self, bias: float = 12.0) -> None:
+        self.bias, self.sizes = bias, list[int]()
+
+    def __call__(self, table: Any) -> Any:
+        self.sizes.append(len(table["race"]))
+        points = np.asarray(table["age"]) * 0.5 + table["hours"] + 2 * table["education"]
+        return points - self.bias * (np.asarray(table["race"]) == 4) > 90
+
+
+class Framed:
+    """A model that wants a DataFrame."""
+
+    feature_names_in_ = np.array(list(SIZES))
+
+    def __init__(self) -> None:
+        self.rule = Counted()
+
+    def predict(self, frame: Any) -> Any:
+        return self.rule({name: frame[name].to_numpy() for name in frame.columns})
+
+
+class Plain:
+    """A model that takes an array."""
+
+    def __init__(self) -> None:
+        self.rule = Counted()
+
+    def predict(self, array: Any) -> Any:
+        return self.rule(dict(zip(SIZES, array.T, strict=True)))
+
+
+def tabular(bias: float) -> tuple[Any, Counted]:
+    rule = Counted(bias)
+    return themis.batch(rule), rule
+
+
+def subjects() -> list[tuple[Any, Counted]]:
+    framed, plain = Framed(), Plain()
+    biased = [tabular(bias) for bias in (0.0, 0.5, 2.0, 12.0, 80.0)]
+    return [*biased, (framed, framed.rule), (plain, plain.rule)]
+
+
+@pytest.mark.parametrize("measure", ["causal", "group"])
+@pytest.mark.parametrize("place", range(7))
+def test_a_default_score_takes_few_calls_and_each_is_counted(place: int, measure: str) -> None:
+    if place == 5:
+        pytest.importorskip("pandas")
+    subject, rule = subjects()[place]
+    audit = themis.Audit(subject, SCHEMA, seed=1)
+    score = getattr(audit, measure)("race")
+    account = audit.runner.account
+    assert account.calls == len(rule.sizes) <= MOST
+    assert score.executions == account.executions == sum(rule.sizes)
+
+
+@pytest.mark.parametrize("against", ["education", "hours"])
+def test_sets_with_many_assignments_take_few_calls_too(against: str) -> None:
+    subject, rule = tabular(12.0)
+    themis.Audit(subject, SCHEMA, seed=1).causal(against)
+    assert len(rule.sizes) <= MOST + 2
+
+
+def test_fitted_models_take_few_calls() -> None:
+    tree = pytest.importorskip("sklearn.tree")
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.integers(0, size, 3_000) for size in SIZES.values()])
+    model = tree.DecisionTreeClassifier(max_depth=8, random_state=0)
+    model.fit(rows, rows[:, 4] + 6 * rows[:, 1] > 70)
+    for measure in ("causal", "group"):
+        audit = themis.Audit(model, SCHEMA, seed=1)
+        getattr(audit, measure)("race")
+        assert audit.runner.account.calls <= MOST
+
+
+def test_saving_executions_takes_fewer_executions_and_more_calls() -> None:
+    calls, executions = (
+        themis.Audit(tabular(12.0)[0], SCHEMA, seed=1, cost=cost)
+        for cost in ("calls", "executions")
+    )
+    for audit in (calls, executions):
+        audit.group("race")
+    assert executions.runner.account.calls > 2 * calls.runner.account.calls
+    assert executions.runner.account.sampling < calls.runner.account.sampling
+
+
+def test_a_limit_of_executions_saves_them() -> None:
+    saved = themis.Audit(tabular(12.0)[0], SCHEMA, seed=1, cost="executions")
+    limited = themis.Audit(tabular(12.0)[0], SCHEMA, seed=1, cost="calls", max_executions=10**6)
+    assert not limited.runner.saves_calls or limited.causal("race")
+    assert limited.causal("race").samples == saved.causal("race").samples
+    assert limited.group("race").samples == saved.group("race").samples
+
+
+def test_what_is_saved_depends_on_the_kind_unless_somebody_says_it() -> None:
+    def row(person: dict[str, Any]) -> bool:
+        return bool(person["race"] == 1)
+
+    assert not themis.Audit(row, SCHEMA).runner.saves_calls
+    assert themis.Audit(row, SCHEMA, cost="calls").runner.saves_calls
+    assert themis.Audit(tabular(0)[0], SCHEMA).runner.saves_calls
+    assert themis.Audit(Plain(), SCHEMA).runner.saves_calls
+    assert not themis.Audit(Plain(), SCHEMA, cost="executions").runner.saves_calls
+    with pytest.raises(themis.RequestError, match="calls or executions"):
+        themis.Audit(row, SCHEMA, cost="time")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("line", "saves"), [("", True), ('cost = "executions"', False)])
+def test_the_file_says_what_to_save(tmp_path: Path, line: str, saves: bool) -> None:
+    rule = "def decide(table):\n    return table['race'] == 'green'\n"
+    (tmp_path / "by_table.py").write_text(rule)
+    (tmp_path / "themis.toml").write_text(
+        'version = 1\n[subject]\nkind = "python"\nfunction = "by_table:decide"\ncall = "batch"\n'
+        f'{line}\n[inputs]\nrace = ["green", "purple"]\n'
+    )
+    audit = themis.Audit.from_file(tmp_path / "themis.toml")
+    assert audit.runner.saves_calls == saves
+
+
+# The same answers --------------------------------------------------------------------------
+
+
+def truth(bias: float) -> tuple[float, float]:
+    """The causal and the group score of race, by running everybody."""
+    education, age, hours = np.meshgrid(np.arange(16), np.arange(70), np.arange(100))
+    points = age * 0.5 + hours + 2 * education
+    favoured, other = points > 90, points - bias > 90
+    return float((favoured != other).mean()), float(favoured.mean() - other.mean())
+
+
+@pytest.mark.parametrize("cost", ["calls", "executions"])
+@pytest.mark.parametrize("bias", [0.0, 3.0, 12.0, 40.0])
+def test_intervals_hold_whatever_is_saved(bias: float, cost: Any) -> None:
+    causal, group = truth(bias)
+    for seed in range(4):
+        audit = themis.Audit(tabular(bias)[0], SCHEMA, seed=seed, confidence=0.999, cost=cost)
+        for score, true in ((audit.causal("race"), causal), (audit.group("race"), group)):
+            assert score.method == "sampled"
+            assert score.low <= true <= score.high
+            assert score.high - score.low <= 0.1 + 1e-9
+
+
+@pytest.mark.slow
+def test_coarse_steps_of_both_scores_cover_with_their_confidence() -> None:
+    runs, wrong = 120, {"causal": 0, "group": 0}
+    truths = dict(zip(wrong, truth(12.0), strict=True))
+    for seed in range(runs):
+        audit = themis.Audit(tabular(12.0)[0], SCHEMA, seed=seed, confidence=0.9, probe=0)
+        for measure, true in truths.items():
+            score = getattr(audit, measure)("race")
+            wrong[measure] += not score.low <= true <= score.high
+    assert all(count <= 0.15 * runs for count in wrong.values())
+
+
+@pytest.mark.parametrize("rows", [7, 150])
+def test_how_rows_are_cut_into_calls_changes_nothing(rows: int) -> None:
+    whole, cut = (themis.Audit(tabular(12.0)[0], SCHEMA, seed=2) for _ in range(2))
+    cut.sampler.block_rows = rows
+    for measure in ("causal", "group"):
+        one, other = (getattr(audit, measure)("race") for audit in (whole, cut))
+        assert (one.score, one.low, one.high) == (other.score, other.low, other.high)
+        assert one.samples == other.samples
+    assert cut.runner.account.calls > whole.runner.account.calls
+
+
+def test_the_same_seed_gives_the_same_calls() -> None:
+    sizes = []
+    for _ in range(2):
+        subject, rule = tabular(12.0)
+        audit = themis.Audit(subject, SCHEMA, seed=3)
+        audit.causal("race")
+        audit.group("race")
+        sizes.append(rule.sizes)
+    assert sizes[0] == sizes[1]
+
+
+def test_whole_waves_hold_every_column_once() -> None:
+    for width in (1, 2, 16, 17, 300, 5_000):
+        columns = np.concatenate(list(waves(width, calls=True)))
+        assert sorted(columns.tolist()) == list(range(width))
+        assert len(list(waves(width, calls=True))) <= 4
+
+
+def test_witnesses_are_plain_after_few_calls() -> None:
+    subject, _ = tabular(12.0)
+    witnesses = themis.Audit(subject, SCHEMA, seed=1).causal("race").witnesses
+    for first, second in (each.inputs for each in witnesses[:3]):
+        assert [name for name in SIZES if first[name] != second[name]] == ["race"]
+        assert first["sex"] == 0
+        assert first["gain"] == 49
+
+
+# What takes the time -------------------------------------------------------------------------
+
+
+def codes_of(cost: Any, *calls: tuple[int, float]) -> list[str]:
+    audit = themis.Audit(tabular(12.0)[0], SCHEMA, cost=cost)
+    if cost == "executions":
+        audit.causal("race")
+    audit.runner.call_times = CallTimes()
+    for call in calls:
+        audit.runner.call_times.add(*call)
+    return [note.code for note in other_cost(audit.runner)]
+
+
+def test_expensive_executions_are_a_note_where_calls_are_saved() -> None:
+    in_proportion = (10, 0.1), (500, 5.0)
+    assert codes_of("calls", *in_proportion) == ["executions-take-time"]
+    assert codes_of("calls", (10, 2.0), (500, 5.0)) == []  # a call costs much, and each input less
+    assert codes_of("calls", (10, 0.0001), (500, 0.005)) == []  # nobody waits for that
+    assert codes_of("executions", *in_proportion) == []
+
+
+def test_expensive_calls_are_a_note_where_executions_are_saved() -> None:
+    assert codes_of("executions", (10, 2.0), (500, 2.1)) == ["calls-take-time"]
+    assert codes_of("calls", (10, 2.0), (500, 2.1)) == []
+    assert codes_of("executions", (400, 2.0), (500, 2.1)) == []  # hardly larger: nothing to see
+
+
+def test_call_times_keep_the_quicker_of_two_calls_of_a_size() -> None:
+    times = CallTimes()
+    for call in ((5, 1.0), (50, 4.0), (5, 0.5), (50, 3.0), (20, 9.0)):
+        times.add(*call)
+    assert times.smallest == (5, 0.5)
+    assert times.largest == (50, 3.0)
+    assert times.seconds == 17.5

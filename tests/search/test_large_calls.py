@@ -1,0 +1,120 @@
+"""Sets that are decided together in a few large calls: the same answers as one after another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import themis
+from themis.engine import tables
+from themis.search import flips
+from themis.search.flip_cells import UNTRIED
+from themis.search.flips import FlipBook
+
+A_B_C = tuple(range(3))
+WORLDS = {
+    "plain": themis.Schema(a=[0, 1, 2], b=range(6), c=[0, 1], d=range(40)),
+    "constraints": themis.Schema(
+        {"a": [0, 1, 2], "b": range(6), "c": [0, 1], "d": range(40)},
+        constraints=["a != 2 or b > 1", "c == 0 or d < 30"],
+    ),
+    "missing": themis.Schema(
+        a=themis.Values([0, 1, 2], missing=0.2),
+        b=themis.Integers(0, 5, missing=0.1, missing_as_counterfactual=True),
+        c=[0, 1],
+        d=range(40),
+    ),
+    "bins": themis.Schema(
+        a=[0, 1, 2], b=themis.Integers(0, 59, bins=[10, 25, 40]), c=[0, 1], d=range(40)
+    ),
+}
+
+
+def number(column: Any) -> NDArray[np.float64]:
+    return np.array([-1.0 if each is None else each for each in column], dtype=float)
+
+
+def rule(table: themis.InputTable) -> list[str | None]:
+    a, b, c, d = (number(table[name]) for name in "abcd")
+    good = (a * b + 7 * c + d) % 11 > 3
+    return ["no answer" if x == 13 else "yes" if y else "no" for x, y in zip(d, good, strict=True)]
+
+
+def book(world: str) -> FlipBook:
+    audit = themis.Audit(themis.batch(rule), WORLDS[world], seed=4, favourable="yes")
+    return FlipBook(audit.sampler, A_B_C, cap=50_000)
+
+
+@pytest.mark.parametrize("at_once", [7, 2**17])
+@pytest.mark.parametrize("world", WORLDS)
+def test_inputs_are_settled_together_as_they_are_one_set_after_another(
+    monkeypatch: pytest.MonkeyPatch, world: str, at_once: int
+) -> None:
+    monkeypatch.setattr(flips, "CELLS_AT_ONCE", at_once)
+    together, apart = book(world), book(world)
+    together.exhaust([0b001, 0b110], 30)  # first a part of it
+    together.exhaust(range(1, 8), 60)
+    for mask in range(1, 8):
+        known = together.known(mask, 60)
+        assert (known == apart.states(mask, 0, 60)).all()
+        assert len(set(known.tolist())) > 1, "it shows something"
+
+
+def test_nothing_is_run_for_inputs_that_are_settled() -> None:
+    settled = book("plain")
+    settled.exhaust(range(1, 8), 50)
+    before = settled.sampler.runner.account
+    settled.exhaust([0b011], 50)
+    assert (settled.probe(0b111, 0, 50) != UNTRIED).all()
+    assert settled.sampler.runner.account == before
+
+
+def searched(calls: bool, **options: Any) -> tuple[themis.SearchResult, int]:
+    sizes = {"a": 6, "b": 5, "c": 4, "d": 8, "e": 3, "rest": 10**6}
+    schema = themis.Schema({name: range(size) for name, size in sizes.items()})
+
+    def points(table: themis.InputTable) -> Any:
+        weights = {"a": 4, "b": 9, "c": 1, "d": 6, "e": 2}
+        return sum(w * table[n] for n, w in weights.items()) + table["rest"] % 97 > 90
+
+    budget = {} if calls else {"max_executions": 10**7}
+    audit = themis.Audit(themis.batch(points), schema, seed=1, **budget)
+    result = audit.search(among=list("abcde"), max_size=3, **options)
+    return result, audit.runner.account.calls
+
+
+@pytest.mark.parametrize("threshold", [0.2, 0.35])
+def test_a_search_takes_few_calls_and_finds_the_same(threshold: float) -> None:
+    together, few = searched(True, threshold=threshold)
+    apart, many = searched(False, threshold=threshold)
+    assert together.found == apart.found
+    assert together.found
+    assert few <= 30 + 6 * len(together.found)
+    assert few < many / 8
+
+
+def test_sets_too_large_to_be_settled_at_once_are_decided_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    expected, few = searched(True, threshold=0.35)
+    monkeypatch.setattr(flips, "SETTLED_AT_ONCE", 2**14)
+    result, more = searched(True, threshold=0.35)
+    assert result.found == expected.found
+    assert more > few
+
+
+def test_the_table_of_another_set_is_asked_only_where_it_knows_enough(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def executions(least: int, *sets: str) -> int:
+        monkeypatch.setattr(tables, "FEWEST_RECALLED", least)
+        schema = themis.Schema(a=[0, 1, 2], b=range(6), c=[0, 1], d=range(10**8))
+        audit = themis.Audit(themis.batch(rule), schema, seed=4, favourable="yes")
+        return sum(audit.group(names).executions for names in sets)
+
+    both = "a", "a,b"
+    assert executions(0, *both) < executions(10**9, *both)
+    assert executions(10**9, "a,b", "a,b") == executions(10**9, "a,b")
