@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from tests import report_results as samples
 from tests.projects import enter, run, write_project
 from themis.results.model import Result
-from themis.results.notes import Ending
+from themis.results.notes import Ending, Note
 from themis.results.parts import Group, Noise, Witness
 from themis.results.saved import read_result
 from themis.show.intervals import Axis
@@ -213,6 +213,14 @@ def test_a_clean_result_says_so_and_no_more() -> None:
     shown = words(samples.result(samples.causal()))
     assert "No execution failed, nothing ended early, and there are no warnings." in shown
     assert "reservations" not in shown
+
+
+def test_values_that_rows_keep_are_said_and_weaken_nothing() -> None:
+    kept = Note.of("values-kept", name="age", rows=2, values=[1.5])
+    shown = words(samples.result(samples.causal(), notes=(kept,)))
+    assert "a value of age that the schema does not have" in shown
+    assert "reservations" not in shown
+    assert "warning" not in shown
 
 
 def test_every_score_is_said_in_the_words_of_the_terminal() -> None:

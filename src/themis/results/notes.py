@@ -56,10 +56,16 @@ class Note:
     def __hash__(self) -> int:
         return hash(self.code)
 
+    @property
+    def is_harmless(self) -> bool:
+        """Whether it only says how things are: nothing is wrong, and no verdict is weaker."""
+        return self.code in HARMLESS
+
     def __str__(self) -> str:
         return str(hook("note")(self))
 
 
+HARMLESS = {"values-kept"}
 PREFIXES = ("about", "when")  # any note may say of which set or output it is, or of which result
 OLD_SENTENCE = "format-1"  # of a result that held sentences
 

@@ -53,7 +53,9 @@ def _header(result: Result) -> Iterator[Html]:
     """The verdict in one sentence, and of what it is."""
     verdict = statement(result)
     chips = [chip(verdict.state, verdict.word)]
-    if cautions(result):  # a link to what weakens the verdict, beside it
+    if any(
+        each.weakens for each in cautions(result)
+    ):  # a link to what weakens the verdict, beside it
         chips.append(tag("a", chip("open", "with reservations"), href="#cautions"))
     yield tag("p", *chips, class_="chips")
     yield tag("h1", tag("bdi", cut(sentence(verdict.sentence), LONGEST_VERDICT)))

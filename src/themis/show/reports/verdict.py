@@ -156,10 +156,11 @@ class Caution:
     kind: str
     text: str
     commands: tuple[str, ...] = ()
+    weakens: bool = True  # the verdict
 
 
 def cautions(result: Result) -> list[Caution]:
-    """All that weakens or voids the verdict, the gravest first, nothing twice."""
+    """All that weakens or voids the verdict, or is good to know, the gravest first, each once."""
     found = {
         each.text: each
         for source in (_failed, _unstable, _cut_short, _notes, _few, _unsure, _rows)
@@ -210,7 +211,9 @@ def _cut_short(result: Result) -> Iterator[Caution]:
 
 
 def _notes(result: Result) -> Iterator[Caution]:
-    yield from (Caution("warning", visible(str(note))) for note in result.notes)
+    for note in result.notes:
+        kind = "note" if note.is_harmless else "warning"
+        yield Caution(kind, visible(str(note)), weakens=not note.is_harmless)
     for search in result.searches:
         yield from (Caution("note", f"{search.measure} search: {note}") for note in search.notes)
     for score in result.scores:

@@ -198,7 +198,9 @@ def brief_doubts(result: Result, *, everything: bool = False) -> Iterator[Render
         yield Sentence(noise_warning(result.noise), WARNING, first="warning: ")
     elif result.noise is not None and everything:
         yield Sentence(probe_sentence(result.noise), DIM)
-    yield from (Sentence(str(note), WARNING, first="warning: ") for note in result.notes)
+    for note in result.notes:
+        style, first = (DIM, "note: ") if note.is_harmless else (WARNING, "warning: ")
+        yield Sentence(str(note), style, first=first)
 
 
 def show_cost(result: Result) -> Iterator[RenderableType]:
