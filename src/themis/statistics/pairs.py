@@ -220,8 +220,8 @@ class CandidatePairs:
             apart = possible - certain
             most = 2 * np.minimum(possible, self._rows - certain) - apart
             np.minimum(most, self._unusual[1][part, None] + low, out=most)
-            first, second = np.nonzero(most >= least[apart + self._rows])
-            first, second = part[first], below[second]
+            row, column = np.nonzero(most >= least[apart + self._rows])
+            first, second = part[row], below[column]
             yield first[first != second], second[first != second]
 
     def _ends(self, first: Counts, second: Counts, limit: float = -1.0) -> _Ends:
