@@ -19,7 +19,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaincc, betaincinv, betaln, gammaln, ndtri, xlog1py, xlogy
+
+from themis.statistics.special import (
+    betaincc,
+    betaincinv,
+    betaln,
+    gammaln,
+    ndtri,
+    xlog1py,
+    xlogy,
+)
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
