@@ -58,6 +58,37 @@ def test_inputs_of_a_wide_schema_are_drawn_in_few_cells_and_do_not_depend_on_the
     assert (np.concatenate(parts) == whole).all()
 
 
+def test_members_of_many_bins_are_drawn_in_few_cells_and_do_not_depend_on_the_request() -> None:
+    ages = themis.Integers(0, 9_999, bins=list(range(10, 10_000, 10)))
+    base = BaseInputs(Population.of(Schema(age=ages, sex=["f", "m"])), seed=1)
+    tracemalloc.start()
+    whole = base.members(0, 0, 6_000)
+    held = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert held < 5 * whole.nbytes
+    assert base._member_rows(0) * 1_000 <= streams.CHUNK_CELLS < base._member_rows(0) * 2_000
+    parts = [base.members(0, start, start + 1_500) for start in range(0, 6_000, 1_500)]
+    assert (np.concatenate(parts) == whole).all()
+    levels = ages.named("age").level_of(whole)
+    assert (levels == np.arange(1_000)).all()
+
+
+def test_of_few_bins_as_many_members_are_drawn_as_of_inputs() -> None:
+    ages = themis.Integers(0, 99, bins=[40, 65])
+    base = BaseInputs(Population.of(Schema(age=ages)), seed=1)
+    assert base._member_rows(0) == base.chunk_rows == streams.CHUNK
+
+
+def test_streams_among_many_draw_and_keep_little() -> None:
+    population = Population.of(wide(20))
+    base = BaseInputs(population, 1, branch=(7,), among_many=True)
+    whole = base.rows(0, 1_000)
+    assert base.chunk_rows == streams.SLOW_CHUNK
+    assert base._chunk.cache_info().currsize == 1
+    parts = [base.rows(start, start + 125) for start in range(0, 1_000, 125)]
+    assert (np.concatenate(parts) == whole).all()
+
+
 def test_a_rejection_block_copies_its_own_columns_alone() -> None:
     linked = Schema(
         {

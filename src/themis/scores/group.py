@@ -32,6 +32,7 @@ from themis.subjects.readings import Reading
 
 GROUP_BRANCH = 1_000  # streams of single groups are apart from the common one
 VALUES_BRANCH = 4_000  # and so are those of inputs in which no value of a set is missing
+MANY_GROUPS = 64  # with more, each draws its inputs in small pieces
 KEPT_ROWS = 1_000  # whose outputs are kept, to run some of them again
 
 
@@ -225,7 +226,8 @@ def group_stream(
     """The inputs of one group, in a random order of its own."""
     columns = variants.assignments.columns
     branch = (GROUP_BRANCH + len(columns), *columns, place)
-    return BaseInputs(population, sampler.seed, branch=branch)
+    many = variants.width > MANY_GROUPS
+    return BaseInputs(population, sampler.seed, branch=branch, among_many=many)
 
 
 def group_population(population: Population, variants: Variants, place: int) -> Population | None:
