@@ -26,7 +26,7 @@ def reading_words(done: int, total: int) -> str:
 
 
 def activity_words(activity: Activity) -> list[str]:
-    """What a run does beside sampling, and at most how much of it is left; empty while it samples."""
+    """What a run does beside sampling, and at most how much of it is left; else nothing."""
     words = {"noise": "checking for noise", "explanations": "explaining"}.get(activity.purpose)
     if words is None:
         return []
