@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import themis
 from themis.inputs import people, row_files, schema, streams
 from themis.inputs.blocks import RejectionBlock
+from themis.inputs.numbers import NumberRange
 from themis.inputs.people import columns_read, people_of
 from themis.inputs.population import Population
 from themis.inputs.row_files import read_pieces, read_table
@@ -233,3 +234,15 @@ def test_people_do_not_depend_on_how_many_rows_are_compared_at_once(
     for name in ("codes", "weights", "counts", "heads"):
         assert getattr(whole, name).tolist() == getattr(parts, name).tolist(), name
     assert dict(whole.facts) == dict(parts.facts)
+
+
+@given(st.integers(-5, 5), st.integers(0, 20), st.integers(1, 4), st.integers(-10, 90))
+def test_a_whole_number_has_the_code_that_its_fraction_has(
+    low: int, steps: int, step: int, value: int
+) -> None:
+    numbers = NumberRange(low, low + steps * step, step, None, whole=True)
+    expected = [low + place * step for place in range(steps + 1)]
+    code = expected.index(value) if value in expected else None
+    assert numbers.encode(value) == numbers.encode(float(value)) == code
+    assert numbers.encode(np.int64(value)) == code
+    assert numbers.encode(True) is None
