@@ -286,6 +286,37 @@ def test_starting_up_imports_nothing_heavy(module: str) -> None:
     assert done.stdout.strip() == "[]"
 
 
+def _printed(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def test_a_run_imports_no_more_of_scipy_than_it_needs() -> None:
+    spared = ("scipy.special", "scipy._lib._array_api", "scipy.stats", "numpy.f2py", "pandas")
+    code = f"import sys, themis.cli.session; print([n for n in {spared} if n in sys.modules])"
+    assert _printed(code) == "[]"
+
+
+def test_whoever_imports_scipy_later_gets_it_whole() -> None:
+    code = (
+        "from themis.statistics import special; import scipy.special, scipy.stats; "
+        "print(scipy.special.betaln is special.betaln, scipy.special.softmax([1.0])[0], "
+        "scipy.stats.beta(2, 3).cdf(1.0), scipy.special._ufuncs.ndtri(0.5))"
+    )
+    assert _printed(code) == "True 1.0 1.0 0.0"
+
+
+def test_without_the_compiled_module_the_functions_come_from_the_package() -> None:
+    code = (
+        "import sys; sys.modules['scipy.special._ufuncs'] = None; from types import ModuleType; "
+        "import importlib; real = importlib.import_module; "
+        "whole = ModuleType('scipy.special'); whole.__getattr__ = lambda name: name; "
+        "importlib.import_module = lambda name: whole if name == 'scipy.special' else real(name); "
+        "from themis.statistics import special; print(special.betaln, special.bdtrc)"
+    )
+    assert _printed(code) == "betaln bdtrc"
+
+
 def _empty(module: str) -> bool:
     return not modules()[module].read_text(encoding="utf-8").strip()
 

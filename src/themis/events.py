@@ -32,6 +32,15 @@ class SearchProgress:
     executions: int
 
 
+@dataclass(frozen=True)
+class Activity:
+    """What a run is at, read while it goes on: between two events it may do something else."""
+
+    purpose: str  # sampling, noise or explanations
+    executions: int
+    planned: int | None = None  # at most so many executions are left of it, where that is known
+
+
 SearchListener: TypeAlias = Callable[[SearchProgress], None]
 
 Listener: TypeAlias = Callable[[Progress], None]

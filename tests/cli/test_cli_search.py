@@ -23,7 +23,7 @@ import themis
 from tests.external import PATIENCE, wait_until
 from tests.projects import FAIR, INPUTS, SMALL, enter, process, run, write_project
 from themis.cli import measure as cli_search
-from themis.events import Progress, SearchProgress
+from themis.events import Activity, Progress, SearchProgress
 from themis.results.model import CausalScore, Result, SearchResult, TestedSet
 from themis.results.notes import Ending, Note
 from themis.results.parts import Reruns, Witness
@@ -397,10 +397,11 @@ def test_live_line_shows_what_was_heard_last() -> None:
     line.listen_to_search(SearchProgress("causal", ("race", "sex"), 12, 4, 511, 39_453))
     assert line.line().plain.startswith("causal 12 of 511 sets · 4 found · 39,453 executions · ")
     assert line.line().plain.endswith("last race,sex")
-    line.count_executions = lambda: 50_000
-    assert "50,000 executions" in line.line().plain
+    line.look = lambda: Activity("explanations", 50_000, planned=9)
+    assert "4 found · explaining · at most 9 executions left · 50,000 exec" in line.line().plain
+    line.look = None
     line.listen(Progress("group", ("race",), 5, 10, 0.1, 0.2, 60_000))
-    assert line.line().plain.startswith("group race · 5 of 10 samples")
+    assert line.line().plain.startswith("group race · sampling 5 of 10")
 
 
 def test_a_search_without_an_end_in_sight_says_so(capsys: pytest.CaptureFixture[str]) -> None:

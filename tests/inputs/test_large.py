@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import themis
 from themis.inputs import people, row_files, schema, streams
 from themis.inputs.blocks import RejectionBlock
+from themis.inputs.numbers import NumberRange
 from themis.inputs.people import columns_read, people_of
 from themis.inputs.population import Population
 from themis.inputs.row_files import read_pieces, read_table
@@ -54,6 +55,37 @@ def test_inputs_of_a_wide_schema_are_drawn_in_few_cells_and_do_not_depend_on_the
     assert base.chunk_rows == streams.SLOW_CHUNK
     assert BaseInputs(Population.of(wide(1)), seed=1).chunk_rows == 2**12
     whole = base.rows(0, 1_000)
+    parts = [base.rows(start, start + 125) for start in range(0, 1_000, 125)]
+    assert (np.concatenate(parts) == whole).all()
+
+
+def test_members_of_many_bins_are_drawn_in_few_cells_and_do_not_depend_on_the_request() -> None:
+    ages = themis.Integers(0, 9_999, bins=list(range(10, 10_000, 10)))
+    base = BaseInputs(Population.of(Schema(age=ages, sex=["f", "m"])), seed=1)
+    tracemalloc.start()
+    whole = base.members(0, 0, 6_000)
+    held = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert held < 5 * whole.nbytes
+    assert base._member_rows(0) * 1_000 <= streams.CHUNK_CELLS < base._member_rows(0) * 2_000
+    parts = [base.members(0, start, start + 1_500) for start in range(0, 6_000, 1_500)]
+    assert (np.concatenate(parts) == whole).all()
+    levels = ages.named("age").level_of(whole)
+    assert (levels == np.arange(1_000)).all()
+
+
+def test_of_few_bins_as_many_members_are_drawn_as_of_inputs() -> None:
+    ages = themis.Integers(0, 99, bins=[40, 65])
+    base = BaseInputs(Population.of(Schema(age=ages)), seed=1)
+    assert base._member_rows(0) == base.chunk_rows == streams.CHUNK
+
+
+def test_streams_among_many_draw_and_keep_little() -> None:
+    population = Population.of(wide(20))
+    base = BaseInputs(population, 1, branch=(7,), among_many=True)
+    whole = base.rows(0, 1_000)
+    assert base.chunk_rows == streams.SLOW_CHUNK
+    assert base._chunk.cache_info().currsize == 1
     parts = [base.rows(start, start + 125) for start in range(0, 1_000, 125)]
     assert (np.concatenate(parts) == whole).all()
 
@@ -202,3 +234,15 @@ def test_people_do_not_depend_on_how_many_rows_are_compared_at_once(
     for name in ("codes", "weights", "counts", "heads"):
         assert getattr(whole, name).tolist() == getattr(parts, name).tolist(), name
     assert dict(whole.facts) == dict(parts.facts)
+
+
+@given(st.integers(-5, 5), st.integers(0, 20), st.integers(1, 4), st.integers(-10, 90))
+def test_a_whole_number_has_the_code_that_its_fraction_has(
+    low: int, steps: int, step: int, value: int
+) -> None:
+    numbers = NumberRange(low, low + steps * step, step, None, whole=True)
+    expected = [low + place * step for place in range(steps + 1)]
+    code = expected.index(value) if value in expected else None
+    assert numbers.encode(value) == numbers.encode(float(value)) == code
+    assert numbers.encode(np.int64(value)) == code
+    assert numbers.encode(True) is None

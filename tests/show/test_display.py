@@ -14,7 +14,7 @@ from rich.cells import cell_len
 
 import themis
 from tests.report_results import notes
-from themis.events import Progress
+from themis.events import Activity, Progress
 from themis.results.model import CausalScore, GroupScore, Result
 from themis.results.notes import Ending
 from themis.results.parts import Group, Harm, Reruns, Witness
@@ -338,10 +338,41 @@ def test_progress_line_says_where_a_measurement_stands() -> None:
     assert line.line().plain.startswith("running")
     line.listen(Progress("causal", ("race", "sex"), 351, 702, 0.063, 0.163, 1404))
     shown = line.line().plain
-    assert shown.startswith(
-        "causal race,sex · 351 of 702 samples · 1,404 executions · 6.3 % to 16.3 % · "
-    )
-    assert shown.endswith("left")
+    assert shown.startswith("causal race,sex · sampling 351 of 702 · ")
+    assert "left · 6.3 % to 16.3 % · 1,404 executions · " in shown
+
+
+def test_progress_line_names_what_follows_the_sampling_and_what_is_left_of_it() -> None:
+    line = ProgressLine(enabled=False)
+    line.listen(Progress("causal", ("sex",), 233, 233, 0.06, 0.16, 1_404))
+    activity = [Activity("sampling", 1_404)]
+    line.look = lambda: activity[0]
+    assert line.line().plain.startswith("causal sex · sampling 233 of 233 · 6.0 % to 16.0 %")
+    activity[0] = Activity("noise", 1_500)
+    assert line.line().plain.startswith("causal sex · checking for noise · 6.0 % to")
+    assert "1,500 executions" in line.line().plain
+    activity[0] = Activity("explanations", 1_510, planned=60)
+    shown = line.line().plain
+    assert shown.startswith("causal sex · explaining · at most 60 executions left · 6.0 % to")
+    activity[0] = Activity("sampling", 1_600)
+    assert "explaining" not in line.line().plain
+
+
+def test_a_run_can_be_asked_what_it_is_at() -> None:
+    seen: list[Activity] = []
+
+    def decide(person: dict[str, Any]) -> bool:
+        seen.append(audit.runner.activity)
+        return bool(person["sex"] == 0 or person["points"] > 90)
+
+    schema = themis.Schema(sex=range(2), points=range(100), other=range(1_000))
+    audit = themis.Audit(decide, schema, seed=1)
+    audit.causal("sex")
+    assert {each.purpose for each in seen} == {"sampling", "noise", "explanations"}
+    assert seen[0] == Activity("sampling", 0)
+    plans = [each.planned for each in seen if each.purpose == "explanations"]
+    assert any(plan is not None for plan in plans)
+    assert all(each.planned is None for each in seen if each.purpose == "sampling")
 
 
 def test_short_runs_show_no_progress(capfd: pytest.CaptureFixture[str]) -> None:

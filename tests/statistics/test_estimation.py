@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from themis.errors import RequestError
+from themis.statistics import pairs
 from themis.statistics import proportions as estimation
-from themis.statistics import spreads as group_rules
 from themis.statistics.intervals import binomial_inclusion, hypergeometric_inclusion
 from themis.statistics.proportions import (
     TAIL_SHARE,
@@ -570,7 +570,7 @@ def test_the_cut_of_a_look_into_batches_changes_nothing(seed: int, cuts: list[in
 
 
 def test_rows_beyond_one_block_are_counted_in_full() -> None:
-    rows = 3 * group_rules._ROWS_AT_ONCE + 17
+    rows = 3 * pairs._ROWS_AT_ONCE + 17
     state = GroupRule(0.95, 0.05).start(2)
     state.add(np.ones((rows, 2), dtype=np.uint8), np.ones((rows, 2), dtype=np.uint8))
     assert state.trials.tolist() == state.favourable_low.tolist() == [rows, rows]
@@ -589,8 +589,10 @@ def test_dropped_groups_keep_their_counts_and_the_champions_stay() -> None:
 
 def test_a_dropped_group_still_counts_in_the_upper_end() -> None:
     state = GroupRule(0.95, 0.05).start(3)
-    state._upper[0], state._upper[:, 0], state._upper[0, 2] = 0.05, 0.05, 0.77
+    upper = state._pairs._upper
+    upper[0], upper[:, 0], upper[0, 2] = 0.05, 0.05, 0.77
     state.active[0] = False
+    state._pairs.drop(state.active)
     state.add(np.zeros((5000, 2)), np.zeros((5000, 2)))
     state.look()
     assert state.high == 0.77

@@ -141,7 +141,7 @@ class Session:
                 **settings, **(rows if self.config else {}), listen=watch.listen
             )
         audit.sampler.keep_on_interrupt = True
-        watch.line.count_executions = lambda: audit.runner.executions
+        watch.line.look = lambda: audit.runner.activity
         return audit
 
     def _tell(

@@ -120,7 +120,7 @@ Body: TypeAlias = Annotated[
 
 
 class Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
     @classmethod
     def keys(cls) -> dict[str, FieldInfo]:

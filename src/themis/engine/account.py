@@ -44,6 +44,8 @@ class Ledger:
         self.asked = 0  # executions, and decisions that a cache file held instead; not for noise
         self.asked_again = 0  # the same for noise
         self._purpose: Purpose = "sampling"  # of what is run now
+        self.latest: Purpose = "sampling"  # of what was run last
+        self.planned: int | None = None  # executions that its plan has left, where there is one
         self._spent = dict.fromkeys((each.name for each in fields(Spent)), 0)
 
     @property
@@ -55,6 +57,8 @@ class Ledger:
     def counting_as(self, purpose: Purpose) -> Iterator[None]:
         """Within, executions are counted as made for this purpose."""
         before, self._purpose = self._purpose, purpose
+        if self.latest != purpose:
+            self.latest, self.planned = purpose, None
         try:
             yield
         finally:
@@ -70,6 +74,10 @@ class Ledger:
     def execute(self, count: int, *, isolating: int = 0, calls: int = 0) -> None:
         """The subject was run on so many inputs."""
         self._spent[self._purpose] += count
+        if self.planned is not None:
+            self.planned = max(self.planned - count, 0)
+        if self.latest != self._purpose:
+            self.latest, self.planned = self._purpose, None
         self._spent["isolating"] += isolating
         self._spent["calls"] += calls
 

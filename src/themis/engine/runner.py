@@ -19,6 +19,7 @@ from themis.engine.failures import FailureLog, TooManyFailuresError, number_answ
 from themis.engine.memory import Memory
 from themis.engine.recall import Recall
 from themis.errors import SubjectError
+from themis.events import Activity
 from themis.inputs.assignments import Places
 from themis.inputs.characteristics import Codes
 from themis.inputs.schema import Schema
@@ -228,6 +229,11 @@ class Runner:
                 yield
         finally:
             self.explains = False
+
+    @property
+    def activity(self) -> Activity:
+        """What the latest executions are for."""
+        return Activity(self.ledger.latest, self.executions, self.ledger.planned)
 
     def counting_as(self, purpose: Purpose) -> AbstractContextManager[None]:
         """Within, executions are counted as made for this purpose."""

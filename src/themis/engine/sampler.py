@@ -74,6 +74,7 @@ class Trials:
         self._spent += len(chosen)
         if len(chosen):
             with self._runner.apart():
+                self._runner.ledger.planned = most
                 self._outputs.add(keys[new], self._runner.run(codes[chosen]))
             cells[missing] = self._outputs.look_up(keys)
         return cells, len(chosen)

@@ -77,7 +77,8 @@ class Tables:
         tolerances = None
         if reading is not None and reading.needs_tolerances:
             tolerances = self.base.tolerances(start, stop)
-        return Rows(self.base.rows(start, stop), members, tolerances)
+        valid = not self.base.population.profile
+        return Rows(self.base.rows(start, stop), members, tolerances, valid=valid)
 
     def fill(
         self,

@@ -70,6 +70,7 @@ class Rows:
     codes: NDArray[Any]
     members: dict[int, NDArray[Any]]  # column → rows × bins
     tolerances: Tolerances = None
+    valid: bool = False  # whether they surely meet all constraints, as what is drawn does
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -80,7 +81,8 @@ class Rows:
         for column in range(codes.shape[1]):
             codes[:, column] = self.codes[:, column][places]
         tolerances = None if self.tolerances is None else self.tolerances[places]
-        return Rows(codes, {c: each[places] for c, each in self.members.items()}, tolerances)
+        members = {c: each[places] for c, each in self.members.items()}
+        return Rows(codes, members, tolerances, self.valid)
 
     def changes(self, variants: Variants, place: int) -> Iterator[tuple[int, NDArray[Any] | int]]:
         """The columns that one column of the table changes, and their codes in these rows."""
@@ -91,7 +93,9 @@ class Rows:
         for tie in assignments.followed:
             yield tie.follower, self.followed(variants, tie, slice(place, place + 1))[:, 0]
 
-    def followed(self, variants: Variants, tie: Tie, places: slice = slice(None)) -> NDArray[Any]:
+    def followed(
+        self, variants: Variants, tie: Tie, places: slice | NDArray[np.int64] = slice(None)
+    ) -> NDArray[Any]:
         """The codes of what follows the set: rows × columns of the table."""
         position = variants.assignments.columns.index(tie.leader)
         was = tie.levels(self.codes)[:, None]
@@ -109,18 +113,26 @@ class Rows:
             return members
         return int(level)
 
-    def all_changes(self, variants: Variants) -> dict[int, NDArray[Any]]:
-        """The codes of all variants of these rows in what changes, rows × variants each."""
+    def all_changes(
+        self, variants: Variants, places: slice | NDArray[np.int64] = slice(None)
+    ) -> dict[int, NDArray[Any]]:
+        """The codes of the variants of these rows in what changes: rows × variants each.
+
+        Where all rows have the same ones it is one row.
+        """
         assignments = variants.assignments
         new = {
-            column: self._changed(column, variants.levels[:, position])
+            column: self._changed(column, variants.levels[places, position])
             for position, column in enumerate(assignments.columns)
         }
-        return new | {tie.follower: self.followed(variants, tie) for tie in assignments.followed}
+        followed = assignments.followed
+        return new | {tie.follower: self.followed(variants, tie, places) for tie in followed}
 
     def _changed(self, column: int, levels: NDArray[np.int64]) -> NDArray[Any]:
         members = self.members.get(column)
         new = levels[None, :] if members is None else members[:, levels]
+        if members is None and not (levels == OWN).any():
+            return new
         return np.where(levels == OWN, self.codes[:, column][:, None], new)
 
     def own_levels(self, assignments: Assignments) -> NDArray[Any]:
@@ -160,18 +172,17 @@ def mark_impossible(schema: Schema, variants: Variants, rows: Rows, cells: Cells
     They are no counterfactuals. Nor is there one with an own value where that is of some level.
     """
     _mark_levels(variants, rows, cells)
-    names = {*variants.assignments.names, *variants.assignments.followed_names}
-    limited = any(names.intersection(each.variables) for each in schema.constraints)
+    touching = schema.touching(variants.assignments.changed)
     kept = not schema.kept_missing.keys().isdisjoint(variants.assignments.columns)
-    if not (limited or kept):
+    if not (touching.constraints or kept):
         return
-    codes = rows.codes.copy(order="F")
-    for place in range(variants.width):
-        if (cells[:, place] != NOT_RUN).all() and not kept:
-            continue
-        for column, new in rows.changes(variants, place):
-            codes[:, column] = new
-        cells[~schema.admits(rows.codes, codes), place] = NO_COUNTERFACTUAL  # even if it was run
+    open_columns = np.arange(variants.width)
+    if not kept:
+        open_columns = np.flatnonzero((cells == NOT_RUN).any(axis=0))
+    changes = rows.all_changes(variants, open_columns)
+    admitted = (touching if rows.valid else schema).admits_table(rows.codes, changes)
+    row, place = np.nonzero(~admitted)
+    cells[row, open_columns[place]] = NO_COUNTERFACTUAL  # even if it was run
 
 
 def _mark_levels(variants: Variants, rows: Rows, cells: Cells) -> None:

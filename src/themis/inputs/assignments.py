@@ -31,7 +31,7 @@ class Assignments:
     columns: tuple[int, ...]
     held: tuple[int, ...] = ()
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The names of the set's characteristics, in schema order."""
         return tuple(self.schema.names[column] for column in self.columns)
@@ -47,6 +47,11 @@ class Assignments:
         own = {*self.columns, *self.held}
         ties = self.schema.ties
         return tuple(tie for tie in ties if tie.leader in own and tie.follower not in own)
+
+    @property
+    def changed(self) -> tuple[int, ...]:
+        """The columns that variants may differ in: the set's, and those of what follows it."""
+        return (*self.columns, *(tie.follower for tie in self.followed))
 
     @property
     def holds_followers(self) -> bool:

@@ -88,8 +88,9 @@ def parse_constraint(text: str, variables: Sequence[Characteristic], *, name: st
     root = _Checker(reading, known, found).condition(reading.tree) if reading else UNKNOWN
     if found.mistakes:
         raise SchemaError(found.mistakes)
-    reads = tuple(variable for variable in known if variable in root.reads)
-    return Constraint(name, text, reads, tabulate(root))
+    reads = root.reads
+    ordered = tuple(variable for variable in known if variable in reads)
+    return Constraint(name, text, ordered, tabulate(root))
 
 
 _ARITHMETIC: Mapping[type[ast.operator], Callable[..., Array]] = {

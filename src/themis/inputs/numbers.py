@@ -52,8 +52,11 @@ class NumberRange:
         """The code of a number, or None when it is not one of the values."""
         if not is_number(value):
             return None
-        code = (exact(value) - exact(self.min)) / exact(self.step)
-        return int(code) if code.denominator == 1 and 0 <= code < self.size else None
+        if self.whole and is_whole(value):  # without fractions, which take their time
+            code, beside = divmod(int(value) - int(self.min), int(self.step))
+            return code if not beside and self.min <= value <= self.max else None
+        steps = (exact(value) - exact(self.min)) / exact(self.step)
+        return int(steps) if steps.denominator == 1 and 0 <= steps < self.size else None
 
     def _type_mistakes(self) -> Iterator[Mistake]:
         noun = "a whole number" if self.whole else "a number"

@@ -197,6 +197,39 @@ class Schema:
             result &= (base[:, column] == code) == (variants[:, column] == code)
         return result
 
+    def touching(self, columns: Iterable[int]) -> Schema:
+        """The same schema with the constraints that read one of these columns, and no others.
+
+        A valid input that is changed there alone is still valid if it meets these.
+        """
+        names = {self.names[column] for column in columns}
+        own = [each for each in self.constraints if not names.isdisjoint(each.variables)]
+        return self if len(own) == len(self.constraints) else self.with_constraints(own)
+
+    def admits_table(
+        self, base: NDArray[Any], changes: Mapping[int, NDArray[Any]]
+    ) -> NDArray[np.bool_]:
+        """Which variants of base inputs are counterfactuals of them, inputs × variants.
+
+        `changes` has the codes of each column that variants change: inputs × variants, or one row
+        for all inputs. A constraint is computed as often as what it reads varies: one that reads
+        nothing but the set once for each variant, one that reads nothing of it once for each input.
+        """
+        width = next(iter(changes.values())).shape[1]
+        result = np.ones((len(base), width), dtype=bool)
+        for constraint in self.constraints:
+            reads = [self.column_by_name[name] for name in constraint.variables]
+            columns = np.broadcast_arrays(
+                *(changes[c] if c in changes else base[:, c, None] for c in reads)
+            )
+            flat = [each.ravel() for each in columns]
+            holds = constraint.holds(dict(zip(constraint.variables, flat, strict=True)))
+            result &= holds.reshape(columns[0].shape)
+        for column in self.kept_missing.keys() & changes.keys():
+            code = self.kept_missing[column]
+            result &= (base[:, column, None] == code) == (changes[column] == code)
+        return result
+
     def decode_row(self, row: NDArray[Any]) -> dict[str, Value]:
         """One input as plain values by name."""
         return {

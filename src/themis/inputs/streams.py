@@ -30,14 +30,22 @@ INPUTS, MEMBERS, ORDER, VARIANTS, TOLERANCES, PROOFS, MIXING, RERUNS = range(8)
 class BaseInputs:
     """The endless sequence of random inputs of one run, the same for every set and measure."""
 
-    def __init__(self, population: Population, seed: int, *, branch: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self,
+        population: Population,
+        seed: int,
+        *,
+        branch: tuple[int, ...] = (),
+        among_many: bool = False,  # streams side by side: each draws and keeps little
+    ) -> None:
         self.population = population
-        self.chunk_rows = _chunk_rows(BRANCH_CHUNK if branch else CHUNK, len(population.schema))
+        most = BRANCH_CHUNK if branch else CHUNK
+        self.chunk_rows = _chunk_rows(SLOW_CHUNK if among_many else most, len(population.schema))
         self.seed = seed
         self._branch = branch
-        self._chunk = lru_cache(maxsize=8)(self._draw_chunk)
-        self._slow_chunk = lru_cache(maxsize=64)(self._draw_slow_chunk)
-        self._member_chunk = lru_cache(maxsize=16)(self._draw_members)
+        self._chunk = lru_cache(maxsize=1 if among_many else 8)(self._draw_chunk)
+        self._slow_chunk = lru_cache(maxsize=1 if among_many else 64)(self._draw_slow_chunk)
+        self._member_chunk = lru_cache(maxsize=4)(self._draw_members)
         self._tolerance_chunk = lru_cache(maxsize=8)(self._draw_tolerances)
         self._beginning_chunk = lru_cache(maxsize=8)(self._draw_beginnings)
 
@@ -68,7 +76,8 @@ class BaseInputs:
 
         Rows are inputs, columns are bins; an input's own bin is represented by its own value.
         """
-        drawn = _assemble(partial(self._member_chunk, column), CHUNK, start, stop)
+        size = self._member_rows(column)
+        drawn = _assemble(partial(self._member_chunk, column), size, start, stop)
         own = self.rows(start, stop)[:, column]
         levels = self.population.schema.characteristics[column].level_of(own)
         inside = np.flatnonzero(levels != OWN)
@@ -114,15 +123,19 @@ class BaseInputs:
     def _draw_members(self, column: int, chunk: int) -> NDArray[Any]:
         characteristic = self.population.schema.characteristics[column]
         rng = self.generator(MEMBERS, column, chunk)
+        rows = self._member_rows(column)
         members = np.empty(
-            (CHUNK, characteristic.levels), dtype=self.population.schema.dtype, order="F"
+            (rows, characteristic.levels), dtype=self.population.schema.dtype, order="F"
         )
         for level in range(characteristic.levels):
             start, stop = characteristic.level_range(level)
             block = self.population.members(column, start, stop)
             # A bin that does not occur is represented by a value that nobody may have.
-            members[:, level] = start if block is None else block.draw(rng, CHUNK)[:, 0]
+            members[:, level] = start if block is None else block.draw(rng, rows)[:, 0]
         return members
+
+    def _member_rows(self, column: int) -> int:
+        return _chunk_rows(CHUNK, self.population.schema.characteristics[column].levels)
 
 
 def _chunk_rows(most: int, columns: int) -> int:

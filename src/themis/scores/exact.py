@@ -84,13 +84,14 @@ class Domain:
         known = Memory(keys, seen.dtype)
         known.add(keys.of(self.codes), seen)
         values = _set_values(assignments)
+        touching = assignments.schema.touching(assignments.changed)
         cells = np.empty((len(base), len(values)), dtype=seen.dtype, order="F")
         for place, own in enumerate(values):
             codes = base.copy(order="F")
             codes[:, list(assignments.columns)] = own
             follow(assignments.followed, base, codes)
             cells[:, place] = known.look_up(keys.of(codes))
-            cells[~assignments.schema.admits(base, codes), place] = NO_COUNTERFACTUAL
+            cells[~touching.admits(base, codes), place] = NO_COUNTERFACTUAL
         cells[cells == NOT_RUN] = NO_COUNTERFACTUAL
         return cells
 

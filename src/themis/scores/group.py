@@ -35,6 +35,7 @@ GROUP_BRANCH = 1_000  # streams of single groups are apart from the common one
 VALUES_BRANCH = 4_000  # and so are those of inputs in which no value of a set is missing
 FIRST_CELLS = 2**11  # of the first call, where calls are to be few
 LEAST_GROWTH = 1.5  # of the rows from look to look, and from call to call, there
+MANY_GROUPS = 64  # with more, each draws its inputs in small pieces
 KEPT_ROWS = 1_000  # whose outputs are kept, to run some of them again
 
 
@@ -285,7 +286,8 @@ def group_stream(
     """The inputs of one group, in a random order of its own."""
     columns = variants.assignments.columns
     branch = (GROUP_BRANCH + len(columns), *columns, place)
-    return BaseInputs(population, sampler.seed, branch=branch)
+    many = variants.width > MANY_GROUPS
+    return BaseInputs(population, sampler.seed, branch=branch, among_many=many)
 
 
 def group_population(population: Population, variants: Variants, place: int) -> Population | None:

@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
 
 from themis.engine.runner import Runner
 from themis.engine.sampler import LEFT_SHARE
@@ -33,6 +32,7 @@ from themis.inputs.characteristics import Characteristic, Value
 from themis.inputs.schema import Schema
 from themis.results.parts import Region
 from themis.statistics.intervals import clopper_pearson
+from themis.statistics.special import xlogy
 from themis.subjects.readings import FLIP, UNKNOWN
 
 LISTED = 6  # values that a condition lists at most

@@ -19,7 +19,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaincc, betaincinv, betaln, gammaln, ndtri, xlog1py, xlogy
+
+from themis.statistics.special import (
+    betaincc,
+    betaincinv,
+    betaln,
+    gammaln,
+    ndtri,
+    xlog1py,
+    xlogy,
+)
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -145,6 +154,28 @@ def difference_upper(
     return ends
 
 
+def difference_excluded(
+    plus: ArrayLike,
+    zero: ArrayLike,
+    minus: ArrayLike,
+    mean: float,
+    evidence: float,
+    *,
+    fractions: Sequence[float] = BET_FRACTIONS,
+) -> Flags:
+    """Whether the upper end of `difference_upper` is at most this mean, without solving for it."""
+    up, level, down = _as_floats(plus, zero, minus)
+    if mean >= 1.0:
+        return np.ones(up.shape, dtype=np.bool_)
+    fraction = np.asarray(fractions).reshape(-1, *[1] * up.ndim)
+    kept, bet = 1.0 - fraction, fraction / (1.0 - mean)
+    once, twice = np.log(kept + bet), np.log(kept + 2.0 * bet)
+    wealth = xlogy(up, kept) + level * once + down * twice
+    top = wealth.max(axis=0)
+    total = top + np.log(np.exp(wealth - top).sum(axis=0))
+    return np.asarray(total >= np.log(evidence) + np.log(len(fractions)))
+
+
 def binomial_inclusion(
     successes: ArrayLike, trials: ArrayLike, error: float, gamma: float
 ) -> Flags:
@@ -259,6 +290,7 @@ def _solve_bet(
     kept = 1.0 - fraction
     lost = xlogy(up, kept)  # c = 1 loses everything with the first +1
     t = _first_guess(up, level, down, np.log(evidence))
+    running = np.ones(t.shape, dtype=np.bool_)  # each ends by itself, whatever is solved with it
     for _ in range(_NEWTON_STEPS):
         bet = fraction * np.exp(t)
         once = kept + bet
@@ -270,8 +302,9 @@ def _solve_bet(
         slope = (share * bet * (level / once + 2.0 * down / twice)).sum(axis=0)
         # From the left of the root it may overshoot by far, so that exp overflows.
         step = np.maximum((top + np.log(total) - target) * total / slope, -_LONGEST_STEP)
-        t = t - step
-        if np.abs(step).max(initial=0.0) < 1e-7:  # the next would be below 1e-13
+        t = np.where(running, t - step, t)
+        running &= np.abs(step) >= 1e-7  # the next would be below 1e-13
+        if not running.any():
             break
     return np.asarray(-np.expm1(-t))
 

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from themis.statistics.intervals import Flags, Floats, bet_fractions, difference_upper
+from themis.statistics.pairs import Bets, column_sums, pairs_of
 from themis.statistics.proportions import Interval, check_request, mixture_ends
 
 _FIRST_CONTEXTS = 30  # the first look
-_ROWS_AT_ONCE = 1 << 16  # float32 sums of so many ones are exact, and the copies stay small
 
 
 @dataclass(frozen=True)
@@ -78,11 +78,9 @@ class GroupState:
         self.trials = np.zeros(groups, dtype=np.int64)
         self.favourable_low = np.zeros(groups, dtype=np.int64)
         self.favourable_high = np.zeros(groups, dtype=np.int64)
-        self._plus = np.zeros((groups, groups))  # rows with high of i = 1 and low of j = 0
-        self._minus = np.zeros((groups, groups))  # rows with high of i = 0 and low of j = 1
-        self._upper = np.where(np.eye(groups, dtype=np.bool_), -1.0, 1.0)
         self._bets = np.zeros(3)  # champions' rows: +1, 0, −1
         self._fractions = bet_fractions(rule.error)
+        self._pairs = pairs_of(groups, Bets(rule.evidence, self._fractions))
 
     def add(self, favourable_low: ArrayLike, favourable_high: ArrayLike) -> None:
         """Count rows of 0/1: a row per context, a column per *active* group, in order.
@@ -91,28 +89,31 @@ class GroupState:
         """
         low, high = np.asarray(favourable_low), np.asarray(favourable_high)
         assert low.shape == high.shape == (len(low), self.active.sum()), "a column per active group"
-        for first in range(0, len(low), _ROWS_AT_ONCE):
-            part = slice(first, first + _ROWS_AT_ONCE)
-            sure = low[part]
-            maybe = sure if high is low else high[part]
-            certain, both = _counts(sure, maybe)
-            self._count(len(sure), certain, certain if maybe is sure else _sums(maybe), both)
+        self._pairs.add(low, high)
+        certain = column_sums(low)
+        self.trials[self.active] += len(low)
+        self.favourable_low[self.active] += certain
+        self.favourable_high[self.active] += certain if high is low else column_sums(high)
+        if self.champions is not None:
+            best, worst = (int(self.active[:group].sum()) for group in self.champions)
+            won = np.count_nonzero((low[:, best] == 1) & (high[:, worst] == 0))
+            lost = np.count_nonzero((low[:, best] == 0) & (high[:, worst] == 1))
+            self._bets += (won, len(low) - won - lost, lost)
 
     def look(self) -> None:
         """Renew the ends, choose the champions of the next rows, and drop settled groups."""
-        running = np.ix_(self.active, self.active)
-        plus, minus = self._plus[running], self._minus[running]
-        upper, low = self._ends(plus, minus, int(self.trials.max(initial=0)))
-        self._upper[running] = np.minimum(self._upper[running], upper)
-        np.fill_diagonal(self._upper, -1.0)
-        self.low = max(self.low, low)
+        self._pairs.look()
+        won, even, lost = self._bets
+        # A lower end is minus the upper end of what was lost and won.
+        end = difference_upper([lost], [even], [won], self.rule.evidence, fractions=self._fractions)
+        self.low = max(self.low, -float(end[0]))
         self._choose_champions()
         self._drop_settled()
 
     @property
     def high(self) -> float:
         """The upper end: the largest over all pairs, dropped groups included."""
-        return float(max(self._upper.max(initial=0.0), 0.0))
+        return self._pairs.high
 
     @property
     def crossed(self) -> bool:
@@ -149,76 +150,39 @@ class GroupState:
         ends = mixture_ends(self.favourable_low, self.favourable_high, self.trials, alpha, None)
         return _rates(self.favourable_low, self.trials, *ends)
 
-    def _count(
-        self, rows: int, certain: NDArray[np.int64], possible: NDArray[np.int64], both: Floats
-    ) -> None:
-        plus, minus = possible[:, None] - both, certain[None, :] - both
-        running = np.ix_(self.active, self.active)
-        self._plus[running] += plus
-        self._minus[running] += minus
-        self.trials[self.active] += rows
-        self.favourable_low[self.active] += certain
-        self.favourable_high[self.active] += possible
-        if self.champions is not None:
-            # The certain difference of (best, worst) is minus the possible one of (worst, best).
-            best, worst = (int(self.active[:group].sum()) for group in self.champions)
-            won, lost = float(minus[worst, best]), float(plus[worst, best])
-            self._bets += (won, rows - won - lost, lost)
-
-    def _ends(self, plus: Floats, minus: Floats, rows: int) -> tuple[Floats, float]:
-        """The upper end of each pair, and the lower end of the champions, solved for at once.
-
-        Of many groups most pairs have equal counts. A lower end is minus the upper end of what
-        was lost and won.
-        """
-        keys = plus.astype(np.int64) * (rows + 1) + minus.astype(np.int64)
-        distinct, places = np.unique(keys, return_inverse=True)
-        won, even, lost = self._bets
-        plus = np.append(distinct // (rows + 1), lost)
-        minus = np.append(distinct % (rows + 1), won)
-        zero = rows - plus - minus
-        zero[-1] = even
-        ends = difference_upper(plus, zero, minus, self.rule.evidence, fractions=self._fractions)
-        return np.asarray(ends[:-1][places].reshape(keys.shape)), -float(ends[-1])
-
     def _choose_champions(self) -> None:
-        certain = self.favourable_low[:, None] - self.favourable_high[None, :]
-        eligible = self.active[:, None] & self.active[None, :]
-        np.fill_diagonal(eligible, val=False)
-        if eligible.any():
-            widest = np.where(eligible, certain, np.iinfo(np.int64).min).argmax()
-            best, worst = divmod(int(widest), len(self.active))
-            self.champions = best, worst
+        """The pair that is furthest apart for certain; of several the first."""
+        groups = np.flatnonzero(self.active)
+        if len(groups) < 2:
+            return
+        high = self.favourable_high[groups]
+        best = int((self.favourable_low[groups] - _least_of_others(high)).argmax())
+        high[best] = np.iinfo(np.int64).max
+        self.champions = int(groups[best]), int(groups[high.argmin()])
 
     def _drop_settled(self) -> None:
         settled = self.low + 2.0 * self.rule.error
         if self.rule.decide_below is not None:
             settled = self.rule.decide_below
-        open_pairs = self._upper > settled
-        self.active &= open_pairs.any(axis=0) | open_pairs.any(axis=1)
+        before = self.active.copy()
+        self.active[before] = self._pairs.open_groups(settled)
         self.active[list(self.champions or ())] = True
+        self._pairs.drop(self.active[before])
 
 
-def _counts(low: NDArray[Any], high: NDArray[Any]) -> tuple[NDArray[np.int64], Floats]:
-    """In how many rows each column of `low` holds, and how many it shares with each of `high`."""
-    certain = _sums(low)
-    if low.shape[1] == 2 and high is low and low.dtype == bool:  # as most runs end
-        shared = np.count_nonzero(low[:, 0] & low[:, 1])
-        return certain, np.array([[certain[0], shared], [shared, certain[1]]], dtype=float)
-    ones = low.astype(np.float32)
-    others = ones if high is low else high.astype(np.float32)
-    return certain, np.asarray(others.T @ ones, dtype=float)
-
-
-def _sums(flags: NDArray[Any]) -> NDArray[np.int64]:
-    return np.array([np.count_nonzero(column) for column in flags.T], dtype=np.int64)
+def _least_of_others(numbers: NDArray[Any]) -> NDArray[Any]:
+    """Of each of two or more places, the least number at the others."""
+    least = int(numbers.argmin())
+    others = np.full_like(numbers, numbers[least])
+    others[least] = np.delete(numbers, least).min()
+    return others
 
 
 def _widest(top: Floats, bottom: Floats) -> float:
     """The largest top[i] − bottom[j] with i ≠ j, and at least 0."""
-    spread = top[:, None] - bottom[None, :]
-    np.fill_diagonal(spread, 0.0)
-    return float(spread.max(initial=0.0))
+    if len(top) < 2:
+        return 0.0
+    return float(max((top - _least_of_others(bottom)).max(), 0.0))
 
 
 def _ambiguity(

@@ -16,9 +16,9 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtr, bdtrc, betaln, gammaln, xlogy
 
 from themis.statistics.intervals import Floats
+from themis.statistics.special import bdtr, bdtrc, betaln, gammaln, xlogy
 
 # Asked with the possible numbers of flips and the log of the evidence against each.
 Enough: TypeAlias = Callable[[NDArray[np.int64], Floats], bool]

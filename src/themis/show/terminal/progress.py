@@ -11,7 +11,7 @@ from types import TracebackType
 from rich.live import Live
 from rich.text import Text
 
-from themis.events import Progress, SearchProgress
+from themis.events import Activity, Progress, SearchProgress
 from themis.show.terminal.parts import make_console
 from themis.show.words.values import count, duration, percent, visible
 
@@ -23,6 +23,16 @@ LINE_SECONDS = 5.0  # between two lines, where there is no terminal
 def reading_words(done: int, total: int) -> str:
     """How much of a file was read: `read 120 MB of 500 MB`."""
     return f"read {done / 1e6:,.0f} MB of {total / 1e6:,.0f} MB"
+
+
+def activity_words(activity: Activity) -> list[str]:
+    """What a run does beside sampling, and at most how much of it is left; else nothing."""
+    words = {"noise": "checking for noise", "explanations": "explaining"}.get(activity.purpose)
+    if words is None:
+        return []
+    if activity.planned is None:
+        return [words]
+    return [words, f"at most {count(activity.planned, 'execution')} left"]
 
 
 class ReadingLines:
@@ -51,6 +61,7 @@ class ProgressLine:
         self._closed = False
         self._live: Live | None = None
         self._event: Progress | None = None
+        self.look: Callable[[], Activity] | None = None  # where a run can be asked what it is at
         self._started = self._measurement_started = self._heard = time.monotonic()
         self._timer = threading.Timer(delay_seconds, self._show)
         self._timer.daemon = True
@@ -100,17 +111,25 @@ class ProgressLine:
         if event is None:
             text = f"running · {duration(now - self._started)}"
             return Text(text, no_wrap=True, overflow="ellipsis")
+        activity = self._activity(event.executions)
         parts = [
             f"{event.measure} {visible(','.join(event.against))}",
-            f"{event.samples:,} of {event.expected:,} samples",
-            count(event.executions, "execution"),
+            *(activity_words(activity) or self._sampling(event, now)),
             f"{percent(event.low)} to {percent(event.high)}",
+            count(activity.executions, "execution"),
             duration(now - self._started),
         ]
-        left = self._seconds_left(event, now)
-        if left is not None:
-            parts.append(f"{duration(left)} left")
         return Text(" · ".join(parts), no_wrap=True, overflow="ellipsis")
+
+    def _activity(self, executions: int) -> Activity:
+        """What the run is at now; without somebody to ask, what it last told."""
+        return Activity("sampling", executions) if self.look is None else self.look()
+
+    def _sampling(self, event: Progress, now: float) -> list[str]:
+        """How far the tests are, and how long the rest takes."""
+        left = self._seconds_left(event, now)
+        samples = f"sampling {event.samples:,} of {event.expected:,}"
+        return [samples] if left is None else [samples, f"{duration(left)} left"]
 
     def _seconds_left(self, event: Progress, now: float) -> float | None:
         """At the pace so far; None as long as there is none."""
@@ -128,7 +147,6 @@ class SearchProgressLine(ProgressLine):
         self._search: SearchProgress | None = None
         self._inputs: tuple[int, int] | None = None  # of a replay: run so far, and all
         self._bytes: tuple[int, int] | None = None  # of rows: read so far, and all
-        self.count_executions: Callable[[], int] | None = None  # where the number is known live
 
     def listen(self, event: Progress) -> None:
         """Take notice of where a measurement stands."""
@@ -158,15 +176,13 @@ class SearchProgressLine(ProgressLine):
         event = self._search
         if event is None:
             return super().line()
+        activity = self._activity(event.executions)
         parts = [
             f"{event.measure} {event.decided:,} of {count(event.total, 'set')}",
             f"{event.found:,} found",
-            count(self._executions(event), "execution"),
+            *activity_words(activity),
+            count(activity.executions, "execution"),
             duration(time.monotonic() - self._started),
             f"last {visible(','.join(event.against))}",
         ]
         return Text(" · ".join(parts), no_wrap=True, overflow="ellipsis")
-
-    def _executions(self, event: SearchProgress) -> int:
-        """Also of the set that is being decided, which may take a while."""
-        return event.executions if self.count_executions is None else self.count_executions()
