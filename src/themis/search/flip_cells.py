@@ -14,6 +14,7 @@ from themis.engine.memory import SortedOutputs
 from themis.engine.variants import Variants
 from themis.inputs.assignments import Places
 from themis.inputs.characteristics import OWN
+from themis.inputs.schema import Schema
 from themis.subjects.decisions import NOT_RUN
 from themis.subjects.readings import CONSTANT, UNKNOWN
 
@@ -141,6 +142,12 @@ class FlipCells:
             result = differs if result is None else combine(result, differs, out=result)
         assert result is not None
         return result
+
+    @cached_property
+    def touching(self) -> Schema:
+        """The schema with the constraints that read what the variants change."""
+        assignments = self.variants.assignments
+        return assignments.schema.touching(assignments.changed)
 
     @cached_property
     def _levels(self) -> list[NDArray[Any]]:

@@ -19,6 +19,7 @@ from themis.engine.sampler import Sampler
 from themis.engine.variants import Rows, Variants
 from themis.inputs.assignments import Assignments, Places
 from themis.inputs.characteristics import OWN
+from themis.inputs.schema import Schema
 from themis.inputs.streams import PROOFS, VARIANTS
 from themis.search.base_inputs import SearchedInputs, Wanted
 from themis.search.flip_cells import UNTRIED, FlipCells, waves
@@ -352,7 +353,7 @@ class FlipBook:
         changed = differs @ (1 << np.array(members(mask), dtype=np.int64))
         codes = rows.inputs(cell.variants, row, column)
         fresh = changed > 0
-        schema = self.sampler.runner.schema
+        schema = self._limits(cell, rows)
         if schema.constraints or schema.kept_missing:
             fresh &= schema.admits(rows.codes[row], codes)
         parts = np.unique(changed[fresh]).tolist()
@@ -449,8 +450,8 @@ class FlipBook:
         self, cell: FlipCells, mask: int, places: Places, stop: int, least: int = 1
     ) -> _Piece | None:
         """The next variants of these inputs; None if none of them is to be run."""
-        schema = self.sampler.runner.schema
         rows = self._rows(mask, places)
+        schema = self._limits(cell, rows)
         own = rows.own_levels(cell.variants.assignments)
         row, column, tried = cell.next_variants(places, own, stop, least)
         fresh = ~cell.is_apart(places[row], column)
@@ -464,6 +465,10 @@ class FlipBook:
             return None
         every = [(cell.variants.assignments.set_columns, np.ones(len(row), dtype=bool))]
         return _Piece(cell, Wanted(rows, places, row, codes, every), column, tried)
+
+    def _limits(self, cell: FlipCells, rows: Rows) -> Schema:
+        """The schema with the constraints that a variant of these inputs may break."""
+        return cell.touching if rows.valid else self.sampler.runner.schema
 
     def _run(self, pieces: Sequence[_Piece]) -> None:
         """Execute variants of several cells together, and note the flips."""
