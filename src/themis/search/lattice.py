@@ -128,7 +128,7 @@ class Border:
     """What is decided, with all that follows from it by monotonicity (Theorems 4.1 and 4.2)."""
 
     above: list[int] = field(default_factory=list)  # minimal sets known to be above
-    below: list[int] = field(default_factory=list)  # maximal sets known to be below
+    below: dict[int, dict[int, None]] = field(default_factory=dict)  # maximal ones, by size
 
     def add_above(self, mask: int) -> None:
         """Note a set that is above; its supersets are above as well."""
@@ -136,7 +136,10 @@ class Border:
 
     def add_below(self, mask: int) -> None:
         """Note a set that is below; its subsets are below as well."""
-        self.below = [each for each in self.below if each & mask != each] + [mask]
+        for size, sets in self.below.items():
+            if size < mask.bit_count():
+                self.below[size] = {each: None for each in sets if each & mask != each}
+        self.below.setdefault(mask.bit_count(), {})[mask] = None
 
     def pruned_by(self, mask: int) -> int | None:
         """The set above that this one contains, if there is one."""
@@ -144,7 +147,10 @@ class Border:
 
     def implied_by(self, mask: int) -> int | None:
         """The set below that contains this one, if there is one."""
-        return next((each for each in self.below if mask & each == mask), None)
+        if mask in self.below.get(mask.bit_count(), ()):
+            return mask
+        larger = (sets for size, sets in self.below.items() if size > mask.bit_count())
+        return next((each for sets in larger for each in sets if mask & each == mask), None)
 
 
 def members(mask: int) -> tuple[int, ...]:
