@@ -27,6 +27,7 @@ from themis.statistics.proportions import (
     PaperRule,
     ProportionRule,
 )
+from themis.statistics.reruns import interval_confidence
 from themis.statistics.spreads import GroupRule
 
 PROPORTIONS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.98, 1.0)
@@ -208,7 +209,9 @@ def show_simulated(cell: Cell) -> str:
 
 def simulate_groups(rates: Floats, runs: int, draw: Callable[[int, int], Floats]) -> Cell:
     """`draw(rows, columns)` gives the chances that the active groups' rates are compared to."""
-    rule, truth, hits, total = GroupRule(*GROUP_PROMISE), rates.max() - rates.min(), 0, 0
+    confidence, error = GROUP_PROMISE  # of the whole statement: reruns have a part of it
+    rule = GroupRule(interval_confidence(confidence), error)
+    truth, hits, total = rates.max() - rates.min(), 0, 0
     for _ in range(runs):
         state, last = rule.start(len(rates)), 0
         for contexts in rule.looks():

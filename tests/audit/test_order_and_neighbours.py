@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import themis
 from tests.simulations.counting import simulate
-from tests.simulations.dependent import NEIGHBOURS, Case, cases
+from tests.simulations.dependent import NEIGHBOURS, Case, MovesWithTheCall, cases
 from tests.simulations.states import STATES
 from themis.inputs.streams import MIXING, BaseInputs
+from themis.scores.reruns import Rerunner
 
 VOUCHED = {"deterministic": True}  # somebody is wrong about that, and nothing is run again
 SEEN = [name for name in STATES if not name.startswith("drifts")]
@@ -63,6 +65,25 @@ def is_harmless(case: Case, *, runs: int) -> bool:
     return tally.convicted == 0 and tally.reported == (runs if case.shows else tally.reported)
 
 
+MANY_KINDS = themis.Schema(kind=range(40), income=range(100), rest=range(10**6))
+
+
+def floors_of_kinds(seeds: Any) -> list[float]:
+    """What is left of group scores of 40 kinds, some of which were run in other calls before."""
+    floors = []
+    for seed in seeds:
+        subject = themis.batch(MovesWithTheCall())
+        audit = themis.Audit(subject, MANY_KINDS, seed=seed, confidence=0.9, favourable=["yes"])
+        audit.causal("kind")
+        floors.append(audit.group("kind").floor)
+    return floors
+
+
+@pytest.mark.slow
+def test_noise_that_the_inputs_of_a_call_share_convicts_no_group() -> None:
+    assert max(floors_of_kinds(range(40))) == 0.0
+
+
 # Would it be noticed? ---------------------------------------------------------------------
 
 
@@ -103,6 +124,17 @@ def test_neighbours_convict_if_nothing_is_run_again(subject: str) -> None:
     assert simulate(
         Case(subject, "table function", "check", "sampled", options=VOUCHED), 2
     ).convicted
+
+
+@pytest.mark.slow
+def test_noise_of_calls_convicts_if_it_is_taken_for_that_of_inputs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def averaged(self: Rerunner, finding: Any, *facts: Any) -> Any:
+        return self._rerun_members(finding, *facts, finding.kept)
+
+    monkeypatch.setattr(Rerunner, "_rerun_groups", averaged)
+    assert max(floors_of_kinds(range(40))) > 0.02
 
 
 def test_cases_are_different_and_have_every_kind() -> None:

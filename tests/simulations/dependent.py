@@ -6,6 +6,7 @@ on others. So nobody is convicted because of them, and where the dependence show
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -157,6 +158,18 @@ def makes_dummies(table: themis.InputTable) -> Any:
 def counts_rows(table: themis.InputTable) -> Any:
     """Every other row is approved."""
     return _answers(np.arange(len(table)) % 2 == 0)
+
+
+class MovesWithTheCall:
+    """Draws its cut for each call: noise that all inputs of a call have in common."""
+
+    def __init__(self) -> None:
+        self._calls = itertools.count()
+
+    def __call__(self, table: themis.InputTable) -> Any:
+        """The answers of this call."""
+        cut = np.random.default_rng(next(self._calls)).normal(50, 8)
+        return _answers(table["income"] > cut)
 
 
 NEIGHBOURS: dict[str, Callable[[themis.InputTable], Any]] = {

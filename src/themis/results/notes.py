@@ -85,6 +85,7 @@ CODES: dict[str, tuple[str, ...]] = {
     "noise-in-score": ("high",),
     "noise-in-rates": (),
     "noise-in-exact-rates": (),
+    "noise-of-calls": (),
     "no-decision-rates": ("groups", "confidence"),
     "no-decision-apart": ("groups", "apart", "confidence"),
     "only-spelling": ("texts", "rows", "output"),

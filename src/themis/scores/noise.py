@@ -44,7 +44,7 @@ CHEAP_EXECUTIONS = 100_000  # the same where a batch costs little more than one 
 
 # Notes of what was weighed already; scores and searches may be weighed twice.
 WEIGHED = {
-    *("noise-in-score", "noise-in-rates", "noise-in-exact-rates"),
+    *("noise-in-score", "noise-in-rates", "noise-in-exact-rates", "noise-of-calls"),
     *("noise-in-search", "noise-in-group-search"),
 }
 
@@ -127,7 +127,8 @@ class NoiseProbe(Rerunner):
         if self.neighbours:
             return replace(score, stopped=Ending.INCONSISTENT)
         if isinstance(score, GroupScore):
-            return score if is_weighed(score) else _weighed_group(score, settings.confidence)
+            moved = self._place(score.output) in self._moved
+            return score if is_weighed(score) else _weighed_group(score, settings, moved=moved)
         if not isinstance(score, CausalScore) or score.placebo is not None:
             return score
         width = self._width(score, settings, most)
@@ -321,15 +322,24 @@ def _distinct(before: Keys, keys: Keys) -> NDArray[np.int64]:
     return first_places(np.concatenate([before, keys]))[len(before) :] - len(before)
 
 
-def _weighed_group(score: GroupScore, confidence: float) -> GroupScore:
+def _weighed_group(score: GroupScore, settings: Settings, *, moved: bool) -> GroupScore:
     """The group score of a noisy subject.
 
-    Sampled rates are averages over the noise. A whole domain was run once: then the ends allow for
-    what another run would give.
+    Sampled rates are averages over the noise, unless whole calls `moved` them. A whole domain was
+    run once: then the ends allow for what another run would give.
     """
+    if score.method != "exact" and moved and score.reruns is not None:
+        return replace(
+            score,
+            low=score.floor,
+            high=min(score.high + score.reruns.explains, 1.0),
+            stopped=Ending.INCONSISTENT,
+            reruns=replace(score.reruns, explains=0.0),
+            notes=(*score.notes, Note.of("noise-of-calls")),
+        )
     if score.method != "exact":
         return replace(score, notes=(*score.notes, Note.of("noise-in-rates")))
-    alpha = PLACEBO_SHARE * (1.0 - confidence)
+    alpha = PLACEBO_SHARE * (1.0 - settings.confidence)
     ends = [(each.low, each.high, each.samples) for each in score.groups]
     whole = not any(note.code == "groups-not-listed" for note in score.notes)
     return replace(

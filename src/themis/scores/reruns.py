@@ -25,7 +25,7 @@ from themis.results.model import CausalScore, Score
 from themis.results.notes import Note
 from themis.results.parts import Reruns, exceeds
 from themis.scores.accounts import metered
-from themis.scores.group import GroupInputs
+from themis.scores.group import KEPT_ROWS, GroupInputs
 from themis.scores.neighbours import Example, Neighbours
 from themis.scores.witnesses import FlipPool, Flips
 from themis.settings import Settings, Stopping
@@ -85,6 +85,7 @@ class Rerunner:
         self._readings = [Reading(labels, place) for place in range(max(len(names), 1))]
         self._calls = Neighbours(self._runner, self._readings)
         self._doubted: set[int] = set()  # outputs of which some pair did not come out the same
+        self._moved: set[int] = set()  # outputs of which whole calls moved the rates of groups
         self._confirmed: dict[bytes, Cells] = {}  # what was run again
         self._example: Example | None = None  # of an answer that did not last
         self._along: _Along | None = None
@@ -242,12 +243,14 @@ class Rerunner:
     def _calls_of(self, codes: NDArray[Any], own: int) -> list[NDArray[np.int64]]:
         """The places of inputs, by call: each at most once in it, unless calls are to be few.
 
-        Those behind the first `own` are in the first of them.
+        Those behind the first `own` are spread over the same calls.
         """
         parts = list(_each_once(codes[:own]))
+        for number, part in enumerate(_each_once(codes[own:])):
+            call = number if number < len(parts) else 0
+            parts[call] = np.concatenate([parts[call], own + part])
         if self._may_mix and len(parts) > MIXED_CALLS:
             parts = [np.concatenate(parts[call::MIXED_CALLS]) for call in range(MIXED_CALLS)]
-        parts[0] = np.concatenate([parts[0], np.arange(own, len(codes))])
         return parts
 
     def examples(self) -> Iterator[Note]:
@@ -290,26 +293,50 @@ class Rerunner:
     def _rerun_groups(
         self, finding: GroupInputs, low: float, alpha: float, limit: float | None
     ) -> Reruns | None:
-        wanted = fewest_reruns(alpha)
-        if finding.kept:
-            above = low - (limit or 0.0)
+        """What running inputs of the extreme groups again shows.
+
+        Noise that each execution has of its own is averaged in the rates. What all inputs of a call
+        have in common is not: where a subject takes whole tables and some inputs did not come out
+        the same, only what is seen again counts, with both groups in one call.
+        """
+        if not self._runner.traits.vectorised or finding.kept == 1.0:
+            return self._rerun_members(finding, low, alpha, limit, finding.kept)
+        found = self._rerun_members(finding, low, alpha / 2, limit, finding.kept)
+        if found is None or not found.differing:
+            return found
+        again = self._rerun_members(finding, low, alpha / 2, limit, 1.0)
+        return again and replace(again, explains=max(again.explains, found.explains))
+
+    def _rerun_members(
+        self, finding: GroupInputs, low: float, alpha: float, limit: float | None, kept: float
+    ) -> Reruns | None:
+        shared = self._runner.traits.vectorised
+        wanted, above = max(fewest_reruns(alpha), GROUP_INPUTS), low - (limit or 0.0)
+        if kept > finding.kept:  # noise was found: now as many as there are
+            wanted = KEPT_ROWS
+        elif kept:
             points = CAUTION * above / 2 if above > 0 else 1.0
-            wanted = max(wanted, math.ceil(finding.kept * math.log(8 / alpha) / points))
-        count = self._affordable(max(wanted, GROUP_INPUTS), GROUP_MOST)
+            wanted = max(wanted, math.ceil(kept * math.log(8 / alpha) / points))
+        elif shared and above > 0:  # noise that makes the finding would show with 1 − alpha
+            wanted = max(wanted, math.ceil(math.log(1 / alpha) / above))
+        most = KEPT_ROWS if shared and finding.kept < 1.0 else GROUP_MOST  # hardly any twice
+        count = self._affordable(min(wanted, most), GROUP_MOST)
         if count < fewest_reruns(alpha):
             return None
         groups = [
             self._members(finding, group, count, number)
             for number, group in enumerate((finding.best, finding.worst))
         ]
-        if self._may_mix:
+        if shared or self._may_mix:
             self._along = _Along(*groups[1][:2])
         best = self._drift(finding, *groups[0], alpha / 2)
         self._along = None
         worst = self._drift(finding, *groups[1], alpha / 2)
         if best.differing or worst.differing:
             self._doubted.add(finding.reading.place)
-        unseen = finding.kept * max(0.0, worst.high - best.low)
+        if shared and worst.low > best.high:  # in one call they are nearer than they were
+            self._moved.add(finding.reading.place)
+        unseen = kept * max(0.0, worst.high - best.low)
         proven = max(0.0, -best.high) + max(0.0, worst.low)  # reruns contradict what was seen
         return Reruns(2 * count, best.differing + worst.differing, max(unseen, proven))
 

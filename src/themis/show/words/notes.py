@@ -294,6 +294,8 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     ),
     "noise-in-rates": f"{ENDED[Ending.NOISE]}; rates are averages over its noise, so that this "
     "interval holds",
+    "noise-of-calls": f"{ENDED[Ending.NOISE]}, and all inputs of one call are changed alike: "
+    "groups that were run in different calls seem to differ, and in one call they do less",
     "noise-in-exact-rates": f"{ENDED[Ending.NOISE]}: these are the rates of one run on every "
     "input, and another run would give slightly different ones",
     "no-decision-rates": lambda values: f"some executions gave no decision: {_no_decision(values)}",
