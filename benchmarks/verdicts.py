@@ -185,7 +185,7 @@ def dependent_part(bench: Bench) -> int:
 
 FAMILIES = {  # sets: runs, and with --quick
     "causal": {5: (300, 15), 20: (40, 4), 50: (10, 0)},
-    "group": {5: (300, 15), 20: (100, 4), 50: (40, 0)},
+    "group": {5: (300, 15), 20: (100, 4), 50: (10, 0)},
 }
 
 
