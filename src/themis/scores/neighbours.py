@@ -98,6 +98,8 @@ class Neighbours:
         count = int(changed.sum())
         if count < FEWEST_NEIGHBOURS or not self._runner.traits.vectorised:
             return False
+        if self._runner.executions_left < 2 * len(codes):
+            return False
         if any((self._runner.repeat(codes, again=n) != cells).any() for n in (4, 5)):
             return False
         self.differing += count

@@ -329,9 +329,10 @@ class Rerunner:
         ]
         if shared or self._may_mix:
             self._along = _Along(*groups[1][:2])
-        best = self._drift(finding, *groups[0], alpha / 2)
+        doubts = kept == finding.kept  # once is enough
+        best = self._drift(finding, *groups[0], alpha / 2, doubts=doubts)
         self._along = None
-        worst = self._drift(finding, *groups[1], alpha / 2)
+        worst = self._drift(finding, *groups[1], alpha / 2, doubts=doubts)
         if best.differing or worst.differing:
             self._doubted.add(finding.reading.place)
         if shared and worst.low > best.high:  # in one call they are nearer than they were
@@ -354,10 +355,12 @@ class Rerunner:
         before: Cells,
         rng: np.random.Generator,
         alpha: float,
+        *,
+        doubts: bool,
     ) -> _Drift:
         """How far a group's expected rate may be from the one that was seen in these inputs."""
         reading = finding.reading
-        after = self._run_again(codes, before, rng, reading, random=True)
+        after = self._run_again(codes, before, rng, reading, random=doubts)
         tolerances = rng.random(len(codes)) if reading.statistic == "mean" else None
         was, now = (reading.favourable_ends(cells, tolerances)[0] for cells in (before, after))
         known = (before >= 0) & (after >= 0)
