@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -14,9 +14,10 @@ from themis.engine.account import Ledger
 from themis.inputs.assignments import Places
 from themis.inputs.keys import InputKeys
 from themis.subjects.base import Answers
-from themis.subjects.decisions import Failure
+from themis.subjects.decisions import FAILED, NOT_RUN, Cells, Failure
 
 SHARE = 10  # of the executions, the part that may be run ahead beyond one input for each slot
+MOST_NUMBERS = 10_000  # outputs whose numbers are known
 FULL_ROUNDS = 16  # a batch of so many inputs for each slot loses little at its end
 
 
@@ -30,7 +31,7 @@ class Held(NamedTuple):
 # The outcome under each key, None where there is none.
 LookUp: TypeAlias = Callable[[Sequence[Any]], list[Held | None]]
 # Inputs that will be asked for next, the most likely ones first, given what was run ahead.
-Coming: TypeAlias = Callable[[LookUp], Iterator[NDArray[Any]]]
+Coming: TypeAlias = Callable[[LookUp], Generator[NDArray[Any]]]
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ class Ahead:
     def __init__(self, keys: InputKeys, slots: int, ledger: Ledger) -> None:
         self._input_keys, self._slots, self._ledger = keys, slots, ledger
         self._held: dict[Any, Held] = {}
+        self._numbers: dict[str, int] = {}  # of outputs, by their representation
         self._coming: Coming | None = None
         self._rng = np.random.default_rng(0)
         self.start(allowed=False)
@@ -112,13 +114,14 @@ class Ahead:
             return None
         new: dict[Any, NDArray[Any]] = {}
         taken = {*keys, *self._held}
-        for codes in self._coming(self._peek):
-            codes = codes[~known(codes)]
-            for key, row in zip(self.keys(codes), codes, strict=True):
-                if key not in taken and len(new) < room:
-                    new.setdefault(key, row)
-            if len(new) >= room:
-                break
+        with closing(self._coming(self._peek)) as coming:
+            for codes in coming:
+                codes = codes[~known(codes)]
+                for key, row in zip(self.keys(codes), codes, strict=True):
+                    if key not in taken and len(new) < room:
+                        new.setdefault(key, row)
+                if len(new) >= room:
+                    break
         return np.stack(list(new.values())) if new else None
 
     def mixed(self, needed: int, others: int) -> Mixed:
@@ -136,6 +139,26 @@ class Ahead:
         count = sum(self._held.pop(key, None) is not None for key in keys) if self._held else 0
         self._ledger.take_ahead(count)
         return count
+
+    def learn(self, answers: Answers, cells: Cells) -> None:
+        """Take note of the numbers that outputs have."""
+        if (
+            self._allowed
+            and len(answers.outputs) == len(cells)
+            and len(self._numbers) < MOST_NUMBERS
+        ):
+            self._numbers.update(zip(map(repr, answers.outputs), cells.tolist(), strict=True))
+
+    def cells(self, codes: NDArray[Any]) -> list[int]:
+        """The numbers of outputs that are held: NOT_RUN where none is, FAILED if not known."""
+        return [
+            NOT_RUN
+            if each is None
+            else FAILED
+            if each.failure is not None
+            else self._numbers.get(repr(each.output), FAILED)
+            for each in self._peek(self.keys(codes))
+        ]
 
     def _peek(self, keys: Sequence[Any]) -> list[Held | None]:
         return [self._held.get(key) for key in keys]

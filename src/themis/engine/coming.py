@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -32,7 +32,7 @@ class LaterRows(NamedTuple):
 def in_windows(rows: Callable[[int, int], NDArray[Any]], start: int) -> Coming:
     """The inputs of later rows from `start` on, all of which are needed."""
 
-    def coming(_: LookUp) -> Iterator[NDArray[Any]]:
+    def coming(_: LookUp) -> Generator[NDArray[Any]]:
         for first in range(start, start + WINDOWS * WINDOW, WINDOW):
             yield rows(first, first + WINDOW)
 
@@ -82,7 +82,7 @@ class ComingCells:
     tried: int = 0  # cells of the opened rows, with those that are run now
     _windows: list[_Window] = field(default_factory=list)
 
-    def __call__(self, look_up: LookUp) -> Iterator[NDArray[Any]]:
+    def __call__(self, look_up: LookUp) -> Generator[NDArray[Any]]:
         """Inputs that are likely to be needed, the nearest ones first."""
         chance, width = 1.0, self.variants.width
         order = spread_order(width)
@@ -123,7 +123,7 @@ class ComingCells:
 
 @dataclass
 class _Window:
-    """The cells of some later rows in the order of trying, row by row, as far as they are not known."""
+    """The cells of some later rows that are not known, row by row in the order of trying."""
 
     codes: NDArray[Any]
     keys: list[Any]

@@ -166,7 +166,7 @@ class Recall:
         return known
 
     def keep(self, codes: NDArray[Any], answers: Answers, labels: Labels | AnswerLabels) -> None:
-        """Store answers that nobody has asked for yet; batches are only stored as they are asked."""
+        """Store answers that nobody has asked for yet, unless only whole batches are stored."""
         if self._by_input:
             self._put(codes, 0, self._find(codes, 0), _decided_answers(answers, labels))
 

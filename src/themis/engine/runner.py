@@ -254,6 +254,14 @@ class Runner:
             return np.full(len(codes), NOT_RUN, dtype=self.labels.dtype)
         return self.memory.look_up(self.memory.keys.of(codes))
 
+    def held(self, codes: NDArray[Any]) -> Cells:
+        """The outputs of inputs that were run ahead, NOT_RUN where they were not.
+
+        An output that nobody has asked for yet has no number: it counts as FAILED.
+        """
+        cells = self.ahead.cells(codes)
+        return np.array(cells, dtype=self.labels.dtype)
+
     def execute(self, batch: Batch, input_at: InputAt) -> Cells:
         """Run a loaded batch of the subject; `input_at` gives its inputs, for failure examples."""
 
@@ -325,6 +333,7 @@ class Runner:
         else:
             cells, answers, needed = self._recall(self.recall, codes, time)
         ahead = 0 if time else self.ahead.consume(self.ahead.keys(codes))
+        self.ahead.learn(answers, cells)
         self.ledger.ask(len(codes))
         self.ledger.find(len(codes) - ahead - (self._needed - needed))
         self._log(cells, answers, codes.__getitem__)

@@ -9,7 +9,9 @@ What follows a characteristic of T is part of a cell, too (`parts`).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,10 +23,11 @@ from themis.inputs.assignments import Assignments, Places
 from themis.inputs.characteristics import OWN
 from themis.inputs.streams import PROOFS, VARIANTS
 from themis.search.base_inputs import SearchedInputs, Wanted
+from themis.search.coming_tries import ComingTries, Turn
 from themis.search.flip_cells import UNTRIED, FlipCells, waves
 from themis.search.lattice import members, subsets
 from themis.search.parts import Parts
-from themis.subjects.decisions import FAILED
+from themis.subjects.decisions import FAILED, NOT_RUN, Cells
 from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
 
 FIRST_TRIES = 4  # variants of the whole set tried at first
@@ -48,6 +51,20 @@ class _Piece(NamedTuple):
     tried: Places
 
 
+@dataclass(frozen=True)
+class Tries:
+    """Assignments of a set, as many for each of some inputs, and which of them were not run yet."""
+
+    places: Places  # of the inputs
+    rows: Rows
+    row: Places  # for each try the input, as a place among these
+    column: Places  # and the assignment
+    codes: NDArray[Any]
+    changed: Places  # the characteristics that it changes, as a set
+    fresh: NDArray[np.bool_]
+    variants: Places  # its number in the cell of those, where it is fresh
+
+
 class FlipBook:
     """The flips of common base inputs under changes of some searched characteristics."""
 
@@ -55,8 +72,10 @@ class FlipBook:
         self.sampler = sampler
         self.columns = columns
         self.cap = cap
-        self._inputs = SearchedInputs(sampler, columns)
+        self.coming = ComingTries(self)
+        self._inputs = SearchedInputs(sampler, columns, self.coming)
         self._cells: dict[int, FlipCells] = {}
+        self._spare: dict[int, FlipCells] = {}  # cells in which nothing was tried
         self._counts: dict[int, int] = {}
         self._shuffles = 0
         self._of = Parts(sampler.population.schema, columns)
@@ -69,14 +88,19 @@ class FlipBook:
 
     def states(self, mask: int, start: int, stop: int) -> NDArray[np.int8]:
         """FLIP, CONSTANT or UNKNOWN for each of these base inputs under a set."""
-        states = self.probe(mask, start, stop)
-        return self.settle(mask, states, start, np.flatnonzero(states == UNTRIED))
+        self.coming.settles = True
+        try:
+            states = self.probe(mask, start, stop)
+            return self.settle(mask, states, start, np.flatnonzero(states == UNTRIED))
+        finally:
+            self.coming.settles = False
 
     def probe(self, mask: int, start: int, stop: int) -> NDArray[np.int8]:
         """The same for little: known flips, and a few promising variants of the whole set.
 
         Inputs that did not flip so far stay UNTRIED.
         """
+        self.coming.at(mask, stop)
         self._inputs.run_until(stop)
         result = np.full(stop - start, UNTRIED, dtype=np.int8)
         result[self._inputs.outputs[start:stop] < 0] = UNKNOWN  # nothing to compare with
@@ -128,7 +152,9 @@ class FlipBook:
         result[chosen] = UNTRIED
         stop = start + len(states)
         unknown = np.zeros(len(states), dtype=bool)
+        self.coming.at(mask, stop)
         for part in self._parts(mask):
+            self.coming.settling = start + np.flatnonzero(result == UNTRIED)
             self._advance(part, result, start, stop, None)
             state = self._cells[part].state[start:stop]
             assert not (state[result == UNTRIED] == UNTRIED).any(), "a cell was not exhausted"
@@ -137,6 +163,8 @@ class FlipBook:
         result[pending] = np.where(unknown[pending], UNKNOWN, CONSTANT)
         settled = states.copy()
         settled[chosen] = result[chosen]
+        self.coming.settling = chosen[:0]
+        self.coming.chances[-mask].learn(1, len(chosen), int((settled[chosen] == FLIP).sum()))
         self._learn_flips(mask, start + chosen[settled[chosen] == FLIP])
         return settled
 
@@ -276,6 +304,8 @@ class FlipBook:
         return Assignments(self.sampler.population.schema, columns, held)
 
     def _cell(self, mask: int) -> FlipCells:
+        if mask not in self._cells and mask in self._spare:
+            self._cells[mask] = self._spare.pop(mask)
         if mask not in self._cells:
             assignments = self._assignments(mask)
             complete = assignments.count <= self.cap and len(assignments.columns) <= WIDEST
@@ -306,12 +336,14 @@ class FlipBook:
     ) -> None:
         """Run the best variants of these open inputs, whatever cells they belong to."""
         sides = self._inputs.sides(places)
-        for side in (0, 1):
-            own = places[sides == side]
-            if len(own):
-                order = self._best_order(self._cell(mask), side)[:count]
-                share = budget * len(own) / len(places)
-                self._try_in_order(mask, states, own, order, share, at_once)
+        split = [places[sides == side] for side in (0, 1)]
+        orders = [self._best_order(self._cell(mask), side)[:count] for side in (0, 1)]
+        both = [(own, order) for own, order in zip(split, orders, strict=True) if len(own)]
+        turns = [Turn(mask, own, self._two_orders(order)) for own, order in both]
+        for number, (own, order) in enumerate(both):
+            self.coming.turns = turns[number:]
+            share = budget * len(own) / len(places)
+            self._try_in_order(mask, states, own, order, share, at_once)
 
     def _try_in_order(
         self,
@@ -327,22 +359,54 @@ class FlipBook:
         A subject that runs input by input may remember what came before: it gets no batch of one
         assignment only, but for every other input neighbours in the order change places.
         """
+        orders = self._two_orders(order)
+        for start, size in waves(len(order), at_once):
+            places = places[states[places] == UNTRIED]
+            if not len(places) or budget <= 0:
+                break
+            chosen = orders[places % 2, start : start + size]
+            self.coming.turns[:1] = [Turn(mask, places, orders, start + size)]
+            budget -= self._try_assignments(mask, chosen, places, states)
+            flips = int((states[places] == FLIP).sum())
+            self.coming.chances[mask].learn(start + size, len(places), flips)
+        self.coming.turns = []
+
+    def _two_orders(self, order: Places) -> Places:
+        """The order for every other input, and that for those between."""
         orders = np.stack([order, order])
         if not self.sampler.runner.traits.vectorised:
             pairs = len(order) // 2 * 2
             orders[1, :pairs] = order[:pairs].reshape(-1, 2)[:, ::-1].ravel()
-        for start, size in waves(len(order), at_once):
-            places = places[states[places] == UNTRIED]
-            if not len(places) or budget <= 0:
-                return
-            chosen = orders[places % 2, start : start + size]
-            budget -= self._try_assignments(mask, chosen, places, states)
+        return orders
 
     def _try_assignments(
         self, mask: int, chosen: Places, places: Places, states: NDArray[np.int8]
     ) -> int:
         """Run assignments of a set, some for each of these inputs, unless it had them: how many."""
-        cell = self._cells[mask]
+        tries = self.tries(mask, chosen, places)
+        if not tries.fresh.any():
+            return 0
+        cell, changed, variants = self._cells[mask], tries.changed, tries.variants
+        now = np.flatnonzero(tries.fresh)
+        inputs = places[tries.row[now]]
+        parts = np.unique(changed[now]).tolist()
+        keys = {part: self._of.part(part, mask) for part in parts}
+        sets = [(self._assignments(keys[part]).set_columns, changed[now] == part) for part in parts]
+        wanted = Wanted(tries.rows, places, tries.row[now], tries.codes[now], sets)
+        ((outputs, flips),) = self._inputs.run([wanted])
+        for part, (_, here) in zip(parts, sets, strict=True):
+            own = self._cells[keys[part]]
+            own.failed[inputs[here & (outputs == FAILED)]] = True
+            own.note_apart(inputs[here], variants[now[here]])
+            target = flips & here
+            own.note_flips(inputs[target], variants[now[target]], outputs[target])
+        states[inputs[flips]] = FLIP
+        np.add.at(cell.hits, (self._inputs.sides(inputs[flips]), tries.column[now[flips]]), 1)
+        return len(now)
+
+    def tries(self, mask: int, chosen: Places, places: Places) -> Tries:
+        """Assignments of a set, some for each of these inputs, and which of them it had not."""
+        cell = self._cell(mask)
         rows = self._rows(mask, places)
         row = np.repeat(np.arange(len(places)), chosen.shape[1])
         column = chosen.ravel()
@@ -355,30 +419,81 @@ class FlipBook:
         schema = self.sampler.runner.schema
         if schema.constraints or schema.kept_missing:
             fresh &= schema.admits(rows.codes[row], codes)
-        parts = np.unique(changed[fresh]).tolist()
         variants = np.zeros(len(row), np.int64)
-        keys = {part: self._of.part(part, mask) for part in parts}
-        for part in parts:
-            own, here = self._cell(keys[part]), np.flatnonzero(fresh & (changed == part))
+        for part in np.unique(changed[fresh]).tolist():
+            own = self._cell(self._of.part(part, mask))
+            here = np.flatnonzero(fresh & (changed == part))
             own.grow(int(places.max()) + 1)
             variants[here] = own.variants.assignments.index_of(codes[here])
             fresh[here] = ~own.was_run(places[row[here]], variants[here])
-        if not fresh.any():
-            return 0
-        now = np.flatnonzero(fresh)
-        inputs = places[row[now]]
-        sets = [(self._assignments(keys[part]).set_columns, changed[now] == part) for part in parts]
-        wanted = Wanted(rows, places, row[now], codes[now], sets)
-        ((outputs, flips),) = self._inputs.run([wanted])
-        for part, (_, here) in zip(parts, sets, strict=True):
-            own = self._cells[keys[part]]
-            own.failed[inputs[here & (outputs == FAILED)]] = True
-            own.note_apart(inputs[here], variants[now[here]])
-            target = flips & here
-            own.note_flips(inputs[target], variants[now[target]], outputs[target])
-        states[inputs[flips]] = FLIP
-        np.add.at(cell.hits, (self._inputs.sides(inputs[flips]), column[now[flips]]), 1)
-        return len(now)
+        return Tries(places, rows, row, column, codes, changed, fresh, variants)
+
+    # What comes next -------------------------------------------------------------------------
+    @contextmanager
+    def foreseeing(self, stop: int) -> Iterator[None]:
+        """Within, base inputs before `stop` that were run ahead are known; nothing else changes."""
+        before, outputs = set(self._cells), self._inputs.outputs
+        self._inputs.foresee(stop)
+        try:
+            yield
+        finally:
+            self._inputs.outputs = outputs
+            for mask in self._cells.keys() - before:
+                self._spare[mask] = self._cells.pop(mask)
+
+    @property
+    def base_count(self) -> int:
+        """How many base inputs were run."""
+        return len(self._inputs.outputs)
+
+    def width(self, mask: int) -> int:
+        """How many assignments of a set are tried."""
+        return self._cell(mask).variants.width
+
+    def are_open(self, mask: int, places: Places) -> NDArray[np.bool_]:
+        """Which of these base inputs are not settled under a set."""
+        opened: NDArray[np.bool_] = self.known(mask, int(places.max()) + 1)[places] == UNTRIED
+        return opened
+
+    def unprobed(self, mask: int, places: Places) -> Places:
+        """Those of these inputs that have not had their first tries under a set."""
+        return places[~self._cell(mask).probed[places]]
+
+    def first_tries(self, mask: int, places: Places) -> Iterator[Tries]:
+        """The tries that these inputs will get first, if no more is learned before."""
+        sides = self._inputs.sides(places)
+        for side in (0, 1):
+            own = places[sides == side]
+            if len(own):
+                orders = self._two_orders(self._best_order(self._cell(mask), side)[:FIRST_TRIES])
+                yield self.tries(mask, orders[own % 2], own)
+
+    def all_tries(self, mask: int, places: Places) -> Tries:
+        """All that settles these inputs under a set."""
+        width = self.width(mask)
+        return self.tries(mask, np.tile(np.arange(width), (len(places), 1)), places)
+
+    def part_ranks(self, mask: int, changed: Places) -> Places:
+        """Where the parts of a set stand in the order in which they are settled."""
+        parts = self._parts(mask)
+        ranks = {part: rank for rank, part in enumerate(parts)}
+        return np.array(
+            [ranks.get(self._of.part(each, mask), len(parts)) for each in changed.tolist()]
+        )
+
+    def stays_open(self, mask: int, places: Places) -> Places:
+        """Those of these inputs whose first tries were all run ahead, and none flips."""
+        fresh = self.unprobed(mask, places)
+        kept = [np.setdiff1d(places, fresh)]
+        for tries in self.first_tries(mask, fresh) if len(fresh) else ():
+            cells, flips = self.held(tries)
+            bad = flips | (tries.fresh & (cells == NOT_RUN))
+            kept.append(np.delete(tries.places, np.unique(tries.row[bad])))
+        return np.sort(np.concatenate(kept))
+
+    def held(self, tries: Tries) -> tuple[Cells, NDArray[np.bool_]]:
+        """What running ahead gave for tries, NOT_RUN where nothing, and which of them are flips."""
+        return self._inputs.held(tries.rows, tries.places, tries.row, tries.codes)
 
     def _learn_flips(self, mask: int, places: Places) -> None:
         """Count, for inputs that were found to flip, the assignment of the set that did it."""
