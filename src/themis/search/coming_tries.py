@@ -17,7 +17,10 @@ from themis.subjects.decisions import NOT_RUN
 if TYPE_CHECKING:
     from themis.search.flips import FlipBook, Tries
 
-NEAR, FAR = 8, 2  # looked at are an eighth more base inputs, and if that is too little, half more
+NEAR, FAR = (
+    4,
+    1,
+)  # looked at are a quarter more base inputs, and if that is too little, as many more
 LEAST = 16  # base inputs that are looked at, at least
 MORE_TRIES = 8  # of an input, at most
 PROVED = 2**12  # variants looked at of inputs that are settled
@@ -63,7 +66,7 @@ class ComingTries:
             return
         mask, stop = self._mask, self._stop
         near = stop + max(stop // NEAR, LEAST)
-        far = near + max(stop // FAR, LEAST)
+        far = near + max(stop, LEAST)
         with self._book.foreseeing(far):
             for turn in self.turns:
                 yield self._turn(turn)

@@ -34,7 +34,7 @@ from themis.subjects.decisions import NOT_RUN
 
 SEARCH_ASSIGNMENTS = 50_000  # assignments of a set that are tried exhaustively in a search
 LISTING_SHARE = 0.5  # of a set's error probability, where the rest is for holding it to a limit
-LOOKED_AHEAD = 16  # sets of which idle slots may run something before their turn
+LOOKED_AHEAD = 4  # sets of which idle slots may run something before their turn
 TOGETHER = 1_000  # sets that are prepared together, at most
 GROUP_FIRST_ROWS, GROUP_GROWTH = 8, 1.15
 GROUP_FEW_CALLS = 64, 1.6  # the same where calls are the cost
