@@ -54,6 +54,15 @@ class FlipChances:
         self._opened[tried.bit_length()] += opened
         self._flipped[tried.bit_length()] += flipped
 
+    def learn_whole(self, cells: Cells) -> None:
+        """The same of rows that were run whole; their cells stand in the order of trying."""
+        differs = (cells != cells[:, :1]) & (cells >= 0)
+        width = cells.shape[1]
+        flips = np.where(differs.any(axis=1), differs.argmax(axis=1), width)
+        for tried in range(2, width + 1):
+            opened, flipped = int((flips >= tried - 1).sum()), int((flips == tried - 1).sum())
+            self.learn(tried, opened, flipped)
+
     def stays(self, tried: int) -> float:
         """The chance that a row stays open by its last one of so many cells."""
         place = tried.bit_length()
@@ -99,6 +108,12 @@ class ComingCells:
             if number == len(self._windows):
                 self._windows.append(self._window(self.start + number * WINDOW))
             yield self._windows[number].likely(look_up, self.chances)
+
+    def learn_whole(self) -> None:
+        """Learn from the rows of this block, which were run whole."""
+        width = self.variants.width
+        columns = spread_order(width)[(self.begin[:, None] + np.arange(width)) % width]
+        self.chances.learn_whole(np.take_along_axis(self.cells, columns, axis=1))
 
     def _window(self, start: int) -> _Window:
         stop = int(min(start + WINDOW, self.later.end))

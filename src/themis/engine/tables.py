@@ -212,6 +212,8 @@ class Tables:
             chosen = np.arange(variants.width) if active is None else np.flatnonzero(active)
             row, column = np.repeat(everyone, len(chosen)), np.tile(chosen, len(rows))
             self._run_cells_of(variants, rows, cells, row, column, rng)
+            if coming is not None and active is None:
+                coming.learn_whole()
             return
         if own is not None:
             self._run_cells_of(variants, rows, cells, everyone, own, rng)
