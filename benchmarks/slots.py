@@ -7,9 +7,9 @@ Counted: a subject in this process counts rounds, in each of which every slot ru
 is the number of executions that the answer consumed, divided by slots times rounds, without and
 with running ahead. Measured: a real service on this machine, in a process of its own, answers each
 request after a fixed delay; busy is executions × delay / (slots × wall time). What was run ahead
-and not needed is not busy. The delay grows with the slots, so that neither client nor service is short
-of a processor, whatever the slots: 125 requests a second at most. Targets hold from 50 executions
-for each slot on. Takes about eight minutes for all; numbers of slots can be named.
+and not needed is not busy. The delay grows with the slots, so that neither client nor service is
+short of a processor: 125 requests a second at most. Targets hold from 50 executions for each slot
+on. Takes about fifteen minutes for all; numbers of slots can be named.
 """
 
 from __future__ import annotations

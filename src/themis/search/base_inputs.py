@@ -75,9 +75,9 @@ class Wanted:
 class SearchedInputs:
     """Common base inputs, run as far as they were needed, and variants of them."""
 
-    def __init__(self, sampler: Sampler, columns: tuple[int, ...], coming: Coming) -> None:
+    def __init__(self, sampler: Sampler, columns: tuple[int, ...]) -> None:
         self.sampler = sampler
-        self._coming = coming  # what a search will need next
+        self.coming: Coming | None = None  # what a search will need next
         self._batches = 0
         self.outputs: Cells = np.empty(0, sampler.runner.labels.dtype)
         self.rates = LevelRates(sampler.population.schema, columns)  # of favourable outputs
@@ -160,7 +160,7 @@ class SearchedInputs:
         """Within, idle slots run what comes next."""
         self._batches += 1
         rng = partial(self.sampler.base.generator, AHEAD, self._batches, 1)
-        return self.sampler.runner.ahead.looking(self._coming, rng)
+        return self.sampler.runner.ahead.looking(self.coming, rng)
 
     def _write_down(self, wanted: Wanted, cells: Cells) -> None:
         suite, memory = self.sampler.tables.suite, self.sampler.tables.memory

@@ -2,42 +2,24 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Generator, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.ahead import LookUp
-from themis.engine.coming import LIKELY, FlipChances
+from themis.engine.coming import LIKELY
 from themis.inputs.assignments import Places
-from themis.subjects.decisions import NOT_RUN
+from themis.search.flip_cells import UNTRIED
+from themis.search.flips import FIRST_TRIES, FlipBook
+from themis.search.tries import Tries, Turn
+from themis.subjects.decisions import NOT_RUN, Cells
 
-if TYPE_CHECKING:
-    from themis.search.flips import FlipBook, Tries
-
-NEAR, FAR = (
-    4,
-    1,
-)  # looked at are a quarter more base inputs, and if that is too little, as many more
+NEAR = 4  # a quarter more base inputs are looked at first, and then as many as there are
 LEAST = 16  # base inputs that are looked at, at least
 MORE_TRIES = 8  # of an input, at most
 PROVED = 2**12  # variants looked at of inputs that are settled
-
-
-def no_sets() -> Iterable[tuple[int, int]]:
-    """Nothing is known of what comes."""
-    return ()
-
-
-class Turn(NamedTuple):
-    """Open inputs that get the assignments of a set in an order, each of one of two orders."""
-
-    mask: int
-    places: Places
-    orders: Places
-    start: int = 0  # so many of the order were tried, or are tried now
 
 
 class ComingTries:
@@ -48,38 +30,28 @@ class ComingTries:
     """
 
     def __init__(self, book: FlipBook) -> None:
-        self._book = book
-        self.next_sets: Callable[[], Iterable[tuple[int, int]]] = no_sets  # and how many inputs
-        self.chances: defaultdict[int, FlipChances] = defaultdict(FlipChances)
-        self.turns: list[Turn] = []  # of the inputs at hand, the present one first
-        self.settling: Places = np.empty(0, np.int64)  # inputs that are proved now
-        self.settles = False  # whether those that come will be
-        self._mask, self._stop = 0, 0
+        self._book, self._at_hand = book, book.at_hand
 
-    def at(self, mask: int, stop: int) -> None:
-        """The inputs before `stop` are tried under this set now."""
-        self._mask, self._stop = mask, stop
-
-    def __call__(self, look_up: LookUp) -> Generator[NDArray[Any]]:
+    def __call__(self, _: LookUp) -> Generator[NDArray[Any]]:
         """Inputs that are likely to be needed, the nearest ones first."""
-        if not self._mask:
+        mask, stop = self._at_hand.mask, self._at_hand.stop
+        if not mask:
             return
-        mask, stop = self._mask, self._stop
         near = stop + max(stop // NEAR, LEAST)
         far = near + max(stop, LEAST)
         with self._book.foreseeing(far):
-            for turn in self.turns:
+            for turn in self._at_hand.turns:
                 yield self._turn(turn)
-            yield from self._proofs(mask, self.settling)
+            yield from self._proofs(mask, self._at_hand.settling)
             yield from self._rows(mask, stop, near)
-            for other, rows in self.next_sets():
+            for other, rows in self._at_hand.next_sets():
                 if other != mask:
                     yield from self._rows(other, 0, rows)
             yield from self._rows(mask, near, far)
 
     def _turn(self, turn: Turn) -> NDArray[Any]:
         """The next assignments in an order."""
-        places = turn.places[self._book.are_open(turn.mask, turn.places)]
+        places = turn.places[self._are_open(turn.mask, turn.places)]
         orders = turn.orders[:, turn.start : turn.start + MORE_TRIES]
         if not len(places) or not orders.shape[1]:
             return self._book.sampler.base.rows(0, 0)
@@ -90,7 +62,7 @@ class ComingTries:
         """Base inputs that were not run yet, and the first tries of the others."""
         for first in range(start, stop, LEAST):
             last = min(first + LEAST, stop)
-            known = self._book.base_count
+            known = len(self._book.inputs.outputs)
             if last > known:
                 yield self._book.sampler.base.rows(max(first, known), last)
             if first < min(last, known) and self._book.is_exhaustive(mask):
@@ -99,17 +71,17 @@ class ComingTries:
     def _tries(self, mask: int, start: int, stop: int) -> Iterator[NDArray[Any]]:
         """The first tries of base inputs, and if they will be settled, all."""
         places = np.arange(start, stop)
-        places = places[self._book.are_open(mask, places)]
-        new = self._book.unprobed(mask, places)
-        for tries in self._book.first_tries(mask, new) if len(new) else ():
+        places = places[self._are_open(mask, places)]
+        new = self._unprobed(mask, places)
+        for tries in self._first_tries(mask, new) if len(new) else ():
             yield self._likely(mask, tries)
-        if self.settles and mask == self._mask and len(places):
-            yield from self._proofs(mask, self._book.stays_open(mask, places))
+        if self._at_hand.settles and mask == self._at_hand.mask and len(places):
+            yield from self._proofs(mask, self._stays_open(mask, places))
 
     def _likely(self, mask: int, tries: Tries, start: int = 0) -> NDArray[Any]:
         """Those of the tries, in their order, that come before a flip with some certainty."""
-        chances, each = self.chances[mask], len(tries.row) // len(tries.places)
-        cells, flips = self._book.held(tries)
+        chances, each = self._at_hand.tried[mask], len(tries.row) // len(tries.places)
+        cells, flips = self._held(tries)
         opened = np.ones(len(tries.places), dtype=bool)
         chance = np.full(len(tries.places), chances.stays(start) if start else 1.0)
         chosen = []
@@ -124,11 +96,54 @@ class ComingTries:
 
     def _proofs(self, mask: int, places: Places) -> Iterator[NDArray[Any]]:
         """All variants of inputs that are settled, small parts first; few flip so late."""
-        if not len(places) or self.chances[-mask].stays(1) < LIKELY:
+        if not len(places) or self._at_hand.proved[mask].stays(1) < LIKELY:
             return
-        step = max(PROVED // self._book.width(mask), 1)
+        width = self._book.cell(mask).variants.width
+        step = max(PROVED // width, 1)
         for first in range(0, len(places), step):
-            tries = self._book.all_tries(mask, places[first : first + step])
+            some = places[first : first + step]
+            tries = self._book.tries(mask, np.tile(np.arange(width), (len(some), 1)), some)
             fresh = np.flatnonzero(tries.fresh)
-            ranks = self._book.part_ranks(mask, tries.changed[fresh])
+            ranks = self._ranks(mask, tries.changed[fresh])
             yield tries.codes[fresh[np.argsort(ranks, kind="stable")]]
+
+    def _ranks(self, mask: int, changed: Places) -> Places:
+        """Where the parts of a set stand in the order in which they are settled."""
+        parts = self._book.parts(mask)
+        ranks = {part: rank for rank, part in enumerate(parts)}
+        own = (self._book.part_of(each, mask) for each in changed.tolist())
+        return np.array([ranks.get(part, len(parts)) for part in own])
+
+    def _are_open(self, mask: int, places: Places) -> NDArray[np.bool_]:
+        """Which of these base inputs are not settled under a set."""
+        states = self._book.known(mask, int(places.max()) + 1)
+        opened: NDArray[np.bool_] = states[places] == UNTRIED
+        return opened
+
+    def _unprobed(self, mask: int, places: Places) -> Places:
+        """Those of these inputs that have not had their first tries under a set."""
+        return places[~self._book.cell(mask).probed[places]]
+
+    def _first_tries(self, mask: int, places: Places) -> Iterator[Tries]:
+        """The tries that these inputs will get first, if no more is learned before."""
+        book = self._book
+        sides = book.inputs.sides(places)
+        for side in (0, 1):
+            own = places[sides == side]
+            if len(own):
+                orders = book.two_orders(book.best_order(book.cell(mask), side)[:FIRST_TRIES])
+                yield book.tries(mask, orders[own % 2], own)
+
+    def _stays_open(self, mask: int, places: Places) -> Places:
+        """Those of these inputs whose first tries were all run ahead, and none flips."""
+        fresh = self._unprobed(mask, places)
+        kept = [np.setdiff1d(places, fresh)]
+        for tries in self._first_tries(mask, fresh) if len(fresh) else ():
+            cells, flips = self._held(tries)
+            bad = flips | (tries.fresh & (cells == NOT_RUN))
+            kept.append(np.delete(tries.places, np.unique(tries.row[bad])))
+        return np.sort(np.concatenate(kept))
+
+    def _held(self, tries: Tries) -> tuple[Cells, NDArray[np.bool_]]:
+        """What running ahead gave for tries, NOT_RUN where nothing, and which of them are flips."""
+        return self._book.inputs.held(tries.rows, tries.places, tries.row, tries.codes)

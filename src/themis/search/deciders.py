@@ -83,7 +83,7 @@ class CausalDecider(Decider):
                 own = self._own(mask)
                 yield own, self._rule(delta, self._spot(own)).safe_steps(0, 0, 0)
 
-        self.book.coming.next_sets = next_sets
+        self.book.at_hand.next_sets = next_sets
 
     def decide(self, mask: int, delta: float) -> TestedSet:
         own = self._own(mask)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,11 +22,11 @@ from themis.inputs.assignments import Assignments, Places
 from themis.inputs.characteristics import OWN
 from themis.inputs.streams import PROOFS, VARIANTS
 from themis.search.base_inputs import SearchedInputs, Wanted
-from themis.search.coming_tries import ComingTries, Turn
 from themis.search.flip_cells import UNTRIED, FlipCells, waves
 from themis.search.lattice import members, subsets
 from themis.search.parts import Parts
-from themis.subjects.decisions import FAILED, NOT_RUN, Cells
+from themis.search.tries import AtHand, Tries, Turn
+from themis.subjects.decisions import FAILED
 from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
 
 FIRST_TRIES = 4  # variants of the whole set tried at first
@@ -51,20 +50,6 @@ class _Piece(NamedTuple):
     tried: Places
 
 
-@dataclass(frozen=True)
-class Tries:
-    """Assignments of a set, as many for each of some inputs, and which of them were not run yet."""
-
-    places: Places  # of the inputs
-    rows: Rows
-    row: Places  # for each try the input, as a place among these
-    column: Places  # and the assignment
-    codes: NDArray[Any]
-    changed: Places  # the characteristics that it changes, as a set
-    fresh: NDArray[np.bool_]
-    variants: Places  # its number in the cell of those, where it is fresh
-
-
 class FlipBook:
     """The flips of common base inputs under changes of some searched characteristics."""
 
@@ -72,8 +57,8 @@ class FlipBook:
         self.sampler = sampler
         self.columns = columns
         self.cap = cap
-        self.coming = ComingTries(self)
-        self._inputs = SearchedInputs(sampler, columns, self.coming)
+        self.at_hand = AtHand()
+        self.inputs = SearchedInputs(sampler, columns)
         self._cells: dict[int, FlipCells] = {}
         self._spare: dict[int, FlipCells] = {}  # cells in which nothing was tried
         self._counts: dict[int, int] = {}
@@ -88,27 +73,27 @@ class FlipBook:
 
     def states(self, mask: int, start: int, stop: int) -> NDArray[np.int8]:
         """FLIP, CONSTANT or UNKNOWN for each of these base inputs under a set."""
-        self.coming.settles = True
+        self.at_hand.settles = True
         try:
             states = self.probe(mask, start, stop)
             return self.settle(mask, states, start, np.flatnonzero(states == UNTRIED))
         finally:
-            self.coming.settles = False
+            self.at_hand.settles = False
 
     def probe(self, mask: int, start: int, stop: int) -> NDArray[np.int8]:
         """The same for little: known flips, and a few promising variants of the whole set.
 
         Inputs that did not flip so far stay UNTRIED.
         """
-        self.coming.at(mask, stop)
-        self._inputs.run_until(stop)
+        self.at_hand.begin(mask, stop)
+        self.inputs.run_until(stop)
         result = np.full(stop - start, UNTRIED, dtype=np.int8)
-        result[self._inputs.outputs[start:stop] < 0] = UNKNOWN  # nothing to compare with
+        result[self.inputs.outputs[start:stop] < 0] = UNKNOWN  # nothing to compare with
         for part in self._known_parts(mask):
             if part in self._cells:
                 known = self._cells[part].state[start:stop] == FLIP
                 result[: len(known)][known & (result[: len(known)] == UNTRIED)] = FLIP
-        cell = self._cell(mask)
+        cell = self.cell(mask)
         if cell.complete:
             if self.sampler.runner.saves_calls:
                 settled = self.known(mask, stop)[start:]
@@ -135,10 +120,10 @@ class FlipBook:
         if not len(open_places):
             return states
         if budget >= LEARNING_ROWS / 2:
-            self._inputs.run_until(LEARNING_ROWS)
+            self.inputs.run_until(LEARNING_ROWS)
         first, then = (1 - RANDOM_SHARE) * budget, RANDOM_SHARE * budget
         self._try_promising(mask, states, open_places, SAMPLE_TRIES, first, AT_ONCE)
-        anything = self.shuffled(mask, np.arange(self._cell(mask).variants.width))
+        anything = self.shuffled(mask, np.arange(self.cell(mask).variants.width))
         self._try_in_order(mask, states, open_places, anything, then, AT_ONCE)
         return states
 
@@ -152,9 +137,9 @@ class FlipBook:
         result[chosen] = UNTRIED
         stop = start + len(states)
         unknown = np.zeros(len(states), dtype=bool)
-        self.coming.at(mask, stop)
-        for part in self._parts(mask):
-            self.coming.settling = start + np.flatnonzero(result == UNTRIED)
+        self.at_hand.begin(mask, stop)
+        for part in self.parts(mask):
+            self.at_hand.settling = start + np.flatnonzero(result == UNTRIED)
             self._advance(part, result, start, stop, None)
             state = self._cells[part].state[start:stop]
             assert not (state[result == UNTRIED] == UNTRIED).any(), "a cell was not exhausted"
@@ -163,8 +148,8 @@ class FlipBook:
         result[pending] = np.where(unknown[pending], UNKNOWN, CONSTANT)
         settled = states.copy()
         settled[chosen] = result[chosen]
-        self.coming.settling = chosen[:0]
-        self.coming.chances[-mask].learn(1, len(chosen), int((settled[chosen] == FLIP).sum()))
+        self.at_hand.settling = chosen[:0]
+        self.at_hand.proved[mask].learn(1, len(chosen), int((settled[chosen] == FLIP).sum()))
         self._learn_flips(mask, start + chosen[settled[chosen] == FLIP])
         return settled
 
@@ -172,7 +157,7 @@ class FlipBook:
         """Settle the first base inputs under all these sets, all together in a few calls."""
         masks, least = list(masks), FIRST_WAVE
         if masks:
-            self._inputs.run_until(count)
+            self.inputs.run_until(count)
         while wanted := self._open_parts(masks, count):
             pieces, size = [], 0
             for part, places in wanted:
@@ -198,7 +183,7 @@ class FlipBook:
         wanted: dict[int, NDArray[np.bool_]] = {}
         for mask in masks:
             may_flip = self.known(mask, count) == UNTRIED
-            for part in self._parts(mask) if may_flip.any() else ():
+            for part in self.parts(mask) if may_flip.any() else ():
                 here = may_flip & (self._cells[part].state[:count] == UNTRIED)
                 wanted[part] = wanted[part] | here if part in wanted else here
         return [(part, np.flatnonzero(each)) for part, each in wanted.items() if each.any()]
@@ -207,8 +192,8 @@ class FlipBook:
         """What is known of the first inputs under a set; UNTRIED where that is not all."""
         result = np.full(count, CONSTANT, dtype=np.int8)
         flips = np.zeros(count, dtype=bool)
-        for part in self._parts(mask):
-            cell = self._cell(part)
+        for part in self.parts(mask):
+            cell = self.cell(part)
             cell.grow(count)
             np.minimum(result, cell.state[:count], out=result)
         for part in self._known_parts(mask):
@@ -216,7 +201,7 @@ class FlipBook:
                 known = self._cells[part].state[:count]
                 flips[: len(known)] |= known == FLIP
         result[flips] = FLIP
-        result[self._inputs.outputs[:count] < 0] = UNKNOWN  # nothing to compare with
+        result[self.inputs.outputs[:count] < 0] = UNKNOWN  # nothing to compare with
         return result
 
     def pairs(self, mask: int, count: int) -> tuple[Any, Any, Any]:
@@ -224,7 +209,7 @@ class FlipBook:
 
         They are the first of all that flip, so that they are a random sample of them.
         """
-        which = np.full(len(self._inputs.outputs), -1)  # the part under which an input flips
+        which = np.full(len(self.inputs.outputs), -1)  # the part under which an input flips
         parts = [part for part in self._known_parts(mask) if part in self._cells]
         for number, part in enumerate(parts):
             state = self._cells[part].state[: len(which)]
@@ -235,7 +220,7 @@ class FlipBook:
             return (), (), ()
         codes = self._rows(mask, chosen).codes
         second, outputs = codes.copy(), np.empty((len(chosen), 2), np.int64)
-        outputs[:, 0] = self._inputs.outputs[chosen]
+        outputs[:, 0] = self.inputs.outputs[chosen]
         for number in np.unique(which[chosen]).tolist():
             here = np.flatnonzero(which[chosen] == number)
             cell, places = self._cells[parts[number]], chosen[here]
@@ -247,7 +232,7 @@ class FlipBook:
 
     def is_exhaustive(self, mask: int) -> bool:
         """Whether all variants of a set are tried, so that a row can be called constant."""
-        return self._cell(mask).complete
+        return self.cell(mask).complete
 
     def proof_cost(self, mask: int) -> int:
         """The executions that prove that an input does not flip, if nothing is known of it."""
@@ -256,7 +241,7 @@ class FlipBook:
     def proof_costs(self, mask: int, places: Places) -> Places:
         """The same for each of these base inputs, less what was run in smaller sets."""
         costs = np.full(len(places), self.proof_cost(mask), np.int64)
-        for part in self._parts(mask):
+        for part in self.parts(mask):
             cell = self._cells.get(part)
             if cell is not None and part != mask:
                 known = places < len(cell.state)
@@ -280,7 +265,7 @@ class FlipBook:
         """The names of a set's characteristics."""
         return self._assignments(mask).names
 
-    def _parts(self, mask: int) -> list[int]:
+    def parts(self, mask: int) -> list[int]:
         """The subsets of a set, cheap ones first; of a very wide set only those that are known."""
         if mask.bit_count() > WIDEST:
             found = [part for part in self._cells if self._of.is_part(part, mask)]
@@ -290,7 +275,7 @@ class FlipBook:
 
     def _known_parts(self, mask: int) -> list[int]:
         """The same parts, and those in which followers are rewritten to what the set may be."""
-        parts = self._parts(mask)
+        parts = self.parts(mask)
         return [*parts, *(each for part in parts for each in self._of.rewritten(part))]
 
     def _count(self, mask: int) -> int:
@@ -303,7 +288,7 @@ class FlipBook:
         held = tuple(self.columns[place] for place in members(self._of.held(mask)))
         return Assignments(self.sampler.population.schema, columns, held)
 
-    def _cell(self, mask: int) -> FlipCells:
+    def cell(self, mask: int) -> FlipCells:
         if mask not in self._cells and mask in self._spare:
             self._cells[mask] = self._spare.pop(mask)
         if mask not in self._cells:
@@ -323,7 +308,7 @@ class FlipBook:
         return Variants(assignments, drawn, complete=False)
 
     def _rows(self, mask: int, places: Places) -> Rows:
-        return self._inputs.rows(self._assignments(mask), places)
+        return self.inputs.rows(self._assignments(mask), places)
 
     def _try_promising(
         self,
@@ -335,13 +320,13 @@ class FlipBook:
         at_once: int = 1,
     ) -> None:
         """Run the best variants of these open inputs, whatever cells they belong to."""
-        sides = self._inputs.sides(places)
+        sides = self.inputs.sides(places)
         split = [places[sides == side] for side in (0, 1)]
-        orders = [self._best_order(self._cell(mask), side)[:count] for side in (0, 1)]
+        orders = [self.best_order(self.cell(mask), side)[:count] for side in (0, 1)]
         both = [(own, order) for own, order in zip(split, orders, strict=True) if len(own)]
-        turns = [Turn(mask, own, self._two_orders(order)) for own, order in both]
+        turns = [Turn(mask, own, self.two_orders(order)) for own, order in both]
         for number, (own, order) in enumerate(both):
-            self.coming.turns = turns[number:]
+            self.at_hand.turns = turns[number:]
             share = budget * len(own) / len(places)
             self._try_in_order(mask, states, own, order, share, at_once)
 
@@ -359,19 +344,19 @@ class FlipBook:
         A subject that runs input by input may remember what came before: it gets no batch of one
         assignment only, but for every other input neighbours in the order change places.
         """
-        orders = self._two_orders(order)
+        orders = self.two_orders(order)
         for start, size in waves(len(order), at_once):
             places = places[states[places] == UNTRIED]
             if not len(places) or budget <= 0:
                 break
             chosen = orders[places % 2, start : start + size]
-            self.coming.turns[:1] = [Turn(mask, places, orders, start + size)]
+            self.at_hand.turns[:1] = [Turn(mask, places, orders, start + size)]
             budget -= self._try_assignments(mask, chosen, places, states)
             flips = int((states[places] == FLIP).sum())
-            self.coming.chances[mask].learn(start + size, len(places), flips)
-        self.coming.turns = []
+            self.at_hand.tried[mask].learn(start + size, len(places), flips)
+        self.at_hand.turns = []
 
-    def _two_orders(self, order: Places) -> Places:
+    def two_orders(self, order: Places) -> Places:
         """The order for every other input, and that for those between."""
         orders = np.stack([order, order])
         if not self.sampler.runner.traits.vectorised:
@@ -393,7 +378,7 @@ class FlipBook:
         keys = {part: self._of.part(part, mask) for part in parts}
         sets = [(self._assignments(keys[part]).set_columns, changed[now] == part) for part in parts]
         wanted = Wanted(tries.rows, places, tries.row[now], tries.codes[now], sets)
-        ((outputs, flips),) = self._inputs.run([wanted])
+        ((outputs, flips),) = self.inputs.run([wanted])
         for part, (_, here) in zip(parts, sets, strict=True):
             own = self._cells[keys[part]]
             own.failed[inputs[here & (outputs == FAILED)]] = True
@@ -401,12 +386,12 @@ class FlipBook:
             target = flips & here
             own.note_flips(inputs[target], variants[now[target]], outputs[target])
         states[inputs[flips]] = FLIP
-        np.add.at(cell.hits, (self._inputs.sides(inputs[flips]), tries.column[now[flips]]), 1)
+        np.add.at(cell.hits, (self.inputs.sides(inputs[flips]), tries.column[now[flips]]), 1)
         return len(now)
 
     def tries(self, mask: int, chosen: Places, places: Places) -> Tries:
         """Assignments of a set, some for each of these inputs, and which of them it had not."""
-        cell = self._cell(mask)
+        cell = self.cell(mask)
         rows = self._rows(mask, places)
         row = np.repeat(np.arange(len(places)), chosen.shape[1])
         column = chosen.ravel()
@@ -421,7 +406,7 @@ class FlipBook:
             fresh &= schema.admits(rows.codes[row], codes)
         variants = np.zeros(len(row), np.int64)
         for part in np.unique(changed[fresh]).tolist():
-            own = self._cell(self._of.part(part, mask))
+            own = self.cell(self._of.part(part, mask))
             here = np.flatnonzero(fresh & (changed == part))
             own.grow(int(places.max()) + 1)
             variants[here] = own.variants.assignments.index_of(codes[here])
@@ -432,73 +417,23 @@ class FlipBook:
     @contextmanager
     def foreseeing(self, stop: int) -> Iterator[None]:
         """Within, base inputs before `stop` that were run ahead are known; nothing else changes."""
-        before, outputs = set(self._cells), self._inputs.outputs
-        self._inputs.foresee(stop)
+        before, outputs = set(self._cells), self.inputs.outputs
+        self.inputs.foresee(stop)
         try:
             yield
         finally:
-            self._inputs.outputs = outputs
+            self.inputs.outputs = outputs
             for mask in self._cells.keys() - before:
                 self._spare[mask] = self._cells.pop(mask)
 
-    @property
-    def base_count(self) -> int:
-        """How many base inputs were run."""
-        return len(self._inputs.outputs)
-
-    def width(self, mask: int) -> int:
-        """How many assignments of a set are tried."""
-        return self._cell(mask).variants.width
-
-    def are_open(self, mask: int, places: Places) -> NDArray[np.bool_]:
-        """Which of these base inputs are not settled under a set."""
-        opened: NDArray[np.bool_] = self.known(mask, int(places.max()) + 1)[places] == UNTRIED
-        return opened
-
-    def unprobed(self, mask: int, places: Places) -> Places:
-        """Those of these inputs that have not had their first tries under a set."""
-        return places[~self._cell(mask).probed[places]]
-
-    def first_tries(self, mask: int, places: Places) -> Iterator[Tries]:
-        """The tries that these inputs will get first, if no more is learned before."""
-        sides = self._inputs.sides(places)
-        for side in (0, 1):
-            own = places[sides == side]
-            if len(own):
-                orders = self._two_orders(self._best_order(self._cell(mask), side)[:FIRST_TRIES])
-                yield self.tries(mask, orders[own % 2], own)
-
-    def all_tries(self, mask: int, places: Places) -> Tries:
-        """All that settles these inputs under a set."""
-        width = self.width(mask)
-        return self.tries(mask, np.tile(np.arange(width), (len(places), 1)), places)
-
-    def part_ranks(self, mask: int, changed: Places) -> Places:
-        """Where the parts of a set stand in the order in which they are settled."""
-        parts = self._parts(mask)
-        ranks = {part: rank for rank, part in enumerate(parts)}
-        return np.array(
-            [ranks.get(self._of.part(each, mask), len(parts)) for each in changed.tolist()]
-        )
-
-    def stays_open(self, mask: int, places: Places) -> Places:
-        """Those of these inputs whose first tries were all run ahead, and none flips."""
-        fresh = self.unprobed(mask, places)
-        kept = [np.setdiff1d(places, fresh)]
-        for tries in self.first_tries(mask, fresh) if len(fresh) else ():
-            cells, flips = self.held(tries)
-            bad = flips | (tries.fresh & (cells == NOT_RUN))
-            kept.append(np.delete(tries.places, np.unique(tries.row[bad])))
-        return np.sort(np.concatenate(kept))
-
-    def held(self, tries: Tries) -> tuple[Cells, NDArray[np.bool_]]:
-        """What running ahead gave for tries, NOT_RUN where nothing, and which of them are flips."""
-        return self._inputs.held(tries.rows, tries.places, tries.row, tries.codes)
+    def part_of(self, changed: int, mask: int) -> int:
+        """The part of a set whose variants change these characteristics."""
+        return self._of.part(changed, mask)
 
     def _learn_flips(self, mask: int, places: Places) -> None:
         """Count, for inputs that were found to flip, the assignment of the set that did it."""
-        cell = self._cell(mask)
-        for part in self._parts(mask):
+        cell = self.cell(mask)
+        for part in self.parts(mask):
             own = self._cells[part]
             here = places[own.state[places] == FLIP]
             if part == mask or not len(here):
@@ -508,13 +443,13 @@ class FlipBook:
                 own.variants, np.arange(len(here)), own.flip_place[here].astype(np.int64)
             )
             variants = cell.variants.assignments.index_of(codes)
-            np.add.at(cell.hits, (self._inputs.sides(here), variants), 1)
+            np.add.at(cell.hits, (self.inputs.sides(here), variants), 1)
 
     def _advance(
         self, mask: int, result: NDArray[np.int8], start: int, stop: int, limit: int | None
     ) -> None:
         """Run a cell of the inputs that have not flipped yet, up to a number of variants."""
-        cell = self._cell(mask)
+        cell = self.cell(mask)
         cell.grow(stop)
         places = start + np.flatnonzero(result == UNTRIED)
         places = places[cell.state[places] == UNTRIED]
@@ -530,16 +465,16 @@ class FlipBook:
         new = places[cell.order[places] < 0]
         if not len(new):
             return
-        sides = self._inputs.sides(new)
+        sides = self.inputs.sides(new)
         for side in (0, 1):
             chosen = new[sides == side]
             if len(chosen):
-                cell.orders.append(self._best_order(cell, side))
+                cell.orders.append(self.best_order(cell, side))
                 cell.order[chosen] = len(cell.orders) - 1
 
-    def _best_order(self, cell: FlipCells, side: int) -> Places:
+    def best_order(self, cell: FlipCells, side: int) -> Places:
         """Variants that flipped others first, then those least like the decision at hand."""
-        likeness = self._inputs.rates.likeness(cell.variants)
+        likeness = self.inputs.rates.likeness(cell.variants)
         return np.lexsort((likeness if side else -likeness, -cell.hits[side]))
 
     def _try(self, cell: FlipCells, mask: int, places: Places, limit: int | None) -> None:
@@ -582,7 +517,7 @@ class FlipBook:
 
     def _run(self, pieces: Sequence[_Piece]) -> None:
         """Execute variants of several cells together, and note the flips."""
-        answers = self._inputs.run([each.wanted for each in pieces])
+        answers = self.inputs.run([each.wanted for each in pieces])
         for piece, (outputs, differs) in zip(pieces, answers, strict=True):
             cell, places, row = piece.cell, piece.wanted.places, piece.wanted.row
             cell.tried[places] = piece.tried
@@ -591,4 +526,4 @@ class FlipBook:
             first_flip = flips[np.unique(row[flips], return_index=True)[1]]
             target, variants = places[row[first_flip]], piece.column[first_flip]
             cell.note_flips(target, variants, outputs[first_flip])
-            np.add.at(cell.hits, (self._inputs.sides(target), variants), 1)
+            np.add.at(cell.hits, (self.inputs.sides(target), variants), 1)

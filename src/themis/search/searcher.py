@@ -17,6 +17,7 @@ from themis.scores.accounts import asked_again, charged
 from themis.scores.noise import NoiseProbe, is_weighed
 from themis.scores.scorer import Scorer
 from themis.scores.spelling import spelling_in_search
+from themis.search.coming_tries import ComingTries
 from themis.search.deciders import CausalDecider
 from themis.search.estimates import estimate_found
 from themis.search.flips import FlipBook
@@ -56,6 +57,7 @@ class Searcher:
         self.scorer = scorer
         everything = tuple(range(len(sampler.population.schema)))
         self.book = FlipBook(sampler, everything, cap=SEARCH_ASSIGNMENTS)
+        self.book.inputs.coming = ComingTries(self.book)
         self._answers: dict[object, tuple[SearchResult, ...]] = {}
 
     def search(
