@@ -81,9 +81,12 @@ class Ahead:
     def looking(
         self, coming: Coming | None, rng: Callable[[], np.random.Generator]
     ) -> Iterator[None]:
-        """Within, these inputs come next; batches are mixed in an order drawn from `rng`."""
+        """Within, these inputs come next; batches are mixed in an order drawn from `rng`.
+
+        Where nothing is known to come, what somebody else foresees is left as it is.
+        """
         before = self._coming, self._rng
-        if self._allowed:
+        if self._allowed and coming is not None:
             self._coming, self._rng = coming, rng()
         try:
             yield

@@ -355,15 +355,15 @@ class Runner:
 
         What was run ahead is not run again; that holds for the first time (0) alone.
         """
-        if time:
-            return self._run(self.subject.load(codes))
         keys = self.ahead.keys(codes)
+        if time:
+            return self._run_mixed(codes, self.ahead.more(keys, self._is_known))
         held = self.ahead.look_up(keys)
         new = np.array([place for place, each in enumerate(held) if each is None], dtype=np.int64)
         if not len(new):
             return merged(held, Answers([]))
         part = codes if len(new) == len(codes) else codes[new]
-        more = None if self.explains else self.ahead.more([keys[at] for at in new], self._is_known)
+        more = self.ahead.more([keys[at] for at in new], self._is_known)
         try:
             answers = self._run_mixed(part, more)
         except BaseException:

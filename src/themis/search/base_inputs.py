@@ -91,7 +91,7 @@ class SearchedInputs:
         codes = self.sampler.base.rows(start, stop)
         if stop - start > runner.executions_left:
             raise BudgetEndedError
-        with self._looking():
+        with self.looking():
             answers = runner.run(codes)
         tables.memory.keep_base(start, answers)
         if tables.suite is not None:
@@ -122,7 +122,7 @@ class SearchedInputs:
         try:
             while first < len(codes):
                 part = slice(first, first + runner.batch_size)
-                with self._looking():
+                with self.looking():
                     cells[part] = runner.run(codes[part])
                 first = part.stop
         finally:  # the suite gets the answers however that ends
@@ -156,7 +156,7 @@ class SearchedInputs:
         tolerances = None if rows.tolerances is None else rows.tolerances[row]
         return outputs, reading.differs(self.outputs[places[row]], outputs, tolerances)
 
-    def _looking(self) -> AbstractContextManager[None]:
+    def looking(self) -> AbstractContextManager[None]:
         """Within, idle slots run what comes next."""
         self._batches += 1
         rng = partial(self.sampler.base.generator, AHEAD, self._batches, 1)

@@ -35,19 +35,21 @@ class ComingTries:
     def __call__(self, _: LookUp) -> Generator[NDArray[Any]]:
         """Inputs that are likely to be needed, the nearest ones first."""
         mask, stop = self._at_hand.mask, self._at_hand.stop
-        if not mask:
-            return
         near = stop + max(stop // NEAR, LEAST)
         far = near + max(stop, LEAST)
         with self._book.foreseeing(far):
-            for turn in self._at_hand.turns:
-                yield self._turn(turn)
-            yield from self._proofs(mask, self._at_hand.settling)
-            yield from self._rows(mask, stop, near)
+            if mask:
+                for turn in self._at_hand.turns:
+                    yield self._turn(turn)
+                yield from self._proofs(mask, self._at_hand.settling)
+                yield from self._rows(mask, stop, near)
             for other, rows in self._at_hand.next_sets():
                 if other != mask:
                     yield from self._rows(other, 0, rows)
-            yield from self._rows(mask, near, far)
+            for other in self._at_hand.found:
+                yield from self._rows(other, 0, len(self._book.inputs.outputs))
+            if mask:
+                yield from self._rows(mask, near, far)
 
     def _turn(self, turn: Turn) -> NDArray[Any]:
         """The next assignments in an order."""
@@ -75,7 +77,9 @@ class ComingTries:
         new = self._unprobed(mask, places)
         for tries in self._first_tries(mask, new) if len(new) else ():
             yield self._likely(mask, tries)
-        if self._at_hand.settles and mask == self._at_hand.mask and len(places):
+        at_hand = self._at_hand
+        settles = at_hand.settles and mask == at_hand.mask
+        if len(places) and (settles or mask in at_hand.found):
             yield from self._proofs(mask, self._stays_open(mask, places))
 
     def _likely(self, mask: int, tries: Tries, start: int = 0) -> NDArray[Any]:
@@ -96,7 +100,7 @@ class ComingTries:
 
     def _proofs(self, mask: int, places: Places) -> Iterator[NDArray[Any]]:
         """All variants of inputs that are settled, small parts first; few flip so late."""
-        if not len(places) or self._at_hand.proved[mask].stays(1) < LIKELY:
+        if not len(places) or self._at_hand.proved.stays(1) < LIKELY:
             return
         width = self._book.cell(mask).variants.width
         step = max(PROVED // width, 1)

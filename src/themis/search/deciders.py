@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -84,6 +85,9 @@ class CausalDecider(Decider):
                 yield own, self._rule(delta, self._spot(own)).safe_steps(0, 0, 0)
 
         self.book.at_hand.next_sets = next_sets
+
+    def looking(self) -> AbstractContextManager[None]:
+        return self.book.looking()
 
     def decide(self, mask: int, delta: float) -> TestedSet:
         own = self._own(mask)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -149,7 +149,7 @@ class FlipBook:
         settled = states.copy()
         settled[chosen] = result[chosen]
         self.at_hand.settling = chosen[:0]
-        self.at_hand.proved[mask].learn(1, len(chosen), int((settled[chosen] == FLIP).sum()))
+        self.at_hand.proved.learn(1, len(chosen), int((settled[chosen] == FLIP).sum()))
         self._learn_flips(mask, start + chosen[settled[chosen] == FLIP])
         return settled
 
@@ -414,6 +414,11 @@ class FlipBook:
         return Tries(places, rows, row, column, codes, changed, fresh, variants)
 
     # What comes next -------------------------------------------------------------------------
+    def looking(self) -> AbstractContextManager[None]:
+        """Within, nothing is at hand; idle slots may run what other sets will need."""
+        self.at_hand.begin(0, 0)
+        return self.inputs.looking()
+
     @contextmanager
     def foreseeing(self, stop: int) -> Iterator[None]:
         """Within, base inputs before `stop` that were run ahead are known; nothing else changes."""

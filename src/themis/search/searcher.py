@@ -196,8 +196,10 @@ class Searcher:
     def _estimated(self, search: Search, result: SearchResult) -> SearchResult:
         """The result with scores of the found sets; those that the budget does not reach lack."""
         scores: list[Score] = []
-        for names in result.found:
-            columns = self.sampler.population.schema.columns_of(names)
+        found = [self.sampler.population.schema.columns_of(names) for names in result.found]
+        for number, columns in enumerate(found):
+            later = found[number + 1 :] if search.request.measure == "causal" else ()
+            self.book.at_hand.found = [sum(1 << column for column in each) for each in later]
             mask = sum(1 << search.request.columns.index(column) for column in columns)
             score = search.scores.get(mask)
             if score is None and result.stopped is Ending.DONE:

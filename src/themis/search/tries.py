@@ -48,8 +48,9 @@ class AtHand:
     settling: Places = field(default_factory=lambda: np.empty(0, np.int64))  # inputs proved now
     settles: bool = False  # whether those that come will be
     next_sets: Callable[[], Iterable[tuple[int, int]]] = tuple  # and how many inputs of each
+    found: list[int] = field(default_factory=list)  # sets whose inputs will be proved
     tried: defaultdict[int, FlipChances] = field(default_factory=lambda: defaultdict(FlipChances))
-    proved: defaultdict[int, FlipChances] = field(default_factory=lambda: defaultdict(FlipChances))
+    proved: FlipChances = field(default_factory=FlipChances)  # of inputs that are settled
 
     def begin(self, mask: int, stop: int) -> None:
         """The inputs before `stop` are tried under this set now."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -66,6 +67,10 @@ class Decider(ABC):
     def expect(self, sets: Callable[[], Iterable[tuple[int, float]]]) -> None:
         """Take note of how to know which sets come next: idle slots may run something of them."""
         return
+
+    def looking(self) -> AbstractContextManager[None]:
+        """Within, a set is decided, and idle slots may run something of the next ones."""
+        return nullcontext()
 
     @abstractmethod
     def decide(self, mask: int, delta: float) -> TestedSet:
@@ -310,7 +315,8 @@ class Search:
             reason = self._implied_below(mask)
         tested = reason or self.decider.decide(mask, self._delta(mask))
         if tested.decision == "above":
-            tested = self._confirmed(mask, tested)
+            with self.decider.looking():
+                tested = self._confirmed(mask, tested)
         if tested.decision == "above" and self.trial is not None:
             tested = self._tried(mask, tested, self.trial)
         self.tested[mask] = tested
