@@ -17,6 +17,7 @@ from themis.subjects.base import Answers
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells, Failure
 
 SHARE = 10  # of the executions, the part that may be run ahead beyond one input for each slot
+LEARNED = 1_000  # outputs of a batch whose numbers are noted
 MOST_NUMBERS = 10_000  # outputs whose numbers are known
 FULL_ROUNDS = 16  # a batch of so many inputs for each slot loses little at its end
 
@@ -93,6 +94,10 @@ class Ahead:
         finally:
             self._coming, self._rng = before
 
+    def concerns(self, count: int) -> bool:
+        """Whether a batch of so many inputs may take what is held, or leave slots idle."""
+        return bool(self._held) or (self._allowed and count < FULL_ROUNDS * self._slots)
+
     def keys(self, codes: NDArray[Any]) -> list[Any]:
         """The keys of these inputs."""
         keys: list[Any] = self._input_keys.of(codes).tolist()
@@ -137,9 +142,11 @@ class Ahead:
             self._held[key] = Held(answers.outputs[place], answers.failures.get(place))
         self._ledger.run_ahead(len(keys))
 
-    def consume(self, keys: Sequence[Any]) -> int:
+    def consume(self, codes: NDArray[Any]) -> int:
         """These were asked for: those of them that were run ahead count as executed, how many."""
-        count = sum(self._held.pop(key, None) is not None for key in keys) if self._held else 0
+        if not self._held:
+            return 0
+        count = sum(self._held.pop(key, None) is not None for key in self.keys(codes))
         self._ledger.take_ahead(count)
         return count
 
@@ -150,7 +157,9 @@ class Ahead:
             and len(answers.outputs) == len(cells)
             and len(self._numbers) < MOST_NUMBERS
         ):
-            self._numbers.update(zip(map(repr, answers.outputs), cells.tolist(), strict=True))
+            some = min(len(cells), LEARNED)
+            pairs = zip(answers.outputs[:some], cells[:some].tolist(), strict=True)
+            self._numbers.update((repr(output), number) for output, number in pairs)
 
     def cells(self, codes: NDArray[Any]) -> list[int]:
         """The numbers of outputs that are held: NOT_RUN where none is, FAILED if not known."""

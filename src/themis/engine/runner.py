@@ -332,7 +332,7 @@ class Runner:
             cells = number_answers(self.labels, answers)
         else:
             cells, answers, needed = self._recall(self.recall, codes, time)
-        ahead = 0 if time else self.ahead.consume(self.ahead.keys(codes))
+        ahead = 0 if time else self.ahead.consume(codes)
         self.ahead.learn(answers, cells)
         self.ledger.ask(len(codes))
         self.ledger.find(len(codes) - ahead - (self._needed - needed))
@@ -355,6 +355,8 @@ class Runner:
 
         What was run ahead is not run again; that holds for the first time (0) alone.
         """
+        if not self.ahead.concerns(len(codes)):
+            return self._run(self.subject.load(codes))
         keys = self.ahead.keys(codes)
         if time:
             return self._run_mixed(codes, self.ahead.more(keys, self._is_known))
