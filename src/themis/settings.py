@@ -56,6 +56,14 @@ class Settings:
     max_seconds: float | None = optional(
         None, "Stop after so many seconds", 600, rule=POSITIVE, remedy=_NONE
     )
+    ahead: bool = optional(
+        True,
+        "Idle slots of programs and services run inputs that will probably be needed; not where "
+        "max_executions is given",
+        False,
+        rule=TRUTH,
+        remedy="write false to run nothing that may turn out not to be needed",
+    )
     max_assignments: int = optional(
         1_000,
         "Sets with more assignments are only sampled, and give a lower bound",

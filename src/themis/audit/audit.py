@@ -68,11 +68,12 @@ class Audit:
     that keeps the decisions of subjects outside of this process for later runs. With `repeats` each
     output is the majority, or the mean, of so many runs. `cost` says what takes a subject's time:
     "calls" for few, large ones, as functions of a table and models get them, or "executions", as
-    few as can be, which `max_executions` implies. With `profile`, rows of people (a table,
-    dictionaries or a path), inputs are drawn from them instead of from all that the schema allows,
-    by `profile_weights` (a column or numbers) if given. `suite` is a file that gets the tests that
-    were made up, with their outputs. `close`, or a `with` statement, makes it complete and ends the
-    processes that a subject keeps alive.
+    few as can be, which `max_executions` implies. With `ahead`, and no `max_executions`, slots of
+    programs and services that would stand idle run what will probably be needed. With `profile`,
+    rows of people (a table, dictionaries or a path), inputs are drawn from them instead of from all
+    that the schema allows, by `profile_weights` (a column or numbers) if given. `suite` is a file
+    that gets the tests that were made up, with their outputs. `close`, or a `with` statement, makes
+    it complete and ends the processes that a subject keeps alive.
 
     >>> schema = Schema(race=["green", "purple"], savings=range(0, 100))
     >>> def loan(person):
@@ -100,6 +101,7 @@ class Audit:
         error: float = 0.05,
         max_executions: int | None = None,
         max_seconds: float | None = None,
+        ahead: bool = True,
         max_assignments: int = 1_000,
         max_failures: float = 0.0,
         max_undecided: float = 0.0,
@@ -128,6 +130,7 @@ class Audit:
             stopping=stopping,  # type: ignore[arg-type]  # text becomes a Stopping
             max_executions=max_executions,
             max_seconds=max_seconds,
+            ahead=ahead,
             max_assignments=max_assignments,
             probe=probe,
             max_noise=max_noise,

@@ -237,6 +237,7 @@ class _Run:
         for name in ("seconds", "calls"):
             total = sum(each.timing.get(name, 0) for each in self.results)
             timing |= {name: round(total, 3)} if total else {}
+        timing |= {"ahead": ahead} if (ahead := self.audit.runner.account.ahead) else {}
         stopped = Ending.BUDGET if self.out_of_budget else Ending.DONE
         if last.stopped in (Ending.INTERRUPTED, Ending.FAILED):
             stopped = last.stopped

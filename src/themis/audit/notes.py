@@ -87,6 +87,7 @@ def timing_of(
         "executor": executor_of(subject),
         "versions": versions(),
         "calls": spent.calls,
+        "ahead": max(spent.ahead, 0),
         "notes": list(notes),
     }
     always = ("started", "seconds", "executor", "versions")

@@ -172,6 +172,6 @@ def start_budget(runner: Runner, settings: Settings, probe: NoiseProbe | None = 
 
     What running a finding again takes is kept back before anything is sampled.
     """
-    runner.start(Budget(settings.max_executions, settings.max_seconds))
+    runner.start(Budget(settings.max_executions, settings.max_seconds, settings.ahead))
     if probe is not None:
         runner.reserved = probe.reserve(settings)

@@ -57,6 +57,9 @@ class Options:
     )
     max_executions: int | None = _setting("Run the subject at most so often.", "N")
     max_seconds: float | None = _setting("Stop after so much time.", "S")
+    ahead: bool | None = _setting(
+        "Run in idle slots what will probably be needed.", None, "--ahead/--no-ahead"
+    )
     repeats: int | None = _setting("Run each input so often, take the majority.", "N")
     probe: int | None = _setting(
         "Run so many inputs again to look for noise. Default: some; 0: none.", "N"
@@ -119,7 +122,7 @@ class Options:
 SETTINGS = ("confidence", "family", "error", "seed", "stopping", "max_executions", "max_seconds")
 TALK = ("as_json", "output", "quiet", "verbose", "no_progress")
 # Options that change how a result is shown or how fast it comes, and nothing in it.
-WITHOUT_EFFECT = frozenset({*TALK, "jobs", "cache", "no_cache", "suite"})
+WITHOUT_EFFECT = frozenset({*TALK, "ahead", "jobs", "cache", "no_cache", "suite"})
 
 
 def with_options(

@@ -21,6 +21,7 @@ class Spent:
     calls: int = 0  # of a function, requests to a service, programs started, exchanges
     from_memory: int = 0  # answers that this process knew, of all but those for noise
     from_cache: int = 0  # answers that a cache file held, of all but those for noise
+    ahead: int = 0  # inputs that were run and not asked for so far; they are no executions yet
 
     @property
     def executions(self) -> int:
@@ -80,6 +81,15 @@ class Ledger:
             self.latest, self.planned = self._purpose, None
         self._spent["isolating"] += isolating
         self._spent["calls"] += calls
+
+    def run_ahead(self, count: int) -> None:
+        """The subject was run on so many inputs that nobody has asked for yet."""
+        self._spent["ahead"] += count
+
+    def take_ahead(self, count: int) -> None:
+        """So many inputs that were run ahead were asked for: they count as executed now."""
+        self._spent["ahead"] -= count
+        self._spent[self._purpose] += count
 
     def remember(self, count: int) -> None:
         """So many answers were known to this process."""

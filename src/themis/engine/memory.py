@@ -215,6 +215,14 @@ class TableMemory:
 
         The table of another set that can't know more than `least` outputs is not asked.
         """
+        before = int((cells != NOT_RUN).sum())
+        if self.peek(variants, codes, start, cells, least):
+            self._ledger.remember(int((cells >= FAILED).sum()) - before)
+
+    def peek(
+        self, variants: Variants, codes: NDArray[Any], start: int, cells: Cells, least: int = 0
+    ) -> bool:
+        """The same, and nothing counts as remembered; whether any table was asked."""
         mine = variants.assignments
         stored = [
             each
@@ -223,13 +231,10 @@ class TableMemory:
             and (each.assignments.columns == mine.columns
                  or least < len(codes) * _common(mine, each.assignments).count)
         ]  # fmt: skip
-        if not stored:
-            return
-        before = int((cells != NOT_RUN).sum())
         for each in stored:
             known = each.rows(start, start + len(codes))
             _borrow(variants, codes[: len(known)], each.assignments, known, cells)
-        self._ledger.remember(int((cells >= FAILED).sum()) - before)
+        return bool(stored)
 
     def keep(self, variants: Variants, start: int, cells: Cells) -> None:
         """Keep rows of a set's table from `start` on, unless there is a gap or too little room."""

@@ -117,7 +117,8 @@ class Recall:
         self.damaged = 0
         self._fingerprint = subject.fingerprint() + layout
         self._tested = subject
-        kind = InputRecords if subject.traits.record == "input" else BatchRecords
+        self._by_input = subject.traits.record == "input"
+        kind = InputRecords if self._by_input else BatchRecords
         self._records: Records = kind(cache, subject.schema, Seals(self._fingerprint))
         self._subject = cache.number_of(self._fingerprint, subject.kind)
 
@@ -156,6 +157,18 @@ class Recall:
         decided = _decided_answers if labels.keeps_answers else partial(_decided_cells, cells)
         self._put(codes, time, found, decided(answers, labels))
         return Recalled(cells, answers)
+
+    def knows(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which of these inputs have a decision of their own in the cache."""
+        if not self._by_input or not len(codes):
+            return np.zeros(len(codes), dtype=bool)
+        known: NDArray[np.bool_] = self._find(codes, 0).known.numbers != UNKNOWN
+        return known
+
+    def keep(self, codes: NDArray[Any], answers: Answers, labels: Labels | AnswerLabels) -> None:
+        """Store answers that nobody has asked for yet, unless only whole batches are stored."""
+        if self._by_input:
+            self._put(codes, 0, self._find(codes, 0), _decided_answers(answers, labels))
 
     def _find(self, codes: NDArray[Any], time: int) -> Found:
         if self._subject is None:

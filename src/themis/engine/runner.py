@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.account import Ledger, Purpose, Spent
+from themis.engine.ahead import Ahead, answered, chosen_answers, merged
 from themis.engine.combining import RunAgain, run_combined
 from themis.engine.failures import FailureLog, TooManyFailuresError, number_answers
 from themis.engine.memory import Memory
@@ -49,6 +50,7 @@ class Budget:
 
     max_executions: int | None = None
     max_seconds: float | None = None
+    ahead: bool = True  # whether idle slots may run what will probably be asked for
 
 
 @dataclass
@@ -102,6 +104,8 @@ class Runner:
         self._secrets = subject.secrets()
         self.failures = FailureLog(self._secrets.redact)
         self._seconds, self._timed = 0.0, 0  # of executions that are not for noise
+        self._needed = 0  # inputs that were run because they were asked for
+        self.ahead = Ahead(self.schema.input_keys, self.traits.slots, self.ledger)
         self.call_times = CallTimes()
         self._finding_seconds = 0.0  # with what a cache file held, and nothing was run
         self.start(budget or Budget())
@@ -110,6 +114,7 @@ class Runner:
     def start(self, budget: Budget) -> None:
         """Begin a measurement with a fresh budget; what is known stays known."""
         self._budget = budget
+        self.ahead.start(allowed=budget.ahead and budget.max_executions is None)
         self.reserved = 0  # executions that are kept back for running findings again
         self._started_at = self.spent
         self._deadline = time.monotonic() + (
@@ -255,6 +260,14 @@ class Runner:
             return np.full(len(codes), NOT_RUN, dtype=self.labels.dtype)
         return self.memory.look_up(self.memory.keys.of(codes))
 
+    def held(self, codes: NDArray[Any]) -> Cells:
+        """The outputs of inputs that were run ahead, NOT_RUN where they were not.
+
+        An output that nobody has asked for yet has no number: it counts as FAILED.
+        """
+        cells = self.ahead.cells(codes)
+        return np.array(cells, dtype=self.labels.dtype)
+
     def execute(self, batch: Batch, input_at: InputAt) -> Cells:
         """Run a loaded batch of the subject; `input_at` gives its inputs, for failure examples."""
 
@@ -302,13 +315,9 @@ class Runner:
             self._seconds, self._timed, self._finding_seconds = speed
 
     def _perform_part(self, codes: NDArray[Any], again: int) -> Cells:
-        if self.recall is None:
-            return self.execute(self.subject.load(codes), codes.__getitem__)
-        recall = self.recall
-
         def run(number: int, places: Places | None) -> Cells:
             part = codes if places is None else codes[places]
-            return self._recall(recall, part, again * self.runs + number)
+            return self._settle(part, again * self.runs + number)
 
         return self._combined(run)
 
@@ -321,19 +330,88 @@ class Runner:
             raise TooManyFailuresError(self.failure_message())
         return cells
 
-    def _recall(self, recall: Recall, codes: NDArray[Any], number: int) -> Cells:
-        started, before, load = time.perf_counter(), self._timed, self.subject.load
-        recalled = recall.settle(
-            codes, lambda part: self._run(load(part)), self.labels, time=number
-        )
+    def _settle(self, codes: NDArray[Any], time: int) -> Cells:
+        """The outputs of these inputs of an external subject, run for the time-th time."""
+        if self.recall is None:
+            needed = self._needed
+            answers = self._answers(codes, time)
+            cells = number_answers(self.labels, answers)
+        else:
+            cells, answers, needed = self._recall(self.recall, codes, time)
+        ahead = 0 if time else self.ahead.consume(codes)
+        self.ahead.learn(answers, cells)
         self.ledger.ask(len(codes))
-        self.ledger.find(len(codes) - (self._timed - before))
-        if self._timed == before:
-            self._finding_seconds += time.perf_counter() - started
-        self._log(recalled.cells, recalled.answers, codes.__getitem__)
-        return recalled.cells
+        self.ledger.find(len(codes) - ahead - (self._needed - needed))
+        self._log(cells, answers, codes.__getitem__)
+        return cells
 
-    def _run(self, batch: Batch) -> Answers:
+    def _recall(
+        self, recall: Recall, codes: NDArray[Any], number: int
+    ) -> tuple[Cells, Answers, int]:
+        started, timed, needed = time.perf_counter(), self._timed, self._needed
+        recalled = recall.settle(
+            codes, lambda part: self._answers(part, number), self.labels, time=number
+        )
+        if self._timed == timed:
+            self._finding_seconds += time.perf_counter() - started
+        return recalled.cells, recalled.answers, needed
+
+    def _answers(self, codes: NDArray[Any], time: int) -> Answers:
+        """The answers to inputs of an external subject; idle slots run what comes next.
+
+        What was run ahead is not run again; that holds for the first time (0) alone.
+        """
+        if not self.ahead.concerns(len(codes)):
+            return self._run(self.subject.load(codes))
+        keys = self.ahead.keys(codes)
+        if time:
+            return self._run_mixed(codes, self.ahead.more(keys, self._is_known))
+        held = self.ahead.look_up(keys)
+        new = np.array([place for place, each in enumerate(held) if each is None], dtype=np.int64)
+        if not len(new):
+            return merged(held, Answers([]))
+        part = codes if len(new) == len(codes) else codes[new]
+        more = self.ahead.more([keys[at] for at in new], self._is_known)
+        try:
+            answers = self._run_mixed(part, more)
+        except BaseException:
+            if (unfinished := self.subject.unfinished) is not None:
+                self.subject.unfinished = merged(held, unfinished)
+            raise
+        return answers if len(new) == len(codes) else merged(held, answers)
+
+    def _is_known(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which of these inputs need not be run: this process knows them, or a cache file."""
+        known: NDArray[np.bool_] = self.known(codes) != NOT_RUN
+        return known if self.recall is None else known | self.recall.knows(codes)
+
+    def _run_mixed(self, codes: NDArray[Any], more: NDArray[Any] | None) -> Answers:
+        """The answers to these inputs, run together with others that are laid aside."""
+        if more is None:
+            return self._run(self.subject.load(codes))
+        mixed = self.ahead.mixed(len(codes), len(more))
+        keys = self.ahead.keys(more)
+
+        def sort(answers: Answers) -> Answers:
+            needed, others = mixed.split(answers)
+            places = answered(others) if answers is self.subject.unfinished else range(len(keys))
+            self._lay_aside(more, keys, others, [*places])
+            return needed
+
+        both = np.concatenate([codes, more])[mixed.order]
+        return self._run(self.subject.load(both), sort)
+
+    def _lay_aside(
+        self, codes: NDArray[Any], keys: list[Any], answers: Answers, places: list[int]
+    ) -> None:
+        """Keep the answers to what was run ahead, here and in the cache file."""
+        chosen = chosen_answers(answers, places)
+        self.ahead.hold([keys[place] for place in places], chosen)
+        if self.recall is not None and places:
+            self.recall.keep(codes[places], chosen, self.labels)
+
+    def _run(self, batch: Batch, sort: Callable[[Answers], Answers] | None = None) -> Answers:
+        """Execute a batch; `sort` gives those of the answers that were asked for."""
         started = time.perf_counter()
         self.subject.unfinished = None
         self.subject.deadline = time.monotonic() + self.seconds_left
@@ -342,6 +420,8 @@ class Runner:
         except BaseException as error:
             if (unfinished := self.subject.unfinished) is not None:
                 self._refuse_secrets(unfinished)
+                if sort is not None:
+                    unfinished = self.subject.unfinished = sort(unfinished)
                 self._count(unfinished)
             if isinstance(error, SubjectError):
                 error.args = tuple(map(self._secrets.redact, map(str, error.args)))
@@ -356,9 +436,13 @@ class Runner:
         if answers.calls == 1 and count:
             self.call_times.add(count, seconds)
         given = count if answers.given is None else answers.given
+        isolating, calls = max(given - count, 0), answers.calls
         self._timed += count
-        isolating = max(given - count, 0)
-        self.ledger.execute(min(given, count), isolating=isolating, calls=answers.calls)
+        if sort is not None:
+            answers = sort(answers)
+        needed = len(answers.outputs)
+        self._needed += needed
+        self.ledger.execute(min(given, needed), isolating=isolating, calls=calls)
         return answers
 
     def _refuse_secrets(self, answers: Answers) -> None:

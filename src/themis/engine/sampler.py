@@ -9,12 +9,14 @@ import copy
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.account import Spent
+from themis.engine.ahead import Coming
 from themis.engine.memory import SortedOutputs
 from themis.engine.runner import Runner
 from themis.engine.tables import Tables
@@ -22,7 +24,7 @@ from themis.events import Listener, Progress, ignore
 from themis.inputs.assignments import Assignments
 from themis.inputs.keys import first_places
 from themis.inputs.population import Population
-from themis.inputs.streams import MIXING, BaseInputs
+from themis.inputs.streams import AHEAD, MIXING, BaseInputs
 from themis.subjects.decisions import NOT_RUN, Cells
 from themis.subjects.readings import Reading
 
@@ -147,14 +149,23 @@ class Sampler:
             start += rows
 
     def run_singles(
-        self, assignments: Assignments, codes: NDArray[Any], *, block: int = 0
+        self,
+        assignments: Assignments,
+        codes: NDArray[Any],
+        *,
+        block: int = 0,
+        coming: Coming | None = None,
     ) -> Cells:
-        """Run inputs that are compared by groups and not one with another, in random order."""
+        """Run inputs that are compared by groups and not one with another, in random order.
+
+        Idle slots of a subject may run what is `coming`.
+        """
         order = np.arange(len(codes))
         if not self.runner.traits.vectorised:
             order = self.base.generator(MIXING, block).permutation(len(codes))
         answers = np.empty(len(codes), dtype=self.runner.labels.dtype)
-        answers[order] = self.runner.run(codes[order])
+        with self.runner.ahead.looking(coming, partial(self.base.generator, AHEAD, block)):
+            answers[order] = self.runner.run(codes[order])
         if self.tables.suite is not None:
             self.tables.suite.add_singles(assignments.columns, codes, answers)
         return self.reading.cells(answers)

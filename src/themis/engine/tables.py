@@ -6,12 +6,16 @@ another: a variant of a subset is also a variant of every superset.
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.engine.coming import ComingCells, FlipChances, LaterRows
 from themis.engine.memory import TableMemory
 from themis.engine.runner import Runner, RunnerBatch
 from themis.engine.suites import Suite
@@ -25,7 +29,7 @@ from themis.engine.variants import (
 )
 from themis.inputs.assignments import Assignments
 from themis.inputs.schema import Schema
-from themis.inputs.streams import MIXING, BaseInputs
+from themis.inputs.streams import AHEAD, MIXING, BaseInputs
 from themis.subjects.decisions import NOT_RUN, Cells
 from themis.subjects.readings import FLIP, Reading
 
@@ -56,6 +60,13 @@ class _Opened:
         return _Opened(self.places[chosen], self.rows.take(chosen), loaded)
 
 
+class GoingOn(NamedTuple):
+    """What a table will need after the rows that are run now, if the answer is not in before."""
+
+    whole_to: float = math.inf  # rows before this one are run whole, the others until they flip
+    end: float = math.inf  # of the rows
+
+
 class Tables:
     """The tables of one run, on common base inputs, and what is known of them."""
 
@@ -64,6 +75,7 @@ class Tables:
         self.runner = runner
         self.suite: Suite | None = None
         self.memory = TableMemory(runner.schema, runner.labels.dtype, runner.ledger)
+        self._chances: defaultdict[tuple[int, ...], FlipChances] = defaultdict(FlipChances)
 
     @property
     def schema(self) -> Schema:
@@ -89,6 +101,7 @@ class Tables:
         reading: Reading | None = None,
         active: NDArray[np.bool_] | None = None,
         until_flip: bool = False,
+        going_on: GoingOn | None = None,
     ) -> tuple[Rows, Cells]:
         """Rows start..stop of a set's table, executing only what is not known yet.
 
@@ -101,9 +114,20 @@ class Tables:
         if variants.complete and not self.runner.remembers:
             least = FEWEST_RECALLED if self.runner.saves_calls else 0
             self.memory.recall(variants, rows.codes, start, cells, least)
+        later = None
+        if going_on is not None:
+            known = partial(self._known_rows, variants, reading)
+            later = LaterRows(known, going_on.end, going_on.whole_to)
         try:
             self.complete(
-                variants, rows, cells, reading, block=start, active=active, until_flip=until_flip
+                variants,
+                rows,
+                cells,
+                reading,
+                block=start,
+                active=active,
+                until_flip=until_flip,
+                later=later,
             )
         finally:
             self.note("base", variants, rows, start, cells)
@@ -135,14 +159,22 @@ class Tables:
         block: int,
         active: NDArray[np.bool_] | None = None,
         until_flip: bool = False,
+        later: LaterRows | None = None,
     ) -> None:
-        """Execute the cells that are still missing, in place; `block` is where the rows begin."""
+        """Execute the cells that are still missing, in place; `block` is where the rows begin.
+
+        Idle slots of a subject may run cells of `later` rows.
+        """
         mark_impossible(self.schema, variants, rows, cells)
         own = None
         if until_flip and (reading.graded or variants.assignments.holds_followers):
             own = own_columns(variants, rows)  # is run first: it is what others are compared with
         if not self.runner.traits.vectorised:
-            self._complete_mixed(variants, rows, cells, reading, block, active, own, until_flip)
+            coming = self._coming(variants, rows, cells, block, active, own, later)
+            with self.runner.ahead.looking(coming, partial(self.base.generator, AHEAD, block)):
+                self._complete_mixed(
+                    variants, rows, cells, reading, block, active, own, until_flip, coming
+                )
             return
         opened = _Opened(np.arange(len(rows)), rows)
         if not until_flip:
@@ -165,6 +197,7 @@ class Tables:
         active: NDArray[np.bool_] | None,
         own: NDArray[np.int64] | None,
         until_flip: bool,
+        coming: ComingCells | None,
     ) -> None:
         """The same for subjects that run input by input, and may remember what came before.
 
@@ -180,19 +213,65 @@ class Tables:
             chosen = np.arange(variants.width) if active is None else np.flatnonzero(active)
             row, column = np.repeat(everyone, len(chosen)), np.tile(chosen, len(rows))
             self._run_cells_of(variants, rows, cells, row, column, rng)
+            if coming is not None and active is None:
+                coming.learn_whole()
             return
         if own is not None:
             self._run_cells_of(variants, rows, cells, everyone, own, rng)
         order = spread_order(variants.width)
         begin = self.base.beginnings(block, block + len(rows), variants.width)
         start, opened = 0, everyone
+        chances = self._chances[variants.assignments.columns]
         while start < variants.width:
-            opened = opened[~_flipped(cells, opened, reading, own, rows.take(opened))]
+            flipped = _flipped(cells, opened, reading, own, rows.take(opened))
+            chances.learn(start, len(opened), int(flipped.sum()))
+            opened = opened[~flipped]
             step = np.arange(start, min(start + (1 if start else 2), variants.width))
+            if coming is not None:
+                coming.opened, coming.tried = opened, start + len(step)
             row = np.repeat(opened, len(step))
             column = order[(begin[row] + np.tile(step, len(opened))) % variants.width]
             self._run_cells_of(variants, rows, cells, row, column, rng)
             start += len(step)
+
+    def _coming(
+        self,
+        variants: Variants,
+        rows: Rows,
+        cells: Cells,
+        block: int,
+        active: NDArray[np.bool_] | None,
+        own: NDArray[np.int64] | None,
+        later: LaterRows | None,
+    ) -> ComingCells | None:
+        """What will be needed after this block, as far as that can be foreseen."""
+        if later is None:
+            return None
+        end = block + len(rows)
+        return ComingCells(
+            variants,
+            self.runner.memory.keys,
+            self._chances[variants.assignments.columns],
+            end,
+            later,
+            lambda start, stop: self.base.beginnings(start, stop, variants.width),
+            np.arange(variants.width) if active is None else np.flatnonzero(active),
+            rows,
+            cells,
+            self.base.beginnings(block, end, variants.width),
+            None if own is None else partial(own_columns, variants),
+        )
+
+    def _known_rows(
+        self, variants: Variants, reading: Reading, start: int, stop: int
+    ) -> tuple[Rows, Cells]:
+        """Rows that are not asked for yet, with what is known of them."""
+        rows = self.rows(variants.assignments, start, stop, reading)
+        cells = self.empty(len(rows), variants.width)
+        if variants.complete and not self.runner.remembers:
+            self.memory.peek(variants, rows.codes, start, cells)
+        mark_impossible(self.schema, variants, rows, cells)
+        return rows, cells
 
     def _run(
         self,

@@ -24,7 +24,7 @@ SLOW_CHUNK = 256  # the same where many proposals are rejected for one row
 PERMUTATION_LIMIT = 2**22  # domains up to this size can be drawn without replacement
 
 # What a generator is for: no two share their numbers.
-INPUTS, MEMBERS, ORDER, VARIANTS, TOLERANCES, PROOFS, MIXING, RERUNS = range(8)
+INPUTS, MEMBERS, ORDER, VARIANTS, TOLERANCES, PROOFS, MIXING, RERUNS, AHEAD = range(9)
 
 
 class BaseInputs:

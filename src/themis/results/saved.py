@@ -166,6 +166,7 @@ class _Timing:
     explaining: int = 0
     isolating: int = 0
     calls: int = 0
+    ahead: int = 0
     notes: tuple[Note, ...] = ()
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.engine.coming import LaterRows
 from themis.engine.sampler import COARSE_CELLS, Cost, Sampler
+from themis.engine.tables import GoingOn
 from themis.engine.variants import MOST_WHOLE, Rows, Variants, first_wave, own_columns
 from themis.inputs.keys import first_places
 from themis.inputs.streams import PERMUTATION_LIMIT, ShuffledInputs
@@ -47,9 +49,12 @@ def measure_causal(sampler: Sampler, variants: Variants, settings: Settings) -> 
     Guarantee: low ≤ truth ≤ high with the stated confidence, at whatever row the run stopped.
     """
     cost = Cost(sampler.runner)
-    source, contexts = _source(sampler, variants, settings)
+    finite = _finite_rows(sampler, variants, settings)
+    contexts = None if finite is None else finite.contexts
     rule = ProportionRule(settings.confidence, settings.error, contexts)
     whole_rows = _whole_rows(sampler, variants, rule)
+    going_on = GoingOn(whole_rows, rule.max_samples)
+    source = _source(sampler, variants, going_on) if finite is None else finite.source(going_on)
     rows = _CausalRows(sampler, variants, whole_rows=whole_rows, first_look=rule.first_look)
     stopped = Ending.BUDGET
     with ending_early(keeps_interrupts=sampler.keep_on_interrupt) as early:
@@ -306,23 +311,30 @@ def _looks(rule: ProportionRule, contexts: int | None, coarse_to: int) -> Iterat
         yield target
 
 
-def _source(sampler: Sampler, variants: Variants, settings: Settings) -> tuple[Source, int | None]:
-    """Where rows come from; with it, their number when they are drawn without replacement."""
-    finite = _finite_rows(sampler, variants, settings)
-    if finite is not None:
-        return finite
+def _source(sampler: Sampler, variants: Variants, going_on: GoingOn) -> Source:
+    """Rows on the common base inputs."""
 
     def from_tables(start: int, stop: int, until_flip: bool) -> tuple[Rows, Cells]:
         return sampler.tables.fill(
-            variants, start, stop, reading=sampler.reading, until_flip=until_flip
+            variants,
+            start,
+            stop,
+            reading=sampler.reading,
+            until_flip=until_flip,
+            going_on=going_on,
         )
 
-    return from_tables, None
+    return from_tables
 
 
-def _finite_rows(
-    sampler: Sampler, variants: Variants, settings: Settings
-) -> tuple[Source, int] | None:
+class _FiniteRows(NamedTuple):
+    """Rows that are drawn without replacement, and how many there are."""
+
+    source: Callable[[GoingOn], Source]
+    contexts: int
+
+
+def _finite_rows(sampler: Sampler, variants: Variants, settings: Settings) -> _FiniteRows | None:
     """Every context once, in random order, where there are few enough of them.
 
     Contexts that admit the same number of assignments weigh the same, so each is drawn once;
@@ -353,15 +365,26 @@ def _finite_rows(
     if independent:
         order = first_places(variants.assignments.contexts(inputs.rows(0, size)))
 
-    def from_shuffled(start: int, stop: int, until_flip: bool) -> tuple[Rows, Cells]:
+    def rows_of(start: int, stop: int) -> tuple[Rows, Cells]:
         rows = Rows(inputs.take(order[start:stop]), {})
-        cells = sampler.tables.empty(len(rows), variants.width)
+        return rows, sampler.tables.empty(len(rows), variants.width)
+
+    def from_shuffled(
+        going_on: GoingOn, start: int, stop: int, until_flip: bool
+    ) -> tuple[Rows, Cells]:
+        rows, cells = rows_of(start, stop)
         try:
             sampler.tables.complete(
-                variants, rows, cells, sampler.reading, block=start, until_flip=until_flip
+                variants,
+                rows,
+                cells,
+                sampler.reading,
+                block=start,
+                until_flip=until_flip,
+                later=LaterRows(rows_of, min(going_on.end, len(order)), going_on.whole_to),
             )
         finally:
             sampler.tables.note("shuffled", variants, rows, start, cells)
         return rows, sampler.reading.cells(cells)
 
-    return from_shuffled, contexts
+    return _FiniteRows(lambda going_on: partial(from_shuffled, going_on), contexts)

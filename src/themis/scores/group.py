@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.engine.coming import in_windows
 from themis.engine.sampler import COARSE_CELLS, Cost, Sampler
-from themis.engine.tables import Tables
+from themis.engine.tables import GoingOn, Tables
 from themis.engine.variants import Variants, mark_impossible
 from themis.inputs.assignments import Assignments, Places
 from themis.inputs.characteristics import OWN, Value
@@ -208,7 +209,7 @@ def group_source(sampler: Sampler, variants: Variants) -> GroupSource:
         wanted = np.zeros(variants.width, dtype=bool)
         wanted[places[active]] = True
         _, cells = sampler.tables.fill(
-            variants, first, last, reading=sampler.reading, active=wanted
+            variants, first, last, reading=sampler.reading, active=wanted, going_on=GoingOn()
         )
         return cells.T[wanted].T  # by column, as the table is
 
@@ -242,8 +243,19 @@ def _apart(sampler: Sampler, variants: Variants) -> GroupSource:
 
     def own(first: int, last: int, active: NDArray[np.bool_]) -> Cells:
         chosen = np.flatnonzero(active)
-        codes = np.concatenate([streams[group].rows(first, last) for group in chosen])
-        cells = sampler.run_singles(variants.assignments, codes, block=first)
+
+        def by_group(start: int, stop: int) -> NDArray[Any]:
+            return np.stack([streams[group].rows(start, stop) for group in chosen])
+
+        def by_row(start: int, stop: int) -> NDArray[Any]:
+            return np.concatenate(by_group(start, stop).swapaxes(0, 1))
+
+        cells = sampler.run_singles(
+            variants.assignments,
+            np.concatenate(by_group(first, last)),
+            block=first,
+            coming=in_windows(by_row, last),
+        )
         return cells.reshape(len(chosen), last - first).T
 
     def inputs(rows: Places, group: int) -> NDArray[Any]:

@@ -6,17 +6,21 @@ Which levels of a characteristic go with favourable decisions? It orders what is
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.engine.ahead import Coming
 from themis.engine.sampler import Sampler
 from themis.engine.variants import Rows, Variants
 from themis.inputs.assignments import Assignments, Places
 from themis.inputs.characteristics import OWN
 from themis.inputs.schema import Schema
+from themis.inputs.streams import AHEAD
 from themis.statistics.intervals import Floats
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells
@@ -73,6 +77,8 @@ class SearchedInputs:
 
     def __init__(self, sampler: Sampler, columns: tuple[int, ...]) -> None:
         self.sampler = sampler
+        self.coming: Coming | None = None  # what a search will need next
+        self._batches = 0
         self.outputs: Cells = np.empty(0, sampler.runner.labels.dtype)
         self.rates = LevelRates(sampler.population.schema, columns)  # of favourable outputs
 
@@ -85,7 +91,8 @@ class SearchedInputs:
         codes = self.sampler.base.rows(start, stop)
         if stop - start > runner.executions_left:
             raise BudgetEndedError
-        answers = runner.run(codes)
+        with self.looking():
+            answers = runner.run(codes)
         tables.memory.keep_base(start, answers)
         if tables.suite is not None:
             tables.suite.add_singles((), codes, answers)
@@ -115,7 +122,8 @@ class SearchedInputs:
         try:
             while first < len(codes):
                 part = slice(first, first + runner.batch_size)
-                cells[part] = runner.run(codes[part])
+                with self.looking():
+                    cells[part] = runner.run(codes[part])
                 first = part.stop
         finally:  # the suite gets the answers however that ends
             if self.sampler.tables.suite is not None:
@@ -128,6 +136,31 @@ class SearchedInputs:
         if spelled.any():  # nobody knows whether these are flips
             outputs = np.where(spelled, FAILED, outputs).astype(outputs.dtype)
         return list(zip(np.split(outputs, ends), np.split(flips, ends), strict=True))
+
+    def foresee(self, stop: int) -> None:
+        """Take the outputs of base inputs before `stop` that were run ahead for known."""
+        start = len(self.outputs)
+        if stop > start:
+            codes = self.sampler.base.rows(start, stop)
+            cells = self.sampler.reading.cells(self.sampler.runner.held(codes))
+            missing = np.flatnonzero(cells == NOT_RUN)
+            end = missing[0] if len(missing) else len(cells)
+            self.outputs = np.concatenate([self.outputs, cells[:end]])
+
+    def held(
+        self, rows: Rows, places: Places, row: Places, codes: NDArray[Any]
+    ) -> tuple[Cells, NDArray[np.bool_]]:
+        """What running ahead gave for variants of base inputs, and which of them are flips."""
+        reading = self.sampler.reading
+        outputs = reading.cells(self.sampler.runner.held(codes))
+        tolerances = None if rows.tolerances is None else rows.tolerances[row]
+        return outputs, reading.differs(self.outputs[places[row]], outputs, tolerances)
+
+    def looking(self) -> AbstractContextManager[None]:
+        """Within, idle slots run what comes next."""
+        self._batches += 1
+        rng = partial(self.sampler.base.generator, AHEAD, self._batches, 1)
+        return self.sampler.runner.ahead.looking(self.coming, rng)
 
     def _write_down(self, wanted: Wanted, cells: Cells) -> None:
         suite, memory = self.sampler.tables.suite, self.sampler.tables.memory

@@ -8,7 +8,8 @@ proofs, of all inputs that count as "no flip" or of a random part of them, which
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -76,6 +77,17 @@ class CausalDecider(Decider):
             return False
         self._decided[own] = counts, decision
         return True
+
+    def expect(self, sets: Callable[[], Iterable[tuple[int, float]]]) -> None:
+        def next_sets() -> Iterator[tuple[int, int]]:
+            for mask, delta in sets():
+                own = self._own(mask)
+                yield own, self._rule(delta, self._spot(own)).safe_steps(0, 0, 0)
+
+        self.book.at_hand.next_sets = next_sets
+
+    def looking(self) -> AbstractContextManager[None]:
+        return self.book.looking()
 
     def decide(self, mask: int, delta: float) -> TestedSet:
         own = self._own(mask)

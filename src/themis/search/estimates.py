@@ -182,7 +182,8 @@ def estimate_found(
     with ending_early(keeps_interrupts=sampler.keep_on_interrupt) as early:
         (_by_spot_proofs if dear else _by_all_proofs)(found, sampler, book, mask, settings)
         stopped = Ending.ERROR_REACHED  # or as precisely as rows that can't be settled allow
-        tally = _tally(sampler, assignments, found.count)
+        with book.looking():
+            tally = _tally(sampler, assignments, found.count)
     if early.ending is Ending.INTERRUPTED:
         stopped = early.ending
     count, unknown = found.count, found.unknown
@@ -201,12 +202,13 @@ def estimate_found(
         pool=pool, tally=tally, notes=(), **sampler.reading.details(),
     )  # fmt: skip
     schema, fresh = sampler.population.schema, sampler.unseen(count)
-    return explained(
-        score,
-        pool,
-        sampler,
-        lambda: sampled_regions(found.seen, schema, columns, settings.confidence, fresh=fresh),
-    )
+    with book.looking():
+        return explained(
+            score,
+            pool,
+            sampler,
+            lambda: sampled_regions(found.seen, schema, columns, settings.confidence, fresh=fresh),
+        )
 
 
 def flips_of(sampler: Sampler, book: FlipBook, mask: int) -> FlipPool:

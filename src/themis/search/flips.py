@@ -9,7 +9,8 @@ What follows a characteristic of T is part of a cell, too (`parts`).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from themis.search.base_inputs import SearchedInputs, Wanted
 from themis.search.flip_cells import UNTRIED, FlipCells, waves
 from themis.search.lattice import members, subsets
 from themis.search.parts import Parts
+from themis.search.tries import AtHand, Tries, Turn
 from themis.subjects.decisions import FAILED
 from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
 
@@ -56,8 +58,10 @@ class FlipBook:
         self.sampler = sampler
         self.columns = columns
         self.cap = cap
-        self._inputs = SearchedInputs(sampler, columns)
+        self.at_hand = AtHand()
+        self.inputs = SearchedInputs(sampler, columns)
         self._cells: dict[int, FlipCells] = {}
+        self._spare: dict[int, FlipCells] = {}  # cells in which nothing was tried
         self._counts: dict[int, int] = {}
         self._shuffles = 0
         self._of = Parts(sampler.population.schema, columns)
@@ -70,22 +74,27 @@ class FlipBook:
 
     def states(self, mask: int, start: int, stop: int) -> NDArray[np.int8]:
         """FLIP, CONSTANT or UNKNOWN for each of these base inputs under a set."""
-        states = self.probe(mask, start, stop)
-        return self.settle(mask, states, start, np.flatnonzero(states == UNTRIED))
+        self.at_hand.settles = True
+        try:
+            states = self.probe(mask, start, stop)
+            return self.settle(mask, states, start, np.flatnonzero(states == UNTRIED))
+        finally:
+            self.at_hand.settles = False
 
     def probe(self, mask: int, start: int, stop: int) -> NDArray[np.int8]:
         """The same for little: known flips, and a few promising variants of the whole set.
 
         Inputs that did not flip so far stay UNTRIED.
         """
-        self._inputs.run_until(stop)
+        self.at_hand.begin(mask, stop)
+        self.inputs.run_until(stop)
         result = np.full(stop - start, UNTRIED, dtype=np.int8)
-        result[self._inputs.outputs[start:stop] < 0] = UNKNOWN  # nothing to compare with
+        result[self.inputs.outputs[start:stop] < 0] = UNKNOWN  # nothing to compare with
         for part in self._known_parts(mask):
             if part in self._cells:
                 known = self._cells[part].state[start:stop] == FLIP
                 result[: len(known)][known & (result[: len(known)] == UNTRIED)] = FLIP
-        cell = self._cell(mask)
+        cell = self.cell(mask)
         if cell.complete:
             if self.sampler.runner.saves_calls:
                 settled = self.known(mask, stop)[start:]
@@ -112,10 +121,10 @@ class FlipBook:
         if not len(open_places):
             return states
         if budget >= LEARNING_ROWS / 2:
-            self._inputs.run_until(LEARNING_ROWS)
+            self.inputs.run_until(LEARNING_ROWS)
         first, then = (1 - RANDOM_SHARE) * budget, RANDOM_SHARE * budget
         self._try_promising(mask, states, open_places, SAMPLE_TRIES, first, AT_ONCE)
-        anything = self.shuffled(mask, np.arange(self._cell(mask).variants.width))
+        anything = self.shuffled(mask, np.arange(self.cell(mask).variants.width))
         self._try_in_order(mask, states, open_places, anything, then, AT_ONCE)
         return states
 
@@ -129,7 +138,9 @@ class FlipBook:
         result[chosen] = UNTRIED
         stop = start + len(states)
         unknown = np.zeros(len(states), dtype=bool)
-        for part in self._parts(mask):
+        self.at_hand.begin(mask, stop)
+        for part in self.parts(mask):
+            self.at_hand.settling = start + np.flatnonzero(result == UNTRIED)
             self._advance(part, result, start, stop, None)
             state = self._cells[part].state[start:stop]
             assert not (state[result == UNTRIED] == UNTRIED).any(), "a cell was not exhausted"
@@ -138,6 +149,8 @@ class FlipBook:
         result[pending] = np.where(unknown[pending], UNKNOWN, CONSTANT)
         settled = states.copy()
         settled[chosen] = result[chosen]
+        self.at_hand.settling = chosen[:0]
+        self.at_hand.proved.learn(1, len(chosen), int((settled[chosen] == FLIP).sum()))
         self._learn_flips(mask, start + chosen[settled[chosen] == FLIP])
         return settled
 
@@ -145,7 +158,7 @@ class FlipBook:
         """Settle the first base inputs under all these sets, all together in a few calls."""
         masks, least = list(masks), FIRST_WAVE
         if masks:
-            self._inputs.run_until(count)
+            self.inputs.run_until(count)
         while wanted := self._open_parts(masks, count):
             pieces, size = [], 0
             for part, places in wanted:
@@ -171,7 +184,7 @@ class FlipBook:
         wanted: dict[int, NDArray[np.bool_]] = {}
         for mask in masks:
             may_flip = self.known(mask, count) == UNTRIED
-            for part in self._parts(mask) if may_flip.any() else ():
+            for part in self.parts(mask) if may_flip.any() else ():
                 here = may_flip & (self._cells[part].state[:count] == UNTRIED)
                 wanted[part] = wanted[part] | here if part in wanted else here
         return [(part, np.flatnonzero(each)) for part, each in wanted.items() if each.any()]
@@ -180,8 +193,8 @@ class FlipBook:
         """What is known of the first inputs under a set; UNTRIED where that is not all."""
         result = np.full(count, CONSTANT, dtype=np.int8)
         flips = np.zeros(count, dtype=bool)
-        for part in self._parts(mask):
-            cell = self._cell(part)
+        for part in self.parts(mask):
+            cell = self.cell(part)
             cell.grow(count)
             np.minimum(result, cell.state[:count], out=result)
         for part in self._known_parts(mask):
@@ -189,7 +202,7 @@ class FlipBook:
                 known = self._cells[part].state[:count]
                 flips[: len(known)] |= known == FLIP
         result[flips] = FLIP
-        result[self._inputs.outputs[:count] < 0] = UNKNOWN  # nothing to compare with
+        result[self.inputs.outputs[:count] < 0] = UNKNOWN  # nothing to compare with
         return result
 
     def pairs(self, mask: int, count: int) -> tuple[Any, Any, Any]:
@@ -197,7 +210,7 @@ class FlipBook:
 
         They are the first of all that flip, so that they are a random sample of them.
         """
-        which = np.full(len(self._inputs.outputs), -1)  # the part under which an input flips
+        which = np.full(len(self.inputs.outputs), -1)  # the part under which an input flips
         parts = [part for part in self._known_parts(mask) if part in self._cells]
         for number, part in enumerate(parts):
             state = self._cells[part].state[: len(which)]
@@ -208,7 +221,7 @@ class FlipBook:
             return (), (), ()
         codes = self._rows(mask, chosen).codes
         second, outputs = codes.copy(), np.empty((len(chosen), 2), np.int64)
-        outputs[:, 0] = self._inputs.outputs[chosen]
+        outputs[:, 0] = self.inputs.outputs[chosen]
         for number in np.unique(which[chosen]).tolist():
             here = np.flatnonzero(which[chosen] == number)
             cell, places = self._cells[parts[number]], chosen[here]
@@ -220,7 +233,7 @@ class FlipBook:
 
     def is_exhaustive(self, mask: int) -> bool:
         """Whether all variants of a set are tried, so that a row can be called constant."""
-        return self._cell(mask).complete
+        return self.cell(mask).complete
 
     def proof_cost(self, mask: int) -> int:
         """The executions that prove that an input does not flip, if nothing is known of it."""
@@ -229,7 +242,7 @@ class FlipBook:
     def proof_costs(self, mask: int, places: Places) -> Places:
         """The same for each of these base inputs, less what was run in smaller sets."""
         costs = np.full(len(places), self.proof_cost(mask), np.int64)
-        for part in self._parts(mask):
+        for part in self.parts(mask):
             cell = self._cells.get(part)
             if cell is not None and part != mask:
                 known = places < len(cell.state)
@@ -253,7 +266,7 @@ class FlipBook:
         """The names of a set's characteristics."""
         return self._assignments(mask).names
 
-    def _parts(self, mask: int) -> list[int]:
+    def parts(self, mask: int) -> list[int]:
         """The subsets of a set, cheap ones first; of a very wide set only those that are known."""
         if mask.bit_count() > WIDEST:
             found = [part for part in self._cells if self._of.is_part(part, mask)]
@@ -263,7 +276,7 @@ class FlipBook:
 
     def _known_parts(self, mask: int) -> list[int]:
         """The same parts, and those in which followers are rewritten to what the set may be."""
-        parts = self._parts(mask)
+        parts = self.parts(mask)
         return [*parts, *(each for part in parts for each in self._of.rewritten(part))]
 
     def _count(self, mask: int) -> int:
@@ -276,7 +289,9 @@ class FlipBook:
         held = tuple(self.columns[place] for place in members(self._of.held(mask)))
         return Assignments(self.sampler.population.schema, columns, held)
 
-    def _cell(self, mask: int) -> FlipCells:
+    def cell(self, mask: int) -> FlipCells:
+        if mask not in self._cells and mask in self._spare:
+            self._cells[mask] = self._spare.pop(mask)
         if mask not in self._cells:
             assignments = self._assignments(mask)
             complete = assignments.count <= self.cap and len(assignments.columns) <= WIDEST
@@ -294,7 +309,7 @@ class FlipBook:
         return Variants(assignments, drawn, complete=False)
 
     def _rows(self, mask: int, places: Places) -> Rows:
-        return self._inputs.rows(self._assignments(mask), places)
+        return self.inputs.rows(self._assignments(mask), places)
 
     def _try_promising(
         self,
@@ -306,13 +321,15 @@ class FlipBook:
         at_once: int = 1,
     ) -> None:
         """Run the best variants of these open inputs, whatever cells they belong to."""
-        sides = self._inputs.sides(places)
-        for side in (0, 1):
-            own = places[sides == side]
-            if len(own):
-                order = self._best_order(self._cell(mask), side)[:count]
-                share = budget * len(own) / len(places)
-                self._try_in_order(mask, states, own, order, share, at_once)
+        sides = self.inputs.sides(places)
+        split = [places[sides == side] for side in (0, 1)]
+        orders = [self.best_order(self.cell(mask), side)[:count] for side in (0, 1)]
+        both = [(own, order) for own, order in zip(split, orders, strict=True) if len(own)]
+        turns = [Turn(mask, own, self.two_orders(order)) for own, order in both]
+        for number, (own, order) in enumerate(both):
+            self.at_hand.turns = turns[number:]
+            share = budget * len(own) / len(places)
+            self._try_in_order(mask, states, own, order, share, at_once)
 
     def _try_in_order(
         self,
@@ -328,22 +345,54 @@ class FlipBook:
         A subject that runs input by input may remember what came before: it gets no batch of one
         assignment only, but for every other input neighbours in the order change places.
         """
+        orders = self.two_orders(order)
+        for start, size in waves(len(order), at_once):
+            places = places[states[places] == UNTRIED]
+            if not len(places) or budget <= 0:
+                break
+            chosen = orders[places % 2, start : start + size]
+            self.at_hand.turns[:1] = [Turn(mask, places, orders, start + size)]
+            budget -= self._try_assignments(mask, chosen, places, states)
+            flips = int((states[places] == FLIP).sum())
+            self.at_hand.tried[mask].learn(start + size, len(places), flips)
+        self.at_hand.turns = []
+
+    def two_orders(self, order: Places) -> Places:
+        """The order for every other input, and that for those between."""
         orders = np.stack([order, order])
         if not self.sampler.runner.traits.vectorised:
             pairs = len(order) // 2 * 2
             orders[1, :pairs] = order[:pairs].reshape(-1, 2)[:, ::-1].ravel()
-        for start, size in waves(len(order), at_once):
-            places = places[states[places] == UNTRIED]
-            if not len(places) or budget <= 0:
-                return
-            chosen = orders[places % 2, start : start + size]
-            budget -= self._try_assignments(mask, chosen, places, states)
+        return orders
 
     def _try_assignments(
         self, mask: int, chosen: Places, places: Places, states: NDArray[np.int8]
     ) -> int:
         """Run assignments of a set, some for each of these inputs, unless it had them: how many."""
-        cell = self._cells[mask]
+        tries = self.tries(mask, chosen, places)
+        if not tries.fresh.any():
+            return 0
+        cell, changed, variants = self._cells[mask], tries.changed, tries.variants
+        now = np.flatnonzero(tries.fresh)
+        inputs = places[tries.row[now]]
+        parts = np.unique(changed[now]).tolist()
+        keys = {part: self._of.part(part, mask) for part in parts}
+        sets = [(self._assignments(keys[part]).set_columns, changed[now] == part) for part in parts]
+        wanted = Wanted(tries.rows, places, tries.row[now], tries.codes[now], sets)
+        ((outputs, flips),) = self.inputs.run([wanted])
+        for part, (_, here) in zip(parts, sets, strict=True):
+            own = self._cells[keys[part]]
+            own.failed[inputs[here & (outputs == FAILED)]] = True
+            own.note_apart(inputs[here], variants[now[here]])
+            target = flips & here
+            own.note_flips(inputs[target], variants[now[target]], outputs[target])
+        states[inputs[flips]] = FLIP
+        np.add.at(cell.hits, (self.inputs.sides(inputs[flips]), tries.column[now[flips]]), 1)
+        return len(now)
+
+    def tries(self, mask: int, chosen: Places, places: Places) -> Tries:
+        """Assignments of a set, some for each of these inputs, and which of them it had not."""
+        cell = self.cell(mask)
         rows = self._rows(mask, places)
         row = np.repeat(np.arange(len(places)), chosen.shape[1])
         column = chosen.ravel()
@@ -356,35 +405,41 @@ class FlipBook:
         schema = self._limits(cell, rows)
         if schema.constraints or schema.kept_missing:
             fresh &= schema.admits(rows.codes[row], codes)
-        parts = np.unique(changed[fresh]).tolist()
         variants = np.zeros(len(row), np.int64)
-        keys = {part: self._of.part(part, mask) for part in parts}
-        for part in parts:
-            own, here = self._cell(keys[part]), np.flatnonzero(fresh & (changed == part))
+        for part in np.unique(changed[fresh]).tolist():
+            own = self.cell(self._of.part(part, mask))
+            here = np.flatnonzero(fresh & (changed == part))
             own.grow(int(places.max()) + 1)
             variants[here] = own.variants.assignments.index_of(codes[here])
             fresh[here] = ~own.was_run(places[row[here]], variants[here])
-        if not fresh.any():
-            return 0
-        now = np.flatnonzero(fresh)
-        inputs = places[row[now]]
-        sets = [(self._assignments(keys[part]).set_columns, changed[now] == part) for part in parts]
-        wanted = Wanted(rows, places, row[now], codes[now], sets)
-        ((outputs, flips),) = self._inputs.run([wanted])
-        for part, (_, here) in zip(parts, sets, strict=True):
-            own = self._cells[keys[part]]
-            own.failed[inputs[here & (outputs == FAILED)]] = True
-            own.note_apart(inputs[here], variants[now[here]])
-            target = flips & here
-            own.note_flips(inputs[target], variants[now[target]], outputs[target])
-        states[inputs[flips]] = FLIP
-        np.add.at(cell.hits, (self._inputs.sides(inputs[flips]), column[now[flips]]), 1)
-        return len(now)
+        return Tries(places, rows, row, column, codes, changed, fresh, variants)
+
+    # What comes next -------------------------------------------------------------------------
+    def looking(self) -> AbstractContextManager[None]:
+        """Within, nothing is at hand; idle slots may run what other sets will need."""
+        self.at_hand.begin(0, 0)
+        return self.inputs.looking()
+
+    @contextmanager
+    def foreseeing(self, stop: int) -> Iterator[None]:
+        """Within, base inputs before `stop` that were run ahead are known; nothing else changes."""
+        before, outputs = set(self._cells), self.inputs.outputs
+        self.inputs.foresee(stop)
+        try:
+            yield
+        finally:
+            self.inputs.outputs = outputs
+            for mask in self._cells.keys() - before:
+                self._spare[mask] = self._cells.pop(mask)
+
+    def part_of(self, changed: int, mask: int) -> int:
+        """The part of a set whose variants change these characteristics."""
+        return self._of.part(changed, mask)
 
     def _learn_flips(self, mask: int, places: Places) -> None:
         """Count, for inputs that were found to flip, the assignment of the set that did it."""
-        cell = self._cell(mask)
-        for part in self._parts(mask):
+        cell = self.cell(mask)
+        for part in self.parts(mask):
             own = self._cells[part]
             here = places[own.state[places] == FLIP]
             if part == mask or not len(here):
@@ -394,13 +449,13 @@ class FlipBook:
                 own.variants, np.arange(len(here)), own.flip_place[here].astype(np.int64)
             )
             variants = cell.variants.assignments.index_of(codes)
-            np.add.at(cell.hits, (self._inputs.sides(here), variants), 1)
+            np.add.at(cell.hits, (self.inputs.sides(here), variants), 1)
 
     def _advance(
         self, mask: int, result: NDArray[np.int8], start: int, stop: int, limit: int | None
     ) -> None:
         """Run a cell of the inputs that have not flipped yet, up to a number of variants."""
-        cell = self._cell(mask)
+        cell = self.cell(mask)
         cell.grow(stop)
         places = start + np.flatnonzero(result == UNTRIED)
         places = places[cell.state[places] == UNTRIED]
@@ -416,16 +471,16 @@ class FlipBook:
         new = places[cell.order[places] < 0]
         if not len(new):
             return
-        sides = self._inputs.sides(new)
+        sides = self.inputs.sides(new)
         for side in (0, 1):
             chosen = new[sides == side]
             if len(chosen):
-                cell.orders.append(self._best_order(cell, side))
+                cell.orders.append(self.best_order(cell, side))
                 cell.order[chosen] = len(cell.orders) - 1
 
-    def _best_order(self, cell: FlipCells, side: int) -> Places:
+    def best_order(self, cell: FlipCells, side: int) -> Places:
         """Variants that flipped others first, then those least like the decision at hand."""
-        likeness = self._inputs.rates.likeness(cell.variants)
+        likeness = self.inputs.rates.likeness(cell.variants)
         return np.lexsort((likeness if side else -likeness, -cell.hits[side]))
 
     def _try(self, cell: FlipCells, mask: int, places: Places, limit: int | None) -> None:
@@ -472,7 +527,7 @@ class FlipBook:
 
     def _run(self, pieces: Sequence[_Piece]) -> None:
         """Execute variants of several cells together, and note the flips."""
-        answers = self._inputs.run([each.wanted for each in pieces])
+        answers = self.inputs.run([each.wanted for each in pieces])
         for piece, (outputs, differs) in zip(pieces, answers, strict=True):
             cell, places, row = piece.cell, piece.wanted.places, piece.wanted.row
             cell.tried[places] = piece.tried
@@ -481,4 +536,4 @@ class FlipBook:
             first_flip = flips[np.unique(row[flips], return_index=True)[1]]
             target, variants = places[row[first_flip]], piece.column[first_flip]
             cell.note_flips(target, variants, outputs[first_flip])
-            np.add.at(cell.hits, (self._inputs.sides(target), variants), 1)
+            np.add.at(cell.hits, (self.inputs.sides(target), variants), 1)

@@ -17,6 +17,7 @@ from themis.scores.accounts import asked_again, charged
 from themis.scores.noise import NoiseProbe, is_weighed
 from themis.scores.scorer import Scorer
 from themis.scores.spelling import spelling_in_search
+from themis.search.coming_tries import ComingTries
 from themis.search.deciders import CausalDecider
 from themis.search.estimates import estimate_found
 from themis.search.flips import FlipBook
@@ -56,6 +57,7 @@ class Searcher:
         self.scorer = scorer
         everything = tuple(range(len(sampler.population.schema)))
         self.book = FlipBook(sampler, everything, cap=SEARCH_ASSIGNMENTS)
+        self.book.inputs.coming = ComingTries(self.book)
         self._answers: dict[object, tuple[SearchResult, ...]] = {}
 
     def search(
@@ -194,8 +196,10 @@ class Searcher:
     def _estimated(self, search: Search, result: SearchResult) -> SearchResult:
         """The result with scores of the found sets; those that the budget does not reach lack."""
         scores: list[Score] = []
-        for names in result.found:
-            columns = self.sampler.population.schema.columns_of(names)
+        found = [self.sampler.population.schema.columns_of(names) for names in result.found]
+        for number, columns in enumerate(found):
+            later = found[number + 1 :] if search.request.measure == "causal" else ()
+            self.book.at_hand.found = [sum(1 << column for column in each) for each in later]
             mask = sum(1 << search.request.columns.index(column) for column in columns)
             score = search.scores.get(mask)
             if score is None and result.stopped is Ending.DONE:

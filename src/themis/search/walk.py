@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -34,6 +35,7 @@ from themis.subjects.decisions import NOT_RUN
 
 SEARCH_ASSIGNMENTS = 50_000  # assignments of a set that are tried exhaustively in a search
 LISTING_SHARE = 0.5  # of a set's error probability, where the rest is for holding it to a limit
+LOOKED_AHEAD = 4  # sets of which idle slots may run something before their turn
 TOGETHER = 1_000  # sets that are prepared together, at most
 GROUP_FIRST_ROWS, GROUP_GROWTH = 8, 1.15
 GROUP_FEW_CALLS = 64, 1.6  # the same where calls are the cost
@@ -61,6 +63,14 @@ class Decider(ABC):
     def prepare(self, sets: Iterable[tuple[int, float]]) -> None:
         """Do ahead what deciding these sets takes."""
         return
+
+    def expect(self, sets: Callable[[], Iterable[tuple[int, float]]]) -> None:
+        """Take note of how to know which sets come next: idle slots may run something of them."""
+        return
+
+    def looking(self) -> AbstractContextManager[None]:
+        """Within, a set is decided, and idle slots may run something of the next ones."""
+        return nullcontext()
 
     @abstractmethod
     def decide(self, mask: int, delta: float) -> TestedSet:
@@ -117,11 +127,14 @@ class Search:
     scores: dict[int, Score] = field(default_factory=dict)  # of sets that were tried
     accepted: dict[int, float] = field(default_factory=dict)  # and up to which score
     _seen: dict[int, tuple[Reruns, float]] = field(default_factory=dict)  # reruns, before all ran
+    _scout: Iterator[int] | None = None  # goes through the sets before they are decided
+    _ahead: list[int] = field(default_factory=list)  # what it found
     _next_look: int = 0  # at whether to run all: so many sets are decided then
 
     def run(self) -> SearchResult:
         """Decide every set that is not implied by others, cheap ones first."""
         cost = Cost(self.sampler.runner)
+        self.decider.expect(self._to_come)
         with ending_early(keeps_interrupts=self.sampler.keep_on_interrupt) as early:
             while not self._walk(cost):
                 pass
@@ -174,6 +187,24 @@ class Search:
             left = [mask for mask in masks if mask not in self.tested]
             self.decider.prepare([(mask, self._delta(mask)) for mask in left])
             yield from masks
+
+    def _to_come(self) -> list[tuple[int, float]]:
+        """The next sets to decide, if nothing more is learned before."""
+        if self._scout is None:
+            self._scout = self.lattice.by_cost(lambda mask: self.border.pruned_by(mask) is not None)
+        self._ahead = list(filter(self._is_open, self._ahead))
+        while len(self._ahead) < LOOKED_AHEAD:
+            mask = next(self._scout, None)
+            if mask is None:
+                break
+            if self._is_open(mask):
+                self._ahead.append(mask)
+        return [(mask, self._delta(mask)) for mask in self._ahead]
+
+    def _is_open(self, mask: int) -> bool:
+        """Whether a set is still to be decided."""
+        pruned = self.border.pruned_by(mask) is not None
+        return mask not in self.tested and not pruned and self._implied_below(mask) is None
 
     def _left(self) -> Iterator[int]:
         """The sets that a sampled search has still to run: to decide them, or to measure them."""
@@ -284,7 +315,8 @@ class Search:
             reason = self._implied_below(mask)
         tested = reason or self.decider.decide(mask, self._delta(mask))
         if tested.decision == "above":
-            tested = self._confirmed(mask, tested)
+            with self.decider.looking():
+                tested = self._confirmed(mask, tested)
         if tested.decision == "above" and self.trial is not None:
             tested = self._tried(mask, tested, self.trial)
         self.tested[mask] = tested

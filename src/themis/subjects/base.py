@@ -94,6 +94,7 @@ class Traits:
     batch_size: int = 256  # inputs of an external subject that are run together
     record: Literal["input", "batch"] = "input"
     jobs: int | None = None  # processes that it uses at once, where it starts processes
+    slots: int = 1  # executions that it makes at the same time
 
 
 class Subject(ABC):

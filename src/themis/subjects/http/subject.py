@@ -92,7 +92,8 @@ class HttpSubject(Subject):
         self.inputs_per_request = INPUTS_PER_REQUEST if self.requests.many else 1
         # Enough to keep all connections busy.
         each = INPUTS_PER_REQUEST if self.requests.many else REQUESTS_EACH
-        self.traits = Traits(external=True, batch_size=concurrency * each)
+        slots = 1 if self.requests.many else concurrency  # a list takes what there is
+        self.traits = Traits(external=True, batch_size=concurrency * each, slots=slots)
 
     def load(self, codes: NDArray[Any]) -> Batch:
         return CodesBatch(self.run, codes)

@@ -200,7 +200,7 @@ class CommandSubject(Subject):
         self.schema = schema
         self.program = find_program(command, cwd=cwd, env=env)
         self._jobs = jobs
-        self.traits = Traits(external=True, batch_size=BATCH, jobs=jobs)
+        self.traits = Traits(external=True, batch_size=BATCH, jobs=jobs, slots=jobs)
         self.timeout_seconds = timeout_seconds
         self._command = tuple(command)
         self._answer, self._version = answer, version

@@ -89,7 +89,7 @@ class WorkerSubject(Subject):
             "recycle_after": math.inf if recycle_after is None else recycle_after,
         }
         self._jobs = jobs
-        self.traits = Traits(external=True, batch_size=BATCH, record="batch", jobs=jobs)
+        self.traits = Traits(external=True, batch_size=BATCH, record="batch", jobs=jobs, slots=jobs)
         check_limits(**self._limits, jobs=jobs)
         self.program = find_program(command, cwd=cwd, env=env)
         if format not in FORMATS:

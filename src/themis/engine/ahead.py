@@ -1,0 +1,215 @@
+"""Ahead: inputs that are run before they are asked for, in slots that would stand idle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.engine.account import Ledger
+from themis.inputs.assignments import Places
+from themis.inputs.keys import InputKeys
+from themis.subjects.base import Answers
+from themis.subjects.decisions import FAILED, NOT_RUN, Cells, Failure
+
+SHARE = 10  # of the executions, the part that may be run ahead beyond one input for each slot
+LEARNED = 1_000  # outputs of a batch whose numbers are noted
+MOST_NUMBERS = 10_000  # outputs whose numbers are known
+FULL_ROUNDS = 16  # a batch of so many inputs for each slot loses little at its end
+
+
+class Held(NamedTuple):
+    """What an input that was run ahead gave."""
+
+    output: Any
+    failure: Failure | None
+
+
+# The outcome under each key, None where there is none.
+LookUp: TypeAlias = Callable[[Sequence[Any]], list[Held | None]]
+# Inputs that will be asked for next, the most likely ones first, given what was run ahead.
+Coming: TypeAlias = Callable[[LookUp], Generator[NDArray[Any]]]
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """A batch of inputs that are needed and of others, in random order."""
+
+    needed: int
+    order: Places  # of the needed ones and then the others
+
+    def split(self, answers: Answers) -> tuple[Answers, Answers]:
+        """The answers to those that are needed, and to the others."""
+        back = np.argsort(self.order).tolist()
+        return chosen_answers(answers, back[: self.needed]), chosen_answers(
+            answers, back[self.needed :]
+        )
+
+
+def chosen_answers(answers: Answers, places: Sequence[int]) -> Answers:
+    """The answers at these places, in this order."""
+    failures = {
+        new: answers.failures[old] for new, old in enumerate(places) if old in answers.failures
+    }
+    return Answers([answers.outputs[place] for place in places], failures)
+
+
+class Ahead:
+    """Holds what was run ahead until it is asked for, and says what to run in idle slots.
+
+    Whoever drives a run says what comes next (`looking`). An input counts as executed when it is
+    asked for; until then it is `ahead` in the ledger.
+    """
+
+    def __init__(self, keys: InputKeys, slots: int, ledger: Ledger) -> None:
+        self._input_keys, self._slots, self._ledger = keys, slots, ledger
+        self._held: dict[Any, Held] = {}
+        self._numbers: dict[str, int] = {}  # of outputs, by their representation
+        self._coming: Coming | None = None
+        self._rng = np.random.default_rng(0)
+        self.start(allowed=False)
+
+    def start(self, *, allowed: bool) -> None:
+        """Begin a measurement; what is held stays held."""
+        self._allowed = allowed and self._slots > 1
+        self._before = self._ledger.spent
+
+    @contextmanager
+    def looking(
+        self, coming: Coming | None, rng: Callable[[], np.random.Generator]
+    ) -> Iterator[None]:
+        """Within, these inputs come next; batches are mixed in an order drawn from `rng`.
+
+        Where nothing is known to come, what somebody else foresees is left as it is.
+        """
+        before = self._coming, self._rng
+        if self._allowed and coming is not None:
+            self._coming, self._rng = coming, rng()
+        try:
+            yield
+        finally:
+            self._coming, self._rng = before
+
+    def concerns(self, count: int) -> bool:
+        """Whether a batch of so many inputs may take what is held, or leave slots idle."""
+        return bool(self._held) or (self._allowed and count < FULL_ROUNDS * self._slots)
+
+    def keys(self, codes: NDArray[Any]) -> list[Any]:
+        """The keys of these inputs."""
+        keys: list[Any] = self._input_keys.of(codes).tolist()
+        return keys
+
+    def look_up(self, keys: Sequence[Any]) -> list[Held | None]:
+        """What is held under these keys; of the same input asked for twice only the first."""
+        if not self._held:
+            return [None] * len(keys)
+        first = {key: place for place, key in reversed(list(enumerate(keys)))}
+        return [
+            self._held.get(key) if first[key] == place else None for place, key in enumerate(keys)
+        ]
+
+    def more(self, keys: Sequence[Any], known: Callable[[NDArray[Any]], NDArray[np.bool_]]) -> Any:
+        """Codes of inputs to run in the slots that a batch of these keys leaves idle, or None.
+
+        Those that somebody else holds are `known`.
+        """
+        room = self._room(len(keys))
+        if self._coming is None or room <= 0:
+            return None
+        new: dict[Any, NDArray[Any]] = {}
+        taken = {*keys, *self._held}
+        with closing(self._coming(self._peek)) as coming:
+            for codes in coming:
+                codes = codes[~known(codes)]
+                for key, row in zip(self.keys(codes), codes, strict=True):
+                    if key not in taken and len(new) < room:
+                        new.setdefault(key, row)
+                if len(new) >= room:
+                    break
+        return np.stack(list(new.values())) if new else None
+
+    def mixed(self, needed: int, others: int) -> Mixed:
+        """The order in which so many inputs that are needed are run with others."""
+        return Mixed(needed, self._rng.permutation(needed + others))
+
+    def hold(self, keys: Sequence[Any], answers: Answers) -> None:
+        """Keep what inputs gave that nobody has asked for yet."""
+        for place, key in enumerate(keys):
+            self._held[key] = Held(answers.outputs[place], answers.failures.get(place))
+        self._ledger.run_ahead(len(keys))
+
+    def consume(self, codes: NDArray[Any]) -> int:
+        """These were asked for: those of them that were run ahead count as executed, how many."""
+        if not self._held:
+            return 0
+        count = sum(self._held.pop(key, None) is not None for key in self.keys(codes))
+        self._ledger.take_ahead(count)
+        return count
+
+    def learn(self, answers: Answers, cells: Cells) -> None:
+        """Take note of the numbers that outputs have."""
+        if (
+            self._allowed
+            and len(answers.outputs) == len(cells)
+            and len(self._numbers) < MOST_NUMBERS
+        ):
+            some = min(len(cells), LEARNED)
+            pairs = zip(answers.outputs[:some], cells[:some].tolist(), strict=True)
+            self._numbers.update((repr(output), number) for output, number in pairs)
+
+    def cells(self, codes: NDArray[Any]) -> list[int]:
+        """The numbers of outputs that are held: NOT_RUN where none is, FAILED if not known."""
+        return [
+            NOT_RUN
+            if each is None
+            else FAILED
+            if each.failure is not None
+            else self._numbers.get(repr(each.output), FAILED)
+            for each in self._peek(self.keys(codes))
+        ]
+
+    def _peek(self, keys: Sequence[Any]) -> list[Held | None]:
+        return [self._held.get(key) for key in keys]
+
+    def _room(self, needed: int) -> int:
+        """How many inputs to run with so many that are needed: the slots that they leave idle.
+
+        No more than one for each slot and a share of the executions are held at any time.
+        """
+        if not needed or needed >= FULL_ROUNDS * self._slots:
+            return 0
+        now = self._ledger.spent
+        rooms = [
+            self._slots + spent.executions // SHARE - spent.ahead
+            for spent in (now, now - self._before)
+        ]
+        return min(-needed % self._slots, *rooms)
+
+
+def answered(answers: Answers) -> Places:
+    """The places of those that have an answer, or a failure instead."""
+    places = [
+        place
+        for place, output in enumerate(answers.outputs)
+        if output is not None or place in answers.failures
+    ]
+    return np.array(places, dtype=np.int64)
+
+
+def merged(held: Sequence[Held | None], new: Answers) -> Answers:
+    """The answers that were held and the new ones, which fill the places between."""
+    outputs: list[Any] = []
+    failures: dict[int, Failure] = {}
+    place = 0
+    for number, each in enumerate(held):
+        if each is None:
+            each = Held(new.outputs[place], new.failures.get(place))
+            place += 1
+        outputs.append(each.output)
+        if each.failure is not None:
+            failures[number] = each.failure
+    return Answers(outputs, failures, new.given, new.calls)

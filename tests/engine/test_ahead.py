@@ -1,0 +1,234 @@
+"""Are idle slots filled with what comes next, and does that change nothing but the time?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.external import ran, write_command
+from tests.projects import run as run_cli
+from tests.services import Reply, serve
+from tests.slotted import SCHEMA, Slotted, audit, busy, decide
+from themis import Audit, Result
+from themis.engine.account import Spent
+
+Question = Callable[[Audit], Result]
+
+
+def ask(audit: Audit, *sets: str, measure: Any = "causal") -> Result:
+    return audit.score([tuple(each.split()) for each in sets], [measure])
+
+
+QUESTIONS: dict[str, Question] = {
+    "causal": lambda audit: ask(audit, "race", "region"),
+    "group": lambda audit: ask(audit, "race", "sex region", measure="group"),
+    "search": lambda audit: audit.search_all(0.1, ["causal"], ["sex", "race", "region"]),
+    "group search": lambda audit: audit.search_all(0.3, ["group"], ["sex", "race"]),
+}
+
+
+def measured(result: Result) -> dict[str, Any]:
+    """All that must not depend on slots."""
+    document = result.to_dict()
+    del document["timing"]
+    return document
+
+
+@pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
+def test_slots_and_running_ahead_change_nothing_that_is_measured(question: Question) -> None:
+    results = [
+        measured(question(audit(Slotted(slots), ahead=ahead, error=0.1)))
+        for slots, ahead in ((1, True), (16, True), (64, True), (64, False))
+    ]
+    assert all(each == results[0] for each in results[1:])
+
+
+@pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
+def test_no_more_is_run_ahead_than_slots_and_a_tenth_of_the_executions(question: Question) -> None:
+    subject = Slotted(16)
+    run = audit(subject, error=0.1)
+    seen: list[Spent] = []
+    subject.watch = lambda: seen.append(run.runner.account)
+    result = question(run)
+    last = run.runner.account
+    assert all(each.ahead <= 16 + each.executions / 10 for each in (*seen, last))
+    assert max(each.ahead for each in seen) > 8  # it could be more
+    assert result.timing.get("ahead", 0) == last.ahead
+    assert len(subject.answered) == result.executions + last.ahead
+
+
+@pytest.mark.parametrize(
+    ("question", "error", "least"),
+    [
+        (lambda audit: ask(audit, "race region"), 0.05, 0.85),
+        pytest.param(QUESTIONS["search"], 0.03, 0.75, marks=pytest.mark.slow),
+    ],
+    ids=["causal", "search"],
+)
+def test_most_of_64_slots_are_busy(question: Question, error: float, least: float) -> None:
+    filled, plain = Slotted(64), Slotted(64)
+    result = question(audit(filled, error=error))
+    question(audit(plain, error=error, ahead=False))
+    assert result.executions >= 50 * 64
+    assert busy(filled, result.executions) >= least > 1.2 * busy(plain, result.executions)
+
+
+def test_a_filled_batch_holds_as_many_inputs_as_there_are_slots_or_a_multiple() -> None:
+    subject = Slotted(16)
+    audit(subject).causal("race", "region")
+    small = [len(batch) for batch in subject.batches if len(batch) < 16 * 16]
+    assert sum(size % 16 == 0 for size in small) > 0.9 * len(small)
+
+
+def test_batches_are_mixed_in_an_order_that_the_seed_decides() -> None:
+    def batches(seed: int) -> list[Any]:
+        subject = Slotted(16)
+        audit(subject, seed=seed).causal("race")
+        return [batch.tolist() for batch in subject.batches]
+
+    first = batches(1)
+    assert first == batches(1) != batches(2)
+    column = SCHEMA.names.index("race")
+    full = [np.array(batch) for batch in first if len(batch) >= 16]
+    assert all(len(np.unique(batch[:, column])) > 1 for batch in full)
+    # What is needed does not come first: neighbours in the stream of rows lie apart.
+    assert any(len(np.unique(batch[:8, column])) > 1 for batch in full)
+
+
+def test_what_was_run_ahead_is_taken_later_and_counts_as_executed_then() -> None:
+    subject, plain = Slotted(64), Slotted(64)
+    trusted = {"deterministic": True}  # so that nothing is run again on purpose
+    filled, bare = audit(subject, **trusted), audit(plain, ahead=False, **trusted)
+    first = ask(filled, "race")
+    held = filled.runner.account.ahead
+    assert held > 0
+    assert measured(first) == measured(ask(bare, "race"))
+    filled.settings = filled.settings.changed(error=0.03)
+    bare.settings = bare.settings.changed(error=0.03)
+    before = len(subject.answered)
+    again = ask(filled, "race")
+    assert measured(again) == measured(ask(bare, "race"))
+    later = filled.runner.account.ahead
+    assert len(subject.answered) - before == again.executions + later - held
+    assert again.timing.get("ahead", 0) == max(later - held, 0)
+    assert len(set(subject.answered)) == len(subject.answered)
+
+
+@pytest.mark.parametrize("limit", [40, 333, 2_000])
+def test_a_limit_of_executions_is_never_exceeded(limit: int) -> None:
+    subject = Slotted(64)
+    result = ask(audit(subject, max_executions=limit), "race region", "sex")
+    assert len(subject.answered) == result.executions <= limit
+    assert "ahead" not in result.timing
+    plain = ask(audit(Slotted(4), max_executions=limit, ahead=False), "race region", "sex")
+    assert measured(result) == measured(plain)
+
+
+def test_a_cache_file_keeps_what_was_run_ahead(tmp_path: Path) -> None:
+    first, second = Slotted(64), Slotted(64)
+    with audit(first, cache=tmp_path / "cache.sqlite", deterministic=True) as run:
+        done = ask(run, "race")
+        held = run.runner.account.ahead
+    assert held > 0
+    assert done.cache_hits == 0
+    options = {"error": 0.03, "ahead": False, "deterministic": True}
+    with audit(second, cache=tmp_path / "cache.sqlite", **options) as run:
+        ask(run, "race")
+    assert not {*first.answered} & {*second.answered}
+    with audit(Slotted(64), cache=tmp_path / "cache.sqlite", deterministic=True) as run:
+        assert ask(run, "race").scores[0].score == done.scores[0].score
+        assert run.runner.account.executions == run.runner.account.ahead == 0
+
+
+@pytest.mark.parametrize("stop_at", [20, 100, 333, 700])
+def test_an_interrupt_keeps_what_was_run_ahead(tmp_path: Path, stop_at: int) -> None:
+    cache = tmp_path / "cache.sqlite"
+    cut = Slotted(64, stop_at=stop_at)
+    with audit(cut, cache=cache, deterministic=True) as run, pytest.raises(KeyboardInterrupt):
+        ask(run, "race")
+    account = run.runner.account
+    assert account.executions + account.ahead == len(cut.answered) == stop_at
+    second = Slotted(64)
+    with audit(second, cache=cache, deterministic=True) as run:
+        result = ask(run, "race")
+    assert not {*cut.answered} & {*second.answered}
+    whole = ask(audit(Slotted(64), ahead=False, deterministic=True), "race")
+    assert result.scores[0].score == whole.scores[0].score
+    assert result.executions + result.cache_hits == whole.executions
+
+
+def test_failures_of_what_was_run_ahead_count_when_it_is_asked_for() -> None:
+    def fragile(person: dict[str, Any]) -> int:
+        if person["savings"] % 20 == 0:
+            raise ValueError("no savings")
+        return decide(person)
+
+    def result(*, ahead: bool) -> Result:
+        run = audit(Slotted(64, fragile), max_failures=0.2, ahead=ahead, error=0.1)
+        return ask(run, "race", "region")
+
+    filled = result(ahead=True)
+    assert filled.timing["ahead"] > 0
+    assert measured(filled) == measured(result(ahead=False))
+    assert filled.failures["crash"]["count"] > 0
+
+
+def test_an_input_that_is_run_again_is_not_answered_from_what_was_run_ahead() -> None:
+    def asked(*, ahead: bool) -> tuple[Result, Slotted]:
+        subject = Slotted(16)
+        return ask(audit(subject, repeats=3, ahead=ahead), "race"), subject
+
+    (filled, subject), (plain, _) = asked(ahead=True), asked(ahead=False)
+    assert measured(filled) == measured(plain)
+    assert len(subject.answered) == filled.executions + filled.timing.get("ahead", 0)
+    assert filled.timing.get("ahead", 0) > 0
+
+
+def test_one_slot_runs_nothing_ahead() -> None:
+    subject = Slotted(1)
+    result = ask(audit(subject), "race")
+    assert len(subject.answered) == result.executions
+
+
+# On the command line and in the file ---------------------------------------------------------
+def test_a_service_gets_what_was_executed_and_what_was_run_ahead() -> None:
+    with serve() as service:
+        service.answer = lambda request: Reply(str(decide(request.json)))
+        subject = service.subject(schema=SCHEMA, concurrency=24)
+        with Audit(subject, SCHEMA, seed=3, error=0.1) as run:
+            result = ask(run, "race")
+        assert len(service.requests) == result.executions + result.timing["ahead"]
+        assert result.timing["ahead"] <= 24 + result.executions / 10
+        asked = len(service.requests)
+        with Audit(subject, SCHEMA, seed=3, error=0.1, ahead=False) as run:
+            plain = ask(run, "race")
+        assert measured(plain) == measured(result)
+        assert len(service.requests) - asked == plain.executions
+
+
+@pytest.mark.parametrize("how", ["--no-ahead", "file"])
+def test_running_ahead_can_be_switched_off(tmp_path: Path, how: str) -> None:
+    run = "ahead = false" if how == "file" else ""
+    config = write_command(tmp_path, options="deterministic = true", run=run)
+    options = ["--no-ahead"] if how == "--no-ahead" else []
+    done = run_cli(
+        "score",
+        str(config),
+        "--against",
+        "race",
+        "--error",
+        "0.2",
+        "--jobs",
+        "5",
+        "--json",
+        *options,
+    )
+    result = json.loads(done.stdout)
+    assert "ahead" not in result["timing"]
+    assert len(ran(tmp_path)) == result["executions"]
+    assert "--no-ahead" not in result.get("command", "")
