@@ -96,8 +96,22 @@ def test_batches_are_mixed_in_an_order_that_the_seed_decides() -> None:
     column = SCHEMA.names.index("race")
     full = [np.array(batch) for batch in first if len(batch) >= 16]
     assert all(len(np.unique(batch[:, column])) > 1 for batch in full)
-    # What is needed does not come first: neighbours in the stream of rows lie apart.
-    assert any(len(np.unique(batch[:8, column])) > 1 for batch in full)
+
+
+def test_what_is_needed_does_not_come_before_what_is_run_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = audit(Slotted(16))
+    mixed, orders = run.runner.ahead.mixed, []
+
+    def noting(needed: int, others: int) -> Any:
+        orders.append(mixed(needed, others))
+        return orders[-1]
+
+    monkeypatch.setattr(run.runner.ahead, "mixed", noting)
+    run.causal("race", "region")
+    late = [each for each in orders if (each.order[: each.needed] >= each.needed).any()]
+    assert len(late) > len(orders) / 2 > 10
 
 
 def test_what_was_run_ahead_is_taken_later_and_counts_as_executed_then() -> None:
