@@ -535,6 +535,7 @@ def documented_fields() -> set[str]:
 OPTIONAL = {  # fields that a run may have
     "timing.notes",
     "timing.calls",
+    "timing.ahead",
     *(
         f"scores[].direction[].{each}_{end}"
         for each in ("lost", "gained")
