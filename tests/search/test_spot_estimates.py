@@ -82,7 +82,7 @@ def test_scores_of_found_sets_agree_with_those_measured_by_themselves(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def found() -> themis.CausalScore:
-        audit = themis.Audit(themis.batch(sums), WIDE, seed=1)
+        audit = themis.Audit(themis.batch(sums), WIDE, seed=1, cost="executions")
         result = audit.search(0.75, among=["a", "b"])
         (score,) = result.minimal_sets
         assert score.against == ("a", "b")

@@ -353,7 +353,8 @@ def test_an_instance_gives_the_same_score_as_function_worker_and_command(tmp_pat
     instance, (people, _) = instances.INSTANCES["F-credit"], some("credit")
     folder = instance.write(tmp_path, people)
     stored = machines.load(folder / "instance.npz")
-    inside = themis.Audit(instances.subject(stored), data.schema(instance.source), seed=3)
+    schema, saved = data.schema(instance.source), "executions"
+    inside = themis.Audit(instances.subject(stored), schema, seed=3, cost=saved)
     with themis.Audit.from_file(folder / "worker.toml", jobs=1, cache=False, seed=3) as outside:
         assert outside.causal("gender").score == inside.causal("gender").score
     with themis.Audit.from_file(

@@ -73,25 +73,30 @@ def tried_at_once(pair: Pair, *, plainness: Plainness, kin: Kin, most: int) -> R
         return [pair, *candidates][place or 0]
 
     columns = changes.unusual(pair)
-    singles = [changes.usual(pair, [column]) for column in columns]
-    candidates = [*singles, *changes.agreeing(pair), *changes.chain(pair, columns)][:most]
+    singles = (changes.usual(pair, [column]) for column in columns)
+    candidates = _first(most, singles, changes.agreeing(pair), changes.chain(pair, columns))
     flip = (yield candidates) if candidates else ()
     free = {column for column, flips in zip(columns, flip, strict=False) if flips}
     pair = take(candidates, flip)
 
     left = sorted(changes.unusual(pair), key=lambda column: column not in free)
     moves = changes.nearer(pair, [column for column in left if column not in free])
-    near = [changes.moved(pair, [move]) for move in moves]
-    candidates = [*near, *changes.agreeing(pair), *changes.chain(pair, left)][:most]
+    near = (changes.moved(pair, [move]) for move in moves)
+    candidates = _first(most, near, changes.agreeing(pair), changes.chain(pair, left))
     flip = (yield candidates) if candidates else ()
     good = _best_of_each(move for move, flips in zip(moves, flip, strict=False) if flips)
     pair = take(candidates, flip)
 
     good = [move for move in good if changes.still_nearer(pair, move)]
-    together = [changes.moved(pair, good[: n + 1]) for n in range(len(good))]
-    candidates = [*together, *changes.chain(pair, changes.unusual(pair)[::-1])][:most]
+    together = (changes.moved(pair, good[: n + 1]) for n in range(len(good)))
+    candidates = _first(most, together, changes.chain(pair, changes.unusual(pair)[::-1]))
     if candidates:
         yield candidates
+
+
+def _first(most: int, *candidates: Iterator[Pair]) -> list[Pair]:
+    """So many candidates; no more of them are made, as each is as wide as the schema."""
+    return list(itertools.islice(itertools.chain(*candidates), most))
 
 
 class _Changes:
@@ -99,11 +104,12 @@ class _Changes:
 
     def __init__(self, reference: NDArray[Any], kin: Kin) -> None:
         self.reference, self.kin = reference, kin
+        self._free = {*kin.schema.free}
 
     def unusual(self, pair: Pair) -> list[int]:
         """The columns in which the two have the same unusual value."""
         same = np.flatnonzero((pair[0] == pair[1]) & (pair[0] != self.reference)).tolist()
-        return [column for column in same if column in self.kin.schema.free]
+        return [column for column in same if column in self._free]
 
     def usual(self, pair: Pair, columns: list[int]) -> Pair:
         """The pair with usual values in these columns."""
