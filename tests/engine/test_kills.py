@@ -38,7 +38,7 @@ from themis.engine.cache import default_path
 
 POINTS = 40
 BATCH = 32  # inputs of a command that are run together, and of a service with two connections
-RUN = "error = 0.1\nconfidence = 0.95"
+RUN = "error = 0.1\nconfidence = 0.95\nahead = false"  # so that all that is stored is needed
 
 Project = tuple[Path, Callable[[], None]]  # its file, and what tells the subject that a run is gone
 
