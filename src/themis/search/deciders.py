@@ -59,11 +59,10 @@ class CausalDecider(Decider):
             for own, rule in rules.items()
             if self.book.in_large_calls(own, rule.max_samples)
         }
-        while left:
-            last = max(rule.max_samples for rule in left.values())
-            for rows in (*(stage for stage in STAGES if stage < last), last):
-                self.book.exhaust(left, rows)
-                left = {own: rule for own, rule in left.items() if not self._known(own, rule, rows)}
+        last = max((rule.max_samples for rule in left.values()), default=0)
+        for rows in (*(stage for stage in STAGES if stage < last), last):
+            self.book.exhaust(left, rows)
+            left = {own: rule for own, rule in left.items() if not self._known(own, rule, rows)}
         found = [own for own, (_, decision) in self._decided.items() if decision == "above"]
         rows = ProportionRule(self.settings.confidence, self.settings.error).max_samples
         self.book.exhaust([own for own in found if self.book.in_large_calls(own, rows)], rows)
