@@ -17,15 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.sampler import Sampler
-from themis.engine.variants import Rows, Variants
-from themis.inputs.assignments import Assignments, Places
+from themis.engine.variants import Rows
+from themis.inputs.assignments import Places
 from themis.inputs.characteristics import OWN
 from themis.inputs.schema import Schema
-from themis.inputs.streams import PROOFS, VARIANTS
-from themis.search.base_inputs import SearchedInputs, Wanted
+from themis.inputs.streams import PROOFS
+from themis.search.base_inputs import Wanted
+from themis.search.cell_store import SAMPLE_TRIES, CellStore
 from themis.search.flip_cells import UNTRIED, FlipCells, waves
-from themis.search.lattice import members, subsets
-from themis.search.parts import Parts
+from themis.search.lattice import members
 from themis.search.tries import AtHand, Tries, Turn
 from themis.subjects.decisions import FAILED
 from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
@@ -34,10 +34,8 @@ FIRST_TRIES = 4  # variants of the whole set tried at first
 LEARNING_ROWS = 2_048  # base inputs that are run before many tries, to know what to try
 AT_ONCE = 16  # more tries of an input in one batch, at most
 RANDOM_SHARE = 0.3  # of more tries, so that more is learned than what is expected
-SAMPLE_TRIES = 128  # variants tried where all are too many: a flip can be found, not excluded
 FIRST_WAVE, WAVE_GROWTH = 16, 16  # variants of an input that are tried together, in few calls
 SETTLED_AT_ONCE = 2**22  # executions, at most, that settle inputs under a set in large calls
-WIDEST = 6  # sets with more characteristics are only sampled
 
 CELLS_AT_ONCE = 2**17  # inputs built at once: memory stays flat
 
@@ -51,20 +49,13 @@ class _Piece(NamedTuple):
     tried: Places
 
 
-class FlipBook:
+class FlipBook(CellStore):
     """The flips of common base inputs under changes of some searched characteristics."""
 
     def __init__(self, sampler: Sampler, columns: tuple[int, ...], *, cap: int) -> None:
-        self.sampler = sampler
-        self.columns = columns
-        self.cap = cap
+        super().__init__(sampler, columns, cap=cap)
         self.at_hand = AtHand()
-        self.inputs = SearchedInputs(sampler, columns)
-        self._cells: dict[int, FlipCells] = {}
-        self._spare: dict[int, FlipCells] = {}  # cells in which nothing was tried
-        self._counts: dict[int, int] = {}
         self._shuffles = 0
-        self._of = Parts(sampler.population.schema, columns)
 
     def in_large_calls(self, mask: int, rows: int) -> bool:
         """Whether so many inputs are settled under a set at once, however many do not flip."""
@@ -231,85 +222,12 @@ class FlipBook:
             outputs[here, 1] = cell.flip_output[places]
         return codes, second, outputs
 
-    def is_exhaustive(self, mask: int) -> bool:
-        """Whether all variants of a set are tried, so that a row can be called constant."""
-        return self.cell(mask).complete
-
-    def proof_cost(self, mask: int) -> int:
-        """The executions that prove that an input does not flip, if nothing is known of it."""
-        return self._count(mask) - 1
-
-    def proof_costs(self, mask: int, places: Places) -> Places:
-        """The same for each of these base inputs, less what was run in smaller sets."""
-        costs = np.full(len(places), self.proof_cost(mask), np.int64)
-        for part in self.parts(mask):
-            cell = self._cells.get(part)
-            if cell is not None and part != mask:
-                known = places < len(cell.state)
-                done = np.zeros(len(places), dtype=bool)
-                done[known] = cell.state[places[known]] != UNTRIED
-                costs -= done * self._exactly(part)
-        return costs
-
-    def _exactly(self, mask: int) -> int:
-        """How many assignments change all characteristics of a set."""
-        return math.prod(self._count(1 << place) - 1 for place in members(self._of.changed(mask)))
-
     def shuffled(self, mask: int, places: Places) -> Places:
         """These places in a random order that is independent of all that was seen so far."""
         self._shuffles += 1  # so that no two orders share their numbers
         columns = self._assignments(mask).columns
         rng = self.sampler.base.generator(PROOFS, self._shuffles, *columns)
         return rng.permutation(places)
-
-    def names(self, mask: int) -> tuple[str, ...]:
-        """The names of a set's characteristics."""
-        return self._assignments(mask).names
-
-    def parts(self, mask: int) -> list[int]:
-        """The subsets of a set, cheap ones first; of a very wide set only those that are known."""
-        if mask.bit_count() > WIDEST:
-            found = [part for part in self._cells if self._of.is_part(part, mask)]
-            return sorted({*found, mask}, key=lambda part: (part.bit_count(), part))
-        parts = (self._of.part(part, mask) for part in subsets(mask))
-        return sorted(parts, key=lambda part: (self._count(part), part))
-
-    def _known_parts(self, mask: int) -> list[int]:
-        """The same parts, and those in which followers are rewritten to what the set may be."""
-        parts = self.parts(mask)
-        return [*parts, *(each for part in parts for each in self._of.rewritten(part))]
-
-    def _count(self, mask: int) -> int:
-        if mask not in self._counts:
-            self._counts[mask] = self._assignments(mask).count
-        return self._counts[mask]
-
-    def _assignments(self, mask: int) -> Assignments:
-        columns = tuple(self.columns[place] for place in members(self._of.changed(mask)))
-        held = tuple(self.columns[place] for place in members(self._of.held(mask)))
-        return Assignments(self.sampler.population.schema, columns, held)
-
-    def cell(self, mask: int) -> FlipCells:
-        if mask not in self._cells and mask in self._spare:
-            self._cells[mask] = self._spare.pop(mask)
-        if mask not in self._cells:
-            assignments = self._assignments(mask)
-            complete = assignments.count <= self.cap and len(assignments.columns) <= WIDEST
-            limit = self.cap if complete else 2
-            variants = Variants.of(assignments, limit=limit, base=self.sampler.base)
-            if not complete:
-                variants = self._sampled(assignments)
-            self._cells[mask] = FlipCells(variants, complete)
-        return self._cells[mask]
-
-    def _sampled(self, assignments: Assignments) -> Variants:
-        """Random assignments of a set that has too many: a fixed list for all base inputs."""
-        rng = self.sampler.base.generator(VARIANTS, len(assignments.columns), *assignments.columns)
-        drawn = assignments.random_levels(rng, 16 * SAMPLE_TRIES)
-        return Variants(assignments, drawn, complete=False)
-
-    def _rows(self, mask: int, places: Places) -> Rows:
-        return self.inputs.rows(self._assignments(mask), places)
 
     def _try_promising(
         self,
@@ -431,10 +349,6 @@ class FlipBook:
             self.inputs.outputs = outputs
             for mask in self._cells.keys() - before:
                 self._spare[mask] = self._cells.pop(mask)
-
-    def part_of(self, changed: int, mask: int) -> int:
-        """The part of a set whose variants change these characteristics."""
-        return self._of.part(changed, mask)
 
     def _learn_flips(self, mask: int, places: Places) -> None:
         """Count, for inputs that were found to flip, the assignment of the set that did it."""
