@@ -358,7 +358,8 @@ def test_one_person_is_told_in_the_singular() -> None:
     assert isinstance(score, CausalScore)
     once = replace(score, samples=1, high=0.9, method="sampled")
     assert headline(once) == (
-        "race did not change the decision for the one person tried (at most 90.0 %, 99 % sure)"
+        "race did not change the decision for the one person tried "
+        "(at most 90.0 %, 99 % confidence)"
     )
     harm = Harm({"race": "a"}, {"race": "b"}, lost=1.0, gained=0.0, contexts=1)
     assert counted_people(replace(once, direction=(harm,))) == (

@@ -121,7 +121,7 @@ def test_a_family_is_saved_and_compared_as_one() -> None:
 def test_every_sentence_says_whose_confidence_it_is() -> None:
     together, alone = audit(family=True).score(SETS), audit().score(SETS)
     assert "99 % confidence for all 4 together" in headline(together.scores[0])
-    assert "99 % sure" in headline(alone.scores[0])
+    assert "99 % confidence" in headline(alone.scores[0])
     assert how_sure_together(together) == (
         "All 4 scores and their groups' rates hold together with 99 % confidence."
     )

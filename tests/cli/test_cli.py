@@ -292,7 +292,7 @@ def test_sets_may_be_given_several_times_and_count_once(project: Project) -> Non
 def test_quiet_prints_one_sentence_per_score(project: Project) -> None:
     project()
     shown = run("score", "-q", "--against", "race").stdout
-    assert " ".join(shown.split()).count("sure)") == 2
+    assert " ".join(shown.split()).count("confidence)") == 2
     assert "seed" not in shown
 
 

@@ -411,7 +411,9 @@ def test_rate_and_placebo_are_saved_and_read_back() -> None:
 def test_probe_that_finds_nothing_is_only_told_to_those_who_ask() -> None:
     result = themis.Audit(table_subject(0.0), SCHEMA, probe=500).score([["race"]], ["group"])
     assert "run again" not in render_result(result)
-    told = "500 inputs run again, none with another decision: at most 1.1 % get one (99 % sure)"
+    told = (
+        "500 inputs run again, none with another decision: at most 1.1 % get one (99 % confidence)"
+    )
     assert told in flat(render_result(result, everything=True))
 
 

@@ -97,7 +97,7 @@ def text(shown: Result, *, width: int = 80, **options: Any) -> str:
 
 def test_causal_headline_says_what_is_measured_and_how_surely() -> None:
     assert score_words.headline(causal()) == (
-        "race changes the decision for 11.3 % of people (between 6.3 % and 16.3 %, 99 % sure)"
+        "race changes the decision for 11.3 % of people (between 6.3 % and 16.3 %, 99 % confidence)"
     )
 
 
@@ -123,7 +123,8 @@ def test_exact_headline_says_that_every_input_was_run() -> None:
 def test_no_flip_is_not_said_to_be_certain() -> None:
     headline = score_words.headline(causal(score=0.0, low=0.0, high=0.01))
     assert headline == (
-        "race changed the decision for none of the 702 people tried (at most 1.0 %, 99 % sure)"
+        "race changed the decision for none of the 702 people tried "
+        "(at most 1.0 %, 99 % confidence)"
     )
     exact = score_words.headline(causal(score=0.0, low=0.0, high=0.0, method="exact"))
     assert exact.startswith("race never changes the decision")
@@ -131,7 +132,7 @@ def test_no_flip_is_not_said_to_be_certain() -> None:
 
 def test_paper_headline_says_that_the_interval_is_not_certified() -> None:
     assert "not certified" in score_words.headline(causal(stopping=Stopping.PAPER))
-    assert "99 % sure" not in score_words.headline(causal(stopping=Stopping.PAPER))
+    assert "99 % confidence" not in score_words.headline(causal(stopping=Stopping.PAPER))
     assert "not certified" in score_words.headline(group(stopping=Stopping.PAPER, low=0.0))
 
 
@@ -143,7 +144,7 @@ def test_a_score_without_samples_claims_nothing() -> None:
 def test_group_headline_gives_the_difference_in_points() -> None:
     assert score_words.headline(group()) == (
         "the groups of race are 20.0 points apart in favourable decisions "
-        "(between 15.0 and 25.0 points, 99 % sure)"
+        "(between 15.0 and 25.0 points, 99 % confidence)"
     )
     assert "at most 3.0 points" in score_words.headline(group(score=0.01, low=0.0, high=0.03))
 

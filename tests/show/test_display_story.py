@@ -264,11 +264,11 @@ def lines_of(sentence: Sentence, width: int) -> list[str]:
 
 
 def test_a_headline_breaks_before_its_interval_only_where_its_start_fits() -> None:
-    said = "the groups of race are 17.4 points apart in favourable decisions (99 % sure)"
-    assert lines_of(Sentence(said, break_before=" ("), 70)[1] == "(99 % sure)"
+    said = "the groups of race are 17.4 points apart in favourable decisions (99 % confidence)"
+    assert lines_of(Sentence(said, break_before=" ("), 70)[1] == "(99 % confidence)"
     assert lines_of(Sentence(said, break_before=" ("), 60) == [
         "the groups of race are 17.4 points apart in favourable",
-        "decisions (99 % sure)",
+        "decisions (99 % confidence)",
     ]
 
 

@@ -236,7 +236,7 @@ class TestUndecidedByGroup:
         assert women["low"] < 12 / 72 < women["high"] < 0.4
         assert men["low"] == 0 == men["undecided"] < men["high"]
         assert 0 < note.values["apart"] < 12 / 72
-        assert "99 % sure, both intervals together" in str(note)
+        assert "99 % confidence, both intervals together" in str(note)
 
     def test_equal_rates_are_no_finding(self) -> None:
         score = themis.Audit(silent, SCHEMA, **self.OPTIONS).group("race")

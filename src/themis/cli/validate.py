@@ -27,7 +27,7 @@ from themis.show.terminal.parts import (
     render,
     short,
 )
-from themis.show.words.values import count, duration, percent, size, sure, visible
+from themis.show.words.values import confidence_text, count, duration, percent, size, visible
 
 
 def try_out(options: Options) -> int:
@@ -139,8 +139,8 @@ def _trials(trials: tuple[Trial, ...], width: int) -> Table:
 def _costs(plan: Plan) -> Iterator[RenderableType]:
     seconds = plan.seconds_per_execution
     yield Sentence(
-        f"to ± {100 * plan.error:g} points, {sure(plan.confidence)}; one execution takes "
-        f"{_tiny(seconds)}",
+        f"to ± {100 * plan.error:g} points, {confidence_text(plan.confidence)}; "
+        f"one execution takes {_tiny(seconds)}",
         DIM,
     )
     for each in plan.estimates:

@@ -19,7 +19,7 @@ from themis.show.words.explanations import probe_sentence
 from themis.show.words.notes import how_it_ended
 from themis.show.words.scores import account_text, method
 from themis.show.words.searches import checks_guarantee
-from themis.show.words.values import count, duration, percent, size, sure, visible
+from themis.show.words.values import confidence_text, count, duration, percent, size, visible
 
 
 @dataclass(frozen=True)
@@ -126,9 +126,9 @@ def _sureness(result: Result) -> Iterator[Html]:
         confidence = min(each.confidence for each in certified)
         yield tag(
             "p",
-            f"{sure(confidence)} is about the procedure: of 100 runs with other seeds, in at least "
-            f"{100 * confidence:.10g} the interval contains the true score. It is said of "
-            f"{_of_whom(certified[0])}.",
+            f"{confidence_text(confidence)} is about the procedure: of 100 runs with other seeds, "
+            f"in at least {100 * confidence:.10g} the interval contains the true score. "
+            f"It is said of {_of_whom(certified[0])}.",
         )
     if any(each.method == "exact" and each.conclusive for each in result.scores):
         yield tag("p", "Exact means: every input was run, and the score is what its definition "

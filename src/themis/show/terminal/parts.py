@@ -22,7 +22,7 @@ from themis.show.words.values import visible
 WIDEST = 100  # longer lines are hard to read
 SURE, POSSIBLE, REST, LIMIT = "█", "▒", "·", "┃"
 _GLUE = "\u00a0"  # textwrap does not break here
-_BEFORE_UNIT = re.compile(r"(?<=\d) (?=[%×]|(?:points|min|s|h|days)\b)| (?=sure\b)")
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=[%×]|(?:points|min|s|h|days)\b)| (?=confidence\b)")
 _PLAIN = dict(zip("█▒·┃│─‹→–…≥≤±×", "#+.||-<>-.><~x", strict=True))  # one for one: columns stay
 
 HEADLINE = "bold"

@@ -9,12 +9,12 @@ from themis.results.model import CausalScore
 from themis.results.parts import Harm, Noise, Placebo, Region, Witness
 from themis.show.words.values import (
     FEW_COUNTED,
+    confidence_text,
     count,
     label,
     people,
     percent,
     share_text,
-    sure,
     visible,
 )
 
@@ -51,7 +51,7 @@ def directions_certainty(score: CausalScore) -> str:
     shown = (each for each in score.direction if each.contexts >= FEW_COUNTED)
     if not any(each.lost_low is not None for each in shown):
         return ""
-    return f"; intervals: {sure(score.confidence)}, each by itself"
+    return f"; intervals: {confidence_text(score.confidence)}, each by itself"
 
 
 def counted_people(score: CausalScore) -> str:
@@ -112,7 +112,8 @@ def other_changes_first(witnesses: Sequence[Witness]) -> list[Witness]:
 
 def noise_warning(noise: Noise) -> str:
     """That the subject does not always decide the same, how often, and what helps."""
-    ends = f"between {percent(noise.low)} and {percent(noise.high)}, {sure(noise.confidence)}"
+    confidence = confidence_text(noise.confidence)
+    ends = f"between {percent(noise.low)} and {percent(noise.high)}, {confidence}"
     each, more = "", "repeats = 5 takes the majority of five runs"
     if noise.repeats > 1:
         each = f", although each is the majority of {noise.repeats} runs"
@@ -128,7 +129,7 @@ def probe_sentence(noise: Noise) -> str:
     """That no noise was found, and how much there may be all the same."""
     return (
         f"{count(noise.inputs, 'input')} run again, none with another decision: at most "
-        f"{percent(noise.high)} get one ({sure(noise.confidence)})"
+        f"{percent(noise.high)} get one ({confidence_text(noise.confidence)})"
     )
 
 

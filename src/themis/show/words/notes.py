@@ -10,8 +10,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from themis.results.notes import OLD_SENTENCE, Ending, Note
-from themis.show.words.values import count, cut_name, one_line, points, quoted, share_text, visible
-from themis.show.words.values import sure as sure_words
+from themis.show.words.values import (
+    confidence_text,
+    count,
+    cut_name,
+    one_line,
+    points,
+    quoted,
+    share_text,
+    visible,
+)
 
 Values = Mapping[str, Any]
 
@@ -96,7 +104,7 @@ def _no_decision(values: Values) -> str:
     sure = ""
     if "confidence" in values:
         together = "all" if len(groups) > 2 else "both"
-        sure = f" ({sure_words(values['confidence'])}, {together} intervals together)"
+        sure = f" ({confidence_text(values['confidence'])}, {together} intervals together)"
     return f"{parts}{sure}"
 
 

@@ -11,6 +11,7 @@ from themis.results.parts import Group
 from themis.settings import Stopping
 from themis.show.words.notes import how_it_ended
 from themis.show.words.values import (
+    confidence_text,
     count,
     cut_name,
     duration,
@@ -20,7 +21,6 @@ from themis.show.words.values import (
     percent,
     points,
     set_phrase,
-    sure_together,
     visible,
     with_followers,
 )
@@ -265,7 +265,7 @@ def _certainty(score: Score) -> str:
 
 
 def _sure(score: Score) -> str:
-    return sure_together(score.confidence, score.family)
+    return confidence_text(score.confidence, score.family)
 
 
 FOR_ALL = "; for all together: --family"

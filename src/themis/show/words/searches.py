@@ -21,13 +21,13 @@ from themis.settings import Stopping
 from themis.show.words.explanations import change_sentence
 from themis.show.words.notes import how_it_ended
 from themis.show.words.values import (
+    confidence_text,
     count,
     cut_text,
     hundredths,
     label,
     percent,
     set_phrase,
-    sure_together,
     visible,
 )
 
@@ -344,7 +344,7 @@ def checks_guarantee(result: Result) -> str:
         first = result.checks[0]
         text = f"Each verdict by itself is right with {100 * first.confidence:.10g} % confidence."
         if first.family not in (None, 1):
-            text = f"The verdicts have {sure_together(first.confidence, first.family)}."
+            text = f"The verdicts have {confidence_text(first.confidence, first.family)}."
     tolerant = [each for each in result.checks if each.search and each.verdict == "holds"]
     for each in tolerant:
         if each.high is not None and each.high > each.max_score:

@@ -73,16 +73,10 @@ def hundredths(share: float) -> str:
     return f"{100 * share:.0f}" if share in (0.0, 1.0) else f"{100 * share:.1f}"
 
 
-def sure(confidence: float) -> str:
-    """`99 % sure`."""
-    return f"{100 * confidence:.10g} % sure"
-
-
-def sure_together(confidence: float, family: int | None) -> str:
-    """`99 % sure`, or `99 % confidence for all 8 together`."""
-    if family in (None, 1):
-        return sure(confidence)
-    return f"{100 * confidence:.10g} % confidence for all {family} together"
+def confidence_text(confidence: float, family: int | None = None) -> str:
+    """`99 % confidence`, or `99 % confidence for all 8 together`."""
+    together = "" if family in (None, 1) else f" for all {family} together"
+    return f"{100 * confidence:.10g} % confidence{together}"
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
