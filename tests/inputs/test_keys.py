@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import themis
 from themis.inputs.assignments import context_keys
-from themis.inputs.keys import WORD, InputKeys, first_places
+from themis.inputs.keys import WORD, InputKeys, first_places, numbered
 
 Codes = tuple[int, ...]
 
@@ -102,3 +102,20 @@ def test_a_schema_has_as_many_codes_as_values() -> None:
     schema = themis.Schema(a=[1, 2, 3], b=themis.Integers(0, 10**18), c=["x", "y"])
     assert schema.code_counts == (3, 10**18 + 1, 2)
     assert schema.input_keys.count == schema.size
+
+
+numbers = st.lists(st.integers(0, 12), max_size=30)  # now counted, now sorted
+
+
+@given(numbers, st.sampled_from([1, 7, 1000]), st.booleans())
+def test_equal_keys_have_one_number_and_one_first_place(
+    keys: list[int], apart: int, as_bytes: bool
+) -> None:
+    given = np.array(keys, dtype=np.int64) * apart
+    if as_bytes:
+        given = np.array([b"%08d" % each for each in given.tolist()], dtype="S8")
+    first, number = numbered(given)
+    distinct = sorted(set(given.tolist()))
+    assert first.tolist() == [given.tolist().index(each) for each in distinct]
+    assert number.tolist() == [distinct.index(each) for each in given.tolist()]
+    assert first_places(given).tolist() == sorted(first.tolist())

@@ -90,6 +90,21 @@ def test_shuffled_inputs_are_every_input_once() -> None:
     assert not np.array_equal(rows, other)
 
 
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=4), st.data())
+def test_inputs_that_follow_one_another_are_those_with_their_numbers(
+    sizes: list[int], data: st.DataObject
+) -> None:
+    """Ranges are made by strides, all others digit by digit: both are the same inputs."""
+    schema = themis.Schema({f"c{n}": range(size) for n, size in enumerate(sizes)})
+    population = Population.of(schema)
+    first = data.draw(st.integers(0, schema.size))
+    numbers = np.arange(first, data.draw(st.integers(first, schema.size)))
+    backwards = population.combinations(numbers[::-1])
+    assert np.array_equal(population.combinations(numbers), backwards[::-1])
+    digits = np.array(np.unravel_index(numbers, tuple(sizes))).T
+    assert np.array_equal(population.combinations(numbers), digits)
+
+
 def test_only_linked_characteristics_are_enumerated() -> None:
     schema = themis.Schema(a=range(100), b=range(100), c=range(10**9), d=range(10**9)).where(
         "a + b < 20"

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from themis.engine.account import Ledger
 from themis.engine.variants import Variants
 from themis.inputs.assignments import Assignments, Places
-from themis.inputs.keys import InputKeys, Keys
+from themis.inputs.keys import InputKeys, Keys, first_places, numbered
 from themis.inputs.schema import Schema
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells
 
@@ -30,6 +30,10 @@ STORE_LIMIT = 2**25  # bytes of tables that are kept for other sets and later qu
 
 class Outputs(Protocol):
     """Outputs by key; the first that is put under a key stays."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are none."""
 
     def look_up(self, keys: Keys) -> Cells:
         """The output under each key, NOT_RUN where there is none."""
@@ -43,6 +47,7 @@ class DenseOutputs:
 
     def __init__(self, count: int, dtype: np.dtype[Any]) -> None:
         self._cells: Cells = np.full(count, NOT_RUN, dtype=dtype)
+        self.is_empty = True
 
     def look_up(self, keys: Keys) -> Cells:
         cells: Cells = self._cells[keys]
@@ -51,6 +56,7 @@ class DenseOutputs:
     def add(self, keys: Keys, cells: Cells) -> None:
         keys, cells = _chosen(keys, cells, self._cells[keys] == NOT_RUN)
         self._cells[keys[::-1]] = cells[::-1]  # of equal keys the first is written last
+        self.is_empty &= not len(keys)
 
 
 class SortedOutputs:
@@ -62,6 +68,10 @@ class SortedOutputs:
 
     def __len__(self) -> int:
         return sum(len(keys) for keys, _ in self._parts)
+
+    @property
+    def is_empty(self) -> bool:
+        return not len(self)
 
     def look_up(self, keys: Keys) -> Cells:
         cells: Cells = np.full(keys.shape, NOT_RUN, dtype=self._dtype, order="F")
@@ -110,6 +120,11 @@ class Memory:
         )
         self._ledger = ledger or Ledger()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was run yet."""
+        return self._outputs.is_empty
+
     def look_up(self, keys: Keys) -> Cells:
         """The output of each input, NOT_RUN where it is not known."""
         return self._outputs.look_up(keys)
@@ -127,13 +142,13 @@ class Memory:
         """
         cells = self.look_up(keys)
         missing = np.flatnonzero(cells == NOT_RUN)
-        distinct, first = np.unique(keys[missing], return_index=True)
-        new = missing[np.sort(first)]
+        wanted = keys[missing]
+        new = missing[first_places(wanted)]
         if len(new):
             outputs = cells[new] = run(new)
             if len(new) < len(missing):
-                copies = missing[cells[missing] == NOT_RUN]
-                cells[copies] = cells[missing[first[np.searchsorted(distinct, keys[copies])]]]
+                first, number = numbered(wanted)
+                cells[missing] = cells[missing[first[number]]]
             kept = slice(None) if keeps_failures else outputs != FAILED
             self._outputs.add(keys[new[kept]], outputs[kept])
         self._ledger.remember(len(cells) - len(new))

@@ -557,6 +557,6 @@ class _RememberedBatch:
         runner, codes = self._runner, self._codes
         return runner.memory.settle(
             self._keys,
-            lambda places: runner.perform(codes[places]),
+            lambda places: runner.perform(codes if len(places) == len(codes) else codes[places]),
             keeps_failures=not runner.explains,
         )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from themis.inputs.characteristics import OWN, Value
 from themis.inputs.following import Tie
-from themis.inputs.keys import InputKeys
+from themis.inputs.keys import InputKeys, numbered
 from themis.inputs.schema import Schema
 
 Places = NDArray[np.int64]  # numbers of rows, or of columns
@@ -210,4 +210,4 @@ def context_keys(
         for column, mark in marks.items():
             codes[:, column] = mark
     keys = InputKeys.among(codes).of(codes, without=unmarked)
-    return np.unique(keys, return_inverse=True)[1]
+    return numbered(keys)[1]

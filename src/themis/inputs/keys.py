@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+DENSE = 4  # so many times as large as they are many, keys are counted; larger ones are sorted
 WORD = 2**63  # up to so many keys are numbers; where there are more, they are bytes
 
 Keys = NDArray[Any]  # numbers, or bytes of one length; their order is that of the inputs
@@ -66,7 +67,7 @@ class InputKeys:
 
     def _add(self, words: NDArray[np.int64], column: int, codes: NDArray[Any]) -> None:
         word, stride = self._places[column]
-        words[word] += codes.astype(np.int64) * stride
+        words[word] += np.multiply(codes, stride, dtype=np.int64)
 
     def _joined(self, words: NDArray[np.int64]) -> Keys:
         keys: Keys = words
@@ -79,4 +80,30 @@ class InputKeys:
 
 def first_places(keys: Keys) -> NDArray[np.int64]:
     """The places of those that are not earlier among them, in order."""
-    return np.sort(np.unique(keys, return_index=True)[1])
+    if _increase(keys):
+        return np.arange(len(keys))
+    first = np.zeros(len(keys), dtype=bool)
+    first[numbered(keys)[0]] = True
+    return np.flatnonzero(first)
+
+
+def numbered(keys: Keys) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where each key stands first, in the order of the keys, and the number of each in that order.
+
+    Keys that are numbers, and not much larger than they are many, are counted instead of sorted.
+    """
+    if not _are_dense(keys):
+        return np.unique(keys, return_index=True, return_inverse=True)[1:]
+    places = np.full(int(keys.max()) + 1, -1, dtype=np.int64)
+    places[keys[::-1]] = np.arange(len(keys))[::-1]  # the first of equal keys is written last
+    there = places >= 0
+    return places[there], (np.cumsum(there) - 1)[keys]
+
+
+def _increase(keys: Keys) -> bool:
+    return bool((keys[1:] > keys[:-1]).all())
+
+
+def _are_dense(keys: Keys) -> bool:
+    numbers = keys.ndim == 1 and keys.dtype.kind == "i" and len(keys) > 0
+    return numbers and keys.min() >= 0 and keys.max() < DENSE * len(keys)

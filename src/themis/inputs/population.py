@@ -7,7 +7,7 @@ independently of all others.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -171,17 +171,38 @@ class Population:
         """The inputs with these numbers, as codes; only where `size` is known."""
         shape = tuple(block.size or 0 for block in self.blocks)
         codes = np.empty((len(indices), len(self.schema)), dtype=self.schema.dtype, order="F")
-        for block, places in zip(self.blocks, np.unravel_index(indices, shape), strict=True):
-            codes[:, list(block.columns)] = block.combinations(places.astype(np.int64))
+        for block, places in zip(self.blocks, _digits(indices, shape), strict=True):
+            rows = block.combinations(places)
+            for position, column in enumerate(block.columns):
+                codes[:, column] = rows[:, position]
         return codes
 
     def probabilities(self, indices: NDArray[np.int64]) -> NDArray[np.float64]:
         """The probability of the inputs with these numbers; only where `size` is known."""
         shape = tuple(block.size or 0 for block in self.blocks)
         result = np.ones(len(indices))
-        for block, places in zip(self.blocks, np.unravel_index(indices, shape), strict=True):
-            result *= block.probabilities()[places]
+        for block, places in zip(self.blocks, _digits(indices, shape), strict=True):
+            each = block.probabilities()
+            result *= each[0] if block.uniform else each[places]
         return result
+
+
+def _digits(indices: NDArray[np.int64], shape: tuple[int, ...]) -> Iterator[NDArray[np.int64]]:
+    """The digits of these numbers, one place after another; quickly where the numbers follow."""
+    count = len(indices)
+    first = int(indices[0]) if count else 0
+    if not np.array_equal(indices, np.arange(first, first + count)):
+        yield from (digits.astype(np.int64) for digits in np.unravel_index(indices, shape))
+        return
+    stride = math.prod(shape)
+    for size in shape:
+        stride //= size
+        edges = np.arange(first // stride, -(-(first + count) // stride) + 1)
+        digits = edges[:-1] % size
+        if stride > 1:
+            borders = np.clip(edges * stride, first, first + count)
+            digits = np.repeat(digits, borders[1:] - borders[:-1])
+        yield digits
 
 
 def _linked_columns(

@@ -17,6 +17,7 @@ from themis.engine.variants import Rows, Variants, own_columns
 from themis.inputs.assignments import Assignments
 from themis.inputs.characteristics import OWN
 from themis.inputs.following import follow
+from themis.inputs.keys import numbered
 from themis.inputs.population import Population
 from themis.inputs.schema import Schema
 from themis.inputs.streams import MIXING
@@ -158,7 +159,7 @@ def count_missing(sampler: Sampler) -> int:
 def _known(sampler: Sampler) -> Cells:
     """The outputs of all inputs that occur, NOT_RUN where they are not known."""
     every = np.arange(sampler.population.size or 0)
-    if not sampler.runner.remembers:
+    if not sampler.runner.remembers or sampler.runner.memory.is_empty:
         return np.full(len(every), NOT_RUN, dtype=sampler.runner.labels.dtype)
     parts = [
         sampler.runner.known(sampler.population.combinations(every[start : start + CHUNK]))
@@ -375,7 +376,7 @@ def _dense(
     cells = np.full((contexts, assignments.count), NO_COUNTERFACTUAL, seen.dtype, order="F")
     cells[keys, assignments.index_of(domain.codes)] = seen
     weights = np.bincount(keys, domain.weights, minlength=contexts).astype(float)
-    _, first = np.unique(keys, return_index=True)
+    first, _ = numbered(keys)
     return Rows(domain.codes[first], {}), cells, weights, keys
 
 

@@ -186,8 +186,7 @@ class Scorer:
         if self._run is not None:
             people = self._run.people
             domain = domain.weighted(schema, people.codes, people.weights)
-        elif sampler is not self.sampler:
-            own = self.sampler.population
+        elif sampler.population is not (own := self.sampler.population):
             every = np.arange(own.size or 0)
             domain = domain.weighted(schema, own.combinations(every), own.probabilities(every))
         self._domains[reaches] = domain
