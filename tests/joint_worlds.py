@@ -27,7 +27,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     LEADER: ("never", "kept", "counterfactual"),  # missing
     FOLLOWER: ("never", "kept", "counterfactual"),
     FREE: ("never", "kept", "counterfactual"),
-    "bins": ("none", LEADER, FREE),
+    "bins": ("none", LEADER, FREE, "both"),
     "derived": ("no", "given", "left out"),  # in given rows
     "weights": ("even", "uneven"),
     "constraint": ("none", "follower", "missing", "leader", "derived"),
@@ -352,6 +352,11 @@ class JointWorld:
         return self.title(row[LEADER])
 
 
+def binned_columns(features: Features) -> set[str]:
+    """The characteristics that have bins."""
+    return {LEADER, FREE} if features["bins"] == "both" else {features["bins"]} - {"none"}
+
+
 def joint_world(features: Features, seed: int) -> JointWorld:
     """A random world with these features."""
     chance = random.Random(f"world {seed}")
@@ -360,7 +365,7 @@ def joint_world(features: Features, seed: int) -> JointWorld:
     for name, values in ((LEADER, "FMX"), (FOLLOWER, "abc"), (FREE, "uvw")):
         own: tuple[Any, ...] = tuple(values[: 2 if name == FREE else chance.choice((2, 3))])
         own = tuple("abc") if name == FOLLOWER else own
-        binned = features["bins"] == name
+        binned = name in binned_columns(features)
         if binned:
             own = (20, 21, 22, 23)
         weights = [float(chance.choice((1, 2, 3))) if uneven else 1.0 for _ in own]

@@ -21,7 +21,7 @@ from themis.inputs.keys import numbered
 from themis.inputs.population import Population
 from themis.inputs.schema import Schema
 from themis.inputs.streams import MIXING
-from themis.results.model import CausalScore, GroupScore
+from themis.results.model import CausalScore, GroupScore, Measure
 from themis.results.notes import Ending
 from themis.results.parts import Group, Region
 from themis.scores.causal import causal_score
@@ -181,25 +181,27 @@ def whole_numbers(shares: NDArray[np.float64]) -> NDArray[np.int64] | None:
     return np.array([int(each * common) for each in ratios], dtype=np.int64)[places]
 
 
-def can_be_exact(sampler: Sampler, assignments: Assignments) -> bool:
-    """Whether the definitions can be computed from the outputs of the whole domain."""
+def can_be_exact(sampler: Sampler, assignments: Assignments, measure: Measure) -> bool:
+    """Whether the definitions can be computed from the outputs of the whole domain.
+
+    Bins whose members stand for them matter to causal scores alone.
+    """
+    if measure == "causal" and len(assignments.binned) > (not sampler.reading.needs_tolerances):
+        return False  # of a graded reading not even one
     chosen = set(assignments.columns)
     if assignments.schema.ties:
         return _fits_by_input(sampler, assignments)
     width = math.prod(assignments.schema.code_counts[c] for c in chosen)
     blocks = sampler.population.blocks
     contexts = math.prod(b.size or 1 for b in blocks if chosen.isdisjoint(b.columns))
-    if assignments.binned and sampler.reading.needs_tolerances:
-        return False
-    return len(assignments.binned) <= 1 and width * contexts <= DENSE_LIMIT
+    return width * contexts <= DENSE_LIMIT
 
 
 def _fits_by_input(sampler: Sampler, assignments: Assignments) -> bool:
     """Whether the table of all inputs that occur, each with its own variants, can be built."""
-    graded = assignments.binned and sampler.reading.needs_tolerances
     size = sampler.population.size
     width = math.prod(assignments.schema.code_counts[c] for c in assignments.columns)
-    if size is None or graded or len(assignments.binned) > 1:
+    if size is None:
         return False
     return size * width <= DENSE_LIMIT and sampler.runner.schema.size <= KEPT
 

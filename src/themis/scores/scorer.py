@@ -209,7 +209,7 @@ class Scorer:
         self, assignments: Assignments, measure: Measure, settings: Settings
     ) -> Domain | None:
         """All outputs, if running everything costs no more than sampling might."""
-        if not can_be_exact(self.sampler, assignments):
+        if not can_be_exact(self.sampler, assignments, measure):
             return None
         columns = assignments.columns
         if self._reaches(columns, measure) not in self._domains:
