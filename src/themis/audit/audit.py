@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +19,7 @@ from themis.audit.given import (
     open_recall,
     options_of,
     profile_of,
+    spread,
     subject_of,
     warn_of,
 )
@@ -111,6 +113,7 @@ class Audit:
         probe: int | None = None,
         max_noise: float | None = None,
         cache: CachePlace = None,
+        executor: str | Executor | None = None,
         profile: Any = None,
         profile_weights: str | Sequence[float] | None = None,
         suite: str | Path | None = None,
@@ -140,10 +143,11 @@ class Audit:
         self._favourable = tuple(favourable)
         declared = as_outputs(outputs)
         decisions = decisions_of(self._favourable, labels, declared)
-        own = subject_from(subject, schema)
+        self._opening_notes: list[Note] = []
+        made = subject_from(subject, schema)
+        own = spread(made, executor, self._opening_notes)
         if declared:
             own.structured = True
-        self._opening_notes: list[Note] = []
         self.runner = Runner(
             own,
             decisions,
@@ -176,10 +180,11 @@ class Audit:
             "deterministic": deterministic,
             "cost": cost,
             "cache": cache,
+            "executor": executor,
             "listen": listen,
         }
         self._remake: Callable[[Schema], Audit] | None = None
-        if own is not subject:
+        if made is not subject:
             self._remake = lambda wider: Audit(subject, wider, **same)
         self._asked = Asked()
         self._wider: dict[str, Audit] = {}  # the same with wider schemas, which rows asked for
@@ -198,7 +203,7 @@ class Audit:
     ) -> Audit:
         """The audit that a `themis.toml` (or `[tool.themis]`) describes.
 
-        `jobs` is the number of processes of a command or worker. Their decisions, and those of web
+        `jobs` is the number of processes. Decisions of commands and workers, and those of web
         services, are kept in `.themis/cache.sqlite` beside the file, or in `cache`; `cache=False`
         keeps them nowhere. Other keyword arguments override what the file says.
         """
@@ -217,6 +222,7 @@ class Audit:
         config: Config,
         *,
         jobs: int | None = None,
+        executor: str | Executor | None = None,
         cache: CachePlace = None,
         trust_pickle: bool = False,
         listen_to_rows: ReadListener = hear_nothing,
@@ -231,7 +237,10 @@ class Audit:
         def make(schema: Schema, profile: People | None = None) -> Audit:
             subject = subject_of(config, schema, jobs=jobs, trust_pickle=trust_pickle)
             kept = default_path(config.folder) if subject.traits.external else None
-            given = {"profile": profile, **options}
+            where = executor
+            if where is None and (jobs or 1) > 1 and not subject.traits.external:
+                where = f"processes:{jobs}"
+            given = {"profile": profile, "executor": where, **options}
             audit = cls(subject, schema, **given, cache=kept if cache is None else cache)
             audit._remake = make
             audit._named_sets = config.against

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -125,6 +126,24 @@ def decisions_of(
     if mistakes:
         raise RequestError(mistakes)
     return Labels(favourable, meanings)
+
+
+def spread(subject: Subject, executor: str | Executor | None, notes: list[Note]) -> Subject:
+    """The subject, run by an executor if one is given and the subject runs in this process.
+
+    Programs have processes of their own already, and a web service would get the requests of many
+    machines instead of those that it allows for one.
+    """
+    if executor is None:
+        return subject
+    from themis.engine.executors.pools import pool_of
+    from themis.engine.executors.spread import SpreadSubject
+
+    pool = pool_of(executor)
+    if subject.traits.external:
+        notes.append(Note.of("executor-not-used", executor=pool.name))
+        return subject
+    return SpreadSubject(subject, pool)
 
 
 def open_recall(

@@ -96,6 +96,8 @@ def timing_of(
 
 def executor_of(subject: Subject) -> str:
     """What runs the subject, in words."""
+    if subject.traits.executor:
+        return subject.traits.executor
     if subject.traits.jobs is not None:
         return f"processes:{subject.traits.jobs}"
     return "requests" if subject.traits.external else "in process"

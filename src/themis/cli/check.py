@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from themis.cli.options import TALK, Options, with_options
+from themis.cli.options import TALK, WHERE, Options, with_options
 from themis.errors import ConfigError, Exit, Mistake, RequestError
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _check_exit_code(result: Result) -> Exit:
 
 
 @with_options(
-    *("config", "max_executions", "max_seconds", "jobs", "cache", "trust_pickle", *TALK),
+    *("config", "max_executions", "max_seconds", *WHERE, "cache", "trust_pickle", *TALK),
     helps={"cache": "Use and keep decisions here; else everything is run."},
 )
 def replay(

@@ -67,6 +67,9 @@ class Options:
     jobs: int | None = _option(
         "Processes at the same time. Default: one per processor for commands, else 1.", "N", min=1
     )
+    executor: str | None = _option(
+        "Where functions and models run: processes:4, dask://local, dask://host:8786.", "WHERE"
+    )
     cache: Path | None = _option(
         "Keep decisions here; else in .themis/cache.sqlite beside the file.", "FILE"
     )
@@ -104,6 +107,7 @@ class Options:
         pairs = {
             ("--cache", "--no-cache"): self.no_cache and self.cache is not None,
             ("--quiet", "--verbose"): self.quiet and self.verbose,
+            ("--jobs", "--executor"): self.jobs is not None and self.executor is not None,
         }
         mistakes = [
             Mistake(
@@ -120,9 +124,10 @@ class Options:
 
 
 SETTINGS = ("confidence", "family", "error", "seed", "stopping", "max_executions", "max_seconds")
+WHERE = ("jobs", "executor")
 TALK = ("as_json", "output", "quiet", "verbose", "no_progress")
 # Options that change how a result is shown or how fast it comes, and nothing in it.
-WITHOUT_EFFECT = frozenset({*TALK, "ahead", "jobs", "cache", "no_cache", "suite"})
+WITHOUT_EFFECT = frozenset({*TALK, *WHERE, "ahead", "cache", "no_cache", "suite"})
 
 
 def with_options(

@@ -55,6 +55,7 @@ class Session:
             Audit.from_config,
             config,
             jobs=options.jobs,
+            executor=options.executor,
             cache=options.cache_place,
             trust_pickle=options.trust_pickle,
         )

@@ -26,12 +26,16 @@ class TooManyFailuresError(SubjectError):
 
 @dataclass
 class FailureLog:
-    """The failed executions: how many of each kind, and one example of each."""
+    """The failed executions: how many of each kind, and the first input of each as an example.
+
+    The first is that of the smallest key, so that it does not depend on what was run when.
+    """
 
     redact: Callable[[str], str] = field(default=str, compare=False)  # takes secrets out
     counts: Counter[str] = field(default_factory=Counter)
     examples: dict[str, tuple[dict[str, Value], str]] = field(default_factory=dict)
     kinds: dict[Any, str] | None = None  # by key, where somebody wants to know them all
+    _first: dict[str, Any] = field(default_factory=dict)  # the key of each example
 
     @property
     def total(self) -> int:
@@ -53,16 +57,17 @@ class FailureLog:
     ) -> None:
         """Count the failures of a batch."""
         failed = np.flatnonzero(cells == FAILED)
-        keys: list[Any] = [None] * len(failed)
-        if self.kinds is not None:
-            keys = schema.input_keys.of(input_at(failed)).tolist()
+        if not len(failed):
+            return
+        keys = schema.input_keys.of(input_at(failed)).tolist()
         for place, key in zip(failed.tolist(), keys, strict=True):
             failure = answers.failures.get(place)
             failure = failure or explain(answers.outputs[place])
             self.counts[failure.kind] += 1
             if self.kinds is not None and len(self.kinds) < KINDS_LIMIT:
                 self.kinds[key] = failure.kind
-            if failure.kind not in self.examples:
+            if failure.kind not in self._first or key < self._first[failure.kind]:
+                self._first[failure.kind] = key
                 row = schema.decode_row(input_at(place))
                 self.examples[failure.kind] = (row, self.redact(failure.message))
 

@@ -207,7 +207,7 @@ class Runner:
             if pressed:
                 return FIRST_BATCH if self.traits.vectorised else 1
             return BATCH if self.traits.vectorised else FIRST_BATCH
-        most = BATCH if self.traits.vectorised else ROW_BATCH
+        most = BATCH if self.traits.vectorised or self.traits.executor else ROW_BATCH
         # What is cut off at the deadline is lost: of single calls only half of the rest is planned.
         left = self.seconds_left if self.traits.vectorised else self.seconds_left / 2
         seconds = min(BATCH_SECONDS, max(left, 0.0))

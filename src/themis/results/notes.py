@@ -143,6 +143,7 @@ CODES: dict[str, tuple[str, ...]] = {
     "executions-take-time": ("seconds",),
     "calls-take-time": ("few", "many"),
     "cache-not-used": (),
+    "executor-not-used": ("executor",),
     "cache-in-use": ("path", "process", "own"),
     "cache-set-aside": ("path", "aside"),
     "cache-damaged": ("path", "decisions"),

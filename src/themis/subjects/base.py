@@ -95,6 +95,7 @@ class Traits:
     record: Literal["input", "batch"] = "input"
     jobs: int | None = None  # processes that it uses at once, where it starts processes
     slots: int = 1  # executions that it makes at the same time
+    executor: str = ""  # what runs its batches, if that is not this process
 
 
 class Subject(ABC):

@@ -8,6 +8,7 @@ import inspect
 import math
 import weakref
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,12 +39,17 @@ class RowFunction(Subject):
     ) -> None:
         self.function = function
         self.schema = schema
+        self._keywords = keywords
         self.call: Callable[[dict[str, Any]], Any] = (
             (lambda row: function(**row)) if keywords else function
         )
         self.fill = _filler(schema.names)
         self.latest: weakref.ref[_RowBatch] | None = None  # the batch that uses these dictionaries:
         self.dictionaries: list[dict[str, Any]] = []
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        made = partial(RowFunction, keywords=self._keywords)
+        return made, (self.function, self.schema), {"structured": self.structured}
 
     def load(self, codes: NDArray[Any]) -> Batch:
         return _RowBatch(self, codes)

@@ -386,6 +386,8 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     ),
     "calls-take-time": "a call of {many:,} inputs took little longer than one of {few:,}: with "
     'cost = "calls" in [subject] fewer, larger calls are made',
+    "executor-not-used": "{executor} is not used: programs have processes of their own (--jobs), "
+    "and a web service would get the requests of many machines instead of those it allows for one",
     "cache-not-used": "the cache is not used: code within this process can change unseen, so its "
     "decisions are remembered for one run only",
     "cache-in-use": _cache_in_use,

@@ -1,0 +1,102 @@
+"""A Dask cluster as a pool: one that runs already, or one on this machine."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Executor, Future
+from contextlib import contextmanager
+from typing import Any
+
+from themis.errors import RequestError, SubjectError
+
+LOCAL = "dask://local"
+PATIENCE = 10  # seconds until a scheduler that does not answer counts as lost
+
+
+class DaskPool:
+    """The workers of a Dask scheduler; as many as there are now, whoever comes or goes."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.lost: tuple[type[BaseException], ...] = (CancelledError,)
+        self._client: Any = None
+        self._executor: Executor | None = None
+
+    @property
+    def workers(self) -> int:
+        """How many threads all workers have together."""
+        return max(int(sum(self._connected().nthreads().values())), 1)
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
+        """Begin a task; its process may die and Dask begins it again in another one, thrice."""
+        if self._executor is None:
+            self._executor = self._connected().get_executor(pure=False)
+        return self._executor.submit(function, *args)
+
+    def renew(self) -> None:
+        """Nothing, as long as there is a scheduler; Dask starts its own processes again."""
+        try:
+            self._connected().scheduler_info()
+            self._connected().wait_for_workers(1, timeout=PATIENCE)
+        except (OSError, TimeoutError, RuntimeError) as error:
+            raise self._unreachable(error) from None
+
+    def stop(self) -> None:
+        """Leave the cluster; one of our own ends."""
+        client, self._client, self._executor = self._client, None, None
+        if client is not None:
+            with _quiet():
+                if client.cluster is not None:
+                    client.cluster.close()
+                client.close()
+
+    def _connected(self) -> Any:
+        if self._client is None:
+            distributed = _distributed()
+            self.lost = (CancelledError, distributed.KilledWorker, distributed.comm.CommClosedError)
+            try:
+                if self.name == LOCAL:
+                    count = len(os.sched_getaffinity(0))
+                    cluster = distributed.LocalCluster(
+                        n_workers=count, threads_per_worker=1, dashboard_address=None
+                    )
+                    self._client = distributed.Client(cluster)
+                else:
+                    address = self.name.replace("dask://", "tcp://")
+                    self._client = distributed.Client(address, timeout=PATIENCE)
+            except (OSError, TimeoutError) as error:
+                raise self._unreachable(error) from None
+        return self._client
+
+    def _unreachable(self, error: BaseException) -> SubjectError:
+        return SubjectError(
+            f"the Dask scheduler at {self.name} does not answer ({error}); start it and give the "
+            "command again, or run it here without --executor"
+        )
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ImportError:
+        raise RequestError.one(
+            "executor",
+            "executor",
+            "Dask is not installed",
+            "install it: pip install 'themis-fairness[distributed]'",
+        ) from None
+    return distributed
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Within, Dask does not log that connections end which we end."""
+    logger = logging.getLogger("distributed")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

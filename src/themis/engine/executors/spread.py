@@ -1,0 +1,234 @@
+"""A subject whose batches are cut into tasks, which other processes run."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.engine.executors.pools import Pool
+from themis.engine.executors.travel import Done, one_thread, pack, run_task
+from themis.inputs.characteristics import Value
+from themis.subjects.answers import OutputColumns
+from themis.subjects.base import Answers, Batch, CodesBatch, CulpritSearch, Subject, heed
+from themis.subjects.decisions import CRASH, Failure
+from themis.subjects.secrets import Secrets
+
+HERE_SECONDS = 1.0  # work that is done here first: what takes less needs no other process
+TASK_SECONDS = 0.25  # that a task takes, about
+FEWEST, MOST = 16, 16_384  # inputs of a task
+IN_FLIGHT = 2  # tasks for each worker that are on their way
+TURN = 0.5  # seconds after which an interrupt is heard at the latest
+
+Part = Sequence[int]  # places of a batch, one after another
+
+
+class SpreadSubject(Subject):
+    """A subject of this process that runs in a pool's, with the same answers in the same order.
+
+    The first second of work is done here. After that each batch is cut by what an input takes. A
+    process that dies is replaced; an input that kills its process each time is a failure of its
+    own.
+    """
+
+    def __init__(self, subject: Subject, pool: Pool) -> None:
+        self._subject, self._pool = subject, pool
+        self.schema, self.kind = subject.schema, subject.kind
+        self.traits = replace(subject.traits, executor=pool.name)
+        self._name = uuid4().hex  # of the subject, in processes that have it
+        self._seconds, self._inputs = 0.0, 0  # of work so far, wherever
+        self._deadly: set[bytes] = set()  # inputs that killed their processes
+
+    @property
+    def structured(self) -> bool:
+        """Whether an output may have parts."""
+        return self._subject.structured
+
+    @structured.setter
+    def structured(self, value: bool) -> None:
+        self._subject.structured = value
+
+    @cached_property
+    def _packed(self) -> bytes:
+        return pack(self._subject)
+
+    def load(self, codes: NDArray[Any]) -> Batch:
+        return CodesBatch(self._run, codes)
+
+    def fingerprint(self) -> str:
+        return self._subject.fingerprint()
+
+    def reproduce(self, row: Mapping[str, Value]) -> str | None:
+        return self._subject.reproduce(row)
+
+    def secrets(self) -> Secrets:
+        return self._subject.secrets()
+
+    def close(self) -> None:
+        self._subject.close()
+        self._pool.stop()
+
+    def _run(self, codes: NDArray[Any]) -> Answers:
+        heed(self.deadline)
+        if self._seconds < HERE_SECONDS:
+            return self._run_here(codes)
+        gathered = _Gathered(len(codes))
+        try:
+            self._run_there(codes, gathered)
+        except BaseException:
+            self.unfinished = gathered.so_far()
+            self._pool.stop()
+            raise
+        return gathered.answers()
+
+    def _run_here(self, codes: NDArray[Any]) -> Answers:
+        subject, started = self._subject, time.perf_counter()
+        subject.deadline, subject.unfinished = self.deadline, None
+        try:
+            with one_thread():
+                return subject.load(codes).run()
+        finally:
+            self.unfinished = subject.unfinished
+            self._note(len(codes), time.perf_counter() - started)
+
+    def _note(self, inputs: int, seconds: float) -> None:
+        self._seconds += seconds
+        self._inputs += inputs
+
+    def _run_there(self, codes: NDArray[Any], gathered: _Gathered) -> None:
+        parts = cut(len(codes), self._seconds / max(self._inputs, 1))
+        if self._deadly:
+            parts = [each for part in parts for each in self._spared(codes, part, gathered)]
+        lost = self._try_all(codes, parts, gathered)
+        if not lost:
+            return
+        self._pool.renew()
+        search = CulpritSearch(lost)  # one by one: who kills its process is alone with it
+        for part in search:
+            if self._try_all(codes, [part], gathered):
+                self._pool.renew()
+                gathered.fail(part)  # until its halves are tried
+                search.halve(part)
+                if len(part) == 1:
+                    self._deadly.add(codes[part[0]].tobytes())
+
+    def _spared(self, codes: NDArray[Any], part: Part, gathered: _Gathered) -> Iterator[Part]:
+        """A part without inputs that killed a process before: they are not run again."""
+        first = part[0]
+        for place in part:
+            if codes[place].tobytes() in self._deadly:
+                gathered.fail(range(place, place + 1))
+                yield range(first, place)
+                first = place + 1
+        yield range(first, part[-1] + 1)
+
+    def _try_all(
+        self, codes: NDArray[Any], parts: Sequence[Part], gathered: _Gathered
+    ) -> list[Part]:
+        """Run these parts; those whose process died, or whose pool did, come back."""
+        waiting: dict[Future[Done | None], Part] = {}
+        ready: deque[tuple[Part, bytes | None]] = deque((part, None) for part in parts if part)
+        lost: list[Part] = []
+        room = IN_FLIGHT * self._pool.workers
+        while ready or waiting:
+            try:
+                while ready and len(waiting) < room and not lost:
+                    part, packed = ready[0]
+                    task = self._pool.submit(
+                        run_task, self._name, packed, codes[part[0] : part[-1] + 1]
+                    )
+                    waiting[task] = part
+                    ready.popleft()
+            except self._pool.lost:
+                lost += [part for part, _ in ready]
+                ready.clear()
+            turn = min(heed(self.deadline), TURN)
+            for task in wait(waiting, turn, FIRST_COMPLETED).done:
+                part = waiting.pop(task)
+                try:
+                    done = task.result()
+                except self._pool.lost:
+                    lost.append(part)
+                    continue
+                if done is None:
+                    ready.append((part, self._packed))
+                    continue
+                gathered.add(part, done.answers)
+                self._note(len(part), done.seconds)
+            if lost and not waiting:
+                return sorted([*lost, *(part for part, _ in ready)], key=lambda each: each[0])
+        return lost
+
+
+_DIED = Failure(CRASH, "the process that ran this input died, each time")
+
+
+def cut(count: int, seconds: float) -> list[Part]:
+    """A batch as parts of about the wanted time, of 16, 32, 64, … inputs."""
+    size = FEWEST
+    while size < MOST and 2 * size * seconds <= TASK_SECONDS:
+        size *= 2
+    return [range(start, min(start + size, count)) for start in range(0, count, size)]
+
+
+class _Gathered:
+    """The answers to the parts of a batch, in whatever order they come in."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._parts: dict[int, Answers] = {}
+
+    def add(self, part: Part, answers: Answers) -> None:
+        self._parts[part[0]] = answers
+
+    def fail(self, part: Part) -> None:
+        """The processes of these died."""
+        failures = dict.fromkeys(range(len(part)), _DIED)
+        self.add(part, Answers([None] * len(part), failures))
+
+    def answers(self) -> Answers:
+        """All of them, in order."""
+        starts = sorted(self._parts)
+        each = [self._parts[start] for start in starts]
+        failures = {
+            start + place: failure
+            for start in starts
+            for place, failure in self._parts[start].failures.items()
+        }
+        given = sum(len(one.outputs) if one.given is None else one.given for one in each)
+        outputs = _joined([one.outputs for one in each])
+        return Answers(outputs, failures, given, sum(one.calls for one in each))
+
+    def so_far(self) -> Answers:
+        """Those that have come in, None in the places of others."""
+        outputs: list[Any] = [None] * self._count
+        failures: dict[int, Failure] = {}
+        for start, answers in self._parts.items():
+            outputs[start : start + len(answers.outputs)] = _as_list(answers.outputs)
+            failures |= {start + place: each for place, each in answers.failures.items()}
+        return Answers(outputs, failures)
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    """Outputs one after another, as one array where the parts are arrays of one kind."""
+    if all(isinstance(part, np.ndarray) for part in parts):
+        if len({part.dtype.kind for part in parts}) == 1:
+            return np.concatenate(parts)
+    elif all(isinstance(part, OutputColumns) for part in parts):
+        names = list(parts[0].columns)
+        if all(list(part.columns) == names for part in parts):
+            joined = {name: _joined([part.columns[name] for part in parts]) for name in names}
+            return OutputColumns(joined, sum(map(len, parts)))
+    return [output for part in parts for output in _as_list(part)]
+
+
+def _as_list(outputs: Any) -> list[Any]:
+    return outputs if isinstance(outputs, list) else list(outputs.tolist())

@@ -1,0 +1,112 @@
+"""The same answers on a real Dask cluster, whose workers get killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import themis
+from tests.engine.test_executors import SUBJECTS, audit, everything
+from tests.external import PATIENCE
+from themis.engine.executors import spread
+from themis.errors import SubjectError
+
+distributed = pytest.importorskip("distributed", reason="Dask is not installed")
+pytestmark = [
+    pytest.mark.slow,
+    # A worker that is killed leaves sockets of the driver's own cluster behind.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning:distributed"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spread, "HERE_SECONDS", 0.0)
+    monkeypatch.setattr(spread, "MOST", 128)
+
+
+@pytest.fixture
+def cluster() -> Iterator[Any]:
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None
+    ) as cluster:
+        yield cluster
+
+
+def address(cluster: Any) -> str:
+    return str(cluster.scheduler_address).replace("tcp://", "dask://")
+
+
+def test_results_are_the_same_on_a_cluster(cluster: Any) -> None:
+    for subject in SUBJECTS.values():
+        assert everything(audit(subject, address(cluster))) == everything(audit(subject))
+
+
+def slow(person: dict[str, Any]) -> str:
+    time.sleep(0.002)
+    limit = 300 if person["race"] == "green" else 500
+    return "yes" if person["income"] > limit else "no"
+
+
+def worker_pids(cluster: Any) -> list[int]:
+    with distributed.Client(cluster) as client:
+        return list(client.run(os.getpid).values())
+
+
+def test_workers_that_are_killed_lose_nothing(cluster: Any) -> None:
+    killed: list[int] = []
+    done = threading.Event()
+
+    def kill() -> None:
+        while not done.wait(1.0) and len(killed) < 2:
+            killed.append(worker_pids(cluster)[0])
+            os.kill(killed[-1], signal.SIGKILL)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    try:
+        there = everything(audit(slow, address(cluster)))
+    finally:
+        done.set()
+        thread.join(PATIENCE)
+    assert killed
+    assert there == everything(audit(slow))
+
+
+def test_workers_may_come_and_go(cluster: Any) -> None:
+    timer = threading.Timer(1.0, cluster.scale, [3])
+    timer.start()
+    there = everything(audit(slow, address(cluster)))
+    timer.join()
+    assert there == everything(audit(slow))
+
+
+def test_a_lost_scheduler_is_said(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from themis.engine.executors import dask_pool
+
+    monkeypatch.setattr(dask_pool, "PATIENCE", 2)
+    timer = threading.Timer(1.0, cluster.close)
+
+    def forever(person: dict[str, Any]) -> str:
+        time.sleep(0.05)
+        return "yes"
+
+    asked = themis.Audit(forever, themis.Schema(race=["a", "b"], n=range(10**6)),
+                         executor=address(cluster), error=0.01)  # fmt: skip
+    timer.start()
+    with pytest.raises(SubjectError, match="does not answer"):
+        asked.causal("race")
+    timer.join()
+
+
+def test_a_scheduler_that_is_not_there_is_said() -> None:
+    with pytest.raises(SubjectError, match=r"dask://127.0.0.1:9 does not answer"):
+        audit(slow, "dask://127.0.0.1:9").causal("race")

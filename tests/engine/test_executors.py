@@ -1,0 +1,262 @@
+"""The same answers wherever a subject runs, and whatever happens to the processes that run it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import loky
+import numpy as np
+import pytest
+
+import themis
+from tests.external import PATIENCE
+from tests.projects import enter, run, write_project
+from themis.engine.executors import spread
+from themis.engine.executors.pools import ProcessPool, pool_of
+from themis.engine.executors.spread import cut
+from themis.errors import RequestError
+
+SCHEMA = themis.Schema(
+    race=["green", "purple", "blue"], sex=["f", "m"], income=range(1000), savings=range(1000)
+)
+Subject = Callable[..., Any]
+
+
+def row(person: dict[str, Any]) -> str:
+    limit = {"green": 300, "purple": 500, "blue": 400}[person["race"]]
+    return "yes" if person["income"] + person["savings"] / 10 > limit else "no"
+
+
+def table(people: themis.InputTable) -> Any:
+    limit = np.select([people["race"] == "green", people["race"] == "purple"], [300, 500], 400)
+    return np.where(people["income"] + people["savings"] / 10 > limit, "yes", "no")
+
+
+class Model:
+    def predict(self, frame: Any) -> Any:
+        return table(frame)
+
+
+SUBJECTS: dict[str, Any] = {"row": row, "table": themis.batch(table), "model": Model()}
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is run here first, and batches have several tasks."""
+    monkeypatch.setattr(spread, "HERE_SECONDS", 0.0)
+    monkeypatch.setattr(spread, "MOST", 128)
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[Executor]:
+    with loky.ProcessPoolExecutor(2) as executor:
+        yield executor
+
+
+def audit(subject: Any, executor: Any = None, **options: Any) -> themis.Audit:
+    options = {"seed": 1, "favourable": ["yes"], "error": 0.1, **options}
+    return themis.Audit(subject, SCHEMA, executor=executor, **options)
+
+
+def everything(asked: themis.Audit) -> list[Any]:
+    """What is measured, found and counted, in each kind of question."""
+    with asked:
+        results = [
+            asked.score([("race",), ("race", "sex")]),
+            asked.search_all(0.1, ["causal"], ["race", "sex", "income"]),
+        ]
+    documents = [each.to_dict() for each in results]
+    for each in documents:
+        del each["timing"]
+    return documents
+
+
+SLOW = [pytest.param(each, marks=pytest.mark.slow) for each in ("row", "model")]
+
+
+@pytest.mark.parametrize("name", ["table", *SLOW])
+def test_results_are_the_same_wherever_the_subject_runs(name: str, processes: Executor) -> None:
+    here = everything(audit(SUBJECTS[name]))
+    with ThreadPoolExecutor(3) as threads:
+        assert everything(audit(SUBJECTS[name], threads)) == here
+    assert everything(audit(SUBJECTS[name], processes)) == here
+
+
+def test_a_subject_really_runs_elsewhere(processes: Executor) -> None:
+    def own(person: dict[str, Any]) -> str:
+        return "yes" if os.getpid() == driver else "no"
+
+    driver = os.getpid()
+    score = audit(own, processes, probe=0).group("race")
+    assert all(group.rate == 0 for group in score.groups)
+
+
+def dying(mark: Path, *, always: bool) -> Subject:
+    """Kills its process at one input: once, or each time."""
+
+    def decide(person: dict[str, Any]) -> str:
+        if person["income"] == 0 and person["savings"] == 0 and (always or not mark.exists()):
+            with mark.open("a") as file:
+                file.write("x")
+            os.kill(os.getpid(), signal.SIGKILL)
+        return "yes" if person["income"] > (4 if person["race"] == "green" else 5) else "no"
+
+    return decide
+
+
+SMALL = themis.Schema(race=["green", "purple"], income=range(10), savings=range(10))
+
+
+def of_small(subject: Any, executor: Any = None, **options: Any) -> dict[str, Any]:
+    with themis.Audit(subject, SMALL, favourable=["yes"], executor=executor, **options) as asked:
+        document = asked.score([("race",)]).to_dict()
+    del document["timing"]
+    return document
+
+
+def test_a_process_that_is_killed_is_replaced_and_nothing_is_lost(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    found = of_small(dying(mark, always=False), "processes:2")
+    assert mark.read_text() == "x"
+    expected = of_small(dying(mark, always=False))  # the mark is there: nobody dies
+    assert found == expected
+
+
+@pytest.mark.slow
+def test_an_input_that_kills_its_process_each_time_is_a_failure_of_its_own(tmp_path: Path) -> None:
+    subject = dying(tmp_path / "mark", always=True)
+    found = of_small(subject, "processes:2", max_failures=0.05)
+    (causal, _) = found["scores"]
+    assert causal["unknown"] == 1  # of 100 contexts the one in which both die
+    assert causal["score"] == pytest.approx(0.1)
+    assert len((tmp_path / "mark").read_text()) < 20  # once found, they are not run again
+
+
+def test_what_cannot_travel_is_said(processes: Executor) -> None:
+    lock = threading.Lock()
+
+    def decide(person: dict[str, Any]) -> str:
+        with lock:
+            return row(person)
+
+    with pytest.raises(RequestError, match=r"can't be sent to other processes.*lock"):
+        audit(decide, processes).causal("race")
+
+
+@pytest.mark.slow
+def test_errors_and_failures_are_those_of_the_subject(processes: Executor) -> None:
+    def decide(person: dict[str, Any]) -> str:
+        if person["income"] % 10 == 3:
+            raise ValueError(f"no decision for {person['income']}")
+        return row(person)
+
+    options = {"max_failures": 0.5, "error": 0.2}
+    here, there = (everything(audit(decide, where, **options)) for where in (None, processes))
+    assert there == here
+    assert here[0]["scores"][0]["unknown"] > 0
+
+
+def test_structured_outputs_come_back_as_they_are(processes: Executor) -> None:
+    def decide(people: themis.InputTable) -> Any:
+        return {"decision": table(people), "points": people["income"] * 1.5}
+
+    outputs = [
+        themis.Output(name="decision", at="decision", favourable=["yes"]),
+        themis.Output(name="points", at="points", min=0, max=1500, cut=700),
+    ]
+
+    def measured(where: Any) -> Any:
+        with audit(themis.batch(decide), where, outputs=outputs) as asked:
+            return [asked.causal("race", output=name).score for name in ("decision", "points")]
+
+    assert measured(processes) == measured(None)
+
+
+def test_small_jobs_start_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spread, "HERE_SECONDS", 1e9)
+    started: list[int] = []
+    monkeypatch.setattr(ProcessPool, "submit", lambda *_: started.append(1))
+    assert everything(audit(row, "processes:2")) == everything(audit(row))
+    assert not started
+
+
+def test_an_interrupt_ends_the_processes(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+
+    def decide(person: dict[str, Any]) -> str:
+        with pids.open("a") as file:
+            file.write(f"{os.getpid()}\n")
+        time.sleep(PATIENCE)
+        return "yes"
+
+    asked = audit(decide, "processes:2")
+
+    def interrupt() -> None:
+        while not pids.exists():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    with pytest.raises(KeyboardInterrupt):
+        asked.causal("race")
+    for pid in {int(line) for line in pids.read_text().split()}:
+        assert not _is_alive(pid)
+
+
+def _is_alive(pid: int) -> bool:
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def test_tasks_are_as_long_as_they_should_be() -> None:
+    assert [len(part) for part in cut(100, 1.0)] == [16] * 6 + [4]  # a second each: few
+    assert [len(part) for part in cut(300, 1e-6)] == [128, 128, 44]  # as many as may be
+    assert [len(part) for part in cut(100, 0.25 / 32)] == [32, 32, 32, 4]
+
+
+@pytest.mark.parametrize(
+    "name", ["processes:0", "processes:", "proceses:4", "dask:local", "dask://"]
+)
+def test_what_is_no_executor_is_said_with_those_that_are(name: str) -> None:
+    with pytest.raises(RequestError, match="is no executor"):
+        pool_of(name)
+
+
+@pytest.mark.slow
+def test_the_command_line_gives_the_same_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_project(tmp_path)
+    enter(tmp_path, monkeypatch)
+    here = json.loads(run("score", "--json").stdout)
+    for where in (["--jobs", "2"], ["--executor", "processes:2"]):
+        there = json.loads(run("score", "--json", *where).stdout)
+        assert there.pop("timing")["executor"] == "processes:2"
+        assert there == {name: value for name, value in here.items() if name != "timing"}
+
+
+def test_programs_say_that_they_have_processes_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "themis.toml").write_text(
+        'version = 1\n[subject]\nkind = "command"\ncommand = ["echo", "1"]\n'
+        '[inputs]\nrace = { values = ["green", "purple"], protected = true }\n'
+    )
+    enter(tmp_path, monkeypatch)
+    result = run("score", "--executor", "processes:2")
+    assert result.exit_code == 0
+    assert "processes:2 is not used" in result.output
