@@ -11,7 +11,7 @@ from typing import Any
 
 from themis.errors import RequestError, SubjectError
 
-LOCAL = "dask://local"
+LOCAL, TLS = "dask://local", "dask+tls://"
 PATIENCE = 10  # seconds until a scheduler that does not answer counts as lost
 
 
@@ -52,6 +52,13 @@ class DaskPool:
                     client.cluster.close()
                 client.close()
 
+    @property
+    def _address(self) -> str:
+        """As Dask writes it; certificates are those of Dask's own settings."""
+        if self.name.startswith(TLS):
+            return "tls://" + self.name.removeprefix(TLS)
+        return "tcp://" + self.name.removeprefix("dask://")
+
     def _connected(self) -> Any:
         if self._client is None:
             distributed = _distributed()
@@ -64,10 +71,13 @@ class DaskPool:
                     )
                     self._client = distributed.Client(cluster)
                 else:
-                    address = self.name.replace("dask://", "tcp://")
-                    self._client = distributed.Client(address, timeout=PATIENCE)
+                    self._client = distributed.Client(self._address, timeout=PATIENCE)
             except (OSError, TimeoutError) as error:
                 raise self._unreachable(error) from None
+            except TypeError:  # what Dask raises where it has none
+                problem = f"{self.name} needs certificates, and Dask's settings name none"
+                remedy = "set distributed.comm.tls, for example by the variables of deploy/tls.env"
+                raise RequestError.one("executor", "executor", problem, remedy) from None
         return self._client
 
     def _unreachable(self, error: BaseException) -> SubjectError:

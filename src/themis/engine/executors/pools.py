@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from themis.errors import RequestError, suggest
 
-PROCESSES, DASK = "processes:", "dask://"
+PROCESSES, DASK = "processes:", ("dask://", "dask+tls://")
 Lost = tuple[type[BaseException], ...]
 
 
@@ -41,11 +41,11 @@ def pool_of(executor: str | Executor) -> Pool:
         count = int(executor.removeprefix(PROCESSES))
         if count:
             return ProcessPool(count)
-    if executor.startswith(DASK) and len(executor) > len(DASK):
+    if executor.startswith(DASK) and not executor.endswith("://"):
         from themis.engine.executors.dask_pool import DaskPool
 
         return DaskPool(executor)
-    kinds = (f"{PROCESSES}4", f"{DASK}local", f"{DASK}host:8786")
+    kinds = ("processes:4", "dask://local", "dask://host:8786", "dask+tls://host:8786")
     problem = f"{executor!r} is no executor"
     raise RequestError.one("executor", "executor", problem, suggest(executor, kinds))
 
