@@ -29,7 +29,7 @@ lint: $(DEV)
 check: lint test
 
 bench: $(DEV)
-	set -e; for name in coverage speed felt "growth --quick" subjects http_service slots "load --quick" "load --soak" "search --quick" "verdicts --quick"; do \
+	set -e; for name in coverage speed felt "growth --quick" subjects http_service slots "scaling --quick" "load --quick" "load --soak" "search --quick" "verdicts --quick"; do \
 		set -- $$name; $(BIN)/python benchmarks/$$1.py $$2; done
 
 paper: $(DEV)

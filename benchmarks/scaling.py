@@ -1,0 +1,132 @@
+"""What more processes bring, and what they cost: ratios measured in one run.
+
+    python benchmarks/scaling.py [--quick] [--workers 2]
+
+Each subject is measured here, in processes and on a Dask cluster of this machine; results must be
+the same. Efficiency is the time here divided by that of so many workers, times their number; the
+first second, which is always done here, counts as it is. Then the cost of a task for the driver,
+how many inputs it hands out when subjects take no time, and its memory. Ends with 1 if a target is
+missed or a result differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+
+import themis
+from themis.engine.executors import spread
+from themis.engine.executors.pools import ProcessPool
+from themis.subjects.functions import BatchFunction
+
+SIZES = {"race": 5, "sex": 2, "age": 60, "job": 12, "income": 200, "savings": 500, "region": 30}
+SCHEMA = themis.Schema({name: range(size) for name, size in SIZES.items()})
+TARGET = 0.85
+
+
+def slow_row(person: dict[str, Any]) -> bool:
+    """About a millisecond of work for each input."""
+    total = sum(n * n % 7 for n in range(9_000))
+    points = person["income"] + person["savings"] / 10 + total % 3
+    return bool(points > (110 if person["race"] == 0 else 125))
+
+
+def pipeline() -> Any:
+    """One-hot columns and a large forest: about 20 microseconds for each input."""
+    import pandas as pd
+    from sklearn.compose import make_column_transformer
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({name: rng.integers(0, size, 5_000) for name, size in SIZES.items()})
+    target = frame.income + frame.savings / 10 > np.where(frame.race == 0, 110, 125)
+    one_hot = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["race", "sex", "job", "region"]),
+        remainder="passthrough",
+    )
+    forest = RandomForestClassifier(60, max_depth=12, random_state=0)
+    return make_pipeline(one_hot, forest).fit(frame, target)
+
+
+def timed(subject: Any, executor: str | None, error: float) -> tuple[float, Any, int]:
+    started = time.perf_counter()
+    with themis.Audit(subject, SCHEMA, seed=1, error=error, executor=executor) as audit:
+        score = audit.causal("race")
+    seconds = time.perf_counter() - started
+    return seconds, (score.score, score.low, score.high, score.executions), score.executions
+
+
+def efficiency(workers: int, quick: bool) -> bool:
+    subjects: list[tuple[str, Any, float]] = [
+        ("row function, 1 ms", slow_row, 0.05 if quick else 0.015),
+        ("one-hot forest, 20 µs", pipeline(), 0.01 if quick else 0.003),
+    ]
+    print("| subject | executions | here | where | there | efficiency | target | |")
+    print("|---|---|---|---|---|---|---|---|")
+    fine = True
+    for name, subject, error in subjects:
+        here, expected, executions = timed(subject, None, error)
+        for where in (f"processes:{workers}", "dask://local"):
+            there, found, _ = timed(subject, where, error)
+            share = here / there / workers
+            target = TARGET if where.startswith("processes") else 0.0
+            verdict = "met" if share >= target else "MISSED"
+            if found != expected:
+                verdict = "DIFFERENT"
+            fine = fine and verdict == "met"
+            print(
+                f"| {name} | {executions:,} | {here:.1f} s | {where} | {there:.1f} s | "
+                f"{share:.2f} | {target or '–'} | {verdict} |",
+                flush=True,
+            )
+    return fine
+
+
+def nothing(people: themis.InputTable) -> Any:
+    return np.zeros(len(people), dtype=bool)
+
+
+def cost_of_tasks(workers: int, quick: bool) -> None:
+    """CPU time of the driver alone: workers have their own."""
+    rows = 2_000_000 if quick else 10_000_000
+    codes = np.zeros((spread.MOST * 8, len(SIZES)), dtype=SCHEMA.dtype, order="F")
+    subject = spread.SpreadSubject(BatchFunction(nothing, SCHEMA), ProcessPool(workers))
+    subject._seconds = spread.HERE_SECONDS  # as if the first second were over
+    batch = subject.load(codes)
+    batch.run()  # starts the processes
+    cpu, wall, tasks = time.process_time(), time.perf_counter(), 0
+    for _ in range(rows // len(codes)):
+        batch.run()
+        tasks += 8
+    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    subject.close()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    inputs = tasks * spread.MOST
+    print(f"\nA task costs the driver {1e3 * cpu / tasks:.2f} ms of CPU time.")
+    print(f"Without a subject it hands out {inputs / wall / 1e6:.1f} million inputs a second.")
+    print(f"Peak memory of the driver: {peak:.0f} MB.")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="shorter runs")
+    parser.add_argument("--workers", type=int, default=2)
+    options = parser.parse_args()
+    steps: list[Callable[[int, bool], bool | None]] = [efficiency, cost_of_tasks]
+    results = [step(options.workers, options.quick) for step in steps]
+    return 1 if False in results else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
