@@ -256,3 +256,14 @@ def test_a_draft_from_large_rows_says_how_far_it_is(
     assert "MB" not in run(*arguments).stderr
     monkeypatch.setattr(progress, "LINE_SECONDS", 0.0)
     assert "read 0 MB of 0 MB\n" in run(*arguments).stderr
+
+
+def test_a_table_in_the_place_of_the_file_is_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "people.csv").write_text("race,sex\ngreen,f\n")
+    enter(tmp_path, monkeypatch)
+    result = run("apparent", "people.csv")
+    assert result.exit_code == 2
+    assert "it is a table, not a themis.toml" in result.output
+    assert "--data people.csv" in result.output

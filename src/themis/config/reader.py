@@ -22,6 +22,7 @@ from themis.inputs.characteristics import Characteristic, Values
 from themis.inputs.constraints import parse_constraint
 from themis.inputs.following import TieMistake, completed, ties_of
 from themis.inputs.population import Population
+from themis.inputs.row_files import kind_of
 from themis.inputs.schema import Schema, characteristic_from, derived_mistake
 from themis.results.verdicts import Acceptance, Check
 from themis.settings import Settings
@@ -75,6 +76,9 @@ def load_config(place: Path) -> Config:
 def read_config(path: Path) -> Config:
     """The configuration that a file describes; raises ConfigError with all of its mistakes."""
     prefix: KeyPath = ("tool", "themis") if path.name == PROJECT_FILE_NAME else ()
+    if kind_of(path) is not None:
+        problem, remedy = "it is a table, not a themis.toml", f"rows are given as --data {path}"
+        raise ConfigError([Mistake("no-config", "", problem, remedy, file=str(path))])
     text = _read_text(path)
     try:
         data = _section(parse_toml(text), prefix)
