@@ -1,4 +1,4 @@
-"""Themis tests decision software for discrimination: how much, against whom, and how sure.
+"""Themis tests decision software for discrimination: how much, against whom, how reliably.
 
 >>> import themis
 >>> schema = themis.Schema(race=["green", "purple"], age=themis.Integers(18, 120))

@@ -1,4 +1,4 @@
-"""Settings of a run: how sure, how precise, how expensive."""
+"""Settings of a run: confidence, precision and cost."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Settings:
     """
 
     confidence: float = optional(
-        0.99, "The chance that the intervals hold", rule=FRACTION, remedy="write 0.99 for 99 %"
+        0.99, "Confidence level of the intervals", rule=FRACTION, remedy="write 0.99 for 99 %"
     )
     family: bool = optional(
         False,
@@ -51,10 +51,10 @@ class Settings:
         remedy='write "certified" or "paper"',
     )
     max_executions: int | None = optional(
-        None, "Stop after so many executions", 1_000_000, rule=at_least(1), remedy=_NONE
+        None, "Maximum number of executions", 1_000_000, rule=at_least(1), remedy=_NONE
     )
     max_seconds: float | None = optional(
-        None, "Stop after so many seconds", 600, rule=POSITIVE, remedy=_NONE
+        None, "Time limit in seconds", 600, rule=POSITIVE, remedy=_NONE
     )
     ahead: bool = optional(
         True,
@@ -72,7 +72,7 @@ class Settings:
     )
     probe: int | None = optional(  # None: as befits the run
         None,
-        "Run so many inputs again to look for noise; 0 for none",
+        "How many inputs are repeated to check consistency; 0 for none",
         300,
         rule=at_least(0),
         remedy="write 300 to run 300 inputs again, 0 for none",

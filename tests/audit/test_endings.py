@@ -23,11 +23,12 @@ from themis.results.saved import read_result, result_from_dict, result_schema
 from themis.show.reports.ci import render_junit
 from themis.show.reports.markdown import render_markdown
 from themis.show.reports.method import facts
-from themis.show.reports.verdict import cautions, statement
+from themis.show.reports.verdict import cautions
 from themis.show.terminal.comparisons import render_differences
 from themis.show.words.explanations import counted_people
-from themis.show.words.scores import headline
+from themis.show.words.headlines import headline
 from themis.show.words.searches import checks_guarantee
+from themis.show.words.verdicts import verdict
 
 TWO_SETS = """\
 race = { values = ["green", "purple"], protected = true }
@@ -82,7 +83,7 @@ def test_scores_that_the_budget_does_not_reach_are_named_and_end_with_4(
     text, quiet = said(done), said(run("score", "--max-executions", executions, "-q"))
     assert f"inconclusive: {len(missing)} of 4 scores: not measured, because the budget end" in text
     for each in missing:
-        name = f"the {each['measure']} score of {each['against'][0]} is unknown: the budget ended"
+        name = f"The {each['measure']} score of {each['against'][0]} is unknown: the budget ended"
         assert name in text
         assert name in quiet
 
@@ -94,14 +95,14 @@ def test_reports_name_the_scores_that_are_missing(project: Project) -> None:
     assert junit_counts(result) == ("4", "4")
     text = render_markdown(result)
     assert "not measured, because the budget ended: causal score of race; group score of" in text
-    assert statement(result).sentence == "nothing was measured: the budget ended"
+    assert verdict(result).sentence == "Nothing was measured: the budget ended"
 
 
 def test_a_page_is_not_calm_while_scores_are_missing() -> None:
     result = _fair_and_unmeasured()
-    verdict = statement(result)
-    assert (verdict.state, verdict.word) == ("open", "inconclusive")
-    assert "1 further score was not measured." in verdict.behind
+    found = verdict(result)
+    assert (found.state, found.word) == ("open", "undecided")
+    assert "1 further score was not measured." in found.behind
 
 
 def test_scores_of_all_inputs_that_the_budget_does_not_reach_are_named(project: Project) -> None:
@@ -111,7 +112,7 @@ def test_scores_of_all_inputs_that_the_budget_does_not_reach_are_named(project: 
     done = run("apparent", *options)
     assert done.exit_code == 4
     assert "of 5 scores: not measured, because the budget ended: " in said(done)
-    assert "the group score of race is unknown: the budget ended" in said(
+    assert "The group score of race is unknown: the budget ended" in said(
         run("apparent", *options, "-q")
     )
 
@@ -126,7 +127,7 @@ against = ["sex"]
 measure = "group"
 max_score = 0.05
 """
-NO_CERTAINTY = "No verdict is certain: no check is decided."
+NO_CERTAINTY = "No check is decided."
 
 
 @pytest.mark.parametrize(
@@ -151,7 +152,7 @@ def test_only_decided_checks_are_called_exact() -> None:
         "Every verdict is exact: all inputs were run."
     )
     assert checks_guarantee(replace(result, checks=(holds, lacking))) == (
-        "Every verdict, but for those that lack evidence, is exact: all inputs were run."
+        "Every verdict, except those undecided, is exact: all inputs were run."
     )
 
 
@@ -192,7 +193,7 @@ def test_the_only_group_of_rows_is_no_distance_from_itself(project: Project) -> 
     done = run("apparent", *options, "--json")
     (score,) = json.loads(done.stdout)["scores"]
     assert (score["low"], score["score"], score["high"]) == (0, 0, 0)
-    assert "sex has a single group" in said(run("apparent", *options))
+    assert "There is a single group of sex" in said(run("apparent", *options))
 
 
 def test_the_only_group_of_all_inputs_is_no_distance_from_itself() -> None:
@@ -257,7 +258,7 @@ def test_an_interrupt_while_every_input_is_run_shows_the_search_so_far(project: 
     project(INTERRUPTED, inputs=SMALL_DOMAIN, extra="[[checks]]\nsearch = true\nmax_score = 0.1")
     done = process("search", "--threshold", "0.1", "-o", "result.json")
     assert done.returncode == 130
-    assert "so far: it was interrupted" in said(done)
+    assert "Not finished (it was interrupted)" in said(done)
     assert "3 sets of 2 characteristics: 0 tested, 3 open" in said(done)
     assert read_result("result.json").searches[0].stopped == "interrupted"
     checked = process("check")
@@ -293,7 +294,7 @@ def test_a_failed_run_says_so_in_the_result_and_in_reports(project: Project) -> 
     jsonschema.validate(result.to_dict(), result_schema())
     assert junit_counts(result) == ("1", "1")
     assert "**Nothing was measured: the subject failed too often.**" in render_markdown(result)
-    assert statement(result).sentence == "nothing was measured: the subject failed too often"
+    assert verdict(result).sentence == "Nothing was measured: the subject failed too often"
     assert dict(facts(result))["Ended"] == "the subject failed too often"
     assert "before: the subject failed too often" in map(str, compare(result, result).open)
 
@@ -305,7 +306,7 @@ def test_too_many_failures_are_an_error_beside_the_scores(project: Project) -> N
     assert result.stopped == "failed"
     assert {each.kind for each in cautions(result)} >= {"failed", "ended early"}
     assert junit_counts(result) == ("3", "1")
-    assert statement(result).state == "open"
+    assert verdict(result).state == "open"
 
 
 def test_checks_of_a_subject_that_fails_are_saved_as_failed(project: Project) -> None:
@@ -336,7 +337,7 @@ def test_people_with_a_failed_execution_are_not_counted_among_those_who_lose() -
         truth[first, second] = (pytest.approx(len(lost) / len(both)), len(both))
         assert (harm.lost, harm.contexts) == truth[first, second]
     assert {people for _, people in truth.values()} == {24, 25}
-    assert counted_people(score) == "24 to 25 people for each change"
+    assert counted_people(score) == "24 to 25 test inputs for each change"
 
 
 def test_a_person_without_any_comparison_is_not_in_the_flip_rate() -> None:
@@ -350,7 +351,7 @@ def test_a_person_without_any_comparison_is_not_in_the_flip_rate() -> None:
     (harm,) = score.direction
     assert (harm.lost, harm.contexts) == (pytest.approx(11 / 24), 24)
     assert score.flip_rate == pytest.approx(11 / 24)
-    assert counted_people(score) == "24 people who were tried with every value"
+    assert counted_people(score) == "24 test inputs, each tried with every value"
 
 
 def test_one_person_is_told_in_the_singular() -> None:
@@ -358,12 +359,13 @@ def test_one_person_is_told_in_the_singular() -> None:
     assert isinstance(score, CausalScore)
     once = replace(score, samples=1, high=0.9, method="sampled")
     assert headline(once) == (
-        "race did not change the decision for the one person tried "
+        "No effect of race found: the decision did not change for the one test input tried "
+        "when only race was changed "
         "(at most 90.0 %, 99 % confidence)"
     )
     harm = Harm({"race": "a"}, {"race": "b"}, lost=1.0, gained=0.0, contexts=1)
     assert counted_people(replace(once, direction=(harm,))) == (
-        "1 person who was tried with every value"
+        "1 test input, tried with every value"
     )
 
 

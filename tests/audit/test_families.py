@@ -20,7 +20,8 @@ from themis.results.verdicts import Check
 from themis.settings import Settings
 from themis.show.reports.annex import render_annex
 from themis.show.reports.markdown import render_markdown
-from themis.show.words.scores import headline, how_sure_together
+from themis.show.words.headlines import headline
+from themis.show.words.scores import how_sure_together
 from themis.show.words.searches import checks_guarantee
 from themis.testing.claims import Turns
 

@@ -152,9 +152,9 @@ def test_the_command_names_what_followed(tmp_path: Path) -> None:
     config = str(write_project(tmp_path, BODY, inputs=INPUTS))
     result = run("score", config, "--measure", "causal")
     words = " ".join(result.stdout.split())
-    assert "the decision changes for 40.0 % of people when sex is changed" in words
+    assert "For 40.0 % of test inputs the decision changes when sex is changed" in words
     assert "changed, and relationship and title with it" in words
-    assert "People who differ only in sex, and relationship and title with it" in words
+    assert "Pairs who differ only in sex, and relationship and title with it" in words
     found = run("search", config, "--threshold", "0.3", "--json")
     sets = {",".join(s["against"]): s for s in json.loads(found.stdout)["scores"]}
     assert sets["sex"]["followed"] == ["relationship", "title"]

@@ -222,9 +222,9 @@ def test_score_measures_each_protected_characteristic_by_default(project: Projec
     project()
     done = run("score", "--seed", "1")
     assert done.exit_code == 0
-    assert "race changes the decision for" in done.stdout
-    assert "sex changed the decision for none of" in done.stdout
-    assert "the groups of race are" in done.stdout
+    assert "the decision changes when only" in done.stdout
+    assert "No effect of sex found" in done.stdout
+    assert "Rates of" in done.stdout
     assert "seed 1" in done.stdout
 
 
@@ -292,7 +292,7 @@ def test_sets_may_be_given_several_times_and_count_once(project: Project) -> Non
 def test_quiet_prints_one_sentence_per_score(project: Project) -> None:
     project()
     shown = run("score", "-q", "--against", "race").stdout
-    assert " ".join(shown.split()).count("confidence)") == 2
+    assert " ".join(shown.split()).count("(99 % confidence interval") == 2
     assert "seed" not in shown
 
 
@@ -340,7 +340,7 @@ def test_full_disk_does_not_lose_what_was_learned(project: Project) -> None:
     project()
     done = run("score", "--against", "race", "-o", "/dev/full")
     assert done.exit_code == 2
-    assert "race changes the decision" in done.stdout
+    assert "the decision changes when only" in done.stdout
     assert "error: --output: '/dev/full' can't be written: No space left" in done.stderr
 
 
@@ -422,7 +422,7 @@ def test_rare_failures_are_shown_after_the_scores(project: Project) -> None:
     project(body + FAIR)
     done = run("score", "--against", "race", "--measure", "causal")
     assert done.exit_code == 3
-    assert "race changed the decision for none" in done.stdout
+    assert "No effect of race found" in done.stdout
     assert "failed: crash" in done.stdout
 
 
@@ -590,8 +590,8 @@ def test_demo_explains_measures_and_says_what_is_next() -> None:
     assert done.returncode == 0, done.stderr
     shown = " ".join(done.stdout.split())
     assert shown.startswith("A loan program decides on more than 10^14 possible applicants")
-    assert "race changes the decision for" in shown
-    assert "the groups' rates hide this" in shown
+    assert "the decision changes when only" in shown
+    assert "similar rates hide this" in shown
     assert "themis init " in shown.rpartition("what to do next")[2]
     assert done.stderr == ""
 

@@ -88,7 +88,8 @@ def test_rows_and_all_inputs_are_measured_and_said_to_differ(project: Project) -
     assert found["group", "inputs", "generated"] == pytest.approx(0.3)
     shown = run("apparent", "--data", "people.csv", "--unknown", "drop").stdout
     shown = " ".join(shown.split())
-    assert shown.startswith("people.csv: 6 rows, 2 do not fit, 4 used")
+    assert shown.startswith("The decision changes with race (for 50.0 % of the people in the rows)")
+    assert "people.csv: 6 rows, 2 do not fit, 4 used" in shown
     assert "these rows all inputs" in shown
     assert "They may differ:" in shown
     assert "columns that the schema does not know are ignored: id, count" in shown

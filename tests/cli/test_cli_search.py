@@ -61,24 +61,26 @@ def test_search_says_which_sets_and_whom_they_hurt(project: Project) -> None:
     done = run(*SEARCH)
     assert done.exit_code == 0, done.output
     shown = words(done.stdout)
-    assert shown.startswith("2 minimal sets change the decision for more than 10 % of people")
+    assert shown.startswith(
+        "2 minimal combinations of characteristics change the decision for about 10 %"
+    )
     assert "green → purple: " in shown
     assert "race │ green ‹ purple decision │ 1 0 both have sex " in shown
-    assert "15 sets of 4 characteristics: " in shown
+    assert "15 combinations of 4 characteristics: " in shown
     assert "every set listed is above 5 %, and no set above 15 % is missing" in shown
 
 
 def test_sets_of_protected_characteristics_come_first(project: Project) -> None:
     project("return int(person['income'] > 50 or person['sex'] == 'f')")
     lines = run(*SEARCH).stdout.splitlines()
-    assert [line.split()[0] for line in lines[2:4]] == ["sex", "income"]
+    assert [line.split()[0] for line in lines[3:5]] == ["sex", "income"]
 
 
 def test_finding_nothing_is_no_failure(project: Project) -> None:
     project(FAIR)
     done = run(*SEARCH)
     assert done.exit_code == 0
-    assert "no set of characteristics was found that changes the decision" in words(done.stdout)
+    assert "No combination of characteristics changes the decision" in words(done.stdout)
 
 
 def test_json_is_the_only_thing_on_stdout(project: Project) -> None:
@@ -104,8 +106,8 @@ def test_both_measures_are_searched_apart(project: Project) -> None:
     arguments = [*SEARCH, "--among", "race,sex", "--measure", "both"]
     shown = words(run(*arguments).stdout)
     assert "causal scores ──" in shown
-    assert "1 minimal set has groups more than 10 points apart" in shown
-    assert "most favoured: green" in shown
+    assert "1 minimal combination of characteristics has groups whose rates" in shown
+    assert "highest rate: green" in shown
     data = strict_json(run(*arguments, "--json").stdout)
     assert [each["measure"] for each in data["search"]] == ["causal", "group"]
 
@@ -117,14 +119,18 @@ def test_sizes_are_limited(project: Project) -> None:
     )
     assert (whole["minimal_sets"], whole["sets_total"]) == ([["race"], ["sex"]], 7)
     assert single["sets_total"] == 3
-    assert "3 sets of up to 1 of 3 characteristics" in run(*SEARCH, "--max-size", "1").stdout
+    assert (
+        "3 combinations of up to 1 of 3 characteristics" in run(*SEARCH, "--max-size", "1").stdout
+    )
 
 
 def test_quiet_prints_one_sentence(project: Project) -> None:
     project()
     shown = words(run(*SEARCH, "-q").stdout)
     assert shown == (
-        "2 minimal sets change the decision for more than 10 % of people: income; race"
+        "2 minimal combinations of characteristics change the decision for "
+        "about 10 % of test inputs or more (each more than 5 %, 99 % "
+        "confidence): income; race"
     )
 
 
@@ -209,7 +215,7 @@ def test_allowed_failures_leave_sets_undecided(project: Project) -> None:
     done = run(*SEARCH)
     assert done.exit_code == 4
     shown = words(done.stdout)
-    assert "could not be decided" in shown
+    assert "undecided" in shown
     assert "executions failed" in shown
     assert "except those undecided" in shown
     assert "failed: crash" in shown
@@ -220,8 +226,8 @@ def test_ended_budget_says_what_is_open(project: Project) -> None:
     done = process(*SEARCH, "--max-executions", "300")
     assert done.returncode == 4
     shown = words(done.stdout)
-    assert "so far: the budget ended" in shown
-    assert " open" in shown
+    assert "Not finished (the budget ended)" in shown
+    assert " not checked" in shown
     assert "any of them may be above as well" in shown
 
 
@@ -372,15 +378,15 @@ def test_long_sets_are_wrapped_not_cut() -> None:
 def test_unmeasured_sets_have_an_estimate_and_no_interval() -> None:
     shown = text(searched([("race",)], minimal_sets=(), stopped=Ending.BUDGET, sets_open=7))
     assert "~ 100 %  not measured" in shown
-    assert "Nothing is known about the 7 open sets" in words(shown)
+    assert "Nothing is known about the 7 combinations not checked" in words(shown)
 
 
 def test_undecided_sets_are_named_in_the_headline() -> None:
     search = searched([("race",)], undecided=(("age",),))
-    assert "people; 1 set could not be decided" in words(text(search))
-    assert "age: it was not reached" in text(search)
+    assert "99 % confidence); 1 combination undecided" in words(text(search))
+    assert "age: not checked" in text(search)
     shown = render_search_headlines(result(search), file=io.StringIO())
-    assert words(shown).endswith("could not be decided: race")
+    assert words(shown).endswith("1 combination undecided: race")
 
 
 def test_notebook_shows_the_sets_and_escapes_their_names() -> None:
@@ -435,13 +441,16 @@ BANK = "return {'granted': 1, 'limit': 10 if person['race'] == 'green' else 60}"
 def test_the_headline_says_which_output_was_searched(project: Project) -> None:
     project(BANK, inputs=SMALL, extra=TERMS)
     done = run(*SEARCH, "--of", "limit")
-    assert done.stdout.startswith("1 minimal set changes limit by more than 5 for more than 10 %")
+    assert done.stdout.startswith(
+        "1 minimal combination of characteristics changes limit by more than 5"
+    )
     data = json.loads(run(*SEARCH, "--of", "limit", "--json").stdout)
     assert data["search"]["output"] == "limit"
     done = run(*SEARCH, "-q")
-    assert done.stdout.startswith("no set of characteristics was found that changes granted for")
+    assert done.stdout.startswith("No combination of characteristics changes granted for")
     done = run(*SEARCH, "-q", "--of", "limit", "--measure", "group")
-    assert "groups more than 10 points apart in the mean of limit: race" in done.stdout
+    assert "has groups whose means of limit differ" in done.stdout
+    assert "99 % confidence): race" in done.stdout
 
 
 def test_an_output_that_is_not_there_is_said_with_the_option(project: Project) -> None:
@@ -458,6 +467,6 @@ def test_an_output_that_is_not_there_is_said_with_the_option(project: Project) -
 
 def test_a_set_with_an_undecided_part_is_not_called_minimal() -> None:
     search = searched([("race", "sex")], undecided=(("age",),))
-    assert "1 minimal set " in search_headline(search)
+    assert "1 minimal combination " in search_headline(search)
     search = searched([("race", "sex")], undecided=(("race",),))
-    assert "1 set " in search_headline(search)
+    assert "1 combination " in search_headline(search)

@@ -417,7 +417,7 @@ FAULTY: dict[str, tuple[str, str]] = {
     ),
     "duplicate value": (
         config_text(inputs='race = ["green", "green"]'),
-        "6: inputs.race: the value 'green' stands there twice; remove one",
+        "6: inputs.race: the value 'green' appears twice; remove one",
     ),
     "min above max": (
         config_text(inputs="age = { min = 90, max = 18 }"),
@@ -507,7 +507,7 @@ FAULTY: dict[str, tuple[str, str]] = {
     ),
     "a set of a run with a name twice": (
         config_text(rest=f'{RUN}against = [["race", "race"]]'),
-        "9: run.against[1]: 'race' stands there twice; remove one",
+        "9: run.against[1]: 'race' appears twice; remove one",
     ),
     "unknown choice of a profile": (
         config_text(rest='[profile]\ndata = "people.csv"\nunknown = "what"'),
@@ -561,15 +561,15 @@ FAULTY: dict[str, tuple[str, str]] = {
     ),
     "name twice in a set": (
         config_text(rest='[[checks]]\nagainst = ["race", "race"]\nmax_score = 0.1'),
-        "9: checks[1].against: 'race' stands there twice; remove one",
+        "9: checks[1].against: 'race' appears twice; remove one",
     ),
     "key twice": (
         config_text(inputs='race = ["a"]\nsex = ["x"]\nrace = [\n"b"\n]'),
-        "8: the key 'inputs.race' stands there twice, first in line 6; remove or rename one",
+        "8: the key 'inputs.race' appears twice, first in line 6; remove or rename one",
     ),
     "table twice": (
         config_text(rest='[inputs]\nsex = ["x"]'),
-        "8: the key 'inputs' stands there twice, first in line 5; remove or rename one",
+        "8: the key 'inputs' appears twice, first in line 5; remove or rename one",
     ),
     "text without quotes": (
         config_text("kind = python"),

@@ -36,7 +36,7 @@ def test_starter_file_is_read_without_mistakes(tmp_path: Path) -> None:
 def test_starter_file_is_valid_with_its_commented_keys_switched_on(tmp_path: Path) -> None:
     lines = [
         line[2:]
-        if line.startswith("# ") and ("=" in line or "[[" in line) and "labels" not in line
+        if line.startswith("# ") and ("=" in line or "[" in line[:4]) and "labels" not in line
         else line
         for line in starter_text().splitlines()
     ]

@@ -112,7 +112,7 @@ def test_a_characteristic_keeps_what_it_knows_under_another_name() -> None:
     named = values.named("letter")
     assert (named.name, values.name) == ("letter", "")
     assert vars(named)["_codes"] is vars(values)["_codes"]
-    with pytest.raises(themis.SchemaError, match="'x' stands there twice"):
+    with pytest.raises(themis.SchemaError, match="'x' appears twice"):
         themis.Values(["x", "y", "x"])
 
 

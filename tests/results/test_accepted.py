@@ -247,7 +247,7 @@ def test_acceptance_is_read_as_it_is_meant(project: Project) -> None:
         ({"until": "2027-03-31T10:00:00"}, "16: accepted[1].until: must be a date"),
         ({"against": '["rase"]'}, "14: accepted[1].against: there is no characteristic 'rase'"),
         ({"against": "[]"}, "14: accepted[1].against: is empty"),
-        ({"against": '["race", "race"]'}, "14: accepted[1].against: 'race' stands there twice"),
+        ({"against": '["race", "race"]'}, "14: accepted[1].against: 'race' appears twice"),
         ({"max_score": "1.5"}, "17: accepted[1].max_score: must be at most 1, got 1.5"),
         ({"measure": '"causl"'}, "17: accepted[1].measure: must be 'causal' or 'group'"),
         ({"output": '"limit"'}, "17: accepted[1].output: there is no output 'limit'; declare it"),
@@ -294,7 +294,7 @@ def test_accepted_finding_ends_with_0_and_is_shown_as_accepted(project: Project)
     done = process("check", "-o", "result.json")
     assert (done.returncode, done.stderr) == (0, "")
     shown = " ".join(done.stdout.split())
-    assert shown.startswith("what the check found is accepted")
+    assert shown.startswith("What the check found is accepted")
     assert "causal race at most 0.1 accepted" in shown
     assert "race is accepted until 2099-01-01: ticket 12" in shown
     assert "holds" not in shown

@@ -118,7 +118,7 @@ def test_search_that_holds_says_what_it_may_have_missed() -> None:
         ({"stopped": Ending.INTERRUPTED}, "it was interrupted"),
         ({"lower_bound": True, "high": 1.0}, "too many combinations"),
         ({"unknown": 9}, "executions failed"),
-        ({}, "so near the limit that ± 5 points do not tell"),
+        ({}, "so near the limit that ± 5 points cannot tell the side"),
     ],
 )
 def test_missing_evidence_has_a_reason(changes: dict[str, Any], reason: str) -> None:
@@ -197,9 +197,11 @@ def test_checks_that_hold_end_with_0(project: Project) -> None:
     project(FAIR, extra=RACE + SEX + SEARCH)
     done = process("check")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("all 3 checks hold\n")
+    assert done.stdout.startswith("All 3 checks pass\n")
     assert "\x1b" not in done.stdout
-    assert "That a search holds means: no set is above 15 %." in " ".join(done.stdout.split())
+    assert "That a search passes means: no combination is above 15 %." in " ".join(
+        done.stdout.split()
+    )
 
 
 def test_violated_check_ends_with_1_and_shows_two_people(project: Project) -> None:
@@ -209,7 +211,7 @@ def test_violated_check_ends_with_1_and_shows_two_people(project: Project) -> No
     shown = " ".join(done.stdout.split())
     assert shown.startswith("1 of 2 checks is violated")
     assert "causal race at most 0.1 violated" in shown
-    assert "causal sex at most 0.1 holds" in shown
+    assert "causal sex at most 0.1 passes" in shown
     assert "race │ green ‹ purple decision │ 1 0 both have" in shown
 
 
@@ -263,15 +265,15 @@ def test_missing_evidence_ends_with_4(project: Project) -> None:
     done = process("check", "--max-executions", "20")
     assert done.returncode == 4
     shown = " ".join(done.stdout.split())
-    assert shown.startswith("2 of 2 checks lack evidence")
-    assert "causal race at most 0.1: not enough evidence: the budget ended" in shown
+    assert shown.startswith("2 of 2 checks are undecided")
+    assert "causal race at most 0.1: undecided: the budget ended" in shown
 
 
 def test_violation_counts_more_than_missing_evidence(project: Project) -> None:
     project(extra=RACE.replace("0.1", "0.01") + SEARCH)
     done = run("check", "--max-executions", "450")
     assert done.exit_code == 1
-    assert "1 of 2 checks is violated, 1 lacks evidence" in done.stdout
+    assert "1 of 2 checks is violated, 1 is undecided" in done.stdout
 
 
 def test_json_lists_every_check(project: Project) -> None:
@@ -302,7 +304,7 @@ def test_same_seed_gives_the_same_verdicts(project: Project) -> None:
 def test_quiet_prints_one_line_per_check(project: Project) -> None:
     project(extra=RACE + SEX)
     shown = run("check", "-q").stdout
-    assert shown == "causal race at most 0.1: violated\ncausal sex at most 0.1: holds\n"
+    assert shown == "causal race at most 0.1: violated\ncausal sex at most 0.1: passes\n"
 
 
 @pytest.mark.parametrize("width", [60, 80])

@@ -446,16 +446,16 @@ REGION = Region(("hours ≥ 41", "education = HS"), 0.842, 0.781, 0.89, 0.031, 2
         (
             REGION,
             "where hours ≥ 41 and education = HS: 84.2 % of the changes (between 78.1 % and "
-            "89.0 %) among 3.1 % of people, 27 times their share",
+            "89.0 %) among 3.1 % of test inputs, 27 times their share",
         ),
         (
             replace(REGION, conditions=("a = 1",), coverage=1.0, coverage_high=1.0, lift=3.21),
-            "where a = 1: 100 % of the changes (at least 78.1 %) among 3.1 % of people, "
+            "where a = 1: 100 % of the changes (at least 78.1 %) among 3.1 % of test inputs, "
             "3.2 times their share",
         ),
         (
             replace(REGION, coverage_low=0.842, coverage_high=0.842, conditions=("a = 1",)),
-            "where a = 1: 84.2 % of the changes among 3.1 % of people, 27 times their share",
+            "where a = 1: 84.2 % of the changes among 3.1 % of test inputs, 27 times their share",
         ),
     ],
 )

@@ -128,15 +128,20 @@ def test_one_flip_finds_a_set_at_0_and_what_is_below_is_below_the_error() -> Non
     assert result.found == (("sex",),)
     assert result.minimal_sets[0].reruns is not None
     assert result.conclusive
-    assert search_headline(result) == "1 minimal set changes the decision for some people"
+    assert search_headline(result) == (
+        "1 minimal combination of characteristics changes the "
+        "decision for some test inputs (99 % confidence)"
+    )
     assert "every set listed is above 0 %, and no set above 5 % is missing" in guarantee(result)
     nothing = audit.search(0, among=["race"])
-    assert (
-        search_headline(nothing)
-    ) == "no set of characteristics was found that changes the decision for anyone"
+    none = "No combination of characteristics changes the decision for more than 5 % of test inputs"
+    assert search_headline(nothing) == f"{none} (99 % confidence)"
     group = audit.search(0, "group", among=["race", "sex"])
     assert group.found == (("sex",),)
-    assert search_headline(group) == "1 minimal set has groups that differ in favourable decisions"
+    assert search_headline(group) == (
+        "1 minimal combination of characteristics has groups whose rates of favourable decisions "
+        "differ (99 % confidence)"
+    )
 
 
 def test_at_0_flips_that_do_not_come_again_find_nothing() -> None:
@@ -159,14 +164,22 @@ def test_at_1_a_sampled_search_claims_1_less_the_error_and_an_exact_one_claims_1
     assert sampled.method == "sampled"
     assert sampled.found == (("sex",),)
     assert not sampled.ties
-    headline = "1 minimal set changes the decision for at least 95 % of people"
+    headline = (
+        "1 minimal combination of characteristics changes the decision for "
+        "at least 95 % of test inputs (99 % confidence)"
+    )
     assert search_headline(sampled) == headline
     assert "every set listed is above 95 %, and no set at 100 % is missing" in guarantee(sampled)
     small = themis.Schema(race=range(4), sex=range(2))
     exact = themis.Audit(themis.batch(always), small).search(1)
     assert exact.method == "exact"
     assert exact.ties == exact.found == (("sex",),)
-    assert search_headline(exact) == "1 minimal set changes the decision for 100 % of people"
+    assert search_headline(exact) == (
+        "1 minimal combination of characteristics changes the decision for "
+        "100 % of test inputs (exact: every input was run)"
+    )
     none = themis.Audit(themis.batch(lambda t: t["income"] > 9), LARGE).search(1, among=["race"])
     assert not none.found
-    assert search_headline(none).endswith("was found that changes the decision for 100 % of people")
+    assert search_headline(none).endswith(
+        "changes the decision for as much as 100 % of test inputs (99 % confidence)"
+    )

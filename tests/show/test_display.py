@@ -23,6 +23,7 @@ from themis.show.intervals import Axis
 from themis.show.terminal.parts import make_console
 from themis.show.terminal.progress import ProgressLine, ReadingLines, SearchProgressLine
 from themis.show.terminal.results import render_headlines, render_result
+from themis.show.words import headlines
 from themis.show.words import scores as score_words
 from themis.show.words import values as words
 
@@ -96,57 +97,63 @@ def text(shown: Result, *, width: int = 80, **options: Any) -> str:
 
 
 def test_causal_headline_says_what_is_measured_and_how_surely() -> None:
-    assert score_words.headline(causal()) == (
-        "race changes the decision for 11.3 % of people (between 6.3 % and 16.3 %, 99 % confidence)"
+    assert headlines.headline(causal()) == (
+        "For 11.3 % of test inputs the decision changes when only race is changed "
+        "(99 % confidence interval: 6.3–16.3 %)"
     )
 
 
 def test_headline_of_a_larger_set_names_all_of_it() -> None:
-    assert score_words.headline(causal(against=("race", "sex"))).startswith(
-        "race and sex together change the decision for 11.3 %"
+    assert headlines.headline(causal(against=("race", "sex"))).startswith(
+        "For 11.3 % of test inputs the decision changes when only race and sex are changed"
     )
 
 
 def test_headline_of_a_lower_bound_says_at_least() -> None:
-    headline = score_words.headline(causal(lower_bound=True, high=1.0))
+    headline = headlines.headline(causal(lower_bound=True, high=1.0))
     assert "at least 6.3 %" in headline
     assert "100 %" not in headline
 
 
 def test_exact_headline_says_that_every_input_was_run() -> None:
-    headline = score_words.headline(causal(method="exact", low=0.113, high=0.113))
+    headline = headlines.headline(causal(method="exact", low=0.113, high=0.113))
     assert headline == (
-        "race changes the decision for 11.3 % of people (exact: every input was run)"
+        "For 11.3 % of test inputs the decision changes when only race is changed "
+        "(exact: every input was run)"
     )
 
 
 def test_no_flip_is_not_said_to_be_certain() -> None:
-    headline = score_words.headline(causal(score=0.0, low=0.0, high=0.01))
+    headline = headlines.headline(causal(score=0.0, low=0.0, high=0.01))
     assert headline == (
-        "race changed the decision for none of the 702 people tried "
+        "No effect of race found: the decision changed for none of 702 test inputs when only "
+        "race was changed "
         "(at most 1.0 %, 99 % confidence)"
     )
-    exact = score_words.headline(causal(score=0.0, low=0.0, high=0.0, method="exact"))
-    assert exact.startswith("race never changes the decision")
+    exact = headlines.headline(causal(score=0.0, low=0.0, high=0.0, method="exact"))
+    assert exact.startswith("The decision never changes when only race is changed")
 
 
 def test_paper_headline_says_that_the_interval_is_not_certified() -> None:
-    assert "not certified" in score_words.headline(causal(stopping=Stopping.PAPER))
-    assert "99 % confidence" not in score_words.headline(causal(stopping=Stopping.PAPER))
-    assert "not certified" in score_words.headline(group(stopping=Stopping.PAPER, low=0.0))
+    assert "not certified" in headlines.headline(causal(stopping=Stopping.PAPER))
+    assert "99 % confidence" not in headlines.headline(causal(stopping=Stopping.PAPER))
+    assert "not certified" in headlines.headline(group(stopping=Stopping.PAPER, low=0.0))
 
 
 def test_a_score_without_samples_claims_nothing() -> None:
-    assert "is unknown" in score_words.headline(causal(samples=0))
-    assert "is unknown" in score_words.headline(group(samples=0))
+    assert "is unknown" in headlines.headline(causal(samples=0))
+    assert "is unknown" in headlines.headline(group(samples=0))
 
 
 def test_group_headline_gives_the_difference_in_points() -> None:
-    assert score_words.headline(group()) == (
-        "the groups of race are 20.0 points apart in favourable decisions "
-        "(between 15.0 and 25.0 points, 99 % confidence)"
+    assert headlines.headline(group()) == (
+        "Rates of favourable decisions differ by 20.0 percentage points between purple and green "
+        "(99 % confidence interval: 15.0–25.0 points)"
     )
-    assert "at most 3.0 points" in score_words.headline(group(score=0.01, low=0.0, high=0.03))
+    equal = headlines.headline(group(score=0.01, low=0.0, high=0.03))
+    assert equal.startswith("No difference found in rates of favourable decisions between purple")
+    assert "they differed by 20.0 percentage points in the test" in equal
+    assert equal.endswith("a gap above 3.0 percentage points is ruled out (99 % confidence)")
 
 
 @pytest.mark.parametrize(
@@ -238,14 +245,14 @@ def test_many_groups_are_collapsed_to_both_ends() -> None:
 
 
 def test_impact_ratio_stands_to_the_four_fifths_line() -> None:
-    assert "below the four-fifths line" in text(result(group()))
+    assert "below four\n  fifths (0.80)" in text(result(group()))
     unsure = group(impact_ratio=0.79, impact_ratio_low=0.7, impact_ratio_high=0.9)
-    assert "unclear" in str(score_words.impact(unsure))
+    assert "the test cannot tell" in str(score_words.impact(unsure))
 
 
 def test_equal_rates_that_hide_changed_decisions_are_pointed_out() -> None:
     equal = group(score=0.01, low=0.0, high=0.03)
-    assert "the groups' rates hide this" in text(result(causal(), equal))
+    assert "similar rates hide this" in text(result(causal(), equal))
     assert "hide this" not in text(result(causal(), group()))
     assert "hide this" not in text(result(replace(causal(), low=0.02), equal))
 
@@ -270,8 +277,7 @@ def test_inconclusive_scores_are_said_to_be() -> None:
 def test_headlines_alone_have_one_sentence_per_score() -> None:
     shown = render_headlines(result(causal(), group()), file=io.StringIO())
     assert (
-        " ".join(shown.split())
-        == f"{score_words.headline(causal())} {score_words.headline(group())}"
+        " ".join(shown.split()) == f"{headlines.headline(causal())} {headlines.headline(group())}"
     )
 
 
@@ -404,7 +410,7 @@ def test_notebook_tables_are_static_and_escaped() -> None:
 
 def test_notebook_shows_the_headline_and_the_interval() -> None:
     html = result(causal(), group(score=0.01, low=0.0, high=0.03))._repr_html_()
-    assert "race changes the decision for 11.3 % of people" in html
+    assert "For 11.3 % of test inputs the decision changes" in html
     assert "hide this" in html
     assert "seed 42" in html
 

@@ -20,13 +20,14 @@ from tests.show.test_display import causal, group, result, text
 from themis.results.model import CheckResult, GroupScore, Score
 from themis.results.parts import Witness
 from themis.show.notebook import html_of
-from themis.show.terminal import results as display_overview
 from themis.show.terminal.checks import render_checks
 from themis.show.terminal.parts import IntervalBar, Sentence, in_encoding, make_console, render
 from themis.show.terminal.results import render_result
 from themis.show.terminal.scores import show_difference
 from themis.show.terminal.searches import render_search
 from themis.show.words import scores as score_words
+from themis.show.words.verdicts import overview
+from themis.show.words.wording import PLAIN
 
 CHECK = CheckResult(
     name="causal race at most 0.05", measure="causal", against=("race",), search=False,
@@ -44,57 +45,57 @@ def bar(width: int, **fields: Any) -> str:
 # --- verdicts -----------------------------------------------------------------------------
 
 
-def verdict(*scores: Score) -> str:
-    return display_overview.verdict(scores)
-
-
 FAIR = causal(against=("sex",), score=0.0, low=0.0, high=0.02)
 
 
 @pytest.mark.parametrize(
     ("scores", "said"),
     [
-        ([causal()], "the decision depends on race (11.3 %)"),
+        ([causal()], "The decision changes with race (for 11.3 % of test inputs)"),
         (
             [causal(), causal(against=("sex", "age")), causal(against=("job",))],
-            "the decision depends on race (11.3 %), sex and age together (11.3 %) and job (11.3 %)",
+            "The decision changes with race (for 11.3 % of test inputs), sex and age together "
+            "(11.3 %) and job (11.3 %)",
         ),
         (
             [causal(), FAIR],
-            "the decision depends on race (11.3 %); "
-            "whether it depends on sex is not certain (at most 2.0 %)",
+            "The decision changes with race (for 11.3 % of test inputs); "
+            "no difference found for sex (at most 2.0 %)",
         ),
-        ([FAIR], "whether the decision depends on sex is not certain (at most 2.0 %)"),
+        ([FAIR], "No difference found for sex (at most 2.0 %)"),
         (
             [causal(), replace(FAIR, method="exact", high=0.0)],
-            "the decision depends on race (11.3 %); it does not depend on sex",
+            "The decision changes with race (for 11.3 % of test inputs); "
+            "no difference found for sex (exactly none)",
         ),
         (
             [causal(lower_bound=True, high=1.0), group()],
-            "the decision depends on race (at least 6.3 %)",
+            "The decision changes with race (for at least 6.3 % of test inputs); "
+            "rates of favourable decisions differ by race (20.0 points)",
         ),
         (
             [group(), group(against=("sex",), low=0.0)],
-            "the rates of favourable decisions differ by race (20.0 points); "
-            "whether they differ by sex is not certain (at most 25.0 %)",
+            "Rates of favourable decisions differ by race (20.0 points); "
+            "no difference found for sex (at most 25.0 points)",
         ),
         (
             [causal(output="loan"), causal(output="rate", against=("sex",))],
-            "loan depends on race (11.3 %). rate depends on sex (11.3 %)",
+            "The output loan changes with race (for 11.3 % of test inputs); "
+            "the output rate changes with sex (for 11.3 % of test inputs)",
         ),
         (
             [group(output="sum", statistic="mean", scale=(0, 1000))],
-            "the means of sum differ by race (200)",
+            "Means of sum differ by race (200)",
         ),
     ],
 )
 def test_the_verdict_says_what_is_certain_and_no_more(scores: list[Score], said: str) -> None:
-    assert verdict(*scores) == said
+    assert overview(scores, PLAIN) == said
 
 
 def test_several_sets_begin_with_the_verdict_and_all_bars() -> None:
     shown = text(result(causal(), group(), FAIR)).splitlines()
-    assert shown[0].startswith("the decision depends on race (11.3 %); whether it depends on sex")
+    assert shown[0].startswith("The decision changes with race (for 11.3 % of test inputs)")
     rows = [line for line in shown[:8] if "▒" in line]
     assert [row.split()[:2] for row in rows] == [
         ["race", "causal"],
@@ -107,7 +108,7 @@ def test_several_sets_begin_with_the_verdict_and_all_bars() -> None:
 def test_one_set_begins_with_its_own_headline() -> None:
     shown = text(result(causal(), group())).splitlines()
     assert shown[0].startswith("race ──")
-    assert shown[1] == "race changes the decision for 11.3 % of people"
+    assert shown[1].startswith("For 11.3 % of test inputs the decision changes when only race")
 
 
 DOUBTFUL: dict[str, Any] = {
@@ -121,14 +122,14 @@ def test_doubts_come_before_the_details_and_once(scores: list[Score]) -> None:
     shown = text(result(*scores, **DOUBTFUL))
     assert shown.count("failed: crash 3 times") == 1
     assert shown.count("warning: no output was favourable") == 1
-    assert shown.index("11.3 %") < shown.index("failed: ") < shown.index("People who differ")
+    assert shown.index("11.3 %") < shown.index("failed: ") < shown.index("Pairs who differ")
 
 
 def test_doubts_about_checks_stand_below_their_verdict() -> None:
     shown = render_checks(
         result(causal(), checks=(CHECK,), **DOUBTFUL), file=io.StringIO(), width=80
     ).splitlines()
-    assert shown[0] == "the check is violated"
+    assert shown[0] == "The check is violated"
     assert shown[1].startswith("failed: crash")
 
 

@@ -45,6 +45,7 @@ from themis.show.reports.formats import (
 )
 from themis.show.reports.markdown import escape, render_markdown
 from themis.show.reports.sarif import render_sarif
+from themis.show.words.searches import verdict_words
 from themis.subjects.processes.command import CommandSubject
 
 SCHEMAS = Path(__file__).parents[1] / "schemas"
@@ -373,8 +374,8 @@ def test_sarif_knows_what_is_accepted_and_what_is_new(results: dict[str, Result]
 def test_undecided_is_a_notification_and_no_result(results: dict[str, Result]) -> None:
     (log,) = json.loads(render_sarif(results["checks"]))["runs"]
     (told,) = log["invocations"][0]["toolExecutionNotifications"]
-    assert "not enough evidence" in told["message"]["text"]
-    assert not [each for each in log["results"] if "evidence" in each["message"]["text"]]
+    assert "undecided" in told["message"]["text"]
+    assert not [each for each in log["results"] if "undecided" in each["message"]["text"]]
 
 
 def test_failed_run_is_no_success(results: dict[str, Result]) -> None:
@@ -540,11 +541,11 @@ def test_escaped_text_is_read_as_it_was(text: str) -> None:
 
 def test_markdown_has_verdict_table_people_and_cost(results: dict[str, Result]) -> None:
     text = render_markdown(results["checks"])
-    assert text.startswith("## Themis\n\n**1 of 6 checks is violated, 1 lacks evidence, 3 are")
+    assert text.startswith("## Themis\n\n**1 of 6 checks is violated, 1 is undecided, 3 are")
     shown = cells(text)
     for each in results["checks"].checks:
         assert each.name in shown
-        assert each.verdict in shown
+        assert verdict_words(each) in shown
     assert "until 2099-01-01: ticket &#124; 12" in text
     assert text.count("<details>") == text.count("</details>") > 0
     assert f"{results['checks'].executions:,} executions" in text

@@ -127,7 +127,9 @@ def test_a_causal_score_is_one_interval_at_its_place() -> None:
     ]
     assert texts(root)[:3] == ["0 %", "12.5 %", "25 %"]
     assert "6.3 % – 16.3 %" in texts(root)
-    assert "race changes the decision for 11.3 %" in root.attrib["aria-label"]
+    assert (
+        "For 11.3 % of test inputs the decision changes when only race" in root.attrib["aria-label"]
+    )
 
 
 def test_groups_stand_on_one_axis_with_the_four_fifths_line() -> None:
@@ -144,7 +146,9 @@ def test_a_search_draws_the_found_sets_and_the_threshold() -> None:
     assert "race" in texts(root)
     assert "threshold 10.0 %" in texts(root)
     nothing = replace(SEARCHED, found=(), minimal_sets=())
-    assert "no set of characteristics" in drawn(nothing.plot().svg).attrib["aria-label"]
+    assert (
+        "no other combination of characteristics" in drawn(nothing.plot().svg).attrib["aria-label"]
+    )
 
 
 def test_a_result_draws_all_scores() -> None:

@@ -12,7 +12,7 @@ import pytest
 import themis
 from themis.results.notes import CODES, PREFIXES, Note
 from themis.show.words.notes import WORDS, sentence
-from themis.show.words.values import label
+from themis.show.words.wording import PLAIN
 
 SOURCE = Path(themis.__file__).parent
 
@@ -79,8 +79,8 @@ def test_notes_are_equal_by_code_and_values() -> None:
 
 
 def test_a_missing_value_is_called_missing() -> None:
-    assert label({"income": None}) == "income missing"
-    assert label({"race": None, "age": 30}) == "race missing, age 30"
+    assert PLAIN.label({"income": None}) == "income missing"
+    assert PLAIN.label({"race": None, "age": 30}) == "race missing, age 30"
 
 
 def test_what_a_missing_value_does_stands_apart_from_the_score() -> None:

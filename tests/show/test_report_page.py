@@ -34,8 +34,11 @@ from themis.show.reports.page import render_page
 from themis.show.reports.scores import four_fifths_line, ratios
 from themis.show.reports.sets import choose_sets, totals
 from themis.show.reports.verdict import cautions
+from themis.show.words import headlines
 from themis.show.words import scores as score_words
 from themis.show.words import values as display_words
+from themis.show.words.verdicts import verdict
+from themis.show.words.wording import PLAIN, wording
 
 LIGHT, DARK = (
     dict(re.findall(r"--([\w-]+):(#[0-9a-f]{6});", part))
@@ -157,25 +160,28 @@ def test_no_text_becomes_markup(first: str, second: str) -> None:
 
 def test_the_verdict_is_that_of_the_checks_if_there_are_any() -> None:
     checked = samples.checked(samples.demo())
-    assert "violated 1 of 3 checks is violated, 1 lacks evidence" in _spaced(checked)
+    assert "violated 1 of 3 checks is violated, 1 is undecided" in _spaced(checked)
 
 
 def test_the_verdict_of_a_search_is_its_headline_with_the_sets() -> None:
     shown = words(samples.small_search())
-    assert "2 minimal sets change the decision for more than 20 % of people" in shown
+    assert (
+        "2 minimal combinations of characteristics change the decision for more than 20 %" in shown
+    )
     assert "race, sex; children." in shown
 
 
-def test_the_verdict_of_scores_is_the_gravest_one() -> None:
+def test_the_verdict_of_scores_names_every_finding_the_largest_first() -> None:
     mild, grave = samples.causal(against=("age",), low=0.01), samples.causal(low=0.06)
     heading = re.search("<h1>.*?</h1>", render_page(samples.result(mild, grave)))
     assert heading is not None
-    assert "race changes the decision for 11.3 % of people" in heading.group()
+    assert "changes with race (for 11.3 % of test inputs) and age (11.3 %)" in heading.group()
 
 
 def test_an_inconclusive_score_is_no_verdict() -> None:
-    shown = _spaced(samples.result(samples.causal(stopped=Ending.BUDGET)))
-    assert "inconclusive" in shown.partition("Between 6.3 %")[0]
+    unsure = samples.causal(stopped=Ending.BUDGET, low=0.0)
+    assert verdict(samples.result(unsure)).word == "undecided"
+    assert verdict(samples.result(replace(unsure, stopped=Ending.DONE))).word != "undecided"
 
 
 def _spaced(result: Result) -> str:
@@ -187,7 +193,7 @@ def _spaced(result: Result) -> str:
     ("changes", "said"),
     [
         ({"failures": samples.all_facts().failures}, "crash 3 times, e.g. ValueError: no\\nage"),
-        ({"noise": Noise(300, 7, 0.023, 0.01, 0.05, 0.99)}, "7 of 300 inputs got another"),
+        ({"noise": Noise(300, 7, 0.023, 0.01, 0.05, 0.99)}, "7 of 300 inputs got a different"),
         (
             {"notes": samples.notes("the subject gave the same output")},
             "the subject gave the same output",
@@ -226,8 +232,8 @@ def test_values_that_rows_keep_are_said_and_weaken_nothing() -> None:
 def test_every_score_is_said_in_the_words_of_the_terminal() -> None:
     shown = words(samples.demo()).casefold()
     for score in samples.demo().scores:
-        assert score_words.headline(score).casefold() in shown
-        assert score_words.method(score).casefold() in shown
+        assert headlines.headline(score, wording(samples.demo())).casefold() in shown
+        assert score_words.method(score, wording(samples.demo())).casefold() in shown
 
 
 def test_facts_that_may_be_there_are_shown_when_they_are() -> None:
@@ -257,7 +263,10 @@ def test_a_mean_is_shown_in_its_own_unit() -> None:
 
 def test_several_outputs_are_told_apart() -> None:
     shown = words(samples.outputs())
-    assert "race changes limit by 10.0 % of its scale from 0 to 5,000 on average" in shown
+    assert (
+        "On average the output limit changes by 10.0 % of its scale from 0 to 5,000 when only "
+        "race is changed" in shown
+    )
     assert "race: limit" in shown
     assert "race: offers" in shown
     assert "500" in shown
@@ -451,7 +460,7 @@ def test_the_annex_counts_every_category_of_characteristics_and_intersections() 
     for group in score.groups:
         number = round(group.rate * group.samples)
         rate = display_words.percent(group.rate)
-        row = f"{display_words.label(group.values)} {group.samples} {number} {rate}"
+        row = f"{PLAIN.short_label(group.values)} {group.samples} {number} {rate}"
         assert row in annex
     assert annex.index("Single characteristics") < annex.index("Intersections")
 

@@ -85,7 +85,7 @@ def test_regions_say_on_how_much_they_rest() -> None:
     assert region.share_low < region.share < region.share_high
     few = replace(region, flips=40, inside=20, coverage=0.5, inputs=50, residents=5, share=0.1)
     assert "20 of 40 changes" in region_sentence(few)
-    assert "among 5 of 50 people" in region_sentence(few)
+    assert "among 5 of 50 test inputs" in region_sentence(few)
 
 
 def test_each_group_states_its_own_number_of_tests() -> None:
@@ -104,11 +104,11 @@ def test_each_group_states_its_own_number_of_tests() -> None:
     assert isinstance(score, GroupScore)
     tests = {group.samples for group in score.groups}
     assert len(tests) > 1  # a group in the middle is left as soon as it can't be an extreme one
-    assert f"{min(tests):,} to {max(tests):,} people in a group" in method(score)
+    assert f"{min(tests):,} to {max(tests):,} test inputs in a group" in method(score)
     shown, page = render_result(result), render_page(result)
     for group in score.groups:
         assert f"of {group.samples:,}" in shown
-        assert f"{group.samples:,} people" in page
+        assert f"{group.samples:,} test inputs" in page
 
 
 def test_a_direction_of_an_earlier_version_is_shown_as_before() -> None:

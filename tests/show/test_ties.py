@@ -32,7 +32,10 @@ def result() -> Result:
 
 def test_a_terminal_marks_a_tie_and_does_not_say_more_than(result: Result) -> None:
     shown = " ".join(render_search(result).split())
-    assert "1 minimal set changes the decision for at least 30 % of people" in shown
+    assert (
+        "1 minimal combination of characteristics changes the "
+        "decision for at least 30 % of test inputs"
+    ) in shown
     assert "exact, a tie" in shown
     assert "every set listed is at least 30 %, and no set of at least 30 % is missing" in shown
     assert TIE in shown

@@ -140,7 +140,7 @@ class TestRequests:
         assert "a GET request has no body" in complaint(method="GET", body="{input}")
         assert "did you mean 'POST'?" in complaint(method="POS")
         assert "did you mean 'text'?" in complaint(answer="txt")
-        assert "stands there twice" in complaint(body=["{inputs}", "{inputs}"])
+        assert "appears twice" in complaint(body=["{inputs}", "{inputs}"])
         assert "no room for single values" in complaint(body=["{inputs}", "{age}"])
         assert "in the url" in complaint("http://localhost/{age}", body="{inputs}")
         assert "holds one decision" in complaint(body="{inputs}", answer="status")

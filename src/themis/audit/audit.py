@@ -44,7 +44,7 @@ from themis.inputs.rows import rows_of
 from themis.inputs.schema import Schema
 from themis.results.model import CausalScore, GroupScore, Measure, Result, Score, SearchResult
 from themis.results.notes import Note
-from themis.results.parts import Noise
+from themis.results.parts import Naming, Noise
 from themis.results.replays import Replay
 from themis.scores.accounts import Part, asked_again, metered
 from themis.scores.noise import NoiseProbe
@@ -86,6 +86,7 @@ class Audit:
     """
 
     suite: Suite | None = None  # the file that gets the tests, if one was asked for
+    naming: Naming | None = None  # the words of reports, where a file or `favourable` has some
     _named_sets: tuple[tuple[str, ...], ...] = ()  # by the file
 
     def __init__(
@@ -141,6 +142,8 @@ class Audit:
         check_repeats(repeats)
         check_cost(cost)
         self._favourable = tuple(favourable)
+        if self._favourable != DEFAULT_FAVOURABLE:
+            self.naming = Naming(favourable=self._favourable)
         declared = as_outputs(outputs)
         decisions = decisions_of(self._favourable, labels, declared)
         self._opening_notes: list[Note] = []
@@ -244,6 +247,7 @@ class Audit:
             audit = cls(subject, schema, **given, cache=kept if cache is None else cache)
             audit._remake = make
             audit._named_sets = config.against
+            audit.naming = config.report
             return audit
 
         people = profile_of(config, listen_to_rows)
@@ -304,7 +308,7 @@ class Audit:
 
     @property
     def noise(self) -> Noise | None:
-        """How often inputs got another decision when they were run again, as known so far."""
+        """How often inputs got a different decision when run again, as known so far."""
         return self.probe.noise(self.settings.confidence)
 
     def causal(self, *against: str, output: str | None = None, **settings: Any) -> CausalScore:
@@ -377,7 +381,7 @@ class Audit:
         `among` restricts the characteristics that sets are made of, `max_size` the sets' size.
         With the stated confidence the whole answer holds: every found set is above threshold −
         error, and no set above threshold + error was missed. Where every input was run, which a
-        search does once it is no dearer than to go on, the answer is exact.
+        search does once it costs no more than to go on, the answer is exact.
         """
         family = Family.of_searches(self.settings.changed(**settings), [measure])
         own, columns = family.settings, self._among(among)
@@ -458,7 +462,7 @@ class Audit:
         they are those of the audit's profile. Counterfactuals of the causal score are "generated"
         (every admissible assignment), looked for "within" the rows, or "both"; `unknown` says
         what to do with rows that do not fit the schema. With `draw` the rows are sampled from,
-        with intervals, where running them all is dearer.
+        with intervals, where running them all is more expensive.
         """
         if rows is None:
             people = self._own_people()
@@ -547,7 +551,7 @@ class Audit:
         work = Work(self.sampler, self.probe, family, own)
         work.do(measure)
         notes = [*sparse(self.population), *self._views.notes(self._favourable)]
-        return work.result(command, notes=notes, cache_notes=self.cache_notes)
+        return work.result(command, notes=notes, cache_notes=self.cache_notes, report=self.naming)
 
     def _measure(
         self, against: tuple[str, ...], measure: Measure, view: View, settings: Any

@@ -18,6 +18,7 @@ from themis.engine.sampler import Sampler
 from themis.errors import SubjectError
 from themis.results.model import Result, Score, SearchResult
 from themis.results.notes import Ending, Note
+from themis.results.parts import Naming
 from themis.scores.accounts import account_of, asked_again, metered
 from themis.scores.early_ends import ending_early
 from themis.scores.noise import NoiseProbe
@@ -103,6 +104,7 @@ class Work:
         *,
         notes: Iterable[Note],
         cache_notes: Iterable[Note],
+        report: Naming | None = None,
     ) -> Result:
         """What was learned; an error that holds it where the subject failed too often.
 
@@ -137,6 +139,7 @@ class Work:
             noise=self._probe.noise(self._settings.confidence),
             data=self._data,
             account=account_of(spent),
+            report=report,
         )
         if failed:
             raise SubjectError(runner.failure_message(), result=self._family.whole(result))

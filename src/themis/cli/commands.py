@@ -19,7 +19,7 @@ from themis.errors import Exit
 
 app = typer.Typer(
     name="themis",
-    help="Tests decision software for discrimination: how much, against whom, and how sure.",
+    help="Tests decision software for discrimination: how much, against whom, how reliably.",
     no_args_is_help=True,
     rich_markup_mode=None,  # plain help starts quicker
     pretty_exceptions_enable=False,
@@ -44,10 +44,10 @@ def _print_version(wanted: bool) -> None:
 def themis(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Say the version."),
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Tests decision software for discrimination: how much, against whom, and how sure."""
+    """Tests decision software for discrimination: how much, against whom, how reliably."""
 
 
 def init(

@@ -17,6 +17,7 @@ from themis.cli.session import Session, Watch, score_exit_code
 from themis.inputs.characteristics import Integers, Values
 from themis.inputs.schema import Schema
 from themis.results.model import Result
+from themis.results.parts import Naming
 from themis.show.terminal.parts import (
     DIM,
     Sentence,
@@ -42,6 +43,13 @@ NEXT_STEPS = (
     ("init", "write a themis.toml for your own program, with an example to edit"),
     ("validate", "check it, try it out, and see what a score will cost"),
     ("score", "measure it: --against race,sex names a set"),
+)
+NAMING = Naming(
+    name="Loan program of the demo",
+    purpose="Decisions on consumer loans",
+    people="applicants",
+    decision="approval",
+    favourable=("approved",),
 )
 LONGEST_NAME = 24  # characters of the program that fit beside what a command does
 
@@ -95,7 +103,9 @@ def decide_loan(applicant: Mapping[str, Any]) -> str:
 def demo_audit(**settings: Any) -> Audit:
     """The audit of the demo; `settings` override its own."""
     options = {**SETTINGS, **settings}
-    return Audit(decide_loan, loan_schema(), favourable=["approved"], **options)
+    audit = Audit(decide_loan, loan_schema(), favourable=["approved"], **options)
+    audit.naming = NAMING
+    return audit
 
 
 def render_introduction(file: IO[str]) -> str:

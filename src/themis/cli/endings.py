@@ -89,7 +89,8 @@ def _say_unprintable(error: Exception) -> Exit | None:
 
 def _say_bug(error: Exception, verbose: bool | None) -> Exit:
     """Say that this is our mistake; `verbose` is None where a command has no such option."""
-    say(f"internal error: {type(error).__name__}: {error}; this is a bug of Themis, please report")
+    bug = "this is a bug in Themis; please report it"
+    say(f"internal error: {type(error).__name__}: {error}; {bug}")
     if verbose or os.environ.get("THEMIS_DEBUG"):
         traceback.print_exception(error)
     else:

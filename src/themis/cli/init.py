@@ -124,7 +124,7 @@ def _parse_json(source: Path, data: bytes) -> Any:
         return json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         problem = f"{str(source)!r} is no JSON: {error}"
-        raise RequestError.one("source", "--from", problem, "mend it") from None
+        raise RequestError.one("source", "--from", problem, "fix it") from None
 
 
 def _refuse(kind: str, protected: Sequence[str], target: str | None) -> None:

@@ -86,7 +86,7 @@ def search(
         typer.Option(metavar="race,sex", help="Only sets of these characteristics."),
     ] = None,
     max_size: Annotated[
-        int | None, typer.Option(metavar="N", help="Only sets of at most so many.")
+        int | None, typer.Option(metavar="N", help="Only sets of at most N characteristics.")
     ] = None,
     of: Annotated[
         str | None,

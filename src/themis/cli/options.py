@@ -46,7 +46,7 @@ class Options:
     """What the command line says; an option that a command does not offer keeps its default."""
 
     config: Path | None = _option("The file; else themis.toml or pyproject.toml here.", "CONFIG")
-    confidence: float | None = _setting("The chance that the intervals hold.", "0.99")
+    confidence: float | None = _setting("Confidence level.", "0.99")
     family: bool | None = _setting(
         "The confidence is that of all scores, or checks, together.", None, "--family/--no-family"
     )
@@ -55,14 +55,14 @@ class Options:
     stopping: StoppingChoice | None = _setting(
         "The rule that ends sampling; the paper's is not certified."
     )
-    max_executions: int | None = _setting("Run the subject at most so often.", "N")
-    max_seconds: float | None = _setting("Stop after so much time.", "S")
+    max_executions: int | None = _setting("Maximum number of executions.", "N")
+    max_seconds: float | None = _setting("Time limit in seconds.", "S")
     ahead: bool | None = _setting(
         "Run in idle slots what will probably be needed.", None, "--ahead/--no-ahead"
     )
-    repeats: int | None = _setting("Run each input so often, take the majority.", "N")
+    repeats: int | None = _setting("Run each input N times, take the majority.", "N")
     probe: int | None = _setting(
-        "Run so many inputs again to look for noise. Default: some; 0: none.", "N"
+        "Inputs to repeat, to check consistency. Default: some; 0: none.", "N"
     )
     jobs: int | None = _option(
         "Processes at the same time. Default: one per processor for commands, else 1.", "N", min=1

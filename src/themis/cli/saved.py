@@ -145,7 +145,7 @@ def diff(
         typer.Option(metavar="0.01", min=0, max=1, help="Rises of at most this do not count."),
     ] = 0.0,
 ) -> int:
-    """Say what changed significantly between two saved results."""
+    """Show what changed significantly between two saved results."""
     from themis.results.comparison import compare
     from themis.results.saved import read_result
     from themis.show.terminal.comparisons import differences_headline, render_differences
@@ -180,7 +180,7 @@ Place = Annotated[
 
 
 def info(place: Place = None) -> int:
-    """Say where the cache is, how large, and what it holds."""
+    """Show where the cache is, how large, and what it holds."""
     from themis.cli.cache_page import show_contents
     from themis.engine.cache import read_contents
     from themis.show.terminal.parts import make_console, render

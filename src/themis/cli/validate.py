@@ -50,7 +50,7 @@ def try_out(options: Options) -> int:
 
 def show_plan(plan: Plan, name: str, *, width: int) -> Iterator[RenderableType]:
     """The parts of a plan from top to bottom."""
-    yield Sentence(f"{visible(name)} is in order", "bold green")
+    yield Sentence(f"{visible(name)} is valid", "bold green")
     yield ""
     yield indented(_characteristics(plan, width))
     yield ""

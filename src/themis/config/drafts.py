@@ -45,11 +45,11 @@ city = { values = ["north", "south"], weights = [0.7, 0.3] }  # weights: how oft
 [constraints]
 income_has_a_source = "employed or income <= 50000"
 
-# How sure, how precise, how expensive.
+# Confidence, precision and cost.
 [run]
 # against = [["sex"], ["sex", "race"]]  # the sets that `themis score` measures; else each protected
-confidence = 0.99           # the chance that the stated intervals hold
-# family = true             # that chance is for all scores, or checks, of a command together
+confidence = 0.99           # confidence level of the intervals
+# family = true             # the confidence is that of all scores, or checks, of a command together
 error = 0.05                # their half width
 seed = 42                   # the same seed gives the same result
 stopping = "certified"      # or "paper", the rule of the 2017 paper, for comparison
@@ -59,6 +59,13 @@ stopping = "certified"      # or "paper", the rule of the 2017 paper, for compar
 # probe = 300               # inputs run again to look for noise; 0: none
 # max_noise = 0.02          # a score that noise alone may explain by more is inconclusive
 # ahead = false             # idle slots of a program or service run nothing before it is needed
+
+# What reports call things; without it "test inputs", and the values as they are.
+# [report]
+# name = "Loan screen"      # also version, owner, purpose and auditor
+# people = "applicants"     # sentences are about test applicants
+# decision = "approval"     # and about approval rates
+# values = { sex = { female = "women", male = "men" } }
 
 # What `themis check` enforces: it fails when a score is above its limit.
 [[checks]]
@@ -114,7 +121,7 @@ function = "subject:decide"     # module:attribute
 
 _RUN = """\
 
-# How sure, how precise, how expensive.
+# Confidence, precision and cost.
 [run]
 confidence = 0.99
 error = 0.05

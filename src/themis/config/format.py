@@ -14,6 +14,7 @@ from dataclasses import MISSING, dataclass, fields
 from functools import partial
 from types import NoneType
 from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
+from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -229,7 +230,7 @@ class Subject(Table):
         le=1,
     )
     repeats: int = _optional(
-        "Run each input so often and take the majority, for subjects that do not always decide "
+        "Run each input N times and take the majority, for subjects that do not always decide "
         "the same",
         5,
         default=1,
@@ -245,6 +246,16 @@ class Subject(Table):
         "for models and functions of a table",
         "calls",
     )
+
+    @property
+    def program(self) -> str:
+        """What it is called where nobody named it: its function, file, command or address."""
+        given = self.options
+        if "url" in given:
+            parts = urlsplit(given["url"])  # what stands before @ or behind ? may be secret
+            return f"{parts.hostname or ''}{parts.path}"
+        named = (given[key] for key in ("function", "file", "object") if key in given)
+        return next(named, " ".join(given.get("command", ())))
 
     @property
     def options(self) -> dict[str, Any]:
@@ -310,7 +321,7 @@ class WorkerSubject(Subject):
     cwd: Text = _optional("The folder in which it runs", "build")
     start_seconds: Positive = _optional("How long it may take to start", 30)
     timeout_seconds: Positive = _optional("How long one execution may take", 5)
-    recycle_after: int = _optional("Start it afresh after so many executions", 100_000, ge=1)
+    recycle_after: int = _optional("Start it afresh after this many executions", 100_000, ge=1)
 
 
 class HttpSubject(Subject):
@@ -401,6 +412,41 @@ class Profile(Table):
     )
 
 
+ValueWords: TypeAlias = Annotated[  # the reader checks the names against the inputs
+    dict[str, dict[str, Text]],
+    WithJsonSchema(
+        {
+            "type": "object",
+            "additionalProperties": {
+                "type": "object",
+                "additionalProperties": {"type": "string", "minLength": 1},
+            },
+        }
+    ),
+]
+
+
+class Report(Table):
+    """What reports call the program, its people, its decision and the values of its inputs."""
+
+    name: Text = _optional("What was tested, for the title of a report", "Loan screen")
+    version: Text = _optional("Which version of it", "2026.3")
+    owner: Text = _optional("Who is responsible for it", "Credit department")
+    purpose: Text = _optional("What it decides", "First decision on consumer loans")
+    auditor: Text = _optional("Who tested it", "Internal audit")
+    people: Text = _optional(
+        "Whom it decides on, in the plural: sentences are about test applicants then, instead of "
+        "test inputs",
+        "applicants",
+    )
+    decision: Text = _optional(
+        "The favourable decision as a noun: sentences are about approval rates then", "approval"
+    )
+    values: ValueWords = _optional(
+        "Words for values, by characteristic", {"sex": {"female": "women", "male": "men"}}
+    )
+
+
 _ONE_SET: JsonDict = {"required": ["against"], "properties": {"search": {"const": False}}}
 _ALL_SETS: JsonDict = {
     "required": ["search"],
@@ -437,7 +483,7 @@ class Run(Settings):
         return Settings(**{name: getattr(self, name) for name in Settings.names()})
 
 
-RunTable = _table_of(Run, "Run", "What is measured, how sure, how precise, how expensive.")
+RunTable = _table_of(Run, "Run", "What is measured, how precisely, at which cost.")
 CheckTable = _table_of(
     Check,
     "Check",
@@ -475,11 +521,12 @@ class File(Table):
         default_factory=dict,
     )
     run: Annotated[Run, _ReadFrom(RunTable)] = _optional(
-        "How sure, how precise, how expensive", {"confidence": 0.99}, default_factory=Run
+        "Confidence, precision and cost", {"confidence": 0.99}, default_factory=Run
     )
     profile: Profile = _optional(
         "Whom inputs are drawn from, if not from all", {"data": "people.csv"}
     )
+    report: Report = _optional("The words of reports", {"people": "applicants"})
     checks: list[Annotated[Check, _ReadFrom(CheckTable)]] = _optional(
         "What `themis check` enforces",
         [{"against": ["race"], "max_score": 0.05}],
@@ -502,6 +549,7 @@ TABLES: dict[str, type[Table] | Mapping[str, type[Table]]] = {  # by name, some 
     "outputs": OutputTable,
     "run": RunTable,
     "profile": Profile,
+    "report": Report,
     "checks": CheckTable,
     "accepted": AcceptedTable,
 }

@@ -7,6 +7,7 @@ checks and acceptances.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,7 @@ from themis.inputs.following import TieMistake, completed, ties_of
 from themis.inputs.population import Population
 from themis.inputs.row_files import kind_of
 from themis.inputs.schema import Schema, characteristic_from, derived_mistake
+from themis.results.parts import Naming
 from themis.results.verdicts import Acceptance, Check
 from themis.settings import Settings
 from themis.subjects.meanings import CODE as LABELS
@@ -52,6 +54,7 @@ class Config:
     accepted: tuple[Acceptance, ...] = ()
     against: tuple[tuple[str, ...], ...] = ()  # the sets of [run], in schema order
     lines: Mapping[str, int] = field(default_factory=dict)  # of each key: "subject.command"
+    report: Naming = field(default_factory=Naming)
 
 
 def find_config(start: Path) -> Path:
@@ -156,6 +159,7 @@ class _Reader:
             self._check_outputs(section)
         self._check_labels()
         self._check_repeated_acceptances()
+        self._check_value_words()
         if self._found.mistakes or schema is None:
             raise ConfigError(sorted(self._found.mistakes, key=lambda each: each.line or 0))
         file, line = File.model_validate(self._data), self._found.line
@@ -181,6 +185,7 @@ class _Reader:
             ),
             tuple(dict.fromkeys(ordered(tuple(names)) for names in file.run.against or ())),
             self._found.lines_by_name(),
+            _naming(file),
         )
 
     def _table(self, name: str) -> Mapping[str, Any]:
@@ -293,7 +298,7 @@ class _Reader:
         schema = Schema({name: [0] for name in self._names})
         for path, names in self._all_sets():
             for name in _repeated(names):
-                problem = f"{name!r} stands there twice"
+                problem = f"{name!r} appears twice"
                 self._found.add(path, Mistake("duplicate-name", "", problem, "remove one"))
             try:
                 schema.columns_of(names)
@@ -324,6 +329,44 @@ class _Reader:
                 mistake = Mistake("duplicate-acceptance", "", problem, "remove one of them")
                 self._found.add(("accepted", number), mistake)
             first.setdefault(key, line)
+
+    def _check_value_words(self) -> None:
+        """Whether [report.values] names characteristics and values that there are."""
+        words = self._table("report").get("values", {})
+        for name, table in words.items() if isinstance(words, Mapping) else ():
+            path: KeyPath = ("report", "values", name)
+            if name not in self._names:
+                problem = f"there is no characteristic {name!r}"
+                mistake = Mistake("unknown-name", "", problem, suggest(name, self._names))
+                self._found.add(path, mistake)
+            elif name in self._characteristics and isinstance(table, Mapping):
+                known = level_names(self._characteristics[name])
+                for value in (each for each in table if known and each not in known):
+                    problem = f"{name} has no value {value!r}"
+                    mistake = Mistake("unknown-value", "", problem, suggest(value, known))
+                    self._found.add((*path, value), mistake)
+
+
+MOST_LEVELS = 1_000  # of more nobody writes words, and nothing is checked
+
+
+def level_names(characteristic: Characteristic) -> list[str]:
+    """The values of a characteristic, or its bins, as a key of the file is written."""
+    if characteristic.levels > MOST_LEVELS:
+        return []
+    labels = (characteristic.level_label(each) for each in range(characteristic.levels))
+    return ["missing" if each is None else _key_of(each) for each in labels]
+
+
+def _key_of(label: Any) -> str:
+    return label if isinstance(label, str) else json.dumps(label)
+
+
+def _naming(file: File) -> Naming:
+    """The words of the file, with what the subject is called and what it declares favourable."""
+    given = {} if file.report is None else file.report.given()
+    favourable = file.subject.favourable if "favourable" in file.subject.given() else ()
+    return Naming(**given, program=file.subject.program, favourable=favourable)
 
 
 def _repeated(names: list[str]) -> list[str]:

@@ -261,7 +261,7 @@ _WORDS = {  # how tomllib puts it → what is wrong, what to do
     "Illegal character": ("text is not closed on its line", "end it with a quote"),
     "Found invalid character": ("text is not closed on its line", "end it with a quote"),
     "Expected \"'": ("text is not closed", "end it with the quote it begins with"),
-    "Cannot ": ("something is defined that stands there already", "define each table once"),
+    "Cannot ": ("something is defined twice", "define each table once"),
     "Unescaped": ("text has a \\ that means nothing", "write \\\\, or put it in single quotes"),
 }
 
@@ -286,7 +286,7 @@ def _first_repeated(text: str) -> ConfigError | None:
     for path, line in _Scanner(text).places():
         if path in seen:
             name = ".".join(str(part) for part in path)
-            problem = f"the key {name!r} stands there twice, first in line {seen[path]}"
+            problem = f"the key {name!r} appears twice, first in line {seen[path]}"
             return _error("duplicate-key", line, problem, "remove or rename one")
         seen[path] = line
     return None

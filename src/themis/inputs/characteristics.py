@@ -368,9 +368,7 @@ class Values(Characteristic):
             return
         if len(set(self.values)) < len(self.values):  # most often not: counting takes more memory
             for value in [value for value, times in Counter(self.values).items() if times > 1]:
-                yield mistake(
-                    "duplicate-value", f"the value {value!r} stands there twice", "remove one"
-                )
+                yield mistake("duplicate-value", f"the value {value!r} appears twice", "remove one")
         yield from self._common_mistakes()
         yield from self._tie_mistakes()
 

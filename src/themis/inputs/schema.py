@@ -313,7 +313,7 @@ def _name_mistakes(names: Sequence[str]) -> Iterator[Mistake]:
                 "use text without commas and backquotes",
             )
     for name in [name for name, times in Counter(names).items() if times > 1]:
-        yield Mistake("duplicate-name", "inputs", f"{name!r} stands there twice", "rename one")
+        yield Mistake("duplicate-name", "inputs", f"{name!r} appears twice", "rename one")
 
 
 def _spec(each: Characteristic) -> Any:

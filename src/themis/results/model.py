@@ -10,7 +10,17 @@ from typing import Any, Literal
 from themis._version import __version__
 from themis.results.hooks import Plotted, hook
 from themis.results.notes import Ending, Note
-from themis.results.parts import Account, Group, Harm, Noise, Placebo, Region, Reruns, Witness
+from themis.results.parts import (
+    Account,
+    Group,
+    Harm,
+    Naming,
+    Noise,
+    Placebo,
+    Region,
+    Reruns,
+    Witness,
+)
 from themis.settings import Stopping
 
 FORMAT = 2  # of the JSON result
@@ -359,6 +369,7 @@ class Result(Plotted):
     data: Mapping[str, Any] | None = None  # what was given and used, where rows were given
     source: Mapping[str, Any] | None = None  # the file, its lines by characteristic, the command
     account: Account | None = None  # of all executions; None: not known
+    report: Naming | None = None  # the words for documents, as far as there are some
 
     @property
     def spent(self) -> Account:
@@ -404,6 +415,7 @@ class Result(Plotted):
             **({} if self.noise is None else {"noise": plain(self.noise)}),
             **({} if self.data is None else {"data": dict(self.data)}),
             **({} if self.source is None else {"source": dict(self.source)}),
+            **({} if self.report is None else {"report": self.report.to_dict()}),
             "scores": [score.to_dict() for score in self.scores],
             **searched,
             **checked,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from themis.inputs.characteristics import Value
@@ -61,7 +62,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Noise:
-    """How often a subject answers otherwise when it is run again on the same input."""
+    """How often a subject answers differently when it is run again on the same input."""
 
     inputs: int  # run again
     differing: int
@@ -124,6 +125,28 @@ class Account:
     def __add__(self, other: Account) -> Account:
         names = [each.name for each in fields(self)]
         return Account(*(getattr(self, name) + getattr(other, name) for name in names))
+
+
+@dataclass(frozen=True)
+class Naming:
+    """What documents call the subject, its people, its decisions and its values; all optional."""
+
+    name: str = ""
+    version: str = ""
+    owner: str = ""
+    purpose: str = ""
+    auditor: str = ""
+    people: str = ""  # a plural: "applicants"
+    decision: str = ""  # the favourable one, as a noun: "approval"
+    values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # by characteristic
+    program: str = ""  # what the subject is called where nobody named it
+    favourable: tuple[Value, ...] = ()  # the outputs that were declared favourable
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is known, as it stands in the JSON result."""
+        known = {each.name: getattr(self, each.name) for each in fields(self)}
+        plain = {**known, "favourable": list(self.favourable)}
+        return {name: value for name, value in plain.items() if value}
 
 
 PRECISION = 1e-12  # exact scores are rounded to so much

@@ -30,6 +30,7 @@ from themis.results.model import (
     SearchResult,
 )
 from themis.results.notes import OLD_SENTENCE, Note
+from themis.results.parts import Naming
 
 OLD_FORMAT = 1
 MOST_FAULTS = 20  # that are told of one file
@@ -359,7 +360,8 @@ _OPTIONAL = {  # what `to_dict` leaves out at times
     "GroupScore": set(UNLESS_USED),
     "SearchResult": {"ties", "output", "distance", "statistic", "account", "family"},
     "CheckResult": {"family"},
-    "Result": {"search", "checks", "noise", "data", "source", "account"},
+    "Result": {"search", "checks", "noise", "data", "source", "account", "report"},
+    "Naming": {each.name for each in fields(Naming)},
 }
 
 

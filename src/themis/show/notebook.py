@@ -18,19 +18,20 @@ from themis.show.words.explanations import (
     placebo_sentence,
     region_sentence,
 )
+from themis.show.words.headlines import headline, rate_text
 from themis.show.words.scores import (
     account_text,
     by_set,
     extremes,
-    headline,
     hidden_changes,
     impact,
     method,
-    rate_text,
     seen,
 )
 from themis.show.words.searches import example, guarantee, search_headline, set_counts, set_text
-from themis.show.words.values import label, people, percent, visible
+from themis.show.words.values import percent, visible
+from themis.show.words.verdicts import verdict
+from themis.show.words.wording import PLAIN, Wording, wording
 
 WITNESSES = 2
 CHANGES = 3
@@ -54,11 +55,14 @@ def html_of(thing: Any) -> Html:
 def _(result: Result) -> Html:
     """All scores of a result below each other."""
     noise = [noise_warning(result.noise)] if result.noise and result.noise.differing else []
-    hidden = filter(None, map(hidden_changes, by_set(result.scores).values()))
+    words = wording(result)
+    hidden = filter(None, (hidden_changes(each, words) for each in by_set(result.scores).values()))
     failures = result.failures.items()
+    several = len(result.scores) > 1 and not result.searches
     return _box(
-        *map(html_of, result.searches),
-        *map(html_of, result.scores),
+        *([_line(f"{verdict(result).sentence}.", _BOLD)] if several else []),
+        *(_search_box(each, words) for each in result.searches),
+        *(_score_box(each, words) for each in result.scores),
         *(_line(f"warning: {note}") for note in (*hidden, *noise, *result.notes)),
         *(_line(f"failed: {kind}, {f['count']:,} times; {f['message']}") for kind, f in failures),
         _line(f"{account_text(result)} · seed {result.seed}", _FAINT),
@@ -66,21 +70,21 @@ def _(result: Result) -> Html:
 
 
 @html_of.register
-def _(score: CausalScore) -> Html:
-    return _score(score, _causal_parts(score))
+def _(score: Score) -> Html:
+    return _score_box(score, PLAIN)
 
 
-@html_of.register
-def _(score: GroupScore) -> Html:
-    return _score(score, _group_parts(score))
-
-
-def _score(score: Score, parts: Iterable[Html]) -> Html:
+def _score_box(score: Score, words: Wording) -> Html:
     """One score: its headline, its interval and what belongs to its kind."""
+    parts: Iterable[Html] = ()
+    if isinstance(score, CausalScore):
+        parts = _causal_parts(score, words)
+    elif isinstance(score, GroupScore):
+        parts = _group_parts(score, words)
     return _box(
-        _line(headline(score), _BOLD),
+        _line(headline(score, words), _BOLD),
         _table([[score.measure, f"{score.score:.3f}", _bar(score.low, score.high)]]),
-        _line(method(score), _FAINT),
+        _line(method(score, words), _FAINT),
         *parts,
         *(_line(f"note: {note}") for note in score.notes),
     )
@@ -88,17 +92,21 @@ def _score(score: Score, parts: Iterable[Html]) -> Html:
 
 @html_of.register
 def _(search: SearchResult) -> Html:
+    return _search_box(search, PLAIN)
+
+
+def _search_box(search: SearchResult, words: Wording) -> Html:
     """One search: its headline, the minimal sets with an example each, and what is certain."""
-    parts = [_line(search_headline(search), _BOLD)]
+    parts = [_line(search_headline(search, words), _BOLD)]
     scores = {score.against: score for score in search.minimal_sets if score.samples}
-    rows = [_search_row(names, scores.get(names)) for names in search.found[:SETS]]
+    rows = [_search_row(names, scores.get(names), words) for names in search.found[:SETS]]
     if rows:
         parts.append(_table(rows))
     if len(search.found) > len(rows):
         parts.append(_line(f"… and {len(search.found) - len(rows):,} more"))
     if search.undecided:
         names = "; ".join(set_text(each) for each in search.undecided[:SETS])
-        parts.append(_line(f"could not be decided: {names}"))
+        parts.append(_line(f"undecided: {names}"))
     parts += [_line(set_counts(search), _FAINT), _line(guarantee(search), _FAINT)]
     return _box(*parts, *(_line(f"note: {note}") for note in search.notes))
 
@@ -107,7 +115,7 @@ def _(search: SearchResult) -> Html:
 def _(group: Group) -> Html:
     ends = f"{percent(group.low)} – {percent(group.high)}"
     bar = _bar(group.low, group.high)
-    return _box(_table([[label(group.values), bar, percent(group.rate), ends]]))
+    return _box(_table([[PLAIN.label(group.values), bar, percent(group.rate), ends]]))
 
 
 @html_of.register
@@ -115,19 +123,21 @@ def _(witness: Witness) -> Html:
     return _box(_witness(witness, "decision"))
 
 
-def _search_row(names: tuple[str, ...], score: Score | None) -> Sequence[Any]:
+def _search_row(names: tuple[str, ...], score: Score | None, words: Wording) -> Sequence[Any]:
     if score is None:
         return [set_text(names), "not measured"]
     bar = _bar(score.low, score.high)
-    return [set_text(names), percent(score.score), bar, example(score) or ""]
+    return [set_text(names), percent(score.score), bar, example(score, words) or ""]
 
 
-def _causal_parts(score: CausalScore) -> Iterator[Html]:
+def _causal_parts(score: CausalScore, words: Wording) -> Iterator[Html]:
+    whom = words.whom(score.population)
     if score.placebo is not None:
-        yield _line(placebo_sentence(score.placebo))
+        yield _line(placebo_sentence(score.placebo, whom))
     for harm in score.direction[:CHANGES]:
-        yield _line(f"{change_sentence(harm)} (of {people(harm.contexts)})")
-    yield from (_line(region_sentence(region)) for region in score.regions)
+        of = words.counted(harm.contexts, score.population)
+        yield _line(f"{change_sentence(harm, words)} (of {of})")
+    yield from (_line(region_sentence(region, whom)) for region in score.regions)
     yield from (_witness(each, score.output or "decision") for each in score.witnesses[:WITNESSES])
 
 
@@ -141,21 +151,27 @@ def _witness(witness: Witness, output: str) -> Html:
     return _table([*rows, [tag("b", visible(each)) for each in (output, *witness.outputs)]])
 
 
-def _group_parts(score: GroupScore) -> Iterator[Html]:
+def _group_parts(score: GroupScore, words: Wording) -> Iterator[Html]:
     shown, hidden = extremes(score.groups, GROUPS)
-    rows = [_group_row(score, group) for group in shown]
+    rows = [_group_row(score, group, words) for group in shown]
     if hidden:
         rows.insert(GROUPS, [f"… {hidden:,} more …"])
     yield _table(rows)
     yield from (_line(text) for text in (seen(score), impact(score)) if text is not None)
 
 
-def _group_row(score: GroupScore, group: Group) -> Sequence[Any]:
+def _group_row(score: GroupScore, group: Group, words: Wording) -> Sequence[Any]:
     low, rate, high = (rate_text(score, each) for each in (group.low, group.rate, group.high))
-    few = "; too few people" * group.few
+    few = f"; too few {words.people}" * group.few
     ends = f"{low} – {high}{few}"
-    tested = people(group.samples)
-    return [label(group.values), _bar(group.low, group.high), rate, f"of {tested}", ends]
+    tested = words.counted(group.samples, score.population)
+    return [
+        words.short_label(group.values),
+        _bar(group.low, group.high),
+        rate,
+        f"of {tested}",
+        ends,
+    ]
 
 
 def _bar(low: float, high: float) -> Html:
@@ -207,7 +223,9 @@ def _(score: Score) -> Plot:
 def _(score: GroupScore) -> Plot:
     """The groups' rates; the four-fifths line is four fifths of the highest."""
     shown, hidden = extremes(score.groups, ENDS)
-    rows = [Interval(each.low, each.high, each.rate, label(each.values)) for each in shown]
+    rows = [
+        Interval(each.low, each.high, each.rate, PLAIN.short_label(each.values)) for each in shown
+    ]
     best = score.most_favoured
     marks = []
     if best is not None and score.impact_ratio is not None:
@@ -227,8 +245,7 @@ def _(search: SearchResult) -> Plot:
 @plot.register
 def _(result: Result) -> Plot:
     rows = [_interval(each, f"{each.measure} ") for each in result.scores[:ROWS]]
-    names = "; ".join(headline(score) for score in result.scores[:ROWS])
-    return Plot(chart(rows, names or "no scores"))
+    return Plot(chart(rows, verdict(result).sentence))
 
 
 def _interval(score: Score, before: str = "") -> Interval:

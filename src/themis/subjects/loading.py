@@ -165,7 +165,7 @@ def _import(name: str, folder: Path, where: str) -> Any:
     except (Exception, SystemExit) as error:
         said = redact_inherited(str(error))
         problem = f"importing {name!r} failed with {type(error).__name__}: {said}"
-        raise _unusable(where, problem, "mend the module") from error
+        raise _unusable(where, problem, "fix the module") from error
     finally:
         sys.path.remove(place)
 

@@ -22,8 +22,8 @@ SETTINGS: dict[str, tuple[type, str]] = {
     "confidence": (float, "the chance that a verdict is right; overrides files and marks"),
     "error": (float, "half the width of an interval, in the first round"),
     "seed": (int, "the same seed gives the same verdicts"),
-    "max_executions": (int, "run the subject at most so often for one assertion"),
-    "max_seconds": (float, "spend at most so much time on one assertion"),
+    "max_executions": (int, "maximum number of executions for one assertion"),
+    "max_seconds": (float, "time limit in seconds for one assertion"),
 }
 FAMILY = "the confidence is that of all tests of the session together"
 OUTCOMES = ("fail", "skip", "warn")

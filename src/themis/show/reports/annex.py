@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, combinations
 
 from themis.results.model import GroupScore, Result
@@ -23,7 +24,6 @@ from themis.show.reports.document import (
     score_sentence,
     scores_of,
     section,
-    sentence,
     set_words,
 )
 from themis.show.reports.method import (
@@ -46,8 +46,9 @@ from themis.show.reports.scores import (
     ratio_cell,
     ratios,
 )
-from themis.show.reports.verdict import ALL_CLEAR, cautions, statement
-from themis.show.words.scores import how_sure_together, impact, rate_text
+from themis.show.reports.verdict import ALL_CLEAR, cautions
+from themis.show.words.headlines import rate_text
+from themis.show.words.scores import how_sure_together, impact
 from themis.show.words.searches import (
     check_interval,
     checks_guarantee,
@@ -55,8 +56,11 @@ from themis.show.words.searches import (
     search_headline,
     set_counts,
     set_text,
+    verdict_words,
 )
 from themis.show.words.values import count, percent, visible
+from themis.show.words.verdicts import verdict
+from themis.show.words.wording import wording
 
 SYNTHETIC = (
     "These rates were measured on inputs that Themis made up from the schema. Scores on synthetic "
@@ -144,7 +148,7 @@ def _one(score: GroupScore, room: Room) -> Html:
                 ("Impact ratio", "number"),
                 ("Interval", "number"),
             ),
-            (_row(score, group, ratio) for group, ratio in shown),
+            (_row(score, group, ratio, room) for group, ratio in shown),
             kind="chart",
             foot=f"{more}, with lower rates, not shown here; all stand in the JSON result"
             if hidden
@@ -161,9 +165,9 @@ def _unknown(score: GroupScore) -> str:
     return "No category is unknown: every input has a value of each characteristic."
 
 
-def _row(score: GroupScore, group: Group, ratio: Ratio | None) -> tuple[object, ...]:
+def _row(score: GroupScore, group: Group, ratio: Ratio | None, room: Room) -> tuple[object, ...]:
     return (
-        group_name(group.values),
+        group_name(group.values, room),
         f"{group.samples:,}",
         favourable(score, group),
         rate_text(score, group.rate),
@@ -285,7 +289,7 @@ def _impacts(result: Result, room: Room) -> Iterator[Html]:
             ("Set", ("Score", "number"), ("Interval", "number"), ("Confidence", "number")),
             (
                 (
-                    tag("div", tag("b", score_name(each)), about(each)),
+                    tag("div", tag("b", score_name(each)), about(each, room.words)),
                     point(each),
                     interval(each),
                     percent(each.confidence),
@@ -295,9 +299,9 @@ def _impacts(result: Result, room: Room) -> Iterator[Html]:
             kind="chart",
             foot=rest(len(scores) - room.scores, "more scores are not shown"),
         )
-        yield tag("ul", *(tag("li", score_sentence(each), ".") for each in scores[:8]))
+        yield tag("ul", *(tag("li", score_sentence(each, room), ".") for each in scores[:8]))
     for search in result.searches[: room.searches]:
-        words = sentence(search_headline(search))
+        words = search_headline(search, room.words)
         sets = cut("; ".join(map(set_text, search.found[: room.sets])), 20 * room.sentence)
         yield tag("p", f"{words}{': ' if sets else ''}{sets}. {set_counts(search)}. ",
                   guarantee(search))  # fmt: skip
@@ -306,7 +310,7 @@ def _impacts(result: Result, room: Room) -> Iterator[Html]:
             "Limits that were checked",
             ("Check", "Verdict", ("Interval", "number")),
             (
-                (value(each.name, room.letters), each.verdict, check_interval(each))
+                (value(each.name, room.letters), verdict_words(each), check_interval(each))
                 for each in result.checks[: room.checks]
             ),
             kind="chart",
@@ -339,7 +343,8 @@ def _log(result: Result) -> Iterator[Html]:
 
 def render_annex(result: Result) -> str:
     """The annex of a result as one HTML file of its own, of less than 300 KB."""
-    return fitting(lambda room: _render(result, room))
+    words = wording(result)
+    return fitting(lambda room: _render(result, replace(room, words=words)))
 
 
 def _render(result: Result, room: Room) -> str:
@@ -354,10 +359,10 @@ def _render(result: Result, room: Room) -> str:
 
 
 def _header(result: Result, hashed: str) -> Iterator[Html]:
-    verdict = cut(sentence(statement(result).sentence), LONGEST_VERDICT)
+    sentence = cut(verdict(result).sentence, LONGEST_VERDICT)
     subject = (result.subject.get(key, "") for key in ("kind", "fingerprint"))
     subject_text = " ".join(map(visible, filter(None, subject)))
     about = [f"Subject: {subject_text}", started(result), f"result {hashed}"]
     yield tag("h1", "Audit annex")
-    yield tag("p", tag("bdi", verdict), ".", class_="behind")
+    yield tag("p", tag("bdi", sentence), ".", class_="behind")
     yield tag("p", " · ".join(filter(None, about)), class_="faint")

@@ -11,8 +11,9 @@ from xml.etree import ElementTree
 
 from themis.results.model import Accepted, CheckResult, Measure, Result, Score, SearchResult
 from themis.results.notes import Ending
+from themis.show.words.headlines import headline
 from themis.show.words.notes import how_it_ended
-from themis.show.words.scores import cut_off, failure_text, headline, inconclusive
+from themis.show.words.scores import cut_off, failure_text, inconclusive
 from themis.show.words.searches import (
     acceptance_words,
     amount,
@@ -25,6 +26,7 @@ from themis.show.words.searches import (
     verdict_words,
 )
 from themis.show.words.values import percent, set_phrase, spelled_out, visible
+from themis.show.words.wording import PLAIN, Wording, wording
 
 Kind = Literal["violation", "accepted", "found", "measured", "open", "failure"]
 
@@ -78,9 +80,11 @@ def findings(result: Result) -> Iterator[Finding]:
             score = scores.get(names)
             above = listed_words(search, names)
             title = f"{search.measure} score of {set_phrase(names)} is {above}"
-            yield Finding("found", title, _text(score, title), search.measure, names, score)
+            text = _text(score, title, wording(result))
+            yield Finding("found", title, text, search.measure, names, score)
         if not search.conclusive:
-            yield Finding("open", "the search is not finished", search_headline(search))
+            text = search_headline(search, wording(result))
+            yield Finding("open", "the search is not finished", text)
     if not result.searches:
         yield from _of_scores(result)
 
@@ -114,16 +118,17 @@ def _of_check(check: CheckResult, result: Result, line: int | None) -> Iterator[
         limit = f"The limit is {amount(check.max_score, check.measure)}."
         for names in _above(check, scores):
             score = scores.get(names)
-            text = f"{_text(score, f'{name}: {check_interval(check)}')} {limit}"
+            interval = f"{name}: {check_interval(check)}"
+            text = f"{_text(score, interval, wording(result))} {limit}"
             text += f" {reason}." if reason else ""
             yield about("violation", f"{name}: violated", text, against=names, score=score)
     for words, one in zip(acceptance_words(check), check.accepted, strict=True):
         score = scores.get(one.against)
-        text = f"{words} {_text(score, '')}".strip()
+        text = f"{words} {_text(score, '', wording(result))}".strip()
         yield about("accepted", f"{name}: accepted", text, against=one.against, score=score,
                     accepted=one)  # fmt: skip
     if check.verdict == "not enough evidence":
-        title = f"{name}: not enough evidence"
+        title = f"{name}: undecided"
         text = f"{title}: {reason}" if reason else title
         yield about("open", title, text, against=check.against or ())
 
@@ -145,19 +150,18 @@ def _of_scores(result: Result) -> Iterator[Finding]:
     for score in result.scores:
         if score.low > 0:
             title = f"{score.measure} score of {set_phrase(score.against)}: {percent(score.score)}"
-            yield Finding(
-                "measured", title, _text(score, title), score.measure, score.against, score
-            )
+            text = _text(score, title, wording(result))
+            yield Finding("measured", title, text, score.measure, score.against, score)
     for text in inconclusive(result.scores):
         yield Finding("open", "not every score is as precise as asked", text)
 
 
-def _text(score: Score | None, otherwise: str) -> str:
+def _text(score: Score | None, otherwise: str, words: Wording = PLAIN) -> str:
     """What was measured, who loses, and one pair of people, in sentences."""
     if score is None:
         return otherwise
-    parts = [headline(score), *harms(score, most=1)]
-    pair = example(score)
+    parts = [headline(score, words), *harms(score, most=1, words=words)]
+    pair = example(score, words)
     parts += [] if pair is None else [f"e.g. {pair}"]
     return " ".join(f"{each}." for each in parts)
 
@@ -227,9 +231,9 @@ def _cases(result: Result) -> Iterator[ElementTree.Element]:
         yield _check_case(check, [each.text for each in found if each.check is check])
     if not result.checks:
         for search in result.searches:
-            yield from _search_cases(search, found)
+            yield from _search_cases(search, found, wording(result))
     if not result.checks and not result.searches:
-        yield from map(_score_case, result.scores)
+        yield from (_score_case(each, wording(result)) for each in result.scores)
 
 
 def _check_case(check: CheckResult, details: list[str]) -> ElementTree.Element:
@@ -247,7 +251,9 @@ def _check_case(check: CheckResult, details: list[str]) -> ElementTree.Element:
     return case(said=message)
 
 
-def _search_cases(search: SearchResult, found: list[Finding]) -> Iterator[ElementTree.Element]:
+def _search_cases(
+    search: SearchResult, found: list[Finding], words: Wording
+) -> Iterator[ElementTree.Element]:
     group = f"themis.search.{search.measure}"
     for each in found:
         if each.kind == "found" and each.measure == search.measure:
@@ -255,20 +261,23 @@ def _search_cases(search: SearchResult, found: list[Finding]) -> Iterator[Elemen
             where = "at" if each.against in search.ties else "above"
             yield _case(name, group, "failure", each.title, f"{where} the threshold", each.text)
     for names in search.undecided:
-        yield _case(set_text(names), group, "error", "it could not be decided", "undecided")
-    whole = partial(_case, "every set is decided", group)
+        yield _case(set_text(names), group, "error", "undecided", "undecided")
+    whole = partial(_case, "every combination is decided", group)
     if search.stopped is not Ending.DONE:
-        reason = f"{how_it_ended(search.stopped)} with {search.sets_open:,} sets open"
+        reason = (
+            f"{how_it_ended(search.stopped)} with {search.sets_open:,} combinations not checked"
+        )
         yield whole("error", reason, search.stopped)
     else:
-        yield whole(said=search_headline(search))
+        yield whole(said=search_headline(search, words))
 
 
-def _score_case(score: Score) -> ElementTree.Element:
-    case = partial(_case, set_text(score.against), f"themis.{score.measure}", said=headline(score))
+def _score_case(score: Score, words: Wording) -> ElementTree.Element:
+    said = headline(score, words)
+    case = partial(_case, set_text(score.against), f"themis.{score.measure}", said=said)
     if score.conclusive:
         return case()
-    reason = how_it_ended(score.stopped) if score.samples else headline(score)
+    reason = how_it_ended(score.stopped) if score.samples else said
     return case("error", reason, score.stopped)
 
 

@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 from themis._version import __version__
 from themis.results.model import Result, Score
 from themis.show.html import Html, cut, empty, join, tag
-from themis.show.words.scores import headline
+from themis.show.words.headlines import headline
 from themis.show.words.searches import protection, set_text
-from themis.show.words.values import count, label, set_phrase, visible
+from themis.show.words.values import count, set_phrase, visible
+from themis.show.words.wording import PLAIN, Wording
 
 # One style for screens, phones and paper, in light and in dark. Blue and orange are told apart by
 # all eyes; shapes and words carry the same meaning. Every colour of text keeps a contrast of 4.5 to
@@ -113,20 +114,14 @@ def set_words(against: Sequence[str]) -> str:
     return cut(set_phrase(against), LONGEST_NAME)
 
 
-def group_name(values: Mapping[str, Any]) -> Html:
-    """A group: `race green, sex male`."""
-    return tag("bdi", cut(label(values), LONGEST_NAME))
+def group_name(values: Mapping[str, Any], room: Room) -> Html:
+    """A group: `green · male`."""
+    return tag("bdi", cut(room.words.short_label(values), LONGEST_NAME))
 
 
-def score_sentence(score: Score) -> str:
+def score_sentence(score: Score, room: Room) -> str:
     """The headline of a score, as a sentence without its full stop."""
-    return cut(sentence(headline(score)), LONGEST_SENTENCE)
-
-
-def sentence(words: str) -> str:
-    """Words of ours that start a line, with a capital; names of the user stay as they are."""
-    ours = words.startswith(("the ", "all groups ", "nothing ", "no set "))
-    return f"{words[:1].upper()}{words[1:]}" if ours else words
+    return cut(headline(score, room.words), LONGEST_SENTENCE)
 
 
 def scores_of(result: Result, kind: type[Some]) -> list[Some]:
@@ -140,8 +135,9 @@ LIMIT_BYTES = 300_000  # of a whole file; mail and browsers take it without a th
 
 @dataclass(frozen=True)
 class Room:
-    """How many of each kind are shown; the report says how many are not."""
+    """How many of each kind are shown (the report says how many are not), and in which words."""
 
+    words: Wording = PLAIN
     scores: int = 60
     searches: int = 6
     checks: int = 60

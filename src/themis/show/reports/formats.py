@@ -11,7 +11,7 @@ from typing import Any
 
 from themis.errors import Mistake, RequestError, suggest
 from themis.results.model import CausalScore, GroupScore, Result, Score
-from themis.show.words.values import label
+from themis.show.words.wording import PLAIN
 
 
 @dataclass(frozen=True)
@@ -152,6 +152,6 @@ def _row(score: Score, result: Result) -> dict[str, Any]:
     row["flip_rate"] = score.flip_rate if isinstance(score, CausalScore) else None
     if isinstance(score, GroupScore):
         best, worst = score.most_favoured, score.least_favoured
-        row["most_favoured"] = None if best is None else label(best.values)
-        row["least_favoured"] = None if worst is None else label(worst.values)
+        row["most_favoured"] = None if best is None else PLAIN.label(best.values)
+        row["least_favoured"] = None if worst is None else PLAIN.label(worst.values)
     return row

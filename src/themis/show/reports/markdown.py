@@ -6,16 +6,15 @@ import re
 from collections.abc import Iterable, Iterator
 
 from themis.results.model import CausalScore, CheckResult, GroupScore, Result, Score
-from themis.results.notes import Ending
 from themis.results.parts import Witness
 from themis.show.html import cut
 from themis.show.intervals import ends_text
+from themis.show.words.headlines import headline
 from themis.show.words.notes import how_it_ended
 from themis.show.words.scores import (
     cost_text,
     cut_off,
     failure_text,
-    headline,
     how_sure_together,
     impact,
     inconclusive,
@@ -24,14 +23,14 @@ from themis.show.words.searches import (
     acceptance_words,
     check_interval,
     checks_guarantee,
-    checks_headline,
     guarantee,
     harms,
-    search_headline,
     set_text,
     verdict_words,
 )
 from themis.show.words.values import percent, visible
+from themis.show.words.verdicts import verdict
+from themis.show.words.wording import Wording, wording
 
 LIMIT = 65_000  # characters; GitHub takes 65,536
 ROWS = 40  # of a table
@@ -49,7 +48,7 @@ _LEADING = re.compile(r"^(?:[-+=\s]|\d(?=\d*[.)]))")  # would begin a list, a ru
 def render_markdown(result: Result) -> str:
     """The verdict, a table, the people it happens to, and the cost; at most LIMIT characters."""
     parts = ["## Themis", *_verdict(result), *_tables(result), *_cautions(result)]
-    parts += [each for score in _worst(result) for each in _people(score)]
+    parts += [each for score in _worst(result) for each in _people(score, wording(result))]
     cost = f"<sub>{escape(_certainty(result))} {escape(cost_text(result))}</sub>"
     return "\n\n".join([*_fitting(parts, LIMIT - len(cost) - 100), cost]) + "\n"
 
@@ -78,15 +77,10 @@ def _entity(found: re.Match[str]) -> str:
 
 
 def _verdict(result: Result) -> Iterator[str]:
-    if result.checks:
-        yield f"**{escape(_capital(checks_headline(result.checks)))}.**"
-    elif result.searches:
-        yield from (f"**{escape(_capital(search_headline(each)))}.**" for each in result.searches)
-    elif not result.scores:
-        why = "" if result.stopped is Ending.DONE else f": {how_it_ended(result.stopped)}"
-        yield f"**Nothing was measured{escape(why)}.**"
-    elif len(result.scores) <= 3:
-        yield from (f"**{escape(_capital(headline(each)))}.**" for each in result.scores)
+    found = verdict(result)
+    yield f"**{escape(found.sentence)}.**"
+    if found.behind:
+        yield escape(found.behind)
 
 
 def _tables(result: Result) -> Iterator[str]:
@@ -152,20 +146,21 @@ def _cautions(result: Result) -> Iterator[str]:
 
 def _worst(result: Result) -> list[Score]:
     """The scores that are surely above 0, the largest first."""
-    known = {(each.measure, headline(each)): each for each in result.scores if each.low > 0}
+    words = wording(result)
+    known = {(each.measure, headline(each, words)): each for each in result.scores if each.low > 0}
     return sorted(known.values(), key=lambda each: -each.low)[:TELLING]
 
 
-def _people(score: Score) -> Iterator[str]:
+def _people(score: Score, words: Wording) -> Iterator[str]:
     """Whom a set hurts, folded away."""
-    lines = [f"- {escape(each)}" for each in harms(score, most=3)]
+    lines = [f"- {escape(each)}" for each in harms(score, most=3, words=words)]
     ratio = impact(score) if isinstance(score, GroupScore) else None
     lines += [] if ratio is None else [f"- {escape(ratio)}"]
     parts = ["\n".join(lines)] if lines else []
     if isinstance(score, CausalScore):
         parts += [_pair(each) for each in score.witnesses[:WITNESSES]]
     if parts:
-        summary = f"<summary>{escape(headline(score))}</summary>"
+        summary = f"<summary>{escape(headline(score, words))}</summary>"
         yield "\n\n".join([f"<details>{summary}", *parts, "</details>"])
 
 

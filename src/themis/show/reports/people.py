@@ -28,10 +28,12 @@ from themis.show.words.explanations import (
     counted_people,
     covered_text,
     directions_certainty,
+    flip_rate_sentence,
     gained_text,
     lost_text,
     other_changes_first,
 )
+from themis.show.words.headlines import capital
 from themis.show.words.searches import harms
 from themis.show.words.values import count, percent, share_text, visible, with_followers
 
@@ -59,7 +61,7 @@ def _people_of(score: CausalScore, pairs: int, result: Result, room: Room) -> Ht
     cards = [_card(each, score, result, room) for each in ranked[:pairs]]
     return block(
         score_name(score),
-        tag("p", score_sentence(score), "."),
+        tag("p", score_sentence(score, room), "."),
         tag("div", *cards, class_="cards"),
         *left_out(len(ranked) - len(cards), "pair"),
     )
@@ -135,27 +137,27 @@ def harm_section(result: Result, room: Room) -> Html:
 
 
 def _harm_of(score: CausalScore, room: Room) -> Html:
-    places = _assignments(score.direction)
+    places = _assignments(score.direction, room)
     rate = ""
     if score.flip_rate is not None and len(places) > 2:
-        rate = f" Flip rate {percent(score.flip_rate)}: so often one change changes the decision."
+        rate = f" {capital(flip_rate_sentence(score))}."
     shown = _matrix(score, places) if len(places) <= room.matrix else _changes(score, room)
     return block(
         score_name(score),
-        tag("p", cut(next(harms(score, most=1)), LONGEST_SENTENCE), ".", rate),
+        tag("p", cut(next(harms(score, most=1, words=room.words)), LONGEST_SENTENCE), ".", rate),
         tag("div", shown, class_="wide"),
         tag(
             "p",
-            f"Counted on {counted_people(score)}{directions_certainty(score)}.",
+            f"Counted on {counted_people(score, room.words)}{directions_certainty(score)}.",
             class_="faint",
         ),
     )
 
 
-def _assignments(direction: Sequence[Harm]) -> dict[Key, Html]:
+def _assignments(direction: Sequence[Harm], room: Room) -> dict[Key, Html]:
     """The assignments that the changes lead from and to, with their names, as they appear."""
     ends = (each for harm in direction for each in (harm.change_from, harm.change_to))
-    return {_key(each): group_name(each) for each in ends}
+    return {_key(each): group_name(each, room) for each in ends}
 
 
 def _key(values: Mapping[str, Value]) -> Key:
@@ -202,8 +204,8 @@ def _changes(score: CausalScore, room: Room) -> Html:
         ("From", "To", ("lose it", "number"), ("gain it", "number")),
         (
             (
-                group_name(each.change_from),
-                group_name(each.change_to),
+                group_name(each.change_from, room),
+                group_name(each.change_to, room),
                 lost_text(each),
                 gained_text(each),
             )

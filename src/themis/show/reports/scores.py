@@ -24,17 +24,12 @@ from themis.show.reports.document import (
     set_words,
 )
 from themis.show.svg import picture, scale
-from themis.show.words.scores import (
-    apart_text,
-    by_set,
-    extremes,
-    hidden_changes,
-    impact,
-    method,
-    rate_text,
-)
+from themis.show.words.headlines import apart_text, rate_text
+from themis.show.words.scores import by_set, extremes, hidden_changes, impact, method
 from themis.show.words.searches import amount
 from themis.show.words.values import count, percent, visible
+from themis.show.words.verdicts import state_of
+from themis.show.words.wording import PLAIN, Wording
 
 MEANINGS = {
     "causal": "The causal score is the share of people for whom changing only this changes the "
@@ -63,12 +58,12 @@ def scores_section(result: Result, room: Room) -> Html:
         table(
             "Scores with their intervals",
             ("Set", (scale(axis), "pic"), ("Score", "number"), ("Interval", "number")),
-            (_row(each, axis, _limits(result, each)) for each in shown),
+            (_row(each, axis, _limits(result, each), room.words) for each in shown),
             kind="chart",
             foot=rest(len(measured) - len(shown), "more scores are not shown"),
         ),
         _legend(result, shown),
-        *_remarks(sets.values()),
+        *_remarks(sets.values(), room.words),
     )
 
 
@@ -83,7 +78,7 @@ def _noise(score: Score) -> tuple[float, float] | None:
     return None if placebo is None else (placebo.low, placebo.high)
 
 
-def _row(score: Score, axis: Axis, limits: Sequence[Mark]) -> tuple[object, ...]:
+def _row(score: Score, axis: Axis, limits: Sequence[Mark], words: Wording) -> tuple[object, ...]:
     drawn = Interval(
         score.low,
         1.0 if score.lower_bound else score.high,
@@ -92,15 +87,13 @@ def _row(score: Score, axis: Axis, limits: Sequence[Mark]) -> tuple[object, ...]
         state(score),
         _noise(score),
     )
-    name = join([tag("b", score_name(score)), about(score)])
+    name = join([tag("b", score_name(score)), about(score, words)])
     return name, picture(drawn, axis, limits), point(score), interval(score)
 
 
 def state(score: Score) -> str:
     """How a score is drawn: certainly above 0, or not, or not known well enough."""
-    if not score.conclusive:
-        return "open"
-    return "grave" if score.low > 0 else "calm"
+    return state_of(score)
 
 
 def point(score: Score) -> str:
@@ -122,9 +115,9 @@ def _amount(score: Score, share: float) -> str:
     return percent(share)
 
 
-def about(score: Score) -> Html:
+def about(score: Score, words: Wording = PLAIN) -> Html:
     """What kind of score this is and what is behind it."""
-    parts = [f"{score.measure} score", method(score), *details(score)]
+    parts = [f"{score.measure} score", method(score, words), *details(score)]
     return tag("small", " · ".join(parts))
 
 
@@ -161,9 +154,9 @@ def _limits(result: Result, score: Score) -> list[Mark]:
 
 
 KEYS = {
-    "grave": "certainly above 0",
-    "calm": "not certainly above 0",
-    "open": "less certain than asked",
+    "grave": "difference found",
+    "calm": "no difference found",
+    "open": "undecided",
 }
 
 
@@ -182,9 +175,9 @@ def _key(kind: str, words: str) -> Html:
     return tag("span", tag("i", "", class_=f"key {kind}", aria_hidden="true"), words)
 
 
-def _remarks(sets: Iterable[Sequence[Score]]) -> Iterator[Html]:
+def _remarks(sets: Iterable[Sequence[Score]], words: Wording) -> Iterator[Html]:
     for each in sets:
-        remark = hidden_changes(each)
+        remark = hidden_changes(each, words)
         if remark is not None:
             name = tag("b", set_name(each[0].against))
             yield tag("p", name, ": ", remark, ".", class_="remark")
@@ -220,18 +213,18 @@ def groups_section(result: Result, room: Room) -> Html:
 
 def _groups_of(score: GroupScore, axis: Axis, room: Room) -> Html:
     ratio = impact(score)
-    words = score_sentence(score) + ("." if ratio is None else f"; {ratio}.")
+    words = score_sentence(score, room) + ("." if ratio is None else f"; {ratio}.")
     more = " · ".join(details(score))
     drawn, hidden = extremes(score.groups, room.groups // 2)
     return block(
         score_name(score),
         tag("p", words, *([tag("small", more)] if more else [])),
-        _chart(score, drawn, hidden, axis),
+        _chart(score, drawn, hidden, axis, room),
         *(_other_groups(score, drawn, room) if hidden else ()),
     )
 
 
-def _chart(score: GroupScore, drawn: Sequence[Group], hidden: int, axis: Axis) -> Html:
+def _chart(score: GroupScore, drawn: Sequence[Group], hidden: int, axis: Axis, room: Room) -> Html:
     line = four_fifths_line(score)
     marks = [] if line is None else [Mark(line, "four fifths")]
     known: dict[int, Ratio] = {}
@@ -247,20 +240,26 @@ def _chart(score: GroupScore, drawn: Sequence[Group], hidden: int, axis: Axis) -
             ("Interval", "number"),
             *([("Impact ratio", "number")] if known else []),
         ),
-        (_group_row(score, group, known.get(id(group)), axis, marks) for group in drawn),
+        (_group_row(score, group, known.get(id(group)), axis, marks, room) for group in drawn),
         kind="chart",
         foot=rest(hidden, "groups between these are not drawn"),
     )
 
 
 def _group_row(
-    score: GroupScore, group: Group, ratio: Ratio | None, axis: Axis, marks: Sequence[Mark]
+    score: GroupScore,
+    group: Group,
+    ratio: Ratio | None,
+    axis: Axis,
+    marks: Sequence[Mark],
+    room: Room,
 ) -> tuple[object, ...]:
     rate, ends = rate_text(score, group.rate), rate_interval(score, group)
     kind = "few" if group.few else "calm" if ratio is None else KINDS[ratio.place]
     drawn = Interval(group.low, group.high, group.rate, f"{rate}, {ends}", kind)
-    people = ("few rows: " if group.few else "") + count(group.samples, "person", "people")
-    name = join([group_name(group.values), tag("small", people)])
+    people = "few rows: " if group.few else ""
+    people += room.words.counted(group.samples, score.population)
+    name = join([group_name(group.values, room), tag("small", people)])
     cells = (name, picture(drawn, axis, marks), rate, ends)
     return cells if ratio is None else (*cells, ratio_cell(ratio))
 
@@ -286,7 +285,7 @@ def _other_groups(score: GroupScore, drawn: Sequence[Group], room: Room) -> Iter
                 ("Group", ("Tested", "number"), ("Rate", "number"), ("Interval", "number")),
                 (
                     (
-                        group_name(g.values),
+                        group_name(g.values, room),
                         f"{g.samples:,}",
                         rate_text(score, g.rate),
                         rate_interval(score, g),

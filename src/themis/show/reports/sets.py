@@ -11,7 +11,7 @@ from typing import Literal
 
 from themis.results.model import Result, SearchResult, TestedSet
 from themis.show.html import Html, cut, empty, table, tag
-from themis.show.reports.document import LONGEST_NAME, Room, block, section, sentence, set_name
+from themis.show.reports.document import LONGEST_NAME, Room, block, section, set_name
 from themis.show.reports.verdict import chip
 from themis.show.svg import stack
 from themis.show.words.searches import (
@@ -227,7 +227,7 @@ def _search(search: SearchResult, prefix: str, room: Room) -> Html:
     levels = choose_sets(search, room)
     return block(
         f"{search.measure} search, threshold {amount(search.threshold, search.measure)}",
-        tag("p", f"{sentence(search_headline(search))}. {set_counts(search)}."),
+        tag("p", f"{search_headline(search, room.words)}. {set_counts(search)}."),
         *([draw_lattice(levels, prefix)] if levels.whole else []),
         _chips(levels, prefix),
         _reasons(levels, prefix, room),

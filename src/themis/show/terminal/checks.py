@@ -32,13 +32,13 @@ from themis.show.terminal.results import brief_doubts, show_cost
 from themis.show.terminal.scores import WITNESSES, rates_table, show_pairs
 from themis.show.terminal.searches import NARROW, show_people
 from themis.show.words.explanations import other_changes_first
-from themis.show.words.scores import headline, impact
+from themis.show.words.headlines import headline
+from themis.show.words.scores import impact
 from themis.show.words.searches import (
     acceptance_words,
     amount,
     check_interval,
     checks_guarantee,
-    checks_headline,
     guarantee,
     harms,
     protection,
@@ -48,6 +48,8 @@ from themis.show.words.searches import (
     verdict_words,
 )
 from themis.show.words.values import count, percent, visible
+from themis.show.words.verdicts import verdict
+from themis.show.words.wording import wording
 
 STYLES = {
     "violated": "bold red",
@@ -66,7 +68,7 @@ def render_check_lines(result: Result, *, file: IO[str] | None = None) -> str:
 
 def show_checks(result: Result, *, width: int, everything: bool) -> Iterator[RenderableType]:
     """The table of verdicts, then what is behind those that do not hold."""
-    yield Sentence(checks_headline(result.checks), HEADLINE)
+    yield Sentence(verdict(result).sentence, HEADLINE)
     yield from brief_doubts(result, everything=everything)
     yield indented(_table(result.checks) if width >= NARROW else _narrow_table(result.checks))
     for each in result.checks:
@@ -144,7 +146,7 @@ def _details(
     if score is not None:
         if check.search:
             yield Sentence(f"{set_text(score.against)}: {percent(score.score)}")
-        yield from show_people(score, width=width, everything=everything)
+        yield from show_people(score, width=width, everything=everything, words=wording(result))
 
 
 def _found(check: CheckResult, everything: bool) -> str:
@@ -177,7 +179,7 @@ def limit_line(answer: CheckResult) -> str:
         return f"{visible(answer.name)}: {_found_above(answer)}"
     name = visible(answer.name).rpartition(" at most ")[0]
     if answer.score is None:
-        return f"{name} at most {answer.max_score:g}: {answer.verdict}, {answer.reason}"
+        return f"{name} at most {answer.max_score:g}: {verdict_words(answer)}, {answer.reason}"
     ends = "exact" if answer.low == answer.high else f"[{answer.low:.3f}, {answer.high:.3f}]"
     measured = f"{name} {answer.score:.3f} {ends}"
     says = {"violated": "is above", "holds": "is at most"}.get(answer.verdict, "may be above")
@@ -194,20 +196,20 @@ def limit_text(
 
 def _found_above(answer: CheckResult) -> str:
     if answer.verdict == "holds":
-        return "holds"
+        return verdict_words(answer)
     sets = "; ".join(set_text(each) for each in answer.sets[:SETS_OF_A_LIMIT])
     more = "; …" if len(answer.sets) > SETS_OF_A_LIMIT else ""
     found = f"{count(len(answer.sets), 'minimal set')} found ({sets}{more})"
     if answer.verdict == "violated":
         return found
-    return f"{answer.verdict}, {found}" if answer.sets else answer.verdict
+    return f"{verdict_words(answer)}, {found}" if answer.sets else verdict_words(answer)
 
 
 def _parts(
     answer: CheckResult, outcome: Score | SearchResult | None, width: int
 ) -> Iterator[RenderableType]:
     if answer.reason:
-        yield Sentence(f"{answer.verdict}: {answer.reason}")
+        yield Sentence(f"{verdict_words(answer)}: {answer.reason}")
     if isinstance(outcome, SearchResult):
         yield from _search_parts(outcome, width)
     elif outcome is not None and outcome.samples:

@@ -1,4 +1,4 @@
-"""Replays and differences in a terminal: what became of the tests, what changed, how surely."""
+"""Replays and differences in a terminal: what became of the tests, what changed."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from themis.show.terminal.parts import (
 )
 from themis.show.words.searches import set_text
 from themis.show.words.values import (
+    confidence_text,
     count,
     duration,
     percent,
@@ -62,7 +63,7 @@ def replay_headline(replay: Replay) -> str:
     if fixed:
         text += f"; {fixed:,} {'is' if fixed == 1 else 'are'} fixed"
     for state, word in (
-        ("unclear", "gave other decisions when run again"),
+        ("unclear", "gave different decisions when run again"),
         ("failed", "failed"),
         ("unknown", "no longer fit the schema"),
         ("not run", "were not run"),
@@ -153,7 +154,7 @@ def _person(test: ReplayedTest, *, everything: bool) -> str:
 def _cost(replay: Replay) -> str:
     parts = [count(replay.inputs, "input")]
     if replay.changed:
-        parts[0] += f", {replay.changed:,} with another output than before"
+        parts[0] += f", {replay.changed:,} with a different output than before"
     parts.append(count(replay.executions, "execution"))
     if replay.cache_hits:
         parts.append(f"{replay.cache_hits:,} answered from the cache")
@@ -175,7 +176,7 @@ def differences_headline(found: Differences) -> str:
         parts += [f"{count(new, 'minimal set')} {'is' if new == 1 else 'are'} new"] * bool(new)
         return f"new discrimination: {', '.join(parts)}"
     if found.verdict == "inconclusive":
-        return "inconclusive: nothing is surely new, but something may be unseen"
+        return "undecided: no new discrimination was shown, but some may be unseen"
     return "nothing is significantly new"
 
 
@@ -188,10 +189,16 @@ def guarantee(found: Differences) -> str:
     parts = []
     if found.scores:
         worst = max(each.error for each in found.scores)
-        parts.append(f"Each claimed change of a score is wrong with at most {percent(worst)}.")
+        parts.append(
+            f"Each reported change of a score has at most a {_chance(worst)} chance of being false."
+        )
     if found.confidence > 0:
-        parts.append(f"All changes together are right with {100 * found.confidence:.10g} %.")
+        parts.append(f"All changes together: {confidence_text(found.confidence)}.")
     return " ".join(parts) or "Nothing is certain about all changes together."
+
+
+def _chance(share: float) -> str:
+    return f"{100 * share:.2g} %"
 
 
 def show_differences(

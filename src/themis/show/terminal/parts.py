@@ -23,7 +23,7 @@ WIDEST = 100  # longer lines are hard to read
 SURE, POSSIBLE, REST, LIMIT = "█", "▒", "·", "┃"
 _GLUE = "\u00a0"  # textwrap does not break here
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=[%×]|(?:points|min|s|h|days)\b)| (?=confidence\b)")
-_PLAIN = dict(zip("█▒·┃│─‹→–…≥≤±×", "#+.||-<>-.><~x", strict=True))  # one for one: columns stay
+_PLAIN = dict(zip("█▒·┃│─‹→–…≥≤±×÷", "#+.||-<>-.><~x/", strict=True))  # one for one: columns stay
 
 HEADLINE = "bold"
 MARK = "bold yellow"

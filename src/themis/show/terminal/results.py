@@ -1,9 +1,9 @@
-"""A whole result in a terminal: the verdict, what may void it, then set by set."""
+"""A whole result in a terminal: the verdict, what may invalidate it, then set by set."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import IO, Any
 
 from rich.console import RenderableType
@@ -31,93 +31,28 @@ from themis.show.terminal.parts import (
 )
 from themis.show.terminal.scores import show_score
 from themis.show.words.explanations import noise_warning, probe_sentence
+from themis.show.words.headlines import apart_text, headline, output_name
 from themis.show.words.scores import (
     account_text,
-    apart_text,
     by_set,
     circumstances,
-    compared,
     cost_text,
-    headline,
     hidden_changes,
     how_sure_together,
     inconclusive,
-    output_name,
 )
 from themis.show.words.values import count, percent, set_phrase, visible
+from themis.show.words.verdicts import overview, verdict
+from themis.show.words.wording import Wording, wording
 
 ROWS = 20  # of the table
 
 
-def show_overview(scores: Sequence[Score]) -> Iterator[RenderableType]:
+def show_overview(scores: Sequence[Score], words: Wording) -> Iterator[RenderableType]:
     """The verdict in one sentence, then a line for each score."""
-    yield Sentence(verdict(scores), HEADLINE)
+    yield Sentence(overview(scores, words), HEADLINE)
     if any(score.samples for score in scores):
         yield indented(_table(scores))
-
-
-def verdict(scores: Sequence[Score]) -> str:
-    """What scores say together: on what each output depends, how much, how surely.
-
-    Of causal and group scores the causal ones count.
-    """
-    causal = [score for score in scores if score.measure == "causal"]
-    by_output: dict[str | None, list[Score]] = {}
-    for score in causal or scores:
-        by_output.setdefault(score.output, []).append(score)
-    return ". ".join(_verdict(each) for each in by_output.values())
-
-
-def _verdict(scores: Sequence[Score]) -> str:
-    """The same for scores of one measure and one output."""
-    words = _words(scores[0])
-    certain = [each for each in scores if each.samples and each.low > 0]
-    never = [each for each in scores if each.method == "exact" and each.samples and not each.high]
-    unsure = [each for each in scores if each not in certain and each not in never]
-    clauses = []  # what stands before and behind the noun
-    if certain:
-        clauses.append(("", f"{words.does} {_listed(map(_with_size, certain))}"))
-    if unsure:
-        bound = f" (at most {percent(most)})" if (most := max(s.high for s in unsure)) < 1 else ""
-        clauses.append(("whether ", f"{words.does} {_any(unsure)} is not certain{bound}"))
-    if never:
-        clauses.append(("", f"{words.does_not} {_any(never)}"))
-    nouns = (words.noun, words.again, words.again)
-    return "; ".join(f"{a}{noun} {b}" for noun, (a, b) in zip(nouns, clauses, strict=False))
-
-
-@dataclass(frozen=True)
-class _Words:
-    """A sentence on one thing, and the same again."""
-
-    noun: str
-    again: str
-    does: str
-    does_not: str
-
-
-def _words(score: Score) -> _Words:
-    if isinstance(score, GroupScore):
-        noun = f"the {score.statistic}s of {compared(score).removeprefix('mean ')}"
-        return _Words(noun, "they", "differ by", "do not differ by")
-    return _Words(output_name(score), "it", "depends on", "does not depend on")
-
-
-def _with_size(score: Score) -> str:
-    low, size = percent(score.low), percent(score.score)
-    if isinstance(score, GroupScore):
-        low, size = apart_text(score, score.low), apart_text(score, score.score)
-    return f"{set_phrase(score.against)} ({f'at least {low}' if score.lower_bound else size})"
-
-
-def _any(scores: Sequence[Score]) -> str:
-    return _listed((set_phrase(each.against) for each in scores), "or")
-
-
-def _listed(parts: Iterable[str], word: str = "and") -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    *others, last = parts
-    return f"{', '.join(others)} {word} {last}" if others else last
 
 
 def point(score: Score) -> str:
@@ -151,19 +86,20 @@ def _table(scores: Sequence[Score]) -> Table:
 
 
 def render_headlines(result: Result, *, file: IO[str] | None = None) -> str:
-    """One sentence per score, and what may void it."""
-    sentences = (Sentence(headline(score)) for score in result.scores)
+    """One sentence per score, and what may invalidate it."""
+    words = wording(result)
+    sentences = (Sentence(headline(score, words)) for score in result.scores)
     return render([*sentences, *brief_doubts(result)], make_console(file))
 
 
 def show_result(
     result: Result, *, width: int, everything: bool = False
 ) -> Iterator[RenderableType]:
-    """The parts of a result: the verdict, what may void it, set by set what is behind it."""
-    sets = by_set(result.scores)
+    """The parts of a result: the verdict, what may invalidate it, set by set what is behind it."""
+    sets, words = by_set(result.scores), wording(result)
     doubts = show_doubts(result, everything=everything)
     if len(sets) > 1:
-        yield from show_overview(result.scores)
+        yield from show_overview(result.scores, words)
         yield from doubts
         yield ""
     for against, scores in sets.items():
@@ -171,11 +107,11 @@ def show_result(
         for place, score in enumerate(scores):
             if place:
                 yield ""
-            parts = show_score(score, width=width, everything=everything)
+            parts = show_score(score, width=width, everything=everything, words=words)
             yield next(parts)  # of one set, the headline is the verdict
             yield from doubts
             yield from parts
-        yield from _remark(scores)
+        yield from _remark(scores, words)
         yield ""
     yield from doubts
     yield from show_cost(result)
@@ -185,7 +121,7 @@ render_result = Page[Result](show_result)
 
 
 def show_doubts(result: Result, *, everything: bool = False) -> Iterator[RenderableType]:
-    """What may void the verdict: failures, noise, odd outputs, runs that ended early."""
+    """What may invalidate the verdict: failures, noise, odd outputs, runs that ended early."""
     yield from brief_doubts(result, everything=everything)
     for text in inconclusive(result.scores):
         yield Sentence(text, WARNING, first="inconclusive: ")
@@ -216,9 +152,9 @@ def show_cost(result: Result) -> Iterator[RenderableType]:
     yield Sentence(" · ".join(circumstances(result)), DIM)
 
 
-def _remark(scores: list[Score]) -> Iterator[RenderableType]:
+def _remark(scores: list[Score], words: Wording) -> Iterator[RenderableType]:
     """What only both scores together show."""
-    text = hidden_changes(scores)
+    text = hidden_changes(scores, words)
     if text is not None:
         yield ""
         yield indented(Sentence(text, "bold yellow", first="! "))
@@ -231,8 +167,9 @@ def show_apparent(
     result: Result, *, width: int, everything: bool = False
 ) -> Iterator[RenderableType]:
     """The parts of a result from top to bottom."""
-    data = result.data or {}
-    yield Sentence(_rows_used(data), HEADLINE)
+    data, words = result.data or {}, wording(result)
+    yield Sentence(verdict(result).sentence, HEADLINE)
+    yield Sentence(_rows_used(data))
     yield from _columns(data)
     yield ""
     for against, scores in by_set(result.scores).items():
@@ -240,12 +177,14 @@ def show_apparent(
         yield rule(set_phrase(against))
         yield indented(_side_by_side(scores))
         if any(map(_has_few, rows)):
-            yield indented(Sentence("* some of the groups have too few people to judge them", MARK))
+            yield indented(
+                Sentence(f"* some of the groups have too few {words.people} to judge", MARK)
+            )
         if len(rows) < len(scores):
             yield indented(Sentence(why_they_differ(data), DIM))
         for score in rows:
             yield ""
-            yield from show_score(score, width=width, everything=everything)
+            yield from show_score(score, width=width, everything=everything, words=words)
         yield ""
     for text in inconclusive(result.scores):
         yield Sentence(text, MARK, first="inconclusive: ")

@@ -31,27 +31,19 @@ from themis.show.words.explanations import (
     change_sentence,
     counted_people,
     directions_certainty,
+    flip_rate_sentence,
     other_changes_first,
     placebo_sentence,
     region_sentence,
 )
-from themis.show.words.scores import (
-    extremes,
-    headline,
-    impact,
-    method,
-    output_name,
-    rate_text,
-    seen,
-)
+from themis.show.words.headlines import headline, output_name, rate_text
+from themis.show.words.scores import extremes, impact, method, seen
 from themis.show.words.values import (
-    label,
-    percent,
     set_phrase,
     set_with_followers,
     visible,
-    with_followers,
 )
+from themis.show.words.wording import PLAIN, Wording
 
 WITNESSES = 2  # pairs of people shown, unless all are asked for
 COMMON = 12  # characteristics shown in which the two people agree
@@ -80,7 +72,7 @@ def show_pairs(
     phrase = set_with_followers(score.against, score.followed)
     if pairs:
         yield ""
-        yield Sentence(f"People who differ only in {phrase}, and {they_get(score)}:")
+        yield Sentence(f"Pairs who differ only in {phrase} but {they_get(score)}:")
     step = 1 if width < NARROW else 2
     for first in range(0, len(pairs), step):
         if first:
@@ -90,11 +82,13 @@ def show_pairs(
 
 
 def they_get(score: CausalScore) -> str:
-    """What the two people of a witness get."""
-    another = output_name(score).removeprefix("the ")
+    """What the two of a pair get."""
+    what = output_name(score).removeprefix("the ")
+    if score.output is None:
+        what = f"{what}s"
     if score.placebo is not None:
-        return f"got another {another}, maybe by noise"
-    return f"get another {another}"
+        return f"got different {what}, maybe by noise"
+    return f"get different {what}"
 
 
 def show_difference(
@@ -158,79 +152,83 @@ CHANGES = 3  # directions of harm shown
 ENDS = 5  # groups shown from either end
 
 
-def show_score(score: Score, *, width: int, everything: bool = False) -> Iterator[RenderableType]:
+def show_score(
+    score: Score, *, width: int, everything: bool = False, words: Wording = PLAIN
+) -> Iterator[RenderableType]:
     """The parts of one score, from its headline down."""
-    yield Sentence(headline(score), HEADLINE, break_before=" (")
+    yield Sentence(headline(score, words), HEADLINE, break_before=" (")
     if not score.samples:
         return  # an interval from 0 to 1 is all there is to draw, and the headline says why
     if isinstance(score, CausalScore):
-        yield indented(_causal_details(score))
+        yield indented(_causal_details(score, words))
         yield from show_witnesses(score, width=width, everything=everything)
     elif isinstance(score, GroupScore):
-        yield indented(_group_details(score, everything))
+        yield indented(_group_details(score, everything, words))
     for note in score.notes:
         yield indented(Sentence(str(note), "yellow", first="note: "))
 
 
-def _causal_details(score: CausalScore) -> Group:
+def _causal_details(score: CausalScore, words: Wording) -> Group:
     shown = f"≥ {score.low:.3f}" if score.lower_bound else f"{score.score:.3f}"
     style = "red" if score.low > 0 else "green"
     bar = IntervalBar(score.low, score.high, Axis.reaching(score.high), style)
-    where = (Sentence(region_sentence(region)) for region in score.regions)
-    noise = [] if score.placebo is None else [Sentence(placebo_sentence(score.placebo), "yellow")]
+    whom = words.whom(score.population)
+    where = (Sentence(region_sentence(region, whom)) for region in score.regions)
+    noise = []
+    if score.placebo is not None:
+        noise = [Sentence(placebo_sentence(score.placebo, whom), "yellow")]
     picture = drawn(f"causal score {shown}", bar)
-    return Group(picture, Sentence(method(score), DIM), *noise, *_harm(score), *where)
+    how = Sentence(method(score, words), DIM)
+    return Group(picture, how, *noise, *_harm(score, words), *where)
 
 
-def _harm(score: CausalScore) -> Iterator[RenderableType]:
+def _harm(score: CausalScore, words: Wording) -> Iterator[RenderableType]:
     for harm in score.direction[:CHANGES]:
-        yield Sentence(change_sentence(harm))
+        yield Sentence(change_sentence(harm, words))
     left = len(score.direction) - CHANGES
     if left > 0:
         yield Sentence(f"… and {left} more changes that do harm", DIM)
     if score.direction:
-        yield Sentence(_counted_on(score), DIM)
+        yield Sentence(_counted_on(score, words), DIM)
 
 
-def _counted_on(score: CausalScore) -> str:
+def _counted_on(score: CausalScore, words: Wording) -> str:
     """On whom the directions were counted; with more than two values, the flip rate too."""
-    people = counted_people(score)
+    people = counted_people(score, words)
     if score.flip_rate is None or len(score.direction) == 1:
         return f"counted on {people}{directions_certainty(score)}"
-    phrase = set_phrase(score.against)
-    if score.followed:
-        phrase += f"{with_followers(score.against, score.followed)},"
     return (
-        f"flip rate {percent(score.flip_rate)}: so often one change of {phrase} changes the "
-        f"decision (counted on {people.partition(' who ')[0]}"
+        f"{flip_rate_sentence(score)} (counted on {people.partition(', ')[0]}"
         f"{directions_certainty(score)})"
     )
 
 
-def _group_details(score: GroupScore, everything: bool) -> Group:
+def _group_details(score: GroupScore, everything: bool, words: Wording) -> Group:
     parts: list[RenderableType] = []
     if score.groups:
-        parts.append(rates_table(score, everything=everything))
+        parts.append(rates_table(score, everything=everything, words=words))
     best, worst = score.most_favoured, score.least_favoured
     texts = [seen(score), impact(score) if len(score.groups) > 1 else None]
     if best is not None and worst is not None and score.low > 0:
-        favoured = f"most favoured: {label(best.values)}; least favoured: {label(worst.values)}"
+        favoured = f"highest rate: {words.label(best.values)}; lowest: {words.label(worst.values)}"
         texts.insert(0, favoured)
     parts += [Sentence(text) for text in texts if text is not None]
-    return Group(*parts, Sentence(f"group score {score.score:.3f}; {method(score)}", DIM))
+    return Group(*parts, Sentence(f"group score {score.score:.3f}; {method(score, words)}", DIM))
 
 
-def rates_table(score: GroupScore, *, everything: bool = False) -> Table:
+def rates_table(score: GroupScore, *, everything: bool = False, words: Wording = PLAIN) -> Table:
     """The groups by falling rate, each with its interval and its number of tests."""
     shown, hidden = extremes(score.groups, len(score.groups) if everything else ENDS)
-    table = grid({"max_width": 24}, {"ratio": 1}, NUMBER, NUMBER, NUMBER, expand=True)
+    table = grid({"max_width": 36}, {"ratio": 1}, NUMBER, NUMBER, NUMBER, expand=True)
     for place, group in enumerate(shown):
         if hidden and place == len(shown) - ENDS:
             table.add_row(short(f"… {hidden:,} more …", DIM))
         bar = IntervalBar(group.low, group.high, style="cyan")
         rate = rate_text(score, group.rate)
         tested = short(f"of {group.samples:,}", DIM)
-        table.add_row(short(label(group.values)), bar, rate, tested, _ends(score, group))
+        table.add_row(
+            short(words.short_label(group.values)), bar, rate, tested, _ends(score, group)
+        )
     return table
 
 

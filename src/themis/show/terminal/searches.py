@@ -48,6 +48,7 @@ from themis.show.words.searches import (
     telling_witness,
 )
 from themis.show.words.values import count, percent, set_phrase, visible
+from themis.show.words.wording import PLAIN, Wording, wording
 
 ROWS = 40  # of a table
 EXAMPLES = 5  # sets whose people are shown, unless all are asked for
@@ -58,9 +59,10 @@ NARROW = 70  # below this width there is no room for the executions
 def render_search_headlines(result: Result, *, file: IO[str] | None = None) -> str:
     """One sentence per search with the sets that it found, and the failures."""
     sentences: list[RenderableType] = []
+    words = wording(result)
     for search in result.searches:
         sets = "; ".join(set_text(names) for names in search.found)
-        sentences.append(Sentence(search_headline(search) + (f": {sets}" if sets else "")))
+        sentences.append(Sentence(search_headline(search, words) + (f": {sets}" if sets else "")))
     return render([*sentences, *brief_doubts(result)], make_console(file))
 
 
@@ -68,11 +70,11 @@ def show_searches(
     result: Result, *, width: int, everything: bool = False
 ) -> Iterator[RenderableType]:
     """The parts of the searches, then what to know before believing them."""
-    scores, doubts = scores_by_set(result), _doubts(result, everything)
+    scores, doubts, words = scores_by_set(result), _doubts(result, everything), wording(result)
     for search in map(protected_first(result), result.searches):
         if len(result.searches) > 1:
             yield rule(f"{search.measure} scores")
-        parts = show_search(search, scores, width=width, everything=everything)
+        parts = show_search(search, scores, width=width, everything=everything, words=words)
         yield next(parts)  # the headline is the verdict
         yield from doubts
         yield from parts
@@ -85,7 +87,7 @@ render_search = Page[Result](show_searches)
 
 
 def _doubts(result: Result, everything: bool) -> Iterator[RenderableType]:
-    """What may void the verdict."""
+    """What may invalidate the verdict."""
     yield from brief_doubts(result, everything=everything)
     wide = sum(score.stopped.is_early for score in result.scores)
     if wide:
@@ -98,13 +100,18 @@ def _doubts(result: Result, everything: bool) -> Iterator[RenderableType]:
 
 
 def show_search(
-    search: SearchResult, scores: Mapping[Key, Score], *, width: int, everything: bool
+    search: SearchResult,
+    scores: Mapping[Key, Score],
+    *,
+    width: int,
+    everything: bool,
+    words: Wording,
 ) -> Iterator[RenderableType]:
     """One search: its headline, its sets, its people, what is open, what is certain."""
-    yield Sentence(search_headline(search), HEADLINE)
+    yield Sentence(search_headline(search, words), HEADLINE)
     if search.found:
         yield indented(_table(search, scores, width, everything))
-    for part in _people(search, scores, width, everything):
+    for part in _people(search, scores, width, everything, words):
         yield indented(part)
     yield from map(indented, _undecided(search, everything))
     if search.found or search.undecided:
@@ -155,14 +162,18 @@ def _table(
 
 
 def _people(
-    search: SearchResult, scores: Mapping[Key, Score], width: int, everything: bool
+    search: SearchResult,
+    scores: Mapping[Key, Score],
+    width: int,
+    everything: bool,
+    words: Wording,
 ) -> Iterator[RenderableType]:
     """Per set the direction of harm and two people."""
     measured = [scores[search.measure, each] for each in search.found
                 if (search.measure, each) in scores]  # fmt: skip
     shown = measured if everything else measured[:EXAMPLES]
     for score in shown:
-        parts = list(show_people(score, width=width, everything=everything))
+        parts = list(show_people(score, width=width, everything=everything, words=words))
         if parts:
             yield ""
             yield Text(set_phrase(score.against), "bold cyan")
@@ -172,9 +183,11 @@ def _people(
         yield Sentence(f"and {len(measured) - len(shown):,} more: -v shows whom they hurt", DIM)
 
 
-def show_people(score: Score, *, width: int, everything: bool = False) -> Iterator[RenderableType]:
+def show_people(
+    score: Score, *, width: int, everything: bool = False, words: Wording = PLAIN
+) -> Iterator[RenderableType]:
     """Whom a set hurts: the direction, one pair of people, and how to see it in a shell."""
-    for text in harms(score, most=3 if everything else 1):
+    for text in harms(score, most=3 if everything else 1, words=words):
         yield Sentence(text)
     witness = telling_witness(score)
     if witness is not None:
@@ -188,10 +201,10 @@ def _undecided(search: SearchResult, everything: bool) -> Iterator[RenderableTyp
         return
     reasons = {each.against: each.reasons for each in search.tested}
     yield ""
-    yield Text("could not be decided", WARNING)
+    yield Text("undecided", WARNING)
     shown = search.undecided[: ROWS if everything else UNDECIDED]
     for names in shown:
-        reason = "; ".join(map(str, reasons[names])) if names in reasons else "it was not reached"
+        reason = "; ".join(map(str, reasons[names])) if names in reasons else "not checked"
         yield indented(Sentence(f"{set_text(names)}: {visible(reason)}"))
     if len(shown) < len(search.undecided):
         yield indented(Sentence(f"… and {len(search.undecided) - len(shown):,} more", DIM))

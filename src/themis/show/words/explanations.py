@@ -11,20 +11,19 @@ from themis.show.words.values import (
     FEW_COUNTED,
     confidence_text,
     count,
-    label,
-    people,
     percent,
+    set_phrase,
     share_text,
     visible,
+    with_followers,
 )
+from themis.show.words.wording import PLAIN, Wording
 
 
-def change_sentence(harm: Harm) -> str:
+def change_sentence(harm: Harm, words: Wording = PLAIN) -> str:
     """Who loses and who gains by a change: `green → purple: 3 of 26 lose …`."""
-    return (
-        f"{label(harm.change_from)} → {label(harm.change_to)}: {lost_text(harm)} lose the "
-        f"favourable decision, {gained_text(harm)} gain it"
-    )
+    change = f"{words.label(harm.change_from)} → {words.label(harm.change_to)}"
+    return f"{change}: {lost_text(harm)} lose the favourable decision, {gained_text(harm)} gain it"
 
 
 def lost_text(harm: Harm) -> str:
@@ -54,24 +53,36 @@ def directions_certainty(score: CausalScore) -> str:
     return f"; intervals: {confidence_text(score.confidence)}, each by itself"
 
 
-def counted_people(score: CausalScore) -> str:
-    """On whom the directions of harm were counted; failures leave some changes fewer people."""
+def counted_people(score: CausalScore, words: Wording = PLAIN) -> str:
+    """On whom the directions of harm were counted; failures leave some changes fewer inputs."""
     counts = [harm.contexts for harm in score.direction]
     least, most = min(counts), max(counts)
+    whom = words.counted(most, score.population)
     if least < most:
-        return f"{least:,} to {people(most)} for each change"
-    return f"{people(most)} who {'was' if most == 1 else 'were'} tried with every value"
+        return f"{least:,} to {whom} for each change"
+    return f"{whom}, {'each ' * (most > 1)}tried with every value"
 
 
-def region_sentence(region: Region) -> str:
-    """Where many of the changed decisions are: how many, among how few people."""
+def flip_rate_sentence(score: CausalScore) -> str:
+    """How many decisions one random change alters on average."""
+    phrase = set_phrase(score.against)
+    if score.followed:
+        phrase += f"{with_followers(score.against, score.followed)},"
+    return (
+        f"on average one random change of {phrase} alters {percent(score.flip_rate or 0.0)} of "
+        "decisions"
+    )
+
+
+def region_sentence(region: Region, whom: str = "test inputs") -> str:
+    """Where many of the changed decisions are: how many, among how few of whom."""
     place = " and ".join(visible(each) for each in region.conditions)
     share = share_text(
         region.share, region.residents, region.inputs or 0, region.share_low, region.share_high
     )
     return (
         f"where {place}: {covered_text(region)} {_of(region.flips)}changes{_between(region)} "
-        f"among {share} {_of(region.inputs, '')}people, {_times(region.lift)} their share"
+        f"among {share} {_of(region.inputs, '')}{whom}, {_times(region.lift)} their share"
     )
 
 
@@ -120,7 +131,7 @@ def noise_warning(noise: Noise) -> str:
         more = f"more than {noise.repeats} repeats may help"
     return (
         f"the subject does not always decide the same: {noise.differing:,} of "
-        f"{count(noise.inputs, 'input')} got another decision when they were run again{each} "
+        f"{count(noise.inputs, 'input')} got a different decision when run again{each} "
         f"({percent(noise.rate)}; {ends}). {more}"
     )
 
@@ -128,15 +139,15 @@ def noise_warning(noise: Noise) -> str:
 def probe_sentence(noise: Noise) -> str:
     """That no noise was found, and how much there may be all the same."""
     return (
-        f"{count(noise.inputs, 'input')} run again, none with another decision: at most "
+        f"{count(noise.inputs, 'input')} run again, none with a different decision: at most "
         f"{percent(noise.high)} get one ({confidence_text(noise.confidence)})"
     )
 
 
-def placebo_sentence(placebo: Placebo) -> str:
+def placebo_sentence(placebo: Placebo, whom: str = "test inputs") -> str:
     """The score that noise alone would give."""
     return (
         f"placebo {placebo.score:.3f}: with nothing changed, the decision changes for "
-        f"{percent(placebo.score)} of people (between {percent(placebo.low)} and "
+        f"{percent(placebo.score)} of {whom} (between {percent(placebo.low)} and "
         f"{percent(placebo.high)})"
     )

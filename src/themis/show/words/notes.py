@@ -141,11 +141,11 @@ def _partly_spelling(values: Values) -> str:
 
 
 def _noise_in_search(values: Values) -> str:
-    who, doubtful = "people of the found sets", values["doubtful"]
+    who, doubtful = "inputs of the found sets", values["doubtful"]
     if values.get("differing"):
         who = f"{values['differing']:,} of {values['inputs']:,} inputs"
     sets = f"; noise alone may explain {doubtful:,} of the sets found" if doubtful else ""
-    return f"{ENDED[Ending.NOISE]}: {who} got another decision when they were run again{sets}"
+    return f"{ENDED[Ending.NOISE]}: {who} got a different decision when run again{sets}"
 
 
 def _inputs_flip(values: Values) -> str:
@@ -275,7 +275,7 @@ def _points(template: str) -> Callable[[Values], str]:
     return lambda values: template.format(100 * values["error"])
 
 
-NEAR = "so near the limit that ± {:.3g} points do not tell"
+NEAR = "so near the limit that ± {:.3g} points cannot tell the side"
 
 SPELLINGS = 3  # groups of texts that are named
 GROUPS_NAMED = 4  # of people
@@ -323,7 +323,9 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "estimated-score": "estimated at {score:.4g}",
     "noise-may-explain": _noise_may_explain,
     "run-ended": _ended,
-    "search-ended": lambda values: f"{_ended(values)} with {values['sets_open']:,} sets open",
+    "search-ended": lambda values: (
+        f"{_ended(values)} with {values['sets_open']:,} combinations not checked"
+    ),
     "subject-failed": "the subject failed",
     "never-favourable": "no output was favourable: what `favourable` names never came",
     "noise-alone": _noise_alone,
@@ -334,14 +336,14 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "sets-near-limit": _points(f"found sets are {NEAR}"),
     "sets-at-limit": "found sets are exactly at the limit, and sets that contain them were not "
     "looked at",
-    "sets-undecided": "{undecided:,} of {sets:,} sets could not be decided",
+    "sets-undecided": "{undecided:,} of {sets:,} combinations are undecided",
     "accepted-up-to": "{against} is accepted only up to {max_score:g}",
     "accepted-until": "{against} was accepted until {until}",
-    "not-in-baseline": "the baseline says nothing about it",
+    "not-in-baseline": "it is not in the baseline",
     "undecided-in-baseline": "the baseline could not decide it",
     "above-baseline": "more than in the baseline, where it was at most {high:.3g}",
     "baseline-unfinished": "the baseline did not measure it to the end",
-    "not-above-baseline": "not surely more than in the baseline ({low:.3g} to {high:.3g})",
+    "not-above-baseline": "not shown to be more than in the baseline ({low:.3g} to {high:.3g})",
     "acceptance-unmatched": _acceptance(
         "matches no check: nothing was tested that it could accept"
     ),
@@ -367,14 +369,14 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
         "output"
     ),
     "same-output": _same_output,
-    "pairs-not-confirmed": f"{ENDED[Ending.NOISE]}: people with another decision got the same one "
-    "when they were run again",
+    "pairs-not-confirmed": f"{ENDED[Ending.NOISE]}: pairs with different decisions got the "
+    "same one when run again",
     "vouched-for": "the file vouches that the subject is deterministic: nothing was run again to "
     "check for noise",
     "depends-on-neighbours": "answers depend on the other inputs of a call: {differing:,} of "
     "{inputs:,} inputs got a different decision among others; decide each input by itself",
     "inconsistent-example": _inconsistent_example,
-    "not-checked-for-noise": "not checked for noise: what it rests on was not run again",
+    "not-checked-for-noise": "not checked for consistency: what it rests on was not repeated",
     "noise-in-finding": lambda values: (
         f"noise may explain {100 * values['explains']:.1f} points of it, so that only "
         f"{100 * values['floor']:.1f} % are certain; more executions may tell"
@@ -411,16 +413,16 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "no-such-characteristic": "there is no characteristic {name!r} to test against",
     "characteristic-removed": "{name} was removed from the schema",
     "characteristic-added": "{name} was added to the schema",
-    "characteristic-changed": "{name} is described otherwise",
+    "characteristic-changed": "{name} is described differently",
     "constraints-differ": "the constraints differ",
     "rows-differ": "the given rows differ",
     "setting-differs": _setting_differs,
     "kind-differs": "the kind of subject differs: {before}, then {after}",
-    "fingerprint-differs": "the subject is another one: its fingerprint differs",
+    "fingerprint-differs": "the program changed between the two runs",
     "seed-differs": "the seed differs: {before}, then {after}",
-    "threshold-differs": "the {measure} search has another threshold: {before}, then {after}",
-    "among-differs": "the {measure} search is among other characteristics",
-    "max-size-differs": "the {measure} search has another largest size: {before}, then {after}",
+    "threshold-differs": "the {measure} search has a different threshold: {before}, then {after}",
+    "among-differs": "the {measure} search is among different characteristics",
+    "max-size-differs": "the {measure} search has a different largest size: {before}, then {after}",
     "paper-rule-used": "the paper's stopping rule gives intervals that need not hold",
     "measured-once": lambda values: _once(values, f"{values['name']} was measured"),
     "searched-once": lambda values: _once(values, f"{values['measure']} scores were searched"),

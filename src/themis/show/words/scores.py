@@ -9,264 +9,20 @@ from themis.results.model import CausalScore, GroupScore, Result, Score
 from themis.results.notes import Ending
 from themis.results.parts import Group
 from themis.settings import Stopping
+from themis.show.words.headlines import apart_text, how_much_was_run, score_words
 from themis.show.words.notes import how_it_ended
 from themis.show.words.values import (
-    confidence_text,
     count,
-    cut_name,
     duration,
-    hundredths,
-    label,
-    people,
     percent,
     points,
     set_phrase,
     visible,
     with_followers,
 )
+from themis.show.words.wording import PLAIN, Wording
 
-ALL_RUN = {
-    "inputs": "every input was run",
-    "profile": "everybody in the profile was run",
-    "rows": "every row was run",
-}
-WHERE = {"inputs": "", "profile": " in the profile", "rows": " in the rows"}
-FEW_NAMED = 3  # groups named that are too small to judge
 MISSING_NAMED = 8  # scores named that were not measured
-
-
-def headline(score: Score) -> str:
-    """The score as a sentence that says what is measured, with its interval."""
-    if not score.samples:
-        return _not_measured(score)
-    if score.stopped is Ending.SPELLING:
-        return f"the {score_words(score)} is open: {how_it_ended(score.stopped)} ({_how(score)})"
-    if isinstance(score, CausalScore):
-        return _causal_headline(score)
-    assert isinstance(score, GroupScore)
-    return _group_headline(score)
-
-
-def score_words(score: Score) -> str:
-    """Which score it is: `causal score of race`, `group score of sex in the rows`."""
-    phrase = set_phrase(score.against).removesuffix(" together")
-    of = "" if score.output is None else f" for {output_name(score)}"
-    mean = ", of means" if isinstance(score, GroupScore) and score.statistic == "mean" else ""
-    within = ", compared with each other" if score.counterfactuals == "within" else ""
-    return f"{score.measure} score of {phrase}{of}{WHERE[score.population]}{within}{mean}"
-
-
-def _not_measured(score: Score) -> str:
-    why = "" if score.conclusive else f": {how_it_ended(score.stopped)} before it was measured"
-    return f"the {score_words(score)} is unknown{why}"
-
-
-def _causal_headline(score: CausalScore) -> str:
-    phrase = set_phrase(score.against)
-    changes = "changes" if len(score.against) == 1 else "change"
-    if score.counterfactuals == "within":
-        return _within_headline(score, phrase, changes)
-    if score.followed:
-        return _followed_headline(score)
-    if score.lower_bound:
-        return (
-            f"{phrase} {changes} {_effect(score, f'at least {percent(score.low)}')} "
-            f"({_sure(score)}; {percent(score.score)} of those tried)"
-        )
-    if score.score == 0:
-        return _no_change(score, phrase, changes)
-    if score.placebo is not None and score.low == 0:
-        effect = _effect(score, percent(score.score))
-        return f"{phrase} changed {effect}, which noise alone may explain ({_how(score)})"
-    return f"{phrase} {changes} {_effect(score, percent(score.score))} ({_how(score)})"
-
-
-def _followed_headline(score: CausalScore) -> str:
-    """The score of a set with which other characteristics were changed."""
-    phrase, name = set_phrase(score.against).removesuffix(" together"), output_name(score)
-    how = "is changed" if len(score.against) == 1 else "are changed together"
-    when = f"when {phrase} {how}{with_followers(score.against, score.followed)}"
-
-    def changes(share: str, verb: str = "changes") -> str:
-        return f"{name} {verb} {_effect(score, share).removeprefix(name).lstrip()} {when}"
-
-    if score.lower_bound:
-        tried = f"({_sure(score)}; {percent(score.score)} of those tried)"
-        return f"{changes(f'at least {percent(score.low)}')} {tried}"
-    if score.score == 0 and score.method == "exact" and score.high == 0:
-        whom = "" if score.population == "inputs" else f" for {_whom(score)}"
-        return f"{name} never changes{whom} {when} ({_exactly(score)})"
-    if score.score == 0:
-        none = f"{name} changed for none of the {people(score.samples)} tried {when}"
-        return f"{none} (at most {percent(score.high)}, {_certainty(score)})"
-    if score.placebo is not None and score.low == 0:
-        noise = "which noise alone may explain"
-        return f"{changes(percent(score.score), 'changed')}, {noise} ({_how(score)})"
-    return f"{changes(percent(score.score))} ({_how(score)})"
-
-
-def _within_headline(score: CausalScore, phrase: str, changes: str) -> str:
-    if score.distance.partition(" ")[0] not in ("exact", "threshold"):
-        share = percent(score.score)
-        return f"among the rows {phrase} {changes} {_effect(score, share)} ({_how(score)})"
-    another = output_name(score).removeprefix("the ")
-    phrase += with_followers(score.against, score.followed)
-    phrase += "," if score.followed else ""
-    counterpart = f"a counterpart among the rows that differs only in {phrase} and gets another"
-    if score.score == 0:
-        none = "no row has" if score.high == 0 else "no row is known to have"
-        return f"{none} {counterpart} {another} ({_how(score)})"
-    return f"{percent(score.score)} of the rows have {counterpart} {another} ({_how(score)})"
-
-
-def output_name(score: Score) -> str:
-    """What a score is about: the decision, or an output by its name."""
-    if score.output is None:
-        return "the decision" if score.distance == "exact" else "the output"
-    return cut_name(visible(score.output))
-
-
-def _effect(score: Score, share: str) -> str:
-    """What changes, for whom or by how much: `the decision for 11.3 % of people`."""
-    name = output_name(score)
-    kind, _, tolerance = score.distance.partition(" ")
-    if kind == "exact":
-        return f"{name} for {share} of {_whom(score)}"
-    if tolerance:
-        return f"{name} by more than {tolerance} for {share} of {_whom(score)}"
-    scale = "" if score.scale is None else f" of its scale from {_ends_of(score.scale)}"
-    return f"{name} by {share}{scale} on average"
-
-
-def _ends_of(scale: tuple[float, float]) -> str:
-    return f"{scale[0]:,.10g} to {scale[1]:,.10g}"
-
-
-def rate_text(score: GroupScore, share: float) -> str:
-    """A group's figure: a rate in per cent, or a mean in the output's own units."""
-    if score.statistic == "rate" or score.scale is None:
-        return percent(share)
-    low, high = score.scale
-    return f"{low + share * (high - low):,.4g}"
-
-
-def apart_text(score: GroupScore, difference: float) -> str:
-    """A difference of two groups: in points, or in the output's own units."""
-    if score.statistic == "rate" or score.scale is None:
-        return points(difference)
-    return f"{difference * (score.scale[1] - score.scale[0]):,.4g}"
-
-
-def _no_change(score: CausalScore, phrase: str, changes: str) -> str:
-    if score.method == "exact" and score.high == 0:
-        whom = "" if score.population == "inputs" else f" of {_whom(score)}"
-        return f"{phrase} never {changes} {output_name(score)}{whom} ({_exactly(score)})"
-    none = f"changed {output_name(score)} for none of the {people(score.samples)} tried"
-    if score.samples == 1:
-        none = f"did not change {output_name(score)} for the one person tried"
-    return f"{phrase} {none} (at most {percent(score.high)}, {_certainty(score)})"
-
-
-def _group_headline(score: GroupScore) -> str:
-    few = [label(group.values) for group in score.groups if group.few]
-    if not few:
-        return _group_spread(score)
-    rest = [f"{len(few) - FEW_NAMED:,} more"] if len(few) > FEW_NAMED else []
-    shown = "; ".join([*few[:FEW_NAMED], *rest])
-    return f"{_group_spread(score)}; too few people to judge: {shown}"
-
-
-def _group_spread(score: GroupScore) -> str:
-    phrase = set_phrase(score.against).removesuffix(" together")
-    if not score.groups:
-        return f"nothing is known about the groups of {phrase}: no execution gave a decision"
-    where = WHERE[score.population]
-    if len(score.groups) == 1 and score.high == 0:
-        return f"{phrase} has a single group, so that there is nothing to compare"
-    if len(score.groups) == 1:
-        one = f"only one group of {phrase}{where} has a decision to show"
-        return f"{one}, so that there is nothing to compare ({_how(score)})"
-    start, end = f"the groups of {phrase}{where} are", f"apart in {compared(score)}"
-    if score.lower_bound:
-        least = apart_text(score, score.low)
-        return f"{start} at least {least} {end} ({_sure(score)})"
-    if score.method == "exact" and score.high == 0:
-        same = "get the favourable decision at the same rate"
-        if score.statistic == "mean":
-            same = f"have the same {compared(score)}"
-        elif score.output is not None:
-            same = f"get {compared(score)} at the same rate"
-        return f"all groups of {phrase}{where} {same} ({_exactly(score)})"
-    if score.method == "sampled" and score.low == 0:
-        return f"{start} at most {apart_text(score, score.high)} {end} ({_certainty(score)})"
-    return f"{start} {apart_text(score, score.score)} {end} ({_how(score)})"
-
-
-def compared(score: GroupScore) -> str:
-    if score.statistic == "mean":
-        return f"mean {score.output or 'output'}"
-    if score.output is None:
-        return "favourable decisions"
-    return f"favourable outputs of {output_name(score)}"
-
-
-def _how(score: Score) -> str:
-    """What stands behind a headline's number: its interval, or that there is none."""
-    if score.method == "exact" and score.low == score.high:
-        return _exactly(score)
-    if isinstance(score, GroupScore) and score.statistic == "mean":
-        ends = f"between {apart_text(score, score.low)} and {apart_text(score, score.high)}"
-    elif score.measure == "group":
-        ends = f"between {hundredths(score.low)} and {points(score.high)}"
-    else:
-        ends = f"between {percent(score.low)} and {percent(score.high)}"
-    return f"{ends}, {_certainty(score)}"
-
-
-def _exactly(score: Score) -> str:
-    """Why a number is exact: all was run, or what was not could not change it."""
-    if not score.conclusive:
-        return f"exact, although not {ALL_RUN[score.population]}"
-    if score.unknown:
-        return f"exact, although {_why_unknown(score)}"
-    return f"exact: {ALL_RUN[score.population]}"
-
-
-def _how_much_was_run(score: Score) -> str:
-    if not score.conclusive and score.stopped not in (Ending.NOISE, Ending.SPELLING):
-        return f"not {ALL_RUN[score.population]}"
-    if score.unknown:
-        return f"{ALL_RUN[score.population]}, and {_why_unknown(score)}"
-    return f"exact: {ALL_RUN[score.population]}"
-
-
-def _why_unknown(score: Score) -> str:
-    """Why some rows could have gone either way."""
-    if any(note.code in ("only-spelling", "partly-spelling") for note in score.notes):
-        return how_it_ended(Ending.SPELLING)
-    return "some executions failed"
-
-
-def _whom(score: Score) -> str:
-    """Of whom a share is."""
-    whom = {"inputs": "people", "profile": "the people in the profile"}
-    return whom.get(score.population, "the people in the rows")
-
-
-def _certainty(score: Score) -> str:
-    if score.method == "exact" and score.stopped.is_early:
-        return "because the run ended early"
-    if score.method == "exact":
-        noisy = isinstance(score, CausalScore) and score.placebo is not None
-        return "because of noise" if noisy else f"because {_why_unknown(score)}"
-    if score.stopping is Stopping.PAPER:
-        return "claimed by the paper's rule, not certified"
-    return _sure(score)
-
-
-def _sure(score: Score) -> str:
-    return confidence_text(score.confidence, score.family)
-
 
 FOR_ALL = "; for all together: --family"
 
@@ -302,17 +58,20 @@ def _them(result: Result, family: int) -> str:
     return f"All {family} scores{rates}"
 
 
-def masked(causal: CausalScore, group: GroupScore) -> str | None:
+def masked(causal: CausalScore, group: GroupScore, words: Wording = PLAIN) -> str | None:
     """The remark that equal rates hide changed decisions, where that is certain."""
     certified = causal.stopping is group.stopping is Stopping.CERTIFIED
     if not certified or group.lower_bound or causal.low <= group.high or causal.scale:
         return None
-    name = set_phrase(causal.against)
+    name = set_phrase(causal.against).removesuffix(" together")
     if causal.followed:
         name += f"{with_followers(causal.against, causal.followed)},"
+    is_changed = "are changed" if len(causal.against) > 1 else "is changed"
+    whom = words.whom(causal.population)
     return (
-        f"the groups' rates hide this: they are at most {points(group.high)} apart, yet {name} "
-        f"decides for at least {percent(causal.low)} of people. Losses and gains cancel out"
+        f"similar rates hide this: about as many lose as gain. The rates differ by at most "
+        f"{points(group.high)}, yet for at least {percent(causal.low)} of {whom} the decision "
+        f"changes when {name} {is_changed}"
     )
 
 
@@ -338,38 +97,39 @@ def impact(score: GroupScore) -> str | None:
     """The impact ratio, its interval, and where it stands to the four-fifths line."""
     if score.impact_ratio is None:
         return None
-    text = f"impact ratio {score.impact_ratio:.2f}"
+    text = f"impact ratio (lowest ÷ highest rate) {score.impact_ratio:.2f}"
     low, high = score.impact_ratio_low, score.impact_ratio_high
     if low is not None and high is not None and low != high:
         text += f" (between {low:.2f} and {high:.2f})"
     place = {
-        "below": "below the four-fifths line (0.80)",
-        "above": "above the four-fifths line (0.80)",
-        "unclear": "on which side of the four-fifths line (0.80) is unclear",
+        "below": "below four fifths (0.80), so it does not meet the four-fifths rule",
+        "above": "it meets the four-fifths rule (at least 0.80)",
+        "unclear": "the test cannot tell whether it meets the four-fifths rule (at least 0.80)",
     }
     return f"{text}: {place[score.four_fifths]}"
 
 
-def method(score: Score) -> str:
+def method(score: Score, words: Wording = PLAIN) -> str:
     """How the score was found and what it cost."""
     cost = count(score.executions, "execution")
     if score.cache_hits and not score.executions:
         cost = "all from the cache"
     if score.method == "exact":
         noun = "input" if score.population == "inputs" else "row"
-        return f"{_how_much_was_run(score)} ({count(score.samples, noun)}; {cost})"
+        return f"{how_much_was_run(score)} ({count(score.samples, noun)}; {cost})"
     kind = "lower bound" if score.lower_bound else "sampled"
-    return f"{kind}: {_sampled(score)}, {cost}"
+    return f"{kind}: {_sampled(score, words)}, {cost}"
 
 
-def _sampled(score: Score) -> str:
+def _sampled(score: Score, words: Wording) -> str:
     """How many people were tried; of groups, how many of each."""
     tested = [group.samples for group in score.groups] if isinstance(score, GroupScore) else []
     if not tested or score.stopping is Stopping.PAPER:
-        return people(score.samples)
+        return words.counted(score.samples, score.population)
+    most = words.counted(max(tested), score.population)
     if min(tested) < max(tested):
-        return f"{min(tested):,} to {people(max(tested))} in a group"
-    return f"{people(tested[0])} in each group"
+        return f"{min(tested):,} to {most} in a group"
+    return f"{most} in each group"
 
 
 def extremes(groups: Iterable[Group], shown: int) -> tuple[list[Group], int]:
@@ -427,12 +187,12 @@ def _names(scores: Sequence[Score]) -> str:
     return "; ".join([*map(score_words, scores[:MISSING_NAMED]), *more])
 
 
-def hidden_changes(scores: Sequence[Score]) -> str | None:
+def hidden_changes(scores: Sequence[Score], words: Wording = PLAIN) -> str | None:
     """What only both scores of a set show: equal rates that hide changed decisions."""
     causal = [each for each in scores if isinstance(each, CausalScore)]
     group = [each for each in scores if isinstance(each, GroupScore)]
     pairs = ((one, other) for one in causal for other in group if _of_the_same(one, other))
-    return next(filter(None, (masked(one, other) for one, other in pairs)), None)
+    return next(filter(None, (masked(one, other, words) for one, other in pairs)), None)
 
 
 def _of_the_same(one: Score, other: Score) -> bool:
@@ -450,14 +210,14 @@ def by_set(scores: Sequence[Score]) -> dict[tuple[str, ...], list[Score]]:
 
 PURPOSES = {
     "sampling": "sampling",
-    "noise": "checked for noise",
+    "noise": "repeated to check consistency",
     "explanations": "explanations",
     "isolating": "to find failing inputs",
 }
 
 
 def account_text(result: Result) -> str:
-    """All executions and what for: `686 executions: 566 sampling, 120 checked for noise`."""
+    """All executions and what for: `686 executions: 566 sampling, 120 repeated to check …`."""
     account = result.spent
     text = count(account.total, "execution")
     parts = [f"{n:,} {words}" for name, words in PURPOSES.items() if (n := getattr(account, name))]

@@ -19,17 +19,18 @@ from themis.results.parts import Group, Witness
 from themis.results.verdicts import largest_missed, least_listed
 from themis.settings import Stopping
 from themis.show.words.explanations import change_sentence
+from themis.show.words.headlines import capital
 from themis.show.words.notes import how_it_ended
 from themis.show.words.values import (
     confidence_text,
     count,
     cut_text,
     hundredths,
-    label,
     percent,
     set_phrase,
     visible,
 )
+from themis.show.words.wording import PLAIN, Wording
 
 COMMON = 8  # characteristics named in which two people agree
 
@@ -53,67 +54,119 @@ def sets_noun(search: SearchResult) -> str:
     return "set" if open_parts else "minimal set"
 
 
-def search_headline(search: SearchResult) -> str:
-    """How many minimal sets there are, and whether that is all of them."""
+def search_headline(search: SearchResult, words: Wording = PLAIN) -> str:
+    """What is proven: how much the found combinations do, or how much none of all does."""
+    if search.stopped is not Ending.DONE and search.stopped is not Ending.NOISE:
+        so_far = _found_sentence(search, words) if search.found else "nothing found so far"
+        unchecked = count(search.sets_open, "combination")
+        text = f"not finished ({how_it_ended(search.stopped)}): {so_far}; {unchecked} not checked"
+        return capital(text)
+    found = _found_sentence(search, words) if search.found else _none_sentence(search, words)
+    noise = f"; {how_it_ended(search.stopped)}" if search.stopped is Ending.NOISE else ""
+    undecided = count(len(search.undecided), "combination")
+    if search.undecided and search.found:
+        return capital(f"{found}; {undecided} undecided{noise}")
+    start = f"{undecided} undecided; " if search.undecided else ""
+    return capital(f"{start}{found}{noise}")
+
+
+def _found_sentence(search: SearchResult, words: Wording) -> str:
+    """`6 minimal combinations of characteristics change the decision for about 15 % of …`."""
     found = len(search.found)
-    sets = count(found, sets_noun(search)) if found else "no set of characteristics was found that"
+    start = count(found, f"{_minimal(search)}combination")
+    much = f"{_reach(search)} ({_proven(search)})"
     if search.measure == "causal":
         does = "change" if found > 1 else "changes"
-        text = f"{sets} {does} {_effect(search)}"
-    else:
-        has = "have" if found > 1 else "has"
-        apart = f"{_reach(search)} apart" if search.threshold else "that differ"
-        text = f"{sets} {has} groups {apart} in {_figure(search)}"
-    return f"{text}{_so_far(search)}"
+        return f"{start} of characteristics {does} {_effect(search, words, much)}"
+    differ = f"differ by {much}" if search.threshold else f"differ ({_proven(search)})"
+    has = "have" if found > 1 else "has"
+    return f"{start} of characteristics {has} groups whose {_figure(search, words)} {differ}"
+
+
+def _minimal(search: SearchResult) -> str:
+    return sets_noun(search).removesuffix("set")
+
+
+def _none_sentence(search: SearchResult, words: Wording) -> str:
+    """How much no combination does, which is all that is proven where none was found."""
+    most = largest_missed(search)
+    exact = search.method == "exact"
+    sure = "exact: every input was run" if exact else _confidence(search)
+    limit = amount(most, search.measure)
+    least = "as much as" if most == 1 else "more than"
+    start = f"no {'other ' if search.undecided else ''}combination of characteristics"
+    if search.measure == "causal":
+        much = f"{least} {limit}" if most else ""
+        return f"{start} changes {_effect(search, words, much)} ({sure})"
+    by = f" by {least} {limit}" if most else ""
+    return f"{start} has groups whose {_figure(search, words)} differ{by} ({sure})"
+
+
+def _confidence(search: SearchResult) -> str:
+    if search.stopping is Stopping.PAPER:
+        return "claimed by the paper's rule, not certified"
+    return confidence_text(search.confidence, search.family)
+
+
+def _proven(search: SearchResult) -> str:
+    """What is certain of each set listed: `more than 10 %, 99 % confidence`."""
+    if search.method == "exact":
+        return "exact: every input was run"
+    if search.threshold in (0, 1):  # what is proven was said
+        return _confidence(search)
+    each = "each " if len(search.found) > 1 else ""
+    return f"{each}more than {amount(least_listed(search), search.measure)}, {_confidence(search)}"
 
 
 def _reach(search: SearchResult) -> str:
-    """What the scores of the found sets reach, and no more than is certain at 100 %."""
+    """What the scores of the found sets reach, as far as they were told from the threshold."""
     limit = amount(search.threshold, search.measure)
     if search.threshold == 1:
         least = least_listed(search) if search.found else 1.0
         return limit if least == 1 else f"at least {amount(least, search.measure)}"
-    return f"at least {limit}" if search.ties else f"more than {limit}"
+    if search.method == "exact":
+        return f"at least {limit}" if search.ties else f"more than {limit}"
+    return f"about {limit} or more"
 
 
 def listed_words(search: SearchResult, names: tuple[str, ...]) -> str:
-    """Where the score of a found set lies: `above 10 %`."""
-    limit = amount(search.threshold, search.measure)
+    """Where the score of a found set lies, and no more than is proven: `above 10 %`."""
     if names in search.ties:
-        return f"exactly {limit}"
-    return _reach(search) if search.threshold == 1 else f"above {limit}"
+        return f"exactly {amount(search.threshold, search.measure)}"
+    least = least_listed(search)
+    return f"{'at' if least == 1 else 'above'} {amount(least, search.measure)}"
 
 
-def _effect(search: SearchResult) -> str:
-    """What a set changes, for whom or by how much: `the decision for more than 10 % of people`."""
+def _effect(search: SearchResult, words: Wording, much: str) -> str:
+    """What a set changes, for whom or by how much: `the decision for more than 10 % of …`."""
     kind, _, tolerance = search.distance.partition(" ")
     name = "the decision" if kind == "exact" else "the output"
     if search.output is not None:
         name = set_phrase([search.output])
+    proven = ""
+    if much.endswith(")"):
+        much, _, proven = much.rpartition(" (")
+        proven = f" ({proven}"
     if kind != "exact" and not tolerance:
-        return f"{name} by {_reach(search)} on average" if search.threshold else f"{name} at all"
-    by = f" by more than {tolerance}" if tolerance else ""
-    if not search.threshold:
-        return f"{name}{by} for {'some people' if search.found else 'anyone'}"
-    return f"{name}{by} for {_reach(search)} of people"
+        by = f"by {much} on average" if search.threshold and much else "at all"
+        return f"{name} {by}{proven}"
+    by, whom = f" by more than {tolerance}" if tolerance else "", words.whom(_population(search))
+    if not much or (search.found and not search.threshold):
+        return f"{name}{by} for {'some' if search.found else 'any of the'} {whom}{proven}"
+    more = " or more" if much.endswith(" or more") else ""
+    return f"{name}{by} for {much.removesuffix(more)} of {whom}{more}{proven}"
 
 
-def _figure(search: SearchResult) -> str:
-    """What groups are compared by: `favourable decisions`, or a figure of an output."""
+def _population(search: SearchResult) -> str:
+    return next((each.population for each in search.minimal_sets), "inputs")
+
+
+def _figure(search: SearchResult, words: Wording) -> str:
+    """What groups are compared by: `approval rates`, or a figure of an output."""
     if search.output is None:
-        return "favourable decisions" if search.statistic == "rate" else "the mean output"
-    what = "favourable values" if search.statistic == "rate" else "the mean"
+        return words.rates if search.statistic == "rate" else "mean outputs"
+    what = "rates of favourable values" if search.statistic == "rate" else "means"
     return f"{what} of {set_phrase([search.output])}"
-
-
-def _so_far(search: SearchResult) -> str:
-    if search.stopped is Ending.NOISE:
-        return f"; {how_it_ended(search.stopped)}"
-    if search.stopped is not Ending.DONE:
-        return f", so far: {how_it_ended(search.stopped)}"
-    if search.undecided:
-        return f"; {count(len(search.undecided), 'set')} could not be decided"
-    return ""
 
 
 def why(search: SearchResult, *against: str) -> str:
@@ -130,16 +183,16 @@ def why(search: SearchResult, *against: str) -> str:
 
 
 def set_counts(search: SearchResult) -> str:
-    """What became of all the sets: `511 sets: 12 tested, 499 pruned`."""
+    """What became of all the sets: `511 combinations: 12 tested, 499 follow …`."""
     undecided = f" ({len(search.undecided):,} undecided)" if search.undecided else ""
     parts = [f"{search.sets_tested:,} tested{undecided}"]
     if search.sets_pruned:
-        parts.append(f"{search.sets_pruned:,} pruned as implied by those")
+        parts.append(f"{search.sets_pruned:,} follow from those")
     if search.sets_open:
-        parts.append(f"{search.sets_open:,} open")
+        parts.append(f"{search.sets_open:,} not checked")
     size = f" of up to {search.max_size}" if search.max_size < len(search.among) else ""
     among = count(len(search.among), "characteristic")
-    return f"{count(search.sets_total, 'set')}{size} of {among}: {', '.join(parts)}"
+    return f"{count(search.sets_total, 'combination')}{size} of {among}: {', '.join(parts)}"
 
 
 def guarantee(search: SearchResult) -> str:
@@ -158,7 +211,7 @@ def guarantee(search: SearchResult) -> str:
     if search.stopped is not Ending.DONE:
         return (
             f"{sure} every set listed is {above}. Nothing is known about "
-            f"the {count(search.sets_open, 'open set')}: "
+            f"the {count(search.sets_open, 'combination')} not checked: "
             f"{'it' if search.sets_open == 1 else 'any of them'} may be above as well."
         )
     but = ", except those undecided" if search.undecided else ""
@@ -187,25 +240,26 @@ def _ties(search: SearchResult) -> str:
     return f" Exactly at {amount(search.threshold, search.measure)}, a tie: {sets}."
 
 
-def harms(score: Score, *, most: int) -> Iterator[str]:
+def harms(score: Score, *, most: int, words: Wording = PLAIN) -> Iterator[str]:
     """Who loses by which change; of groups, which one is favoured."""
     if isinstance(score, CausalScore):
         for harm in score.direction[:most]:
-            whom = count(harm.contexts, "person", "people")
-            yield f"{change_sentence(harm)} (counted on {whom})"
+            whom = words.counted(harm.contexts, score.population)
+            yield f"{change_sentence(harm, words)} (counted on {whom})"
     elif isinstance(score, GroupScore):
         best, worst = score.most_favoured, score.least_favoured
         if best is not None and worst is not None and score.low > 0:
             yield (
-                f"most favoured: {label(best.values)} ({_rate(best)}); least favoured: "
-                f"{label(worst.values)} ({_rate(worst)})"
+                f"highest rate: {words.label(best.values)} ({_rate(best, score, words)}); lowest: "
+                f"{words.label(worst.values)} ({_rate(worst, score, words)})"
             )
 
 
-def _rate(group: Group) -> str:
+def _rate(group: Group, score: Score, words: Wording) -> str:
     """A group's rate, of how many, and between which ends."""
     ends = "" if group.low == group.high else f", {hundredths(group.low)} – {percent(group.high)}"
-    return f"{percent(group.rate)} of {count(group.samples, 'person', 'people')}{ends}"
+    whom = words.counted(group.samples, score.population)
+    return f"{percent(group.rate)} of {whom}{ends}"
 
 
 def telling_witness(score: Score) -> Witness | None:
@@ -214,7 +268,7 @@ def telling_witness(score: Score) -> Witness | None:
     return max(witnesses, key=lambda each: len(each.differs_in), default=None)
 
 
-def example(score: Score) -> str | None:
+def example(score: Score, words: Wording = PLAIN) -> str | None:
     """One pair of people who differ only in the set, in a sentence."""
     witness = telling_witness(score)
     if witness is None:
@@ -222,7 +276,7 @@ def example(score: Score) -> str | None:
     first, second = witness.inputs
     changed = witness.differs_in
     got = [
-        f"{label({name: person[name] for name in changed})} gets {cut_text(visible(output))}"
+        f"{words.label({name: person[name] for name in changed})} gets {cut_text(visible(output))}"
         for person, output in zip(witness.inputs, witness.outputs, strict=True)
     ]
     common = [name for name in first if name not in changed]
@@ -257,23 +311,26 @@ def scores_by_set(result: Result) -> dict[Key, Score]:
 
 
 def checks_headline(checks: tuple[CheckResult, ...]) -> str:
-    """`1 of 3 checks is violated, 1 lacks evidence`."""
+    """`1 of 3 checks is violated, 1 is undecided`."""
     verdicts = [verdict_words(each) for each in checks]
     if len(checks) == 1:
-        return _ONE[verdicts[0]]
+        found = "what the check found" if verdicts == ["accepted"] else "the check"
+        return f"{found} {_SEVERAL[verdicts[0]][0]}"
+    if set(verdicts) == {"passes"}:
+        return "both checks pass" if len(checks) == 2 else f"all {len(checks):,} checks pass"
     total = count(len(checks), "check")
     parts: list[str] = []
     for verdict, (one, many) in _SEVERAL.items():
         number = verdicts.count(verdict)
-        if number and not (verdict == "holds" and parts):
+        if number and not (verdict == "passes" and parts):
             of = "" if parts else f" of {total}"
             parts.append(f"{number}{of} {one if number == 1 else many}")
-    return f"all {total} hold" if set(verdicts) == {"holds"} else ", ".join(parts)
+    return ", ".join(parts)
 
 
 def verdict_words(check: CheckResult) -> str:
     """The verdict; beside a baseline that knows it already, or left it open, that as well."""
-    return f"{check.verdict}{_BESIDE.get(check.baseline or '', '')}"
+    return f"{VERDICTS.get(check.verdict, check.verdict)}{_BESIDE.get(check.baseline or '', '')}"
 
 
 def acceptance_words(check: CheckResult) -> Iterator[str]:
@@ -286,37 +343,26 @@ def acceptance_words(check: CheckResult) -> Iterator[str]:
         )
 
 
+VERDICTS = {"holds": "passes", "not enough evidence": "undecided"}  # others are words already
 _BESIDE = {"known": ", not new", "undecided": ", not decided in the baseline"}
-_ONE = {
-    "violated": "the check is violated",
-    "violated, not decided in the baseline": "the check is violated, and the baseline did not "
-    "decide it",
-    "not enough evidence, not decided in the baseline": "the check lacks evidence, as the baseline "
-    "did",
-    "not enough evidence": "the check lacks evidence",
-    "violated, not new": "the check is violated, but not newly",
-    "not enough evidence, not new": "the check lacks evidence, but nothing is newly above",
-    "accepted": "what the check found is accepted",
-    "holds": "the check holds",
-}
-_SEVERAL = {  # in the order of a headline, which leaves out those that hold
+_SEVERAL = {  # in the order of a headline, which leaves out those that pass
     "violated": ("is violated", "are violated"),
     "violated, not decided in the baseline": (
         "is violated, and not decided in the baseline",
         "are violated, and not decided in the baseline",
     ),
-    "not enough evidence": ("lacks evidence", "lack evidence"),
-    "not enough evidence, not decided in the baseline": (
-        "lacks evidence, as the baseline did",
-        "lack evidence, as the baseline did",
+    "undecided": ("is undecided", "are undecided"),
+    "undecided, not decided in the baseline": (
+        "is undecided, as in the baseline",
+        "are undecided, as in the baseline",
     ),
     "violated, not new": ("is violated, but not newly", "are violated, but not newly"),
-    "not enough evidence, not new": (
-        "lacks evidence, but is not newly above",
-        "lack evidence, but are not newly above",
+    "undecided, not new": (
+        "is undecided, but nothing is newly above",
+        "are undecided, but not newly above",
     ),
     "accepted": ("is accepted", "are accepted"),
-    "holds": ("holds", "hold"),
+    "passes": ("passes", "pass"),
 }
 
 
@@ -337,8 +383,8 @@ def checks_guarantee(result: Result) -> str:
         return "The paper's stopping rule was used: that the verdicts are right is not certified."
     open_checks = [each for each in result.checks if each.verdict == "not enough evidence"]
     if len(open_checks) == len(result.checks):
-        return "No verdict is certain: no check is decided."
-    but = ", but for those that lack evidence," if open_checks else ""
+        return "No check is decided."
+    but = ", except those undecided," if open_checks else ""
     text = f"Every verdict{but} is exact: all inputs were run."
     if result.searches or any(map(_is_partial, result.scores)):
         first = result.checks[0]
@@ -349,7 +395,7 @@ def checks_guarantee(result: Result) -> str:
     for each in tolerant:
         if each.high is not None and each.high > each.max_score:
             high = amount(each.high, each.measure)
-            return f"{text} That a search holds means: no set is above {high}."
+            return f"{text} That a search passes means: no combination is above {high}."
     return text
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 FEW_COUNTED = 100  # a share of fewer is shown as counts
@@ -131,16 +131,6 @@ def with_followers(against: Sequence[str], followed: Sequence[str]) -> str:
     return f", and {set_phrase(followed).removesuffix(' together')} with {it}"
 
 
-def label(values: Mapping[str, Any]) -> str:
-    """An assignment: `green`, `age 30`, or `race green, sex male`."""
-    if len(values) == 1:
-        (value,) = values.values()
-        if isinstance(value, str) and not _looks_numeric(value):
-            return cut_name(visible(value))
-    pairs = ((cut_name(visible(name)), cut_name(visible(value))) for name, value in values.items())
-    return ", ".join(f"{name} {value}" for name, value in pairs)
-
-
 def cut_name(text: str) -> str:
     """A name or value that is not longer than a sentence can bear."""
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
@@ -160,12 +150,3 @@ def quoted(value: Any) -> str:
 
 def _length(text: str) -> str:
     return f"({len(text):,} characters)"
-
-
-def _looks_numeric(text: str) -> bool:
-    return text[:1].isdigit() or text[:1] in "-+."
-
-
-def people(number: int) -> str:
-    """`1 person`, `1,404 people`."""
-    return count(number, "person", "people")

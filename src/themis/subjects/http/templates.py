@@ -221,7 +221,7 @@ class TemplateWriter:
     def _add_inputs(self, encode: Encode) -> None:
         """The list of inputs, which may stand in a body only once."""
         if self._list is not None:
-            self.mistakes.append(self._mistake("{inputs} stands there twice", "remove one"))
+            self.mistakes.append(self._mistake("{inputs} appears twice", "remove one"))
         inner = TemplateWriter(self._schema, self._where)
         inner._add_input(encode)
         self._parts.append(b"[")

@@ -1,0 +1,309 @@
+"""Each score as one sentence that is true when it is read alone: what was observed, how sure."""
+
+from __future__ import annotations
+
+from themis.results.model import CausalScore, GroupScore, Score
+from themis.results.notes import Ending
+from themis.settings import Stopping
+from themis.show.words.notes import how_it_ended
+from themis.show.words.values import (
+    confidence_text,
+    cut_name,
+    hundredths,
+    percent,
+    points,
+    set_phrase,
+    visible,
+    with_followers,
+)
+from themis.show.words.wording import PLACES, PLAIN, Wording
+
+ALL_RUN = {
+    "inputs": "every input was run",
+    "profile": "everybody in the profile was run",
+    "rows": "every row was run",
+}
+FEW_NAMED = 3  # groups named that are too small to judge
+
+
+def headline(score: Score, words: Wording = PLAIN) -> str:
+    """The score as a sentence that says what is measured, with its interval."""
+    return capital(_sentence(score, words))
+
+
+def capital(text: str) -> str:
+    """The text with a capital first letter."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _sentence(score: Score, words: Wording) -> str:
+    if not score.samples:
+        return _not_measured(score)
+    if score.stopped is Ending.SPELLING:
+        return f"the {score_words(score)} is open: {how_it_ended(score.stopped)} ({how(score)})"
+    if isinstance(score, CausalScore):
+        return _causal(score, words)
+    assert isinstance(score, GroupScore)
+    return _group(score, words)
+
+
+def score_words(score: Score) -> str:
+    """Which score it is: `causal score of race`, `group score of sex in the rows`."""
+    phrase = plain_set(score)
+    of = "" if score.output is None else f" for {output_name(score)}"
+    mean = ", of means" if isinstance(score, GroupScore) and score.statistic == "mean" else ""
+    within = ", compared with each other" if score.counterfactuals == "within" else ""
+    return f"{score.measure} score of {phrase}{of}{_where(score)}{within}{mean}"
+
+
+def plain_set(score: Score) -> str:
+    """The set of a score: `race and sex`."""
+    return set_phrase(score.against).removesuffix(" together")
+
+
+def _where(score: Score) -> str:
+    return f" {PLACES[score.population]}" if score.population in PLACES else ""
+
+
+def _not_measured(score: Score) -> str:
+    why = "" if score.conclusive else f": {how_it_ended(score.stopped)} before it was measured"
+    return f"the {score_words(score)} is unknown{why}"
+
+
+def _causal(score: CausalScore, words: Wording) -> str:
+    if score.counterfactuals == "within":
+        return _within(score)
+    if score.lower_bound:
+        return _at_least(score, words)
+    if score.score == 0:
+        return _no_effect(score, words)
+    if score.placebo is not None and score.low == 0:
+        effect = _effect(score, percent(score.score), words, past=True)
+        return f"{effect}, which noise alone may explain ({how(score)})"
+    return f"{_effect(score, percent(score.score), words)} ({how(score)})"
+
+
+def _at_least(score: CausalScore, words: Wording) -> str:
+    tried = f"{_sure(score)}; {percent(score.score)} of those tried"
+    if score.low == 0:
+        return f"no effect of {plain_set(score)} found, but not all combinations were tried"
+    return f"{_effect(score, f'at least {percent(score.low)}', words)} ({tried})"
+
+
+def _no_effect(score: CausalScore, words: Wording) -> str:
+    name = output_words(score)
+    if score.method == "exact" and score.high == 0:
+        whom = "" if score.population == "inputs" else f" for {words.whom(score.population)}"
+        return f"{name} never changes{whom} {_when(score, words)} ({_exactly(score)})"
+    tried = words.counted(score.samples, score.population)
+    changed = f"changed for none of {tried}"
+    if score.samples == 1:
+        changed = f"did not change for the one {tried.removeprefix('1 ')} tried"
+    when = _when(score, words, past=True)
+    return (
+        f"no effect of {plain_set(score)} found: {name} {changed} {when} "
+        f"(at most {percent(score.high)}, {certainty(score)})"
+    )
+
+
+def _when(score: CausalScore, words: Wording, *, past: bool = False) -> str:
+    """`when only their sex is changed`; with others that follow, without `only`."""
+    verb = ("was" if past else "is") if len(score.against) == 1 else ("were" if past else "are")
+    only = "" if score.followed else "only "
+    their = words.their(score.population)
+    follow = with_followers(score.against, score.followed)
+    return f"when {only}{their}{plain_set(score)} {verb} changed{follow}"
+
+
+def _effect(score: CausalScore, share: str, words: Wording, *, past: bool = False) -> str:
+    """What changes, for whom or by how much, and when."""
+    name, whom = output_words(score), words.whom(score.population)
+    kind, _, tolerance = score.distance.partition(" ")
+    verb = "changed" if past else "changes"
+    when = _when(score, words, past=past)
+    if kind != "exact" and not tolerance:
+        scale = "" if score.scale is None else f" of its scale from {_ends_of(score.scale)}"
+        return f"on average {name} {verb} by {share}{scale} {when}"
+    by = f" by more than {tolerance}" if tolerance else ""
+    return f"for {share} of {whom} {name} {verb}{by} {when}"
+
+
+def _ends_of(scale: tuple[float, float]) -> str:
+    return f"{scale[0]:,.10g} to {scale[1]:,.10g}"
+
+
+def _within(score: CausalScore) -> str:
+    """The score among given rows alone."""
+    share = percent(score.score)
+    phrase = f"{plain_set(score)}{with_followers(score.against, score.followed)}"
+    phrase += "," if score.followed else ""
+    if score.distance.partition(" ")[0] not in ("exact", "threshold"):
+        name = output_words(score)
+        return f"among the rows {name} differs by {share} on average with {phrase} ({how(score)})"
+    another = output_name(score).removeprefix("the ")
+    counterpart = f"a counterpart among the rows that differs only in {phrase} but gets a different"
+    if score.score == 0:
+        none = "no row has" if score.high == 0 else "no row is known to have"
+        return f"{none} {counterpart} {another} ({how(score)})"
+    return f"{share} of the rows have {counterpart} {another} ({how(score)})"
+
+
+def output_name(score: Score) -> str:
+    """What a score is about: the decision, or an output by its name."""
+    if score.output is None:
+        return "the decision" if score.distance == "exact" else "the output"
+    return cut_name(visible(score.output))
+
+
+def output_words(score: Score) -> str:
+    """The same in a sentence that may begin with it: `the output limit`."""
+    return output_name(score) if score.output is None else f"the output {output_name(score)}"
+
+
+def rate_text(score: GroupScore, share: float) -> str:
+    """A group's figure: a rate in per cent, or a mean in the output's own units."""
+    if score.statistic == "rate" or score.scale is None:
+        return percent(share)
+    low, high = score.scale
+    return f"{low + share * (high - low):,.4g}"
+
+
+def apart_text(score: GroupScore, difference: float) -> str:
+    """A difference of two groups: in points, or in the output's own units."""
+    if score.statistic == "rate" or score.scale is None:
+        return points(difference)
+    return f"{difference * (score.scale[1] - score.scale[0]):,.4g}"
+
+
+def _apart(score: GroupScore, difference: float) -> str:
+    return apart_text(score, difference).replace(" points", " percentage points")
+
+
+def _group(score: GroupScore, words: Wording) -> str:
+    few = [words.label(group.values) for group in score.groups if group.few]
+    if not few:
+        return _spread(score, words)
+    rest = [f"{len(few) - FEW_NAMED:,} more"] if len(few) > FEW_NAMED else []
+    shown = "; ".join([*few[:FEW_NAMED], *rest])
+    return f"{_spread(score, words)}; too few {words.people} to judge: {shown}"
+
+
+def _spread(score: GroupScore, words: Wording) -> str:
+    phrase, where = plain_set(score), _where(score)
+    if not score.groups:
+        return f"nothing is known about the groups of {phrase}: no execution gave a decision"
+    if len(score.groups) == 1 and score.high == 0:
+        return f"there is a single group of {phrase}, so that there is nothing to compare"
+    if len(score.groups) == 1:
+        one = f"only one group of {phrase}{where} has a decision to show"
+        return f"{one}, so that there is nothing to compare ({how(score)})"
+    figures, between = compared(score, words), f"{_between(score, words)}{where}"
+    if score.low == 0 and score.high > 0:
+        return _no_difference(score, figures, between)
+    if score.lower_bound:
+        return f"{figures} differ by at least {_apart(score, score.low)} {between} ({_sure(score)})"
+    if score.method == "exact" and score.high == 0:
+        return f"{figures} are equal {_equal(score, words)}{where} ({_exactly(score)})"
+    return f"{figures} differ by {_apart(score, score.score)} {between} ({how(score)})"
+
+
+def _no_difference(score: GroupScore, figures: str, between: str) -> str:
+    spread = score.observed or 0.0
+    seen = f"differed by {_apart(score, spread)}" if spread else "were equal"
+    start = f"no difference found in {figures} {between}: they {seen} in the test"
+    if score.lower_bound:
+        return f"{start}, but not all groups were tried"
+    ruled_out = f"a gap above {_apart(score, score.high)} is ruled out"
+    return f"{start}; {ruled_out} ({certainty(score)})"
+
+
+def compared(score: GroupScore, words: Wording = PLAIN) -> str:
+    """What groups are compared by: `approval rates`, `means of limit`."""
+    if score.statistic == "mean":
+        return f"means of {output_name(score)}" if score.output else "mean outputs"
+    if score.output is None:
+        return words.rates
+    return f"rates of favourable outputs of {output_name(score)}"
+
+
+def _between(score: GroupScore, words: Wording) -> str:
+    """Between whom: `women and men`, or the lowest and highest of several groups."""
+    worst, best = score.least_favoured, score.most_favoured
+    assert worst is not None
+    assert best is not None
+    if len(score.groups) == 2:
+        first, second = (worst, best) if worst is not best else score.groups
+        return f"between {words.label(first.values)} and {words.label(second.values)}"
+    several = f"{len(score.groups):,} groups of {plain_set(score)}"
+    if worst.rate == best.rate:
+        return f"between {several}"
+    ends = f"{words.label(worst.values)} and {words.label(best.values)}"
+    return f"between {ends}, the lowest and highest of {several}"
+
+
+def _equal(score: GroupScore, words: Wording) -> str:
+    if len(score.groups) == 2:
+        first, second = score.groups
+        return f"for {words.label(first.values)} and {words.label(second.values)}"
+    return f"in all {len(score.groups):,} groups of {plain_set(score)}"
+
+
+def how(score: Score) -> str:
+    """What stands behind a headline's number: its interval, or that there is none."""
+    if score.method == "exact" and score.low == score.high:
+        return _exactly(score)
+    ends = _interval(score)
+    if score.method == "sampled" and score.stopping is Stopping.CERTIFIED:
+        if score.family in (None, 1):
+            return f"{100 * score.confidence:.10g} % confidence interval: {ends}"
+        return f"interval {ends}, {certainty(score)}"
+    return f"between {ends.replace('–', ' and ')}, {certainty(score)}"
+
+
+def _interval(score: Score) -> str:
+    """`11.9–13.9 %`, `0.8–10.8 points`."""
+    if isinstance(score, GroupScore) and score.statistic == "mean":
+        return f"{apart_text(score, score.low)}–{apart_text(score, score.high)}"
+    unit = "points" if score.measure == "group" else "%"
+    return f"{hundredths(score.low)}–{hundredths(score.high)} {unit}"
+
+
+def _exactly(score: Score) -> str:
+    """Why a number is exact: all was run, or what was not could not change it."""
+    if not score.conclusive:
+        return f"exact, although not {ALL_RUN[score.population]}"
+    if score.unknown:
+        return f"exact, although {_why_unknown(score)}"
+    return f"exact: {ALL_RUN[score.population]}"
+
+
+def how_much_was_run(score: Score) -> str:
+    """Of an exact method, whether all was run."""
+    if not score.conclusive and score.stopped not in (Ending.NOISE, Ending.SPELLING):
+        return f"not {ALL_RUN[score.population]}"
+    if score.unknown:
+        return f"{ALL_RUN[score.population]}, and {_why_unknown(score)}"
+    return f"exact: {ALL_RUN[score.population]}"
+
+
+def _why_unknown(score: Score) -> str:
+    """Why some rows could have gone either way."""
+    if any(note.code in ("only-spelling", "partly-spelling") for note in score.notes):
+        return how_it_ended(Ending.SPELLING)
+    return "some executions failed"
+
+
+def certainty(score: Score) -> str:
+    """How sure an interval is, or why there is one although all was run."""
+    if score.method == "exact" and score.stopped.is_early:
+        return "because the run ended early"
+    if score.method == "exact":
+        noisy = isinstance(score, CausalScore) and score.placebo is not None
+        return "because of noise" if noisy else f"because {_why_unknown(score)}"
+    if score.stopping is Stopping.PAPER:
+        return "claimed by the paper's rule, not certified"
+    return _sure(score)
+
+
+def _sure(score: Score) -> str:
+    return confidence_text(score.confidence, score.family)

@@ -1,0 +1,246 @@
+"""The one headline of a result, the same in every format: both measures, all sets, all populations.
+
+Of scores of given people and of generated inputs, those of the people come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from themis.results.model import CausalScore, GroupScore, Result, Score, SearchResult
+from themis.results.notes import Ending
+from themis.show.words.headlines import apart_text, capital, compared, headline, output_words
+from themis.show.words.notes import how_it_ended
+from themis.show.words.scores import cut_off
+from themis.show.words.searches import (
+    checks_guarantee,
+    checks_headline,
+    protected_first,
+    search_headline,
+    set_text,
+    verdict_words,
+)
+from themis.show.words.values import count, percent, set_phrase
+from themis.show.words.wording import PLACES, Wording, wording
+
+State = Literal["grave", "calm", "open"]
+NAMED = 6  # sets named in a verdict
+STATES: dict[str, State] = {  # of checks; others are open
+    "violated": "grave",
+    "violated, not decided in the baseline": "grave",
+    "passes": "calm",
+}
+GRAVITY: tuple[State, ...] = ("calm", "open", "grave")
+FOUND, NOT_FOUND, UNDECIDED = "difference found", "no difference found", "undecided"
+WORDS: dict[State, str] = {"grave": FOUND, "calm": NOT_FOUND, "open": UNDECIDED}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a result says: a word, a sentence without its full stop, and what stands behind it."""
+
+    state: State
+    word: str
+    sentence: str
+    behind: str = ""  # whole sentences
+
+
+def verdict(result: Result) -> Verdict:
+    """The verdict of a result."""
+    words = wording(result)
+    if result.checks:
+        return _of_checks(result)
+    if result.searches:
+        return _of_searches(result, words)
+    return _of_scores(result, words)
+
+
+def state_of(score: Score) -> State:
+    """Whether a score shows a difference, none, or is not known well enough to say."""
+    if score.samples and score.low > 0 and score.stopped is not Ending.SPELLING:
+        return "grave"
+    return "calm" if score.samples and score.conclusive and not score.lower_bound else "open"
+
+
+def check_state(verdict_text: str) -> State:
+    """How a verdict of a check is shown; one that neither passes nor is violated is open."""
+    return STATES.get(verdict_text, "open")
+
+
+def _of_checks(result: Result) -> Verdict:
+    verdicts = [verdict_words(each) for each in result.checks]
+    worst = max(verdicts, key=lambda each: GRAVITY.index(check_state(each)))
+    sentence = capital(checks_headline(result.checks))
+    return Verdict(check_state(worst), worst, sentence, checks_guarantee(result))
+
+
+def _of_searches(result: Result, words: Wording) -> Verdict:
+    sentence = "; ".join(_after(place, search_headline(each, words))
+                         for place, each in enumerate(result.searches))  # fmt: skip
+    found = _found(result)
+    if found:
+        more = f" and {count(len(found) - NAMED, 'more')}".removesuffix("s")
+        names = "; ".join(map(set_text, found[:NAMED]))
+        return Verdict("grave", "found", sentence, f"{names}{more if found[NAMED:] else ''}.")
+    if not all(each.conclusive for each in result.searches):
+        return Verdict("open", "not finished", sentence)
+    return Verdict("calm", "none found", sentence)
+
+
+def _after(place: int, sentence: str) -> str:
+    """A sentence that follows another behind a semicolon begins with a small letter."""
+    return f"{sentence[:1].lower()}{sentence[1:]}" if place else sentence
+
+
+def _found(result: Result) -> list[tuple[str, ...]]:
+    """The sets that searches found, protected ones first."""
+    ordered: list[SearchResult] = list(map(protected_first(result), result.searches))
+    return list(dict.fromkeys(names for each in ordered for names in each.found))
+
+
+def _of_scores(result: Result, words: Wording) -> Verdict:
+    measured = [each for each in result.scores if each.samples]
+    if not measured:
+        why = "" if result.stopped is Ending.DONE else f": {how_it_ended(result.stopped)}"
+        return Verdict("open", UNDECIDED, f"Nothing was measured{why}")
+    given = [each for each in measured if each.population in PLACES]
+    counted = given or measured
+    sentence, behind = _sentence(counted, words)
+    if given and len(given) < len(measured):
+        others = [each for each in measured if each not in given]
+        behind += f" On all test inputs: {_after(1, _clauses(others, words))}."
+    behind += _missing(result, measured)
+    complete = len(measured) == len(result.scores) and cut_off(result) is None
+    state = _state(counted, complete=complete)
+    return Verdict(state, WORDS[state], sentence, behind.strip())
+
+
+def _state(scores: Sequence[Score], *, complete: bool) -> State:
+    states = {state_of(each) for each in scores}
+    if "grave" in states:
+        return "grave"
+    return "calm" if states == {"calm"} and complete else "open"
+
+
+def _missing(result: Result, measured: Sequence[Score]) -> str:
+    """What was not measured, and that a run was cut off."""
+    text, missing = "", len(result.scores) - len(measured)
+    if missing:
+        text = (
+            f" {count(missing, 'further score')} {'was' if missing == 1 else 'were'} not measured."
+        )
+    ending = cut_off(result)
+    return text if ending is None else f"{text} {capital(ending)}."
+
+
+def _sentence(scores: Sequence[Score], words: Wording) -> tuple[str, str]:
+    """The sentence, and what stands behind its numbers as sentences of their own."""
+    if len({each.against for each in scores}) > 1 or len(scores) > 2:
+        return _clauses(scores, words), ""
+    halves = [split(headline(each, words)) for each in scores]
+    sentence = "; ".join(_after(place, each) for place, (each, _) in enumerate(halves))
+    return sentence, " ".join(behind for _, behind in halves if behind)
+
+
+def split(sentence: str) -> tuple[str, str]:
+    """A headline and, as a sentence of its own, what stands in its last parentheses."""
+    start, found, end = sentence.rpartition(" (")
+    if not found or not end.endswith(")"):
+        return sentence, ""
+    return start, f"{capital(end[:-1])}."
+
+
+def overview(scores: Sequence[Score], words: Wording) -> str:
+    """What scores say together; of several populations, those of given people."""
+    given = [each for each in scores if each.population in PLACES]
+    return _clauses(given or scores, words)
+
+
+def _clauses(scores: Sequence[Score], words: Wording) -> str:
+    """Where a difference was found, by which measure and how large; where none; what is open."""
+    clauses = [*_found_clauses(scores, words), *_other_clauses(scores)]
+    return capital("; ".join(clauses))
+
+
+def _found_clauses(scores: Sequence[Score], words: Wording) -> Iterator[str]:
+    """One clause for each thing that differs: the decision, the rates, an output."""
+    found = [each for each in scores if state_of(each) == "grave"]
+    made_up = {each.against for each in found if each.counterfactuals == "generated"}
+    found = [
+        each for each in found if each.counterfactuals == "generated" or each.against not in made_up
+    ]  # what rows show among themselves is the lesser part of the same finding
+    subjects: dict[str, list[Score]] = {}
+    for each in found:
+        subjects.setdefault(_subject(each, words), []).append(each)
+    for subject, parts in subjects.items():
+        ranked = sorted(parts, key=lambda each: -each.low)
+        sizes = [_sized(each, words, first=not place) for place, each in enumerate(ranked)]
+        yield f"{subject} {_listed(sizes)}"
+
+
+def _subject(score: Score, words: Wording) -> str:
+    if isinstance(score, GroupScore):
+        where = f"{PLACES[score.population]} " if score.population in PLACES else ""
+        return f"{where}{compared(score, words)} differ by"
+    name = output_words(score)
+    if score.counterfactuals == "within":
+        return f"{name} differs between rows that differ only in"
+    return f"{name} changes with"
+
+
+def _sized(score: Score, words: Wording, *, first: bool) -> str:
+    """`sex (for 12.9 % of test inputs)`, `race (5.0 %)`."""
+    least = "at least " if score.lower_bound else ""
+    shown = score.low if score.lower_bound else score.score
+    if isinstance(score, GroupScore):
+        size = apart_text(score, shown)
+    else:
+        kind, _, tolerance = score.distance.partition(" ")
+        size = percent(shown)
+        if kind != "exact" and not tolerance:
+            least, size = f"by {least}", f"{size} on average"
+        elif first:
+            least, size = f"for {least}", f"{size} of {words.whom(score.population)}"
+    return f"{set_phrase(score.against)} ({least}{size})"
+
+
+def _other_clauses(scores: Sequence[Score]) -> Iterator[str]:
+    """The sets of which no measure found anything."""
+    found = {each.against for each in scores if state_of(each) == "grave"}
+    rest = [each for each in scores if each.against not in found]
+    open_sets = {each.against for each in rest if state_of(each) == "open"}
+    calm = [each for each in rest if each.against not in open_sets]
+    if calm:
+        bound = _bound(calm)
+        yield f"no difference found for {_sets(calm)}{f' ({bound})' if bound else ''}"
+    if open_sets:
+        yield f"undecided for {_sets([each for each in rest if each.against in open_sets])}"
+
+
+def _bound(scores: Sequence[Score]) -> str:
+    """How large a difference may be all the same."""
+    parts = []
+    causal = [each.high for each in scores if isinstance(each, CausalScore)]
+    if causal:
+        parts.append(percent(max(causal)))
+    rates = [each for each in scores if isinstance(each, GroupScore) and each.statistic == "rate"]
+    if rates:
+        parts.append(apart_text(rates[0], max(each.high for each in rates)))
+    if not any(each.high for each in scores):
+        return "exactly none"
+    return f"at most {' and '.join(parts)}" if parts else ""
+
+
+def _sets(scores: Iterable[Score]) -> str:
+    return _listed(dict.fromkeys(set_phrase(each.against) for each in scores), "or")
+
+
+def _listed(parts: Iterable[str], word: str = "and") -> str:
+    """`a`, `a and b`, `a, b and c`; of many, the first and how many more."""
+    shown = list(parts)
+    if len(shown) > NAMED:
+        shown = [*shown[: NAMED - 1], f"{len(shown) - NAMED + 1:,} more"]
+    *others, last = shown
+    return f"{', '.join(others)} {word} {last}" if others else last

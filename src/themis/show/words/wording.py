@@ -1,0 +1,98 @@
+"""The words of one report: what its inputs, its decisions and the values of its groups are called.
+
+There is no dictionary here: words come from the table `[report]` of a file. Without them inputs are
+test inputs, rates are those of the favourable output, and values are shown as they are. Only rows
+that were given are people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from themis.results.model import Result
+from themis.results.parts import Naming
+from themis.show.words.values import count, cut_name, visible
+
+PLACES = {"rows": "in the rows", "profile": "in the profile"}
+
+
+@dataclass(frozen=True)
+class Wording:
+    """How the sentences of a report name things; every sentence gets it."""
+
+    naming: Naming = field(default_factory=Naming)
+
+    def whom(self, population: str = "inputs") -> str:
+        """Of whom a share is: `test inputs`, `test applicants`, `the applicants in the rows`."""
+        if population in PLACES:
+            return f"the {self.people} {PLACES[population]}"
+        return f"test {self.naming.people or 'inputs'}"
+
+    @property
+    def people(self) -> str:
+        """What given people are called."""
+        return cut_name(visible(self.naming.people)) if self.naming.people else "people"
+
+    def counted(self, number: int, population: str = "inputs") -> str:
+        """`1 test input`, `1,404 test applicants`, `1 person`, `1,404 people`."""
+        if population not in PLACES:
+            whom = self.whom()
+            return count(number, whom.removesuffix("s"), whom)
+        one = "person" if self.people == "people" else self.people.removesuffix("s")
+        return count(number, one, self.people)
+
+    def their(self, population: str = "inputs") -> str:
+        """`their `, where it is people that something of is changed."""
+        return "their " if self.naming.people or population in PLACES else ""
+
+    @property
+    def rates(self) -> str:
+        """What groups are compared by: `approval rates`, or `rates of 'approved'`."""
+        if self.naming.decision:
+            return f"{cut_name(visible(self.naming.decision))} rates"
+        if len(self.naming.favourable) == 1:
+            return f"rates of '{cut_name(visible(self.naming.favourable[0]))}'"
+        return "rates of favourable decisions"
+
+    def value(self, name: str, value: Any) -> str:
+        """A value: its word, or as it is."""
+        return cut_name(visible(self._word(name, value) or value))
+
+    def label(self, values: Mapping[str, Any]) -> str:
+        """An assignment in a sentence: `women`, `green`, `age 30`, or `race green, sex male`."""
+        if len(values) == 1:
+            ((name, value),) = values.items()
+            if self._is_plain(name, value):
+                return self.value(name, value)
+        return ", ".join(self._named(*each) for each in values.items())
+
+    def short_label(self, values: Mapping[str, Any]) -> str:
+        """An assignment in a table, where the set is known: `female · orange`, `male · age 30`."""
+        parts = (
+            self.value(*each) if self._is_plain(*each) else self._named(*each)
+            for each in values.items()
+        )
+        return " · ".join(parts)
+
+    def _word(self, name: str, value: Any) -> str | None:
+        return self.naming.values.get(name, {}).get(visible(value))
+
+    def _named(self, name: str, value: Any) -> str:
+        word = self._word(name, value)
+        return cut_name(word) if word else f"{cut_name(visible(name))} {self.value(name, value)}"
+
+    def _is_plain(self, name: str, value: Any) -> bool:
+        """Whether a value can be understood without the name of its characteristic."""
+        if self._word(name, value):
+            return True
+        return isinstance(value, str) and not (value[:1].isdigit() or value[:1] in "-+.")
+
+
+PLAIN = Wording()
+
+
+def wording(result: Result) -> Wording:
+    """The words of a result."""
+    return PLAIN if result.report is None else Wording(result.report)

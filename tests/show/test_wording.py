@@ -1,0 +1,190 @@
+"""Do the words of a file reach every sentence, and do sentences claim no more without them?"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import report_results as samples
+from themis.config.reader import read_config
+from themis.errors import ConfigError
+from themis.results.model import Result
+from themis.results.parts import Group, Naming
+from themis.results.saved import result_from_dict
+from themis.show.reports.ci import render_annotations, render_junit
+from themis.show.reports.markdown import render_markdown
+from themis.show.reports.page import render_page
+from themis.show.terminal.results import render_headlines, render_result
+from themis.show.words.headlines import headline
+from themis.show.words.verdicts import verdict
+from themis.show.words.wording import PLAIN, Wording, wording
+
+FILE = """
+version = 1
+[subject]
+kind = "command"
+command = ["python", "loan.py"]
+favourable = ["approved"]
+[inputs]
+sex = ["female", "male"]
+age = { min = 18, max = 80, bins = [40] }
+flag = [true, false]
+[report]
+"""
+WORDS = """
+name = "Loan screen"
+people = "applicants"
+decision = "approval"
+[report.values]
+sex.female = "women"
+sex.male = "men"
+age."18 to 39" = "the young"
+flag.true = "yes"
+"""
+GROUPS = (Group({"sex": "male"}, 0.5, 0.4, 0.6, 300), Group({"sex": "female"}, 0.3, 0.2, 0.4, 300))
+
+
+def naming(folder: Path, words: str) -> Naming:
+    path = folder / "themis.toml"
+    path.write_text(FILE + words)
+    return read_config(path).report
+
+
+def mistakes(folder: Path, words: str) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        naming(folder, words)
+    return [str(each) for each in caught.value.mistakes]
+
+
+def result(report: Naming | None) -> Result:
+    scores = (
+        samples.causal(against=("sex",), witnesses=()),
+        samples.group(against=("sex",), groups=GROUPS),
+    )
+    schema = {"inputs": {"sex": ["female", "male"], "age": {"min": 18, "max": 80}}}
+    return replace(samples.result(*scores), report=report, schema=schema)
+
+
+def formats(shown: Result) -> Iterator[str]:
+    """Everything that a result can be shown as, on lines as they come."""
+    yield " ".join(render_result(shown, file=io.StringIO(), width=90).split())
+    yield " ".join(render_headlines(shown, file=io.StringIO()).split())
+    yield shown._repr_html_()
+    for render in (render_markdown, render_junit, render_annotations):
+        yield render(shown)
+
+
+def test_words_of_the_file_are_in_every_format(tmp_path: Path) -> None:
+    for text in formats(result(naming(tmp_path, WORDS))):
+        assert "test applicants" in text
+        assert "test inputs" not in text
+        assert "women" in text
+        assert "approval rates" in text.casefold()
+        assert "favourable decisions" not in text
+
+
+def test_without_words_generated_inputs_are_no_people() -> None:
+    for text in formats(result(None)):
+        assert "test inputs" in text
+        assert "people" not in text
+        assert "rates of favourable decisions" in text.casefold()
+
+
+def test_rates_are_named_by_the_one_output_that_the_file_calls_favourable(tmp_path: Path) -> None:
+    assert Wording(naming(tmp_path, "")).rates == "rates of 'approved'"
+    assert Wording(Naming(favourable=("a", "b"))).rates == PLAIN.rates
+
+
+def test_only_given_rows_are_people() -> None:
+    words = Wording(Naming(people="applicants"))
+    assert (PLAIN.whom(), PLAIN.whom("rows")) == ("test inputs", "the people in the rows")
+    assert (words.whom(), words.whom("rows")) == ("test applicants", "the applicants in the rows")
+    assert (PLAIN.counted(1), PLAIN.counted(1, "rows")) == ("1 test input", "1 person")
+    assert words.counted(2_000) == "2,000 test applicants"
+    given = samples.causal(population="rows")
+    assert "of the people in the rows the decision changes when only their" in headline(given)
+
+
+def test_values_are_named_by_bins_and_truth_values_too(tmp_path: Path) -> None:
+    words = Wording(naming(tmp_path, WORDS))
+    assert words.label({"sex": "female"}) == "women"
+    assert words.label({"sex": "female", "age": "18 to 39"}) == "women, the young"
+    assert words.short_label({"sex": "male", "age": "40 to 80"}) == "men · age 40 to 80"
+    assert words.label({"flag": True}) == "yes"
+    assert PLAIN.short_label({"sex": "female", "race": "orange"}) == "female · orange"
+
+
+def test_what_words_are_for_must_be_there(tmp_path: Path) -> None:
+    (one,) = mistakes(tmp_path, '[report.values]\nsexx.female = "women"')
+    assert "report.values.sexx: there is no characteristic 'sexx'; did you mean 'sex'?" in one
+    (one,) = mistakes(tmp_path, '[report.values]\nsex.femal = "women"')
+    assert "report.values.sex.femal: sex has no value 'femal'; did you mean 'female'?" in one
+    (one,) = mistakes(tmp_path, 'peple = "applicants"')
+    assert "did you mean 'people'" in one
+    assert mistakes(tmp_path, 'people = ""')
+    assert mistakes(tmp_path, "[report.values]\nsex.female = 3")
+
+
+def test_names_survive_saving(tmp_path: Path) -> None:
+    shown = result(naming(tmp_path, WORDS))
+    again = result_from_dict(json.loads(json.dumps(shown.to_dict())))
+    assert again.report == shown.report
+    assert wording(again).label({"sex": "female"}) == "women"
+    assert "report" not in result(None).to_dict()
+
+
+@pytest.mark.parametrize(
+    ("subject", "name"),
+    [
+        ('kind = "python"\nfunction = "loan:decide"', "loan:decide"),
+        ('kind = "model"\nfile = "model.onnx"', "model.onnx"),
+        ('kind = "command"\ncommand = ["python", "loan.py"]', "python loan.py"),
+        ('kind = "http"\nurl = "https://me:secret@host:80/decide?key=secret"', "host/decide"),
+    ],
+)
+def test_a_program_has_a_name_of_its_own_without_secrets(
+    tmp_path: Path, subject: str, name: str
+) -> None:
+    path = tmp_path / "themis.toml"
+    path.write_text(f"version = 1\n[subject]\n{subject}\n[inputs]\nsex = [0, 1]\n")
+    assert read_config(path).report.program == name
+
+
+# --- one verdict --------------------------------------------------------------------------
+CALM: dict[str, Any] = {"score": 0.0, "low": 0.0, "high": 0.02}
+
+
+def test_a_finding_of_either_measure_is_in_the_verdict() -> None:
+    calm, found = samples.causal(**CALM), samples.group()
+    assert verdict(samples.result(calm, found)).word == "difference found"
+    both = samples.result(
+        samples.causal(), samples.group(against=("age",)), samples.causal(against=("sex",), **CALM)
+    )
+    said = verdict(both).sentence
+    assert "changes with race" in said
+    assert "differ by age" in said
+    assert "no difference found for sex" in said
+
+
+def test_the_verdict_on_given_people_comes_before_that_on_generated_inputs() -> None:
+    rows = samples.causal(score=0.3, low=0.25, high=0.35, population="rows")
+    found = verdict(samples.result(samples.causal(), rows))
+    assert "For 30.0 % of the people in the rows" in found.sentence
+    assert "11.3" not in found.sentence
+    assert "On all test inputs: the decision changes with race" in found.behind
+    calm = replace(rows, **CALM)
+    assert verdict(samples.result(samples.causal(), calm)).word == "no difference found"
+
+
+def test_every_format_has_the_same_verdict() -> None:
+    shown = samples.result(samples.causal(), samples.group(against=("age",)))
+    said = verdict(shown).sentence
+    for text in (render_page(shown), render_markdown(shown), shown._repr_html_()):
+        assert said in text
+    assert said in " ".join(render_result(shown, file=io.StringIO(), width=400).split())
