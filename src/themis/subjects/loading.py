@@ -74,7 +74,7 @@ def subject_from_options(
     if kind == "model" and "object" in options:
         return _model_object(options["object"], schema, folder)
     if kind == "model":
-        from themis.subjects.models import load_model
+        from themis.subjects.model_files import load_model
 
         path = folder / options["file"]
         return load_model(path, schema, trust_pickle=trust_pickle, version=version)
