@@ -13,6 +13,7 @@ from themis.audit.asked import Asked, question_of
 from themis.audit.family import Family
 from themis.audit.given import (
     CachePlace,
+    check_decisions,
     decisions_of,
     given_people,
     open_recall,
@@ -143,6 +144,7 @@ class Audit:
         own = subject_from(subject, schema)
         if declared:
             own.structured = True
+        check_decisions(own, self._favourable, labels)
         self._opening_notes: list[Note] = []
         self.runner = Runner(
             own,
@@ -226,13 +228,16 @@ class Audit:
 
         `listen_to_rows` hears how many bytes of the profile's rows were read, and of how many.
         """
+        from themis.config.reader import placing
+
         options = {**options_of(config), **overrides}
 
         def make(schema: Schema, profile: People | None = None) -> Audit:
             subject = subject_of(config, schema, jobs=jobs, trust_pickle=trust_pickle)
             kept = default_path(config.folder) if subject.traits.external else None
             given = {"profile": profile, **options}
-            audit = cls(subject, schema, **given, cache=kept if cache is None else cache)
+            with placing(config):
+                audit = cls(subject, schema, **given, cache=kept if cache is None else cache)
             audit._remake = make
             audit._named_sets = config.against
             return audit
