@@ -3,6 +3,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 CORE := $(VENV)/.core
 DEV := $(VENV)/.dev
+FRAMEWORKS := $(VENV)/.frameworks
 SOURCES := pyproject.toml src/themis/_version.py
 
 .PHONY: demo test test-slow test-all test-pythons lint check bench paper paper-quick docs clean
@@ -13,7 +14,7 @@ demo: $(CORE)
 test: $(DEV)
 	$(BIN)/python -m pytest -n auto -m "not slow" --durations 10 --durations-min 3
 
-test-slow: $(DEV)
+test-slow: $(FRAMEWORKS)
 	$(BIN)/python -m pytest -n auto -m slow
 
 test-all: test test-slow
@@ -41,7 +42,8 @@ paper-quick: $(DEV)
 docs: $(DEV)
 	$(BIN)/mkdocs build --strict --site-dir site
 
-# Two stamps in one environment: the demo needs a fifth of what the tests do. uv installs, where
+# Three stamps in one environment: the demo needs a fifth of what the tests do, and those a quarter
+# of what the slow ones do. uv installs, where
 # there is one that knows dependency groups, and pip otherwise.
 ifneq ($(shell uv pip install --help 2>/dev/null | grep -e --group),)
 ENVIRONMENT := test -x $(BIN)/python || $(PYTHON) -m venv --without-pip $(VENV)
@@ -61,6 +63,10 @@ $(DEV): $(SOURCES)
 	$(INSTALL) "pip>=25.1" # the first that knows dependency groups
 	$(INSTALL) --editable ".[all]" --group dev
 	touch $(CORE) $@
+
+$(FRAMEWORKS): $(DEV)
+	$(INSTALL) --group frameworks
+	touch $@
 
 clean:
 	rm -rf .venv .venvs .pytest_cache .mypy_cache .ruff_cache .hypothesis

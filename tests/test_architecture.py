@@ -99,6 +99,7 @@ PUBLIC = [
     "batch",
     "derived",
     "keywords",
+    "model",
     "read_result",
     "to_frame",
 ]

@@ -9,9 +9,9 @@ Each page is a session in an empty folder; its fenced blocks are taken from top 
 
 Comments before a block say more about it: `<!-- file: loan.py -->` (write the block to this
 file), `<!-- output -->` (this is what the python block before printed), `<!-- exit: 2 -->` (its
-commands end with this code), `<!-- needs: cc -->` (left out where there is no such program; the
-test is then skipped with the reason). Files may be of any language. In an output, `…` stands for
-any text, and alone on a line for any lines. Text between `<!-- generated: name -->` and
+commands end with this code), `<!-- needs: cc -->` (left out where there is no such program or
+package; the test is then skipped with the reason). Files may be of any language. In an output, `…`
+stands for any text, and alone on a line for any lines. Text between `<!-- generated: name -->` and
 `<!-- end -->` comes from GENERATED.
 
 `python -m tests.test_docs` rewrites outputs and generated parts that are no longer true.
@@ -81,7 +81,15 @@ BASE = {
     ),
 }
 
-LONG = ("command-line.md", "formats.md", "pytest.md", "python-api.md", "search.md", "tutorial.md")
+LONG = (
+    "command-line.md",
+    "formats.md",
+    "models.md",
+    "pytest.md",
+    "python-api.md",
+    "search.md",
+    "tutorial.md",
+)
 
 ids = [str(page.relative_to(ROOT)) for page in PAGES]
 
@@ -161,7 +169,7 @@ class Session:
 
     def _take(self, block: Block) -> None:
         needed = block.notes.get("needs")
-        if needed is not None and shutil.which(needed) is None:
+        if needed is not None and not is_there(needed):
             self.missing.add(needed)
             return
         if "file" in block.notes:
@@ -245,6 +253,11 @@ class Session:
                     del sys.modules[name]
 
 
+def is_there(needed: str) -> bool:
+    """Whether there is such a program, or such a Python package."""
+    return shutil.which(needed) is not None or importlib.util.find_spec(needed) is not None
+
+
 def execute(command: str, words: list[str]) -> tuple[str, int]:
     """What a command prints on both streams, and its exit code; `themis` in this process."""
     if words[0] == "themis" and not set(command) & set("|><&;"):
@@ -298,6 +311,7 @@ def check_toml(text: str, folder: Path) -> None:
         for page, name in zip(PAGES, ids, strict=True)
     ],
 )
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")  # of libraries
 def test_every_snippet_works_and_shows_what_happens(page: Path, tmp_path: Path) -> None:
     session = Session(tmp_path)
     session.run(page.read_text(encoding="utf-8"))

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from themis.results.replays import Replay, ReplayedSet, ReplayedTest
     from themis.results.saved import read_result
     from themis.subjects.functions import InputTable
-    from themis.subjects.loading import batch, keywords
+    from themis.subjects.loading import batch, keywords, model
     from themis.subjects.outputs import Output
 
 __all__ = [
@@ -79,6 +79,7 @@ __all__ = [
     "batch",
     "derived",
     "keywords",
+    "model",
     "read_result",
     "to_frame",
 ]
@@ -110,7 +111,7 @@ _HOMES = {
     "themis.results.parts": ("Group", "Harm", "Region", "Witness"),
     "themis.inputs.schema": ("Schema",),
     "themis.subjects.functions": ("InputTable",),
-    "themis.subjects.loading": ("batch", "keywords"),
+    "themis.subjects.loading": ("batch", "keywords", "model"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

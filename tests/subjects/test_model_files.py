@@ -22,7 +22,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 import themis
 from themis import Integers, RequestError, Schema
 from themis.subjects.base import Subject
-from themis.subjects.models import load_model
+from themis.subjects.model_files import load_model
 
 skops = pytest.importorskip("skops.io")
 pytest.importorskip("onnxruntime")

@@ -14,6 +14,7 @@ from themis.audit.asked import Asked, question_of
 from themis.audit.family import Family
 from themis.audit.given import (
     CachePlace,
+    check_decisions,
     decisions_of,
     given_people,
     open_recall,
@@ -151,6 +152,7 @@ class Audit:
         own = spread(made, executor, self._opening_notes)
         if declared:
             own.structured = True
+        check_decisions(made, self._favourable, labels)
         self.runner = Runner(
             own,
             decisions,
@@ -235,6 +237,8 @@ class Audit:
 
         `listen_to_rows` hears how many bytes of the profile's rows were read, and of how many.
         """
+        from themis.config.reader import placing
+
         options = {**options_of(config), **overrides}
 
         def make(schema: Schema, profile: People | None = None) -> Audit:
@@ -244,7 +248,8 @@ class Audit:
             if where is None and (jobs or 1) > 1 and not subject.traits.external:
                 where = f"processes:{jobs}"
             given = {"profile": profile, "executor": where, **options}
-            audit = cls(subject, schema, **given, cache=kept if cache is None else cache)
+            with placing(config):
+                audit = cls(subject, schema, **given, cache=kept if cache is None else cache)
             audit._remake = make
             audit._named_sets = config.against
             audit.naming = config.report

@@ -146,6 +146,17 @@ def spread(subject: Subject, executor: str | Executor | None, notes: list[Note])
     return SpreadSubject(subject, pool)
 
 
+def check_decisions(
+    subject: Subject, favourable: tuple[Value, ...], labels: Mapping[str, Iterable[str]] | None
+) -> None:
+    """Raise RequestError where the subject's answers are no decisions, or others than named."""
+    if labels is None:
+        given = None if favourable == DEFAULT_FAVOURABLE else favourable
+        mistakes = list(subject.decision_mistakes(given))
+        if mistakes:
+            raise RequestError(mistakes)
+
+
 def open_recall(
     subject: Subject, cache: CachePlace, layout: str, notes: list[Note]
 ) -> Recall | None:

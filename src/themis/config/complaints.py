@@ -23,6 +23,7 @@ from themis.config.format import (
 from themis.config.toml import KeyPath, spell_value
 from themis.errors import Mistake, suggest
 from themis.subjects.meanings import CODE as LABELS
+from themis.subjects.trained import WEIGHTS
 
 _SECRET = frozenset({"headers", "url", "env"})  # what stands there is never shown
 
@@ -207,7 +208,7 @@ def _choice_complaints(data: Mapping[str, Any], misspelt: set[KeyPath]) -> Itera
     subject, checks = data.get("subject"), data.get("checks")
     if isinstance(subject, Mapping) and subject.get("kind") == "model":
         given = [key for key in ("file", "object") if key in subject]
-        if len(given) == 2:
+        if len(given) == 2 and not str(subject["file"]).lower().endswith(WEIGHTS):
             yield _complaint("both-given", ("subject",), "both file and object are given", _REMOVE)
         elif not given and misspelt.isdisjoint({("subject", "file"), ("subject", "object")}):
             remedy = 'write file = "model.onnx" or object = "loan:model"'

@@ -41,6 +41,7 @@ from themis.settings import Settings
 from themis.subjects.base import CostKind
 from themis.subjects.decisions import DEFAULT_FAVOURABLE
 from themis.subjects.outputs import Output
+from themis.subjects.trained import Method
 
 VERSION = 1  # of the file format; the only one that this Themis reads
 
@@ -278,15 +279,38 @@ class PythonSubject(Subject):
     )
 
 
+_OF_WEIGHTS: JsonDict = {"pattern": r"\.(pt|pth)$"}
+
+
 class ModelSubject(Subject):
     """A trained model: a file, or a Python object with a predict method."""
 
     model_config = ConfigDict(
-        json_schema_extra={"oneOf": [{"required": ["file"]}, {"required": ["object"]}]}
+        json_schema_extra={
+            "oneOf": [
+                {"required": ["file"], "properties": {"object": False}},
+                {"required": ["object"], "properties": {"file": False}},
+                {"required": ["file", "object"], "properties": {"file": _OF_WEIGHTS}},
+            ]
+        }
     )
     kind: Literal["model"]
-    file: Text = _optional("An ONNX, skops, joblib or pickle file", "model.onnx")
-    object: Reference = _optional("module:attribute of a fitted model", "loan:model")
+    file: Text = _optional(
+        "A file of ONNX, skops, XGBoost, LightGBM or CatBoost, weights of PyTorch, or a pickle",
+        "model.onnx",
+    )
+    object: Reference = _optional(
+        "module:attribute of a fitted model, or of the module whose weights are in the file",
+        "loan:model",
+    )
+    method: Method = _optional("What the model is asked for", "predict_proba", default="predict")
+    class_: Decision = _optional("The class whose probability counts", 1, alias="class")
+    cut: Annotated[float, Field(allow_inf_nan=False)] = _optional(
+        "From here on a probability, or a number, is favourable", 0.3
+    )
+    dtypes: dict[str, str] = _optional(
+        "Types of columns in training, where the model does not know them", {"sex": "category"}
+    )
 
 
 class CommandSubject(Subject):

@@ -422,6 +422,12 @@ def placing(config: Config) -> Iterator[None]:
         raise RequestError(_placed(config, each) for each in error.mistakes) from error
 
 
+_KEYS = {  # of the file, by what Python calls the options
+    "weights": "profile.weights",
+    **{key: f"subject.{key}" for key in ("favourable", "method", "class", "cut", "dtypes")},
+}
+
+
 def _placed(config: Config, mistake: Mistake) -> Mistake:
     """The mistake at its key, or at the table that the key would stand in."""
     profile = config.profile
@@ -430,8 +436,7 @@ def _placed(config: Config, mistake: Mistake) -> Mistake:
             return mistake
         problem = f"{profile.data}: {mistake.problem}"
         mistake = replace(mistake, where="profile.data", problem=problem, file="")
-    if mistake.where == "weights":  # what the rows call the option of [profile]
-        mistake = replace(mistake, where="profile.weights")
+    mistake = replace(mistake, where=_KEYS.get(mistake.where, mistake.where))
     place = mistake.where
     while place and place not in config.lines:
         place = place.rpartition(".")[0]

@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.errors import Mistake, MistakesError
 from themis.inputs.characteristics import Codes, Value
 from themis.inputs.schema import Schema
 from themis.subjects.answers import OutputColumns
@@ -130,6 +131,10 @@ class Subject(ABC):
     def fingerprint(self) -> str:
         """What the subject is, as far as it can be known: equal when results may be reused."""
 
+    def decision_mistakes(self, favourable: tuple[Value, ...] | None) -> Iterator[Mistake]:
+        """What is wrong with what counts as a decision; None: nobody said what is favourable."""
+        return iter(())
+
     def reproduce(self, row: Mapping[str, Value]) -> str | None:
         """A line that a person can paste into a shell to run the subject on this input."""
         return None
@@ -213,6 +218,8 @@ def isolate_failures(call: Callable[[int, int], Any], count: int) -> Answers:
     """
     try:
         return Answers(_checked(call(0, count), count))
+    except MistakesError:  # the user's, not the subject's
+        raise
     except (Exception, SystemExit) as error:
         failures = dict.fromkeys(range(count), crash_of(error))
     outputs: list[Any] = [None] * count

@@ -6,11 +6,12 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from themis.errors import RequestError, suggest
+from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
 from themis.subjects.base import Subject
 from themis.subjects.functions import BatchFunction, InputTable, RowFunction
@@ -19,6 +20,7 @@ from themis.subjects.outputs import REFERENCE, Output
 from themis.subjects.processes.command import CommandSubject
 from themis.subjects.processes.worker import WorkerSubject
 from themis.subjects.secrets import redact_inherited
+from themis.subjects.trained import Method, trained_of
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,23 @@ class keywords:  # noqa: N801 - reads as a verb: themis.keywords(decide)
     function: Callable[..., Any]
 
 
+@dataclass(frozen=True)
+class model:  # noqa: N801 - reads as what it is: themis.model(classifier, cut=0.3)
+    """A trained model, and what its answers mean: `Audit(themis.model(it, cut=0.3), schema)`.
+
+    `method` is "predict", "predict_proba" or "decision_function", `class_` whose probability
+    counts, and `cut` from where on it is favourable; without one it is a number, for `outputs`.
+    `dtypes` are the types of its columns in training: the frame, its `dtypes`, or a dictionary.
+    """
+
+    model: Any
+    _: KW_ONLY
+    method: Method | None = None
+    class_: Value = None
+    cut: float | None = None
+    dtypes: Any = None
+
+
 def subject_from(thing: Any, schema: Schema) -> Subject:
     """The subject for an object: a marked function, anything with `predict`, or a function."""
     if isinstance(thing, Subject):
@@ -46,8 +65,10 @@ def subject_from(thing: Any, schema: Schema) -> Subject:
         return BatchFunction(thing.function, schema)
     if isinstance(thing, keywords):
         return RowFunction(thing.function, schema, keywords=True)
-    if callable(getattr(thing, "predict", None)) and not isinstance(thing, type):
-        return Model(thing, schema)
+    asked = thing if isinstance(thing, model) else model(thing)
+    if trained_of(asked.model) is not None:
+        given = {each.name: getattr(asked, each.name) for each in fields(model)[1:]}
+        return Model(asked.model, schema, **given)
     if callable(thing):
         return RowFunction(thing, schema)
     remedy = "give a function, themis.batch(function), or an object with predict"
@@ -71,13 +92,8 @@ def subject_from_options(
     """
     if kind == "python":
         return _python_subject(options, schema, folder)
-    if kind == "model" and "object" in options:
-        return _model_object(options["object"], schema, folder)
     if kind == "model":
-        from themis.subjects.models import load_model
-
-        path = folder / options["file"]
-        return load_model(path, schema, trust_pickle=trust_pickle, version=version)
+        return _model_subject(options, schema, folder, trust_pickle=trust_pickle, version=version)
     if kind == "http":
         from themis.subjects.http.subject import HttpSubject
 
@@ -107,12 +123,28 @@ def _python_subject(options: Mapping[str, Any], schema: Schema, folder: Path) ->
     return RowFunction(function, schema, keywords=call == "keywords")
 
 
-def _model_object(path: str, schema: Schema, folder: Path) -> Subject:
-    model = load_attribute(path, folder, where="subject.object")
-    if not callable(getattr(model, "predict", None)):
+def _model_subject(
+    options: Mapping[str, Any], schema: Schema, folder: Path, *, trust_pickle: bool, version: str
+) -> Subject:
+    """The model of a file, of a Python object, or of an object with the weights of a file."""
+    from themis.subjects.model_files import load_model
+
+    asked = {key: value for key, value in options.items() if key not in ("file", "object")}
+    path = options.get("object")
+    thing = None if path is None else load_attribute(path, folder, where="subject.object")
+    if "file" in options:
+        return load_model(
+            folder / options["file"],
+            schema,
+            module=thing,
+            trust_pickle=trust_pickle,
+            version=version,
+            **asked,
+        )
+    if trained_of(thing) is None:
         problem = f"{path!r} has no predict method"
         raise _unusable("subject.object", problem, "name a fitted model")
-    return Model(model, schema)
+    return Model(thing, schema, **asked)
 
 
 def load_attribute(path: str, folder: Path, *, where: str) -> Any:

@@ -1,103 +1,231 @@
-"""Trained models as subjects: objects with a `predict` method, and the files that hold them."""
+"""Trained models as subjects: fed as they were trained, and what their answers decide."""
 
 from __future__ import annotations
 
 import copy
 import hashlib
-import importlib
-import pickle
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from themis.errors import Mistake, RequestError, suggest
-from themis.inputs.characteristics import Characteristic, Codes, Integers, Values
+from themis.inputs.characteristics import Characteristic, Codes, Integers, Value, Values
 from themis.inputs.schema import Schema
 from themis.subjects.base import Answers, Batch, Subject, Traits, isolate_failures
-from themis.subjects.functions import function_fingerprint
-from themis.subjects.onnx import OnnxModel
+from themis.subjects.decisions import DEFAULT_FAVOURABLE
+from themis.subjects.feeding import FrameColumns
+from themis.subjects.trained import METHODS, Method, TorchModule, Trained, trained_of
 
 
 class Model(Subject):
-    """An object with `predict`, fed with a DataFrame when it knows column names, else an array.
+    """A trained model, fed with a DataFrame when it knows column names, else an array.
 
-    A model that was fitted on a DataFrame gets its columns in its own order; one that was fitted
-    on an array gets the characteristics in schema order. A missing value is NaN, of whatever kind
-    it is, as in tables that pandas reads.
+    A model that was fitted on a DataFrame gets its columns in its own order, with the categories
+    that it knows or that `dtypes` say; one that was fitted on an array gets the characteristics in
+    schema order. A missing value is NaN, of whatever kind it is, as in tables that pandas reads.
+
+    Its decision is what `method` answers. Of probabilities the one of `class_` counts: from `cut`
+    on the decision is 1, below 0; without a cut it is a number, which must be declared as output.
     """
 
     kind = "model"
     traits = Traits(vectorised=True, cost="calls")
 
-    def __init__(self, model: Any, schema: Schema) -> None:
-        self.model = model
+    def __init__(
+        self,
+        model: Any,
+        schema: Schema,
+        *,
+        method: Method | None = None,
+        class_: Value = None,
+        cut: float | None = None,
+        dtypes: Any = None,
+        as_frame: bool = False,
+        fingerprint: str | None = None,
+    ) -> None:
+        trained = trained_of(model)
+        assert trained is not None, "who makes a Model of it has asked"
+        self.trained: Trained = trained
         self.schema = schema
-        names = getattr(model, "feature_names_in_", None)
-        self.columns = self._ordered(None if names is None else [str(name) for name in names])
-        self.as_frame = names is not None or not all(
-            each.numeric or each.boolean for each in schema
-        )
+        self.columns = self._ordered()
+        text = [each.name for each in schema if not (each.numeric or each.boolean)]
+        self.as_frame = as_frame or trained.form == "frame"
+        if trained.form is None:
+            self.as_frame |= trained.names is not None or bool(text)
+        elif trained.form == "array" and text:
+            raise RequestError(_text_mistakes(text))
         always = all(each.code_count == each.size for each in schema)
         self.of_trees = always and _is_of_trees(model) and all(map(_is_finite_in_single, schema))
         self.dtype = np.float32 if self.of_trees else np.float64
         self._check_count()
         if self.as_frame:
-            _require_pandas()
+            self.frame_columns = FrameColumns(schema, trained, dtypes)
+        self.cut = cut
+        self.method = self._chosen(method, class_)
+        self._given = (method, class_, cut)
+        self._fingerprint = fingerprint
+        if isinstance(trained, TorchModule):
+            self.load(np.zeros((1, len(schema)), dtype=np.int64)).run()  # how wide its answers are
+        self.place = self._place_of(class_)
 
-    def _ordered(self, names: list[str] | None) -> tuple[int, ...]:
+    def _ordered(self) -> tuple[int, ...]:
         """The schema's columns in the order in which the model wants them."""
+        names, known = self.trained.names, self.schema.names
         if names is None:
-            return tuple(range(len(self.schema)))
-        known = self.schema.names
+            return tuple(range(len(known)))
+        spelled = [self.trained.spelled(name) for name in known]
         problems = [
             (f"the model needs a column {name!r} that the schema lacks", suggest(name, known))
             for name in names
-            if name not in known
+            if name not in spelled
         ]
         remedy = "remove it from the schema; a value it never sees can't matter"
         problems += [
             (f"the model was not trained on {name!r}", remedy)
-            for name in known
-            if name not in names
+            for name, own in zip(known, spelled, strict=True)
+            if own not in names
         ]
         if problems:
             raise RequestError(Mistake("model-columns", "subject", *each) for each in problems)
-        return tuple(known.index(name) for name in names)
+        return tuple(spelled.index(name) for name in names)
 
     def _check_count(self) -> None:
-        expected = getattr(self.model, "n_features_in_", None)
-        if expected is not None and expected != len(self.schema):
-            count = len(self.schema)
+        expected, count = self.trained.count, len(self.schema)
+        if expected is not None and expected != count:
             problem = f"the model was trained on {expected} columns, the schema has {count}"
             remedy = "describe exactly those, in order"
             raise RequestError.one("model-columns", "subject", problem, remedy)
 
+    def _chosen(self, method: Method | None, class_: Value) -> Method:
+        """The method that is asked: by default probabilities where one of them is asked for."""
+        trained = self.trained
+        if method is None:
+            asks = class_ is not None or self.cut is not None
+            return "predict_proba" if asks and trained.has("predict_proba") else "predict"
+        there = [each for each in METHODS if trained.has(each)]
+        if method not in there:
+            problem, remedy = f"the model has no method {method!r}", ", ".join(there)
+            raise RequestError.one("model-method", "method", problem, f"choose from: {remedy}")
+        return method
+
+    def _place_of(self, class_: Value) -> int | None:
+        """The column of the answers that is asked for; None where answers have no columns."""
+        classes = self.trained.classes
+        if class_ is not None:
+            if classes is None and isinstance(class_, int) and self.trained.by_class:
+                return class_
+            if classes is None or (self.method == "predict" and not self.trained.by_class):
+                problem = "the model gives no probabilities of classes"
+                raise RequestError.one("model-class", "class", problem, "remove it")
+            if class_ not in classes:
+                problem = f"the model has no class {class_!r}"
+                remedy = f"choose from: {_listed(classes)}"
+                raise RequestError.one("model-class", "class", problem, remedy)
+            return classes.index(class_)
+        asked = self.method != "predict" or (self.trained.by_class and self.cut is not None)
+        if not asked or (classes is None and self.method == "predict"):
+            return None
+        if classes is None or len(classes) != 2 or classes[1] not in DEFAULT_FAVOURABLE:
+            known = "has classes that it does not name" if classes is None else "decides between "
+            problem = f"the model {known}{_listed(classes or ())}"
+            remedy = f"name the favourable one: class = {_shown((classes or (1,))[-1])}"
+            raise RequestError.one("model-class", "class", problem, remedy)
+        return 1
+
+    def decision_mistakes(self, favourable: tuple[Value, ...] | None) -> Iterator[Mistake]:
+        classes, cut = self.trained.classes, self.cut
+        if cut is not None and favourable is not None:
+            problem = "both favourable and cut say what is favourable"
+            yield Mistake("model-cut", "cut", problem, "remove one of them")
+        if cut is not None or self.structured:
+            return
+        if self.place is not None:
+            problem = "a probability is a number, not a decision"
+            remedy = "write from where on it is favourable, such as cut = 0.5, or declare an output"
+            yield Mistake("model-cut", "cut", problem, remedy)
+        elif classes is not None and favourable is None and len(classes) > 2:
+            problem = f"the model decides between {len(classes)} classes: {_listed(classes)}"
+            remedy = "name those that people want: favourable = […]"
+            yield Mistake("model-favourable", "favourable", problem, remedy)
+        elif classes is not None:
+            for value in favourable or ():
+                if value not in classes:
+                    problem = f"the model has no class {value!r}"
+                    remedy = f"choose from: {_listed(classes)}"
+                    yield Mistake("model-favourable", "favourable", problem, remedy)
+
     def load(self, codes: NDArray[Any]) -> Batch:
         return _FrameBatch(self, codes) if self.as_frame else _ArrayBatch(self, codes)
 
-    def predict(self, array: NDArray[Any]) -> Any:
-        """The model's answers to an array of inputs.
+    def decide(self, inputs: Any) -> Any:
+        """The model's decisions on a frame or an array of inputs."""
+        answers = self._answers(inputs)
+        if self.place is not None:
+            answers = _of_class(np.asarray(answers), self.place)
+        elif self.trained.by_class and np.ndim(answers) == 2 and answers.shape[1] > 1:
+            answers = np.asarray(answers).argmax(axis=1)
+        if self.cut is not None:
+            return (np.asarray(answers).reshape(len(inputs)) >= self.cut).astype(np.int8)
+        if not self.structured:
+            _check_whole(answers)
+        return answers
+
+    def _answers(self, inputs: Any) -> Any:
+        """What the model answers.
 
         A schema has finite numbers only, so trees need not look for others. Other models may
         make some on the way to their decision, and must go on to complain.
         """
         if not self.of_trees:
-            return self.model.predict(array)
+            return self.trained.answer(self.method, inputs)
         from sklearn import config_context
 
         with config_context(assume_finite=True):
-            return self.model.predict(array)
+            return self.trained.answer(self.method, inputs)
 
     def fingerprint(self) -> str:
-        try:
-            return hashlib.sha256(pickle.dumps(self.model)).hexdigest()[:16]
-        except Exception:  # not everything with a predict method can be pickled
-            return function_fingerprint(type(self.model).predict)
+        own = self._fingerprint or self.trained.fingerprint()
+        if self._given == (None, None, None):
+            return own
+        return hashlib.sha256(f"{own} {self._given!r}".encode()).hexdigest()[:16]
+
+
+def _of_class(answers: NDArray[Any], place: int) -> NDArray[Any]:
+    """The answers on one class; those on the second of two may come alone."""
+    if answers.ndim == 2 and answers.shape[1] > 1:
+        return np.asarray(answers[:, place])
+    return answers.reshape(-1) if place == 1 else -answers.reshape(-1)
+
+
+def _check_whole(answers: Any) -> None:
+    """Raise RequestError where answers are numbers with a fraction."""
+    numbers = np.asarray(answers)
+    if numbers.dtype.kind != "f" or (numbers.ndim == 2 and numbers.shape[1] > 1):
+        return
+    fractions = numbers[np.isfinite(numbers) & (numbers != np.floor(numbers))]
+    if len(fractions):
+        problem = f"the model answers with numbers such as {fractions[0]:g}, not with decisions"
+        remedy = "write from where on one is favourable, such as cut = 0.5, or declare an output"
+        raise RequestError.one("model-cut", "cut", problem, remedy)
+
+
+def _text_mistakes(names: list[str]) -> Iterator[Mistake]:
+    for name in names:
+        problem = f"{name!r} holds text, and the model takes numbers there"
+        remedy = "give the numbers that the text was encoded to"
+        yield Mistake("model-columns", "subject", problem, remedy)
+
+
+def _listed(classes: tuple[Value, ...]) -> str:
+    shown = [_shown(each) for each in classes[:12]]
+    return ", ".join(shown) + ", …" * (len(classes) > 12)
+
+
+def _shown(value: Value) -> str:
+    """A value as Python writes it, and but for truth values a file as well."""
+    return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
 class _ArrayBatch:
@@ -123,9 +251,9 @@ class _ArrayBatch:
         self._array[:, place] = _numbers(characteristic, np.atleast_1d(codes))
 
     def run(self) -> Answers:
-        predict = self._subject.predict
+        decide = self._subject.decide
         return isolate_failures(
-            lambda start, stop: predict(self._array[start:stop]), len(self._array)
+            lambda start, stop: decide(self._array[start:stop]), len(self._array)
         )
 
 
@@ -136,9 +264,7 @@ class _FrameBatch:
         self._subject = subject
         self._frame = pd.DataFrame(
             {
-                subject.schema.names[column]: _framed(
-                    subject.schema.characteristics[column], codes[:, column]
-                )
+                subject.schema.names[column]: subject.frame_columns.values(column, codes[:, column])
                 for column in subject.columns
             }
         )
@@ -149,16 +275,15 @@ class _FrameBatch:
         return part
 
     def overwrite(self, column: int, codes: Codes | int) -> None:
-        characteristic = self._subject.schema.characteristics[column]
-        values = _framed(characteristic, np.atleast_1d(codes))
+        values = self._subject.frame_columns.values(column, np.atleast_1d(codes))
         if isinstance(codes, int):
             values = values.repeat(len(self._frame))
-        self._frame[characteristic.name] = values
+        self._frame[self._subject.schema.names[column]] = values
 
     def run(self) -> Answers:
-        predict = self._subject.model.predict
+        decide = self._subject.decide
         return isolate_failures(
-            lambda start, stop: predict(self._frame.iloc[start:stop]), len(self._frame)
+            lambda start, stop: decide(self._frame.iloc[start:stop]), len(self._frame)
         )
 
 
@@ -166,14 +291,6 @@ def _numbers(each: Characteristic, codes: Codes) -> NDArray[Any]:
     """The values for an array of numbers; truth values are 0 and 1, what is missing NaN."""
     values = each.column(codes)
     return values.astype(np.float64) if values.dtype == object else values
-
-
-def _framed(each: Characteristic, codes: Codes) -> NDArray[Any]:
-    """The values for a DataFrame, with NaN for what is missing, as pandas reads it."""
-    values = each.column(codes)
-    if each.missing is not None and values.dtype == object:
-        values[np.asarray(codes) == each.missing_code] = np.nan
-    return values
 
 
 def _is_its_own_code(each: Characteristic) -> bool:
@@ -208,161 +325,3 @@ def _is_of_trees(model: Any) -> bool:
 def _is_tree(model: Any) -> bool:
     module = type(model).__module__
     return module.startswith("sklearn.tree.") and hasattr(model, "tree_")
-
-
-INSTALL = "run: pip install 'themis-fairness[models]'"
-
-
-def _require_pandas() -> None:
-    try:
-        import pandas  # noqa: F401 - only whether it is there
-    except ImportError:
-        problem = "this model is fed with a DataFrame, and pandas is not installed"
-        raise RequestError.one("needs-pandas", "subject", problem, INSTALL) from None
-
-
-SAFE = (".onnx", ".skops")
-PICKLES = (".joblib", ".pkl", ".pickle")
-MLFLOW = "MLmodel"  # the file that makes a folder an MLflow model
-
-
-def load_model(
-    path: str | Path, schema: Schema, *, trust_pickle: bool = False, version: str = ""
-) -> Subject:
-    """The model in a file, as a subject; its fingerprint is a hash of the file and the version.
-
-    Reading a pickle runs whatever code is in it, so that this needs `trust_pickle`; so does an
-    MLflow folder, which holds pickles.
-    """
-    path = Path(path)
-    _check_exists(path)
-    kind = MLFLOW if path.is_dir() else path.suffix.lower()
-    if kind not in SAFE and not trust_pickle:
-        problem = f"reading {path.name} would run any code that its author put into it"
-        remedy = (
-            "save the model as ONNX (skl2onnx) or skops (skops.io.dump), which are safe, "
-            "or pass --trust-pickle if you trust whoever made it"
-        )
-        raise _unusable(problem, remedy, code="untrusted-pickle")
-    fingerprint = _fingerprint(path, version)
-    if kind == ".onnx":
-        return OnnxModel(path, schema, fingerprint=fingerprint)
-    if kind == MLFLOW:
-        return FileModel(_read_mlflow(path), schema, fingerprint=fingerprint, as_frame=True)
-    read = _read_skops if kind == ".skops" else _read_pickle
-    model = read(path)
-    if not callable(getattr(model, "predict", None)) or isinstance(model, type):
-        problem = f"{path.name} holds a {type(model).__name__}, which has no predict method"
-        raise _unusable(problem, "save the fitted model itself")
-    return FileModel(model, schema, fingerprint=fingerprint)
-
-
-class FileModel(Model):
-    """A model that was read from a file."""
-
-    def __init__(
-        self, model: Any, schema: Schema, *, fingerprint: str, as_frame: bool = False
-    ) -> None:
-        super().__init__(model, schema)
-        self.as_frame = self.as_frame or as_frame
-        self._fingerprint = fingerprint
-
-    def fingerprint(self) -> str:
-        return self._fingerprint
-
-
-def _check_exists(path: Path) -> None:
-    known = (*SAFE, *PICKLES)
-    if path.is_dir():
-        if not (path / MLFLOW).is_file():
-            remedy = f"name a file ({', '.join(known)}), or a folder with an {MLFLOW} file"
-            raise _unusable(f"{path} is a folder", remedy)
-        return
-    if not path.is_file():
-        beside = path.parent.iterdir() if path.parent.is_dir() else ()
-        found = sorted(each.name for each in beside if each.suffix.lower() in known)
-        remedy = suggest(path.name, found) if found else "name the file of a model"
-        raise _unusable(f"there is no file {path}", remedy)
-    if path.suffix.lower() not in known:
-        problem = f"{path.name} has the ending {path.suffix!r}, which is none of a model"
-        raise _unusable(problem, f"choose from: {', '.join(known)}, or an MLflow folder")
-
-
-def _read_skops(path: Path) -> Any:
-    skops = _library("skops.io")
-    if skops is None:
-        raise _unusable("skops files need skops, which is not installed", INSTALL)
-    try:
-        unknown = skops.get_untrusted_types(file=path)
-        if not unknown:
-            return skops.load(path)
-    except Exception as error:
-        raise _unreadable(path, error) from error
-    problem = f"{path.name} holds types that skops does not know: {', '.join(unknown)}"
-    remedy = (
-        'check them, load it with skops.io.load(…, trusted=[…]) and use object = "module:attribute"'
-    )
-    raise _unusable(problem, remedy, code="untrusted-types")
-
-
-def _read_pickle(path: Path) -> Any:
-    library = _library("joblib") or pickle  # joblib reads plain pickles, too
-    try:
-        with _importable(path.parent), path.open("rb") as file:
-            return library.load(file)
-    except ModuleNotFoundError as error:
-        problem = f"{path.name} needs the module {error.name!r}, which is not installed"
-        raise _unusable(problem, f"install {error.name}, or put it beside the file") from error
-    except Exception as error:
-        raise _unreadable(path, error) from error
-
-
-def _read_mlflow(path: Path) -> Any:
-    library = _library("mlflow.pyfunc")
-    if library is None:
-        problem = f"{path.name} is an MLflow model, and mlflow is not installed"
-        raise _unusable(problem, "run: pip install mlflow, or save the model as ONNX")
-    try:
-        return library.load_model(str(path))
-    except Exception as error:
-        raise _unreadable(path, error) from error
-
-
-def _library(name: str) -> Any:
-    """A module that may not be installed, or None."""
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        return None
-
-
-@contextmanager
-def _importable(folder: Path) -> Iterator[None]:
-    """A pickle names the modules of its classes; those beside it are found."""
-    place = str(folder.resolve())
-    sys.path.insert(0, place)
-    try:
-        yield
-    finally:
-        sys.path.remove(place)
-
-
-def _fingerprint(path: Path, version: str) -> str:
-    digest = hashlib.sha256(version.encode())
-    files = sorted(path.rglob("*")) if path.is_dir() else [path]
-    for each in files:
-        if each.is_file():
-            digest.update(b"\0" + str(each.relative_to(path)).encode() + b"\0")
-            with each.open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
-    return digest.hexdigest()[:16]
-
-
-def _unreadable(path: Path, error: Exception) -> RequestError:
-    why = (str(error).splitlines() or [""])[0]
-    problem = f"{path.name} can't be read: {type(error).__name__}: {why}"
-    return _unusable(problem, "save the model again, with the same versions of its libraries")
-
-
-def _unusable(problem: str, remedy: str, *, code: str = "model-file") -> RequestError:
-    return RequestError.one(code, "subject.file", problem, remedy)

@@ -1,0 +1,248 @@
+"""Files of trained models: read as subjects, and no code of theirs run unless it is trusted."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import pickle
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from themis.errors import RequestError, suggest
+from themis.inputs.schema import Schema
+from themis.subjects.base import Subject
+from themis.subjects.feeding import INSTALL
+from themis.subjects.models import Model
+from themis.subjects.onnx import OnnxModel
+from themis.subjects.trained import WEIGHTS, trained_of
+
+SAFE = (".onnx", ".skops")
+BOOSTED = (".json", ".ubj", ".txt", ".cbm")  # XGBoost, LightGBM and CatBoost: data, no code
+PICKLES = (".joblib", ".pkl", ".pickle")
+KNOWN = (*SAFE, *BOOSTED, *PICKLES, *WEIGHTS)
+MLFLOW = "MLmodel"  # the file that makes a folder an MLflow model
+
+
+def load_model(
+    path: str | Path,
+    schema: Schema,
+    *,
+    module: Any = None,
+    trust_pickle: bool = False,
+    version: str = "",
+    **asked: Any,
+) -> Subject:
+    """The model in a file, as a subject; its fingerprint is a hash of the file and the version.
+
+    Reading a pickle runs whatever code is in it, so that this needs `trust_pickle`; so do an MLflow
+    folder and TorchScript, which hold code. Weights of PyTorch are for a `module`: it, its class or
+    a function that makes it. `asked` are options of `Model`.
+    """
+    path = Path(path)
+    _check_exists(path)
+    kind = MLFLOW if path.is_dir() else path.suffix.lower()
+    safe = kind in (*SAFE, *BOOSTED) or (kind in WEIGHTS and module is not None)
+    if not safe and not trust_pickle:
+        raise _untrusted(path, kind)
+    fingerprint = _fingerprint(path, version)
+    if kind == ".onnx":
+        if asked:
+            problem = "an ONNX file decides by its output, and has no method, class or cut"
+            raise _unusable(problem, "remove them, or use the model that it was made of")
+        return OnnxModel(path, schema, fingerprint=fingerprint)
+    model = _read_weights(path, module) if module is not None else _READERS[kind](path)
+    if trained_of(model) is None:
+        problem = f"{path.name} holds a {type(model).__name__}, which has no predict method"
+        raise _unusable(problem, "save the fitted model itself")
+    as_frame = kind == MLFLOW
+    return Model(model, schema, fingerprint=fingerprint, as_frame=as_frame, **asked)
+
+
+def _untrusted(path: Path, kind: str) -> RequestError:
+    problem = f"reading {path.name} would run any code that its author put into it"
+    remedy = (
+        "save the model as ONNX (skl2onnx) or skops (skops.io.dump), which are safe, "
+        "or pass --trust-pickle if you trust whoever made it"
+    )
+    if kind in WEIGHTS:
+        remedy = (
+            "save its weights (torch.save(module.state_dict(), …)) and name the module, object = "
+            '"module:Class", or pass --trust-pickle if it is TorchScript and you trust its author'
+        )
+    return _unusable(problem, remedy, code="untrusted-pickle")
+
+
+def _check_exists(path: Path) -> None:
+    known = KNOWN
+    if path.is_dir():
+        if not (path / MLFLOW).is_file():
+            remedy = f"name a file ({', '.join(known)}), or a folder with an {MLFLOW} file"
+            raise _unusable(f"{path} is a folder", remedy)
+        return
+    if not path.is_file():
+        beside = path.parent.iterdir() if path.parent.is_dir() else ()
+        found = sorted(each.name for each in beside if each.suffix.lower() in known)
+        remedy = suggest(path.name, found) if found else "name the file of a model"
+        raise _unusable(f"there is no file {path}", remedy)
+    if path.suffix.lower() not in known:
+        problem = f"{path.name} has the ending {path.suffix!r}, which is none of a model"
+        raise _unusable(problem, f"choose from: {', '.join(known)}, or an MLflow folder")
+
+
+def _read_skops(path: Path) -> Any:
+    skops = _library("skops.io")
+    if skops is None:
+        raise _unusable("skops files need skops, which is not installed", INSTALL)
+    try:
+        unknown = skops.get_untrusted_types(file=path)
+        if not unknown:
+            return skops.load(path)
+    except Exception as error:
+        raise _unreadable(path, error) from error
+    problem = f"{path.name} holds types that skops does not know: {', '.join(unknown)}"
+    remedy = (
+        'check them, load it with skops.io.load(…, trusted=[…]) and use object = "module:attribute"'
+    )
+    raise _unusable(problem, remedy, code="untrusted-types")
+
+
+def _read_pickle(path: Path) -> Any:
+    library = _library("joblib") or pickle  # joblib reads plain pickles, too
+    try:
+        with _importable(path.parent), path.open("rb") as file:
+            return library.load(file)
+    except ModuleNotFoundError as error:
+        problem = f"{path.name} needs the module {error.name!r}, which is not installed"
+        raise _unusable(problem, f"install {error.name}, or put it beside the file") from error
+    except Exception as error:
+        raise _unreadable(path, error) from error
+
+
+def _read_mlflow(path: Path) -> Any:
+    library = _library("mlflow.pyfunc")
+    if library is None:
+        problem = f"{path.name} is an MLflow model, and mlflow is not installed"
+        raise _unusable(problem, "run: pip install mlflow, or save the model as ONNX")
+    try:
+        return library.load_model(str(path))
+    except Exception as error:
+        raise _unreadable(path, error) from error
+
+
+def _read_xgboost(path: Path) -> Any:
+    """As the classifier that was saved, where it was one: it may have stopped early."""
+    library = _needed("xgboost", path)
+    try:
+        booster = library.Booster(model_file=str(path))
+        saved = json.loads(booster.attr("scikit_learn") or "{}")
+        kinds = {"classifier": "XGBClassifier", "regressor": "XGBRegressor"}
+        kind = kinds.get(saved.get("_estimator_type", ""))
+        if kind is None:
+            return booster
+        model = getattr(library, kind)(enable_categorical=True)
+        model.load_model(str(path))
+        return model
+    except Exception as error:
+        raise _unreadable(path, error) from error
+
+
+def _read_lightgbm(path: Path) -> Any:
+    library = _needed("lightgbm", path)
+    try:
+        return library.Booster(model_file=str(path))
+    except Exception as error:
+        raise _unreadable(path, error) from error
+
+
+def _read_catboost(path: Path) -> Any:
+    library = _needed("catboost", path)
+    try:
+        return library.CatBoost().load_model(str(path))
+    except Exception as error:
+        raise _unreadable(path, error) from error
+
+
+def _read_torchscript(path: Path) -> Any:
+    library = _needed("torch", path)
+    try:
+        return library.jit.load(str(path), map_location="cpu")
+    except Exception as error:
+        raise _unreadable(path, error) from error
+
+
+def _read_weights(path: Path, module: Any) -> Any:
+    """The module with the weights of a file; nothing in the file is executed."""
+    if path.suffix.lower() not in WEIGHTS:
+        problem = f"{path.name} holds a whole model, and an object is named as well"
+        raise _unusable(problem, "remove one of them")
+    library = _needed("torch", path)
+    if not isinstance(module, library.nn.Module):
+        module = module()
+    try:
+        module.load_state_dict(library.load(path, map_location="cpu", weights_only=True))
+    except Exception as error:
+        raise _unreadable(path, error) from error
+    return module
+
+
+def _needed(name: str, path: Path) -> Any:
+    library = _library(name)
+    if library is None:
+        problem = f"{path.name} is read by {name}, which is not installed"
+        raise _unusable(problem, f"run: pip install {name}")
+    return library
+
+
+def _library(name: str) -> Any:
+    """A module that may not be installed, or None."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+@contextmanager
+def _importable(folder: Path) -> Iterator[None]:
+    """A pickle names the modules of its classes; those beside it are found."""
+    place = str(folder.resolve())
+    sys.path.insert(0, place)
+    try:
+        yield
+    finally:
+        sys.path.remove(place)
+
+
+def _fingerprint(path: Path, version: str) -> str:
+    digest = hashlib.sha256(version.encode())
+    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    for each in files:
+        if each.is_file():
+            digest.update(b"\0" + str(each.relative_to(path)).encode() + b"\0")
+            with each.open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()[:16]
+
+
+def _unreadable(path: Path, error: Exception) -> RequestError:
+    why = (str(error).splitlines() or [""])[0]
+    problem = f"{path.name} can't be read: {type(error).__name__}: {why}"
+    return _unusable(problem, "save the model again, with the same versions of its libraries")
+
+
+def _unusable(problem: str, remedy: str, *, code: str = "model-file") -> RequestError:
+    return RequestError.one(code, "subject.file", problem, remedy)
+
+
+_READERS: dict[str, Callable[[Path], Any]] = {
+    ".skops": _read_skops,
+    **dict.fromkeys((".json", ".ubj"), _read_xgboost),
+    ".txt": _read_lightgbm,
+    ".cbm": _read_catboost,
+    **dict.fromkeys(PICKLES, _read_pickle),
+    **dict.fromkeys(WEIGHTS, _read_torchscript),
+    MLFLOW: _read_mlflow,
+}

@@ -1,0 +1,417 @@
+"""Models of other libraries as subjects: handed over as they are, and scored as the library says.
+
+Each score is that of all inputs, asked of the library itself in the way of its own documentation.
+The dependency group `frameworks` has them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import themis
+from themis import Integers, RequestError, Schema
+
+# Whatever a library says about its own dependencies is its own affair.
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+
+SCHEMA = Schema(
+    {
+        "sex": ["Male", "Female"],
+        "age": Integers(18, 67),
+        "home town": list("CAB"),
+        "rich": [False, True],
+    }
+)
+NUMBERS = Schema(sex=[0, 1], age=Integers(18, 67), rich=[False, True])
+TEXT = ["sex", "home town"]
+
+
+def library(name: str) -> Any:
+    return pytest.importorskip(name, reason=f"{name} is not installed: make test-slow installs it")
+
+
+def people(schema: Schema, count: int = 800) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {each.name: each.decode(rng.integers(0, each.size, count)) for each in schema}
+    )
+
+
+def everyone(schema: Schema) -> pd.DataFrame:
+    values = [each.decode(np.arange(each.size)).tolist() for each in schema]
+    return pd.DataFrame(list(itertools.product(*values)), columns=list(schema.names))
+
+
+def outcome(frame: pd.DataFrame) -> pd.Series:
+    noise = np.random.default_rng(1).normal(0, 4, len(frame))
+    worse = frame["sex"].isin(["Female", 1])
+    return (frame["age"] + 9 * frame["rich"] - 7 * worse + noise > 40).astype(int)
+
+
+def town_outcome(frame: pd.DataFrame) -> pd.Series:
+    young = frame["age"] + 9 * (frame["sex"] == "Male") < 35
+    return frame["home town"].astype(str).where(young, "elsewhere")
+
+
+def categorised(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.astype({name: "category" for name in TEXT if name in frame})
+
+
+def flip_rate(decide: Callable[[pd.DataFrame], Any], schema: Schema = SCHEMA) -> float:
+    """The share of inputs whose decision changes with the sex alone, by brute force."""
+    frame = everyone(schema)
+    decisions = pd.Series(np.asarray(decide(frame)).reshape(len(frame)), name="decision")
+    others = [name for name in schema.names if name != "sex"]
+    groups = pd.concat([frame, decisions], axis=1).groupby(others)["decision"]
+    return float((groups.transform("nunique") > 1).mean())
+
+
+def assert_scored(
+    subject: Any, decide: Callable[[pd.DataFrame], Any], schema: Schema = SCHEMA, **options: Any
+) -> None:
+    assert_score(themis.Audit(subject, schema, **options).causal("sex"), decide, schema)
+
+
+def assert_score(score: Any, decide: Callable[[pd.DataFrame], Any], schema: Schema) -> None:
+    assert score.method == "exact"
+    assert score.score == pytest.approx(flip_rate(decide, schema))
+    assert 0.01 < score.score < 1
+
+
+def write(folder: Path, subject: str, schema: Schema) -> Path:
+    """A themis.toml with this subject and these inputs."""
+    values = {each.name: each.decode(np.arange(each.size)).tolist() for each in schema}
+    inputs = "\n".join(f'"{name}" = {json.dumps(each)}' for name, each in values.items())
+    path = folder / "themis.toml"
+    path.write_text(f'version = 1\n[subject]\nkind = "model"\n{subject}\n[inputs]\n{inputs}\n')
+    return path
+
+
+def assert_scored_file(
+    folder: Path,
+    subject: str,
+    decide: Callable[[pd.DataFrame], Any],
+    schema: Schema = SCHEMA,
+    **options: Any,
+) -> None:
+    audit = themis.Audit.from_file(write(folder, subject, schema), **options)
+    assert_score(audit.causal("sex"), decide, schema)
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    return categorised(people(SCHEMA))
+
+
+class TestXgboost:
+    @pytest.fixture(scope="class")
+    def model(self, frame: pd.DataFrame) -> Any:
+        xgboost = library("xgboost")
+        return xgboost.XGBClassifier(n_estimators=20, enable_categorical=True).fit(
+            frame, outcome(frame)
+        )
+
+    def test_a_classifier_gets_the_categories_of_its_training(self, model: Any) -> None:
+        assert_scored(model, lambda frame: model.predict(categorised(frame)))
+
+    def test_a_booster_decides_like_its_classifier(self, model: Any) -> None:
+        assert_scored(model.get_booster(), lambda frame: model.predict(categorised(frame)))
+
+    @pytest.mark.parametrize("ending", ["json", "ubj"])
+    def test_its_files_decide_like_the_model(self, tmp_path: Path, model: Any, ending: str) -> None:
+        model.save_model(tmp_path / f"m.{ending}")
+        decide = lambda frame: model.predict(categorised(frame))  # noqa: E731
+        assert_scored_file(tmp_path, f'file = "m.{ending}"', decide)
+        model.get_booster().save_model(tmp_path / f"b.{ending}")
+        assert_scored_file(tmp_path, f'file = "b.{ending}"', decide)
+
+    def test_a_file_that_stopped_early_decides_like_its_classifier(
+        self, tmp_path: Path, frame: pd.DataFrame
+    ) -> None:
+        xgboost = library("xgboost")
+        stop = {"early_stopping_rounds": 2, "learning_rate": 1.0}
+        model = xgboost.XGBClassifier(n_estimators=60, enable_categorical=True, **stop)
+        half = len(frame) // 2
+        target = outcome(frame)
+        later = [(frame[half:], target[half:])]
+        model.fit(frame[:half], target[:half], eval_set=later, verbose=False)
+        assert model.best_iteration < model.get_booster().num_boosted_rounds() - 1
+        model.save_model(tmp_path / "m.json")
+        assert_scored_file(
+            tmp_path, 'file = "m.json"', lambda frame: model.predict(categorised(frame))
+        )
+
+    def test_a_cut_moves_the_decision(self, model: Any) -> None:
+        assert_scored(
+            themis.model(model, cut=0.9),
+            lambda frame: model.predict_proba(categorised(frame))[:, 1] >= 0.9,
+        )
+        assert_scored(
+            themis.model(model.get_booster(), cut=0.9),
+            lambda frame: model.predict_proba(categorised(frame))[:, 1] >= 0.9,
+        )
+
+    def test_one_that_was_trained_on_an_array_gets_one(self) -> None:
+        xgboost = library("xgboost")
+        frame = people(NUMBERS)
+        model = xgboost.XGBClassifier(n_estimators=9).fit(frame.to_numpy(float), outcome(frame))
+        assert_scored(model, lambda frame: model.predict(frame.to_numpy(float)), NUMBERS)
+        assert_scored(model.get_booster(), lambda f: model.predict(f.to_numpy(float)), NUMBERS)
+
+    def test_several_classes_are_asked_for(self, frame: pd.DataFrame) -> None:
+        xgboost = library("xgboost")
+        target = town_outcome(frame).astype("category").cat.codes
+        model = xgboost.XGBClassifier(n_estimators=5, enable_categorical=True)
+        model.fit(frame, target)
+        for subject in (model, model.get_booster()):
+            with pytest.raises(RequestError, match=r"4 classes: 0, 1, 2, 3.*favourable = "):
+                themis.Audit(subject, SCHEMA)
+            decide = lambda frame: model.predict(categorised(frame))  # noqa: E731
+            assert_scored(subject, decide, favourable=[3])
+            assert_scored(
+                themis.model(subject, class_=3, cut=0.4),
+                lambda frame: model.predict_proba(categorised(frame))[:, 3] >= 0.4,
+            )
+
+    def test_a_value_that_it_never_saw_is_named(self, model: Any) -> None:
+        schema = Schema({**{each.name: each for each in SCHEMA}, "sex": ["male", "Female"]})
+        with pytest.raises(RequestError, match=r"sex 'male'; leave it out.*: Female, Male"):
+            themis.Audit(model, schema)
+
+
+class TestLightgbm:
+    @pytest.fixture(scope="class")
+    def model(self, frame: pd.DataFrame) -> Any:
+        lightgbm = library("lightgbm")
+        return lightgbm.LGBMClassifier(n_estimators=20, verbose=-1).fit(frame, outcome(frame))
+
+    def test_a_classifier_gets_the_categories_of_its_training(self, model: Any) -> None:
+        assert_scored(model, lambda frame: model.predict(categorised(frame)))
+
+    def test_a_booster_decides_like_its_classifier(self, model: Any) -> None:
+        assert_scored(model.booster_, lambda frame: model.predict(categorised(frame)))
+
+    def test_its_file_decides_like_the_model(self, tmp_path: Path, model: Any) -> None:
+        model.booster_.save_model(tmp_path / "m.txt")
+        assert_scored_file(
+            tmp_path, 'file = "m.txt"', lambda frame: model.predict(categorised(frame))
+        )
+
+    def test_a_cut_moves_the_decision(self, tmp_path: Path, model: Any) -> None:
+        model.booster_.save_model(tmp_path / "m.txt")
+        decide = lambda frame: model.predict_proba(categorised(frame))[:, 1] >= 0.9  # noqa: E731
+        assert_scored(themis.model(model, method="predict_proba", class_=1, cut=0.9), decide)
+        assert_scored_file(tmp_path, 'file = "m.txt"\ncut = 0.9', decide)
+
+    def test_one_that_was_trained_on_an_array_gets_one(self) -> None:
+        lightgbm = library("lightgbm")
+        frame = people(NUMBERS)
+        model = lightgbm.LGBMClassifier(n_estimators=9, verbose=-1)
+        model.fit(frame.to_numpy(float), outcome(frame))
+        assert_scored(model, lambda frame: model.predict(frame.to_numpy(float)), NUMBERS)
+
+    def test_several_classes_are_asked_for(self, frame: pd.DataFrame) -> None:
+        lightgbm = library("lightgbm")
+        model = lightgbm.LGBMClassifier(n_estimators=5, verbose=-1).fit(frame, town_outcome(frame))
+        with pytest.raises(RequestError, match='4 classes: "A", "B", "C", "elsewhere"'):
+            themis.Audit(model, SCHEMA)
+        with pytest.raises(RequestError, match=r"4 classes: 0, 1, 2, 3"):
+            themis.Audit(model.booster_, SCHEMA)
+        assert_scored(
+            model, lambda frame: model.predict(categorised(frame)), favourable=["elsewhere"]
+        )
+
+
+class TestCatboost:
+    @pytest.fixture(scope="class")
+    def model(self) -> Any:
+        catboost = library("catboost")
+        frame = people(SCHEMA)
+        model = catboost.CatBoostClassifier(iterations=20, verbose=0, allow_writing_files=False)
+        return model.fit(frame, np.where(outcome(frame), "yes", "no"), cat_features=TEXT)
+
+    def test_a_classifier_gets_its_columns_in_its_order(self, model: Any) -> None:
+        turned = Schema({each.name: each for each in reversed(SCHEMA.characteristics)})
+        decide = lambda frame: model.predict(frame[list(SCHEMA.names)])  # noqa: E731
+        assert_scored(model, decide, turned, favourable=["yes"])
+
+    def test_its_file_decides_like_the_model(self, tmp_path: Path, model: Any) -> None:
+        model.save_model(str(tmp_path / "m.cbm"))
+        subject = 'file = "m.cbm"\nfavourable = ["yes"]'
+        assert_scored_file(tmp_path, subject, model.predict)
+        subject = 'file = "m.cbm"\nclass = "yes"\ncut = 0.9'
+        assert_scored_file(tmp_path, subject, lambda f: model.predict_proba(f)[:, 1] >= 0.9)
+
+    def test_columns_that_it_does_not_have_are_named(self, model: Any) -> None:
+        with pytest.raises(RequestError, match="needs a column 'home town'"):
+            themis.Audit(model, Schema(sex=["Male"], age=[1], rich=[True], town=["A"]))
+
+    def test_an_unknown_favourable_class_is_a_mistake(self, model: Any) -> None:
+        with pytest.raises(RequestError, match='no class \'Yes\'; choose from: "no", "yes"'):
+            themis.Audit(model, SCHEMA, favourable=["Yes"])
+
+    def test_a_regressor_needs_a_cut(self) -> None:
+        catboost = library("catboost")
+        frame = people(NUMBERS)
+        model = catboost.CatBoostRegressor(iterations=9, verbose=0, allow_writing_files=False)
+        model.fit(frame, outcome(frame))
+        with pytest.raises(RequestError, match=r"cut: the model answers with numbers such as"):
+            themis.Audit(model, NUMBERS).causal("sex")
+        assert_scored(themis.model(model, cut=0.5), lambda f: model.predict(f) >= 0.5, NUMBERS)
+
+
+class TestTorch:
+    @pytest.fixture(scope="class")
+    def module(self) -> Any:
+        torch = library("torch")
+        torch.manual_seed(0)
+        layers = (
+            torch.nn.Linear(3, 8),
+            torch.nn.ReLU(),
+            torch.nn.Dropout(0.5),
+            torch.nn.Linear(8, 1),
+        )
+        return torch.nn.Sequential(Scale(torch)(), *layers)
+
+    def decide(self, module: Any, cut: float) -> Callable[[pd.DataFrame], Any]:
+        torch = library("torch")
+
+        def decide(frame: pd.DataFrame) -> Any:
+            module.eval()
+            with torch.no_grad():
+                return module(torch.tensor(frame.to_numpy(np.float32)))[:, 0].numpy() >= cut
+
+        return decide
+
+    def test_a_number_needs_a_cut(self, module: Any) -> None:
+        with pytest.raises(RequestError, match="cut: the model answers with numbers such as"):
+            themis.Audit(module, NUMBERS).causal("sex")
+
+    def test_a_module_is_asked_as_in_use_and_left_as_it_was(self, module: Any) -> None:
+        cut = float(np.median(self.raw(module)))
+        module.train()
+        assert_scored(themis.model(module, cut=cut), self.decide(module, cut), NUMBERS)
+        module.train()
+        themis.Audit(themis.model(module, cut=cut), NUMBERS).causal("sex")
+        assert module.training
+
+    def raw(self, module: Any) -> Any:
+        torch = library("torch")
+        module.eval()
+        with torch.no_grad():
+            return module(torch.tensor(everyone(NUMBERS).to_numpy(np.float32)))[:, 0].numpy()
+
+    def test_scores_by_class_decide_for_the_largest(self) -> None:
+        torch = library("torch")
+        torch.manual_seed(3)
+        two = torch.nn.Sequential(Scale(torch)(), torch.nn.Linear(3, 2))
+        decide = lambda frame: two(  # noqa: E731
+            torch.tensor(frame.to_numpy(np.float32))
+        ).argmax(dim=1)
+        assert_scored(two, decide, NUMBERS)
+        three = torch.nn.Sequential(Scale(torch)(), torch.nn.Linear(3, 3))
+        with pytest.raises(RequestError, match=r"3 classes: 0, 1, 2; .*favourable = "):
+            themis.Audit(three, NUMBERS)
+
+    def test_text_is_refused_by_name(self, module: Any) -> None:
+        with pytest.raises(RequestError, match="'sex' holds text, and the model takes numbers"):
+            themis.Audit(module, SCHEMA)
+
+    def test_weights_are_read_for_a_module_that_is_named(self, tmp_path: Path) -> None:
+        torch = library("torch")
+        (tmp_path / "themis_test_net.py").write_text(
+            "import torch\n\nclass Net(torch.nn.Module):\n    def __init__(self):\n"
+            "        super().__init__()\n        self.line = torch.nn.Linear(3, 1)\n\n"
+            "    def forward(self, rows):\n        return self.line(rows)\n"
+        )
+        weights = {
+            "line.weight": torch.tensor([[-9.0, 1.0, 8.0]]),
+            "line.bias": torch.tensor([-40.0]),
+        }
+        torch.save(weights, tmp_path / "net.pt")
+        subject = 'file = "net.pt"\nobject = "themis_test_net:Net"\ncut = 0'
+        assert_scored_file(
+            tmp_path, subject, lambda f: f["age"] + 8 * f["rich"] - 9 * f["sex"] >= 40, NUMBERS
+        )
+        torch.save({"other": weights["line.bias"]}, tmp_path / "net.pt")
+        with pytest.raises(RequestError, match=r"net\.pt can't be read"):
+            themis.Audit.from_file(tmp_path / "themis.toml")
+
+    def test_torchscript_needs_trust(self, tmp_path: Path, module: Any) -> None:
+        torch = library("torch")
+        module.eval()
+        torch.jit.trace(module, torch.ones(2, 3)).save(str(tmp_path / "m.pt"))
+        cut = float(np.median(self.raw(module)))
+        subject = f'file = "m.pt"\ncut = {cut!r}'
+        with pytest.raises(RequestError, match=r"state_dict.*--trust-pickle"):
+            themis.Audit.from_file(write(tmp_path, subject, NUMBERS))
+        decide = self.decide(module, cut)
+        assert_scored_file(tmp_path, subject, decide, NUMBERS, trust_pickle=True)
+
+    def test_a_pickle_that_is_named_as_weights_is_not_executed(self, tmp_path: Path) -> None:
+        torch = library("torch")
+        mark = tmp_path / "executed"
+
+        class Malicious:
+            def __reduce__(self) -> Any:
+                return Path.touch, (mark,)
+
+        torch.save(Malicious(), tmp_path / "m.pt")
+        subject = 'file = "m.pt"\nobject = "torch.nn:Identity"'
+        with pytest.raises(RequestError, match=r"m\.pt can't be read"):
+            themis.Audit.from_file(write(tmp_path, subject, NUMBERS))
+        assert not mark.exists()
+
+
+def Scale(torch: Any) -> Any:  # noqa: N802 - a class
+    """Brings the numbers of people to about one."""
+
+    class Scaled(torch.nn.Module):
+        def forward(self, rows: Any) -> Any:
+            return (rows - torch.tensor([0.5, 42.0, 0.5])) / torch.tensor([0.5, 15.0, 0.5])
+
+    return Scaled
+
+
+class TestKeras:
+    def test_a_model_decides_from_a_cut_on_or_by_class(self, monkeypatch: Any) -> None:
+        library("torch")
+        monkeypatch.setenv("KERAS_BACKEND", "torch")
+        keras = library("keras")
+        keras.utils.set_random_seed(2)
+        shape = keras.layers.Input((3,)), keras.layers.Rescaling(0.1)
+        one = keras.Sequential([*shape, keras.layers.Dense(1, activation="sigmoid")])
+        raw = lambda frame: one.predict(frame.to_numpy(float), verbose=0)[:, 0]  # noqa: E731
+        with pytest.raises(RequestError, match="cut: the model answers with numbers such as"):
+            themis.Audit(one, NUMBERS).causal("sex")
+        cut = float(np.median(raw(everyone(NUMBERS))))
+        assert_scored(themis.model(one, cut=cut), lambda frame: raw(frame) >= cut, NUMBERS)
+        three = keras.Sequential([*shape, keras.layers.Dense(3, activation="softmax")])
+        with pytest.raises(RequestError, match="3 classes: 0, 1, 2"):
+            themis.Audit(three, NUMBERS)
+
+
+class TestStatsmodels:
+    @pytest.mark.parametrize("by_formula", [True, False])
+    def test_results_predict_from_a_cut_on(self, by_formula: bool) -> None:
+        if by_formula:
+            api, frame = library("statsmodels.formula.api"), people(SCHEMA)
+            frame = frame.rename(columns={"home town": "town"}).assign(good=outcome(frame))
+            fitted = api.logit("good ~ sex + age + rich + C(town)", frame).fit(disp=0)
+            schema = Schema({each.name.replace("home ", ""): each for each in SCHEMA})
+            decide = lambda rows: fitted.predict(rows) >= 0.6  # noqa: E731
+        else:
+            api, frame, schema = library("statsmodels.api"), people(NUMBERS), NUMBERS
+            fitted = api.Logit(outcome(frame), api.add_constant(frame.astype(float))).fit(disp=0)
+            decide = lambda rows: (  # noqa: E731
+                fitted.predict(api.add_constant(rows.astype(float))) >= 0.6
+            )
+        assert_scored(themis.model(fitted, cut=0.6), decide, schema)
