@@ -6,6 +6,7 @@ The dependency group `frameworks` has them.
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 from collections.abc import Callable
@@ -320,6 +321,19 @@ class TestTorch:
         three = torch.nn.Sequential(Scale(torch)(), torch.nn.Linear(3, 3))
         with pytest.raises(RequestError, match=r"3 classes: 0, 1, 2; .*favourable = "):
             themis.Audit(three, NUMBERS)
+
+    def test_a_device_that_is_not_there_is_said(self, module: Any) -> None:
+        with pytest.raises(RequestError, match="can't compute on 'xpu:9' here"):
+            themis.Audit(themis.model(module, cut=0.5, device="xpu:9"), NUMBERS)
+
+    def test_a_gpu_decides_the_same(self, module: Any) -> None:
+        if not library("torch").cuda.is_available():
+            pytest.skip("there is no GPU for PyTorch")
+        cut = float(np.median(self.raw(module)))
+        here = themis.Audit(themis.model(module, cut=cut), NUMBERS)
+        there = themis.Audit(themis.model(copy.deepcopy(module), cut=cut, device="cuda"), NUMBERS)
+        assert there.causal("sex").score == here.causal("sex").score
+        assert there.runner.subject.fingerprint() != here.runner.subject.fingerprint()
 
     def test_text_is_refused_by_name(self, module: Any) -> None:
         with pytest.raises(RequestError, match="'sex' holds text, and the model takes numbers"):

@@ -104,6 +104,16 @@ class TestOnnx:
         assert subject.traits.vectorised
         assert _outputs(subject, _draw(NUMBERS, 400)) == model.predict(values).tolist()
 
+    def test_a_device_that_is_not_there_is_said_with_those_that_are(
+        self, tmp_path: Path, numbers: tuple[Any, np.ndarray]
+    ) -> None:
+        path = _save_onnx(numbers[0], tmp_path / "m.onnx", [("X", FloatTensorType([None, 3]))])
+        assert "can't compute on 'cpuu' here; did you mean 'cpu'" in _complaint(path, device="cpuu")
+        there, here = load_model(path, NUMBERS, device="cpu"), load_model(path, NUMBERS)
+        assert there.fingerprint() == f"{here.fingerprint()} cpu"
+        rows = _draw(NUMBERS, 50)
+        assert _outputs(there, rows) == _outputs(here, rows)
+
     def test_scores_are_those_of_the_model_in_memory(
         self, tmp_path: Path, numbers: tuple[Any, np.ndarray]
     ) -> None:

@@ -244,3 +244,9 @@ class TestFiles:
         (tmp_path / "m.pt").touch()
         with pytest.raises(RequestError, match=r"name the module, object = .*TorchScript"):
             load_model(tmp_path / "m.pt", SCHEMA)
+
+
+class TestDevices:
+    def test_a_model_that_is_not_moved_says_so(self, model: Any) -> None:
+        with pytest.raises(RequestError, match="is not moved"):
+            themis.Audit(themis.model(model, device="cuda"), SCHEMA)

@@ -311,6 +311,7 @@ class ModelSubject(Subject):
     dtypes: dict[str, str] = _optional(
         "Types of columns in training, where the model does not know them", {"sex": "category"}
     )
+    device: Text = _optional("Where a model of PyTorch or ONNX computes", "cuda", default="cpu")
 
 
 class CommandSubject(Subject):

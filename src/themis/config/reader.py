@@ -424,7 +424,10 @@ def placing(config: Config) -> Iterator[None]:
 
 _KEYS = {  # of the file, by what Python calls the options
     "weights": "profile.weights",
-    **{key: f"subject.{key}" for key in ("favourable", "method", "class", "cut", "dtypes")},
+    **{
+        key: f"subject.{key}"
+        for key in ("favourable", "method", "class", "cut", "dtypes", "device")
+    },
 }
 
 

@@ -47,6 +47,7 @@ class model:  # noqa: N801 - reads as what it is: themis.model(classifier, cut=0
     `method` is "predict", "predict_proba" or "decision_function", `class_` whose probability
     counts, and `cut` from where on it is favourable; without one it is a number, for `outputs`.
     `dtypes` are the types of its columns in training: the frame, its `dtypes`, or a dictionary.
+    `device` is where a PyTorch module computes, such as "cuda".
     """
 
     model: Any
@@ -55,6 +56,7 @@ class model:  # noqa: N801 - reads as what it is: themis.model(classifier, cut=0
     class_: Value = None
     cut: float | None = None
     dtypes: Any = None
+    device: str | None = None
 
 
 def subject_from(thing: Any, schema: Schema) -> Subject:

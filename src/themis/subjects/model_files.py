@@ -50,10 +50,11 @@ def load_model(
         raise _untrusted(path, kind)
     fingerprint = _fingerprint(path, version)
     if kind == ".onnx":
+        device = asked.pop("device", None)
         if asked:
             problem = "an ONNX file decides by its output, and has no method, class or cut"
             raise _unusable(problem, "remove them, or use the model that it was made of")
-        return OnnxModel(path, schema, fingerprint=fingerprint)
+        return OnnxModel(path, schema, fingerprint=fingerprint, device=device)
     model = _read_weights(path, module) if module is not None else _READERS[kind](path)
     if trained_of(model) is None:
         problem = f"{path.name} holds a {type(model).__name__}, which has no predict method"

@@ -42,12 +42,15 @@ class Model(Subject):
         class_: Value = None,
         cut: float | None = None,
         dtypes: Any = None,
+        device: str | None = None,
         as_frame: bool = False,
         fingerprint: str | None = None,
     ) -> None:
         trained = trained_of(model)
         assert trained is not None, "who makes a Model of it has asked"
         self.trained: Trained = trained
+        if device is not None:
+            trained.move(device)
         self.schema = schema
         self.columns = self._ordered()
         text = [each.name for each in schema if not (each.numeric or each.boolean)]
@@ -64,7 +67,7 @@ class Model(Subject):
             self.frame_columns = FrameColumns(schema, trained, dtypes)
         self.cut = cut
         self.method = self._chosen(method, class_)
-        self._given = (method, class_, cut)
+        self._given = (method, class_, cut) if device is None else (method, class_, cut, device)
         self._fingerprint = fingerprint
         if isinstance(trained, TorchModule):
             self.load(np.zeros((1, len(schema)), dtype=np.int64)).run()  # how wide its answers are

@@ -32,6 +32,8 @@ _NUMBERS = {
 }
 _FLOATS = ("tensor(float)", "tensor(double)", "tensor(float16)")
 _TEXT = "tensor(string)"
+_PROVIDER = "ExecutionProvider"
+CPU = "cpu"
 
 
 class OnnxModel(Subject):
@@ -44,10 +46,12 @@ class OnnxModel(Subject):
     kind = "model"
     traits = Traits(vectorised=True, cost="calls")
 
-    def __init__(self, path: Path, schema: Schema, *, fingerprint: str) -> None:
+    def __init__(
+        self, path: Path, schema: Schema, *, fingerprint: str, device: str | None = None
+    ) -> None:
         self.schema = schema
-        self._path, self._fingerprint = path.absolute(), fingerprint
-        self.session = _open(path)
+        self._path, self._fingerprint, self._device = path.absolute(), fingerprint, device
+        self.session = _open(path, device or CPU)
         self.inputs = self.session.get_inputs()
         self.table = len(self.inputs) == 1 and not _is_single(self.inputs[0], schema)
         mistakes = [*self._column_mistakes(), *self._shape_mistakes()]
@@ -59,11 +63,12 @@ class OnnxModel(Subject):
         return _OnnxBatch(self, codes)
 
     def fingerprint(self) -> str:
-        return self._fingerprint
+        return self._fingerprint if self._device is None else f"{self._fingerprint} {self._device}"
 
     def __reduce__(self) -> Any:
         """A session can't travel: the file is opened again where the subject arrives."""
-        return partial(OnnxModel, fingerprint=self._fingerprint), (self._path, self.schema)
+        made = partial(OnnxModel, fingerprint=self._fingerprint, device=self._device)
+        return made, (self._path, self.schema)
 
     def _column_mistakes(self) -> Iterator[Mistake]:
         """Whether the model and the schema speak of the same columns, and of the same types."""
@@ -145,7 +150,7 @@ def _taken(each: Characteristic, codes: Codes) -> NDArray[Any]:
     return values
 
 
-def _open(path: Path) -> Any:
+def _open(path: Path, device: str) -> Any:
     """A session on one thread: the order of sums stays the same, and a fork loses nothing."""
     try:
         onnxruntime: Any = importlib.import_module("onnxruntime")
@@ -153,11 +158,16 @@ def _open(path: Path) -> Any:
         problem = "ONNX models need onnxruntime, which is not installed"
         remedy = "run: pip install 'themis-fairness[models]'"
         raise RequestError.one("needs-onnxruntime", "subject.file", problem, remedy) from None
+    there = onnxruntime.get_available_providers()
+    known = {name.removesuffix(_PROVIDER).lower(): name for name in there}
+    if device not in known:
+        problem = f"onnxruntime can't compute on {device!r} here"
+        raise RequestError.one("model-device", "subject.device", problem, suggest(device, [*known]))
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = 4  # errors reach us as exceptions
     try:
-        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(path, options, providers=[known[device]])
     except Exception as error:  # its exceptions have no common base
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
     problem = f"{path} is not an ONNX model: {why}"

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from themis.errors import RequestError
 from themis.inputs.characteristics import Value
 from themis.subjects.functions import function_fingerprint
 
@@ -71,6 +72,12 @@ class Trained:
     def answer(self, method: Method, inputs: Any) -> Any:
         """Its answers to a frame or an array of inputs."""
         return getattr(self.model, method)(inputs)
+
+    def move(self, device: str) -> None:
+        """Compute there from now on."""
+        name = type(self.model).__name__
+        problem = f"a {name} computes where its library does, and is not moved"
+        raise RequestError.one("model-device", "device", problem, "remove it")
 
     def fingerprint(self) -> str:
         """Equal when the model is the same, as far as that can be known."""
@@ -329,6 +336,15 @@ class TorchModule(Trained):
 
     def has(self, method: Method) -> bool:
         return method == "predict"
+
+    def move(self, device: str) -> None:
+        torch = importlib.import_module("torch")
+        try:
+            self.model.to(torch.device(device))
+        except (RuntimeError, AssertionError) as error:  # what PyTorch raises where there is none
+            said = str(error).splitlines()[0]
+            problem = f"PyTorch can't compute on {device!r} here: {said}"
+            raise RequestError.one("model-device", "device", problem, "leave it out") from None
 
     def answer(self, method: Method, inputs: Any) -> Any:
         """Asked as in use, not as in training, which drops units at random."""
