@@ -210,12 +210,15 @@ def swapped(operator: ast.AST) -> ast.AST:
 
 # Running ------------------------------------------------------------------------------------
 def copied(place: Path) -> Path:
-    """A copy of what the tests need."""
-    for name in ("src", "tests", "examples", "benchmarks", "docs", "studies"):
+    """A copy of what the tests need, in which all of them can be imported."""
+    for name in ("src", "tests", "examples", "benchmarks", "docs", "studies", "deploy"):
         shutil.copytree(ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
     for path in ROOT.glob("*.*"):
         if path.is_file():
             shutil.copy(path, place)
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "tests"]
+    env = {**os.environ, "PYTHONPATH": str(place / "src")}
+    subprocess.run(command, cwd=place, env=env, check=True, stdout=subprocess.DEVNULL)
     return place
 
 
