@@ -1,10 +1,12 @@
 """Would the tests notice if the heart were wrong? Small changes of the code, one at a time.
 
+    pip install coverage
     python benchmarks/mutants.py > mutants.md       # 160 of them, about half an hour on two cores
     python benchmarks/mutants.py --count 20 --only statistics --seed 3
 
 Each mutant is one changed operator, number or condition in statistics, memory, tables, runner or
-search. It is caught when a test of its room fails, or hangs. What survives stands in the table, and
+search. The tests of these rooms are run once to see which of them run which lines; a mutant is
+caught when one of those that run its line fails, or hangs. What survives stands in the table, and
 what is equivalent to the original in `EQUIVALENT`, with the reason. Ends with 1 if one survives.
 """
 
@@ -23,28 +25,23 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
+from xml.etree import ElementTree
+
+sys.path.remove(str(Path(__file__).resolve().parent))  # which has a coverage.py of its own
+from coverage import CoverageData
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "src/themis"
-DEFINITIONS = "tests/scores/test_scores_against_definitions.py"
-TESTS = {  # of each part, the quickest first
-    "statistics/": ("tests/statistics", "tests/scores/test_sampled_scores.py", DEFINITIONS),
-    "engine/memory.py": ("tests/engine/test_memory.py", "tests/engine", DEFINITIONS),
-    "inputs/keys.py": ("tests/inputs/test_keys.py", "tests/engine/test_memory.py", "tests/inputs"),
-    "engine/tables.py": ("tests/engine/test_tables.py", DEFINITIONS, "tests/scores"),
-    "engine/variants.py": (
-        "tests/engine/test_variants.py",
-        "tests/engine/test_tables.py",
-        DEFINITIONS,
-        "tests/search",
-        "tests/scores",
-    ),
-    "engine/runner.py": ("tests/engine", DEFINITIONS, "tests/scores", "tests/audit"),
-    "search/": ("tests/search", "tests/audit/test_endings.py", "tests/cli/test_cli_search.py"),
-}
+CHANGED = (
+    *("statistics/", "search/", "inputs/keys.py"),
+    *(f"engine/{name}.py" for name in ("memory", "tables", "variants", "runner")),
+)
+TESTS = ("statistics", "engine", "search", "scores", "inputs", "audit")  # rooms that may notice
 SECONDS = 900  # for the tests of one mutant: what takes longer hangs
+ONLY = ["-q", "-n", "0", "-m", "not slow", "-p", "no:cacheprovider", "--no-header"]
 
 # What a mutant changes can't be seen in any result: (file, line as it is, as it is changed): why
 EQUIVALENT: dict[tuple[str, str, str], str] = {}
@@ -68,6 +65,7 @@ class Mutant:
 
     path: str  # within the package
     line: int
+    last_line: int  # of what changes
     before: str
     after: str
     source: str  # of the whole module
@@ -80,19 +78,19 @@ class Mutant:
 
 def main() -> int:
     options = parse()
-    every = [each for path in paths(options.only) for each in mutants(path)]
-    chosen = random.Random(options.seed).sample(every, min(options.count, len(every)))
-    chosen = [each for each in chosen if each.reason is None]
+    chosen = list(islice(mutants(paths(options.only), options.seed), options.count))
     places: SimpleQueue[Path] = SimpleQueue()
     survivors = []
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
-        for number in range(options.jobs):
-            places.put(copied(Path(folder) / str(number)))
+        copies = [copied(Path(folder) / str(number)) for number in range(options.jobs)]
+        tests = Tests.learned(copies, pool)
+        for each in copies:
+            places.put(each)
 
         def is_caught(mutant: Mutant) -> bool:
             place = places.get()
             try:
-                return catch(place, mutant)
+                return catch(place, mutant, tests.of(mutant))
             finally:
                 places.put(place)
 
@@ -120,35 +118,97 @@ def paths(only: str) -> list[str]:
     package = ROOT / PACKAGE
     found = [
         str(path.relative_to(package))
-        for part in TESTS
+        for part in CHANGED
         for path in (sorted((package / part).glob("*.py")) if part[-1] == "/" else [package / part])
         if path.name != "__init__.py"
     ]
     return [path for path in found if only in path]
 
 
-def tests_of(path: str) -> Sequence[str]:
-    return next(tests for part, tests in TESTS.items() if path.startswith(part))
+# Which tests run which lines ----------------------------------------------------------------
+@dataclass(frozen=True)
+class Tests:
+    """Those that run each line of each module, and how long they take."""
+
+    by_line: dict[str, dict[int, set[str]]]  # module → line → tests
+    seconds: dict[str, float]
+
+    @classmethod
+    def learned(cls, copies: Sequence[Path], pool: ThreadPoolExecutor) -> Tests:
+        """What one run of all tests shows; each copy runs a part of them."""
+        parts = [TESTS[number :: len(copies)] for number in range(len(copies))]
+        by_line: dict[str, dict[int, set[str]]] = {}
+        seconds: dict[str, float] = {}
+        for place, _ in zip(copies, pool.map(watch, copies, parts), strict=True):
+            data = CoverageData(str(place / ".coverage"))
+            data.read()
+            for file in data.measured_files():
+                lines = by_line.setdefault(str(Path(file).relative_to(place / PACKAGE)), {})
+                for line, names in data.contexts_by_lineno(file).items():
+                    found = {node_of(place, name) for name in names if name}
+                    lines.setdefault(line, set()).update(found)
+            for case in ElementTree.parse(place / "times.xml").iter("testcase"):
+                if case.find("failure") is not None or case.find("error") is not None:
+                    continue  # being watched takes time and memory, which some tests count
+                node = node_of(place, f"{case.get('classname')}.{case.get('name')}".split("[")[0])
+                seconds[node] = seconds.get(node, 0.0) + float(case.get("time") or 0)
+        return cls(by_line, seconds)
+
+    def of(self, mutant: Mutant) -> list[str]:
+        """The tests that may notice a mutant, the quickest first."""
+        lines = self.by_line.get(mutant.path, {})
+        found = set().union(*(lines.get(n, ()) for n in range(mutant.line, mutant.last_line + 1)))
+        return sorted(found & self.seconds.keys(), key=lambda node: (self.seconds[node], node))
+
+
+def watch(place: Path, rooms: Sequence[str]) -> None:
+    """Run the tests of some rooms, and write down what they run."""
+    (place / "watch.ini").write_text(
+        f"[run]\ndynamic_context = test_function\nsource = {place / PACKAGE}\n"
+    )
+    command = [sys.executable, "-m", "coverage", "run", "--rcfile=watch.ini", "-m", "pytest", *ONLY]
+    command += ["--junitxml=times.xml", *(f"tests/{room}" for room in rooms)]
+    env = {**os.environ, "PYTHONPATH": str(place / "src")}
+    subprocess.run(command, cwd=place, env=env, check=False, stdout=subprocess.DEVNULL)
+    print(f"the tests of {', '.join(rooms)} were watched", file=sys.stderr, flush=True)
+
+
+def node_of(place: Path, name: str) -> str:
+    """A test as pytest names it: `tests.engine.test_memory.test_it` is in a file."""
+    parts = name.split(".")
+    for length in range(len(parts) - 1, 0, -1):
+        path = Path(*parts[:length]).with_suffix(".py")
+        if (place / path).exists():
+            return "::".join([str(path), *parts[length:]])
+    return name
 
 
 # Changes ------------------------------------------------------------------------------------
-def mutants(path: str) -> Iterator[Mutant]:
-    """Every changed place of a module."""
-    tree = ast.parse((ROOT / PACKAGE / path).read_text())
-    count = sum(1 for _ in changes(tree))
-    for number in range(count):
-        changed = copy.deepcopy(tree)
-        statement, change = next(each for n, each in enumerate(changes(changed)) if n == number)
+def mutants(modules: Sequence[str], seed: int) -> Iterator[Mutant]:
+    """Changed places of all modules in random order, without those that are no other program."""
+    trees = {path: ast.parse((ROOT / PACKAGE / path).read_text()) for path in modules}
+    every = [(path, n) for path, tree in trees.items() for n, _ in enumerate(changes(tree))]
+    random.Random(seed).shuffle(every)
+    for path, number in every:
+        changed = copy.deepcopy(trees[path])
+        statement, change = next(islice(changes(changed), number, None))
         before = first_line(statement)
         change()
-        after = first_line(statement)
-        if before != after:
-            yield Mutant(path, statement.lineno, before, after, ast.unparse(changed))
+        after, last = first_line(statement), last_line(statement)
+        mutant = Mutant(path, statement.lineno, last, before, after, ast.unparse(changed))
+        if before != after and mutant.reason is None:
+            yield mutant
 
 
 def first_line(node: ast.AST) -> str:
     """What changes of a statement: its head, without what stands within it."""
     return ast.unparse(node).split(":\n")[0].replace("\n", " ")
+
+
+def last_line(node: ast.stmt) -> int:
+    """The last line of its head."""
+    body = getattr(node, "body", None)
+    return body[0].lineno - 1 if body else node.end_lineno or node.lineno
 
 
 def changes(tree: ast.Module) -> Iterator[tuple[ast.stmt, Change]]:
@@ -210,27 +270,25 @@ def swapped(operator: ast.AST) -> ast.AST:
 
 # Running ------------------------------------------------------------------------------------
 def copied(place: Path) -> Path:
-    """A copy of what the tests need, in which all of them can be imported."""
+    """A copy of what the tests need."""
     for name in ("src", "tests", "examples", "benchmarks", "docs", "studies", "deploy"):
         shutil.copytree(ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
     for path in ROOT.glob("*.*"):
         if path.is_file():
             shutil.copy(path, place)
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "tests"]
-    env = {**os.environ, "PYTHONPATH": str(place / "src")}
-    subprocess.run(command, cwd=place, env=env, check=True, stdout=subprocess.DEVNULL)
     return place
 
 
-def catch(place: Path, mutant: Mutant) -> bool:
-    """Whether a test of its room fails."""
+def catch(place: Path, mutant: Mutant, tests: Sequence[str]) -> bool:
+    """Whether one of these tests fails."""
+    if not tests:
+        return False
     path = place / PACKAGE / mutant.path
     original = path.read_text()
     path.write_text(mutant.source)
-    options = ["-x", "-q", "-n", "0", "-m", "not slow", "-p", "no:cacheprovider", "--no-header"]
     env = {**os.environ, "PYTHONPATH": str(place / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
-        command = [sys.executable, "-m", "pytest", *options, *tests_of(mutant.path)]
+        command = [sys.executable, "-m", "pytest", "-x", *ONLY, *tests]
         done = subprocess.run(
             command, cwd=place, env=env, capture_output=True, timeout=SECONDS, check=False
         )
