@@ -43,23 +43,29 @@ def load_model(
     a function that makes it. `asked` are options of `Model`.
     """
     path = Path(path)
+    if path.suffix.lower() != ".onnx":
+        model = read_model(path, module=module, trust_pickle=trust_pickle)
+        fingerprint = _fingerprint(path, version)
+        return Model(model, schema, fingerprint=fingerprint, as_frame=path.is_dir(), **asked)
+    _check_exists(path)
+    if asked:
+        problem = "an ONNX file decides by its output, and has no method, class or cut"
+        raise _unusable(problem, "remove them, or use the model that it was made of")
+    return OnnxModel(path, schema, fingerprint=_fingerprint(path, version))
+
+
+def read_model(path: Path, *, module: Any = None, trust_pickle: bool = False) -> Any:
+    """The model in a file of any kind but ONNX, as its library gives it."""
     _check_exists(path)
     kind = MLFLOW if path.is_dir() else path.suffix.lower()
     safe = kind in (*SAFE, *BOOSTED) or (kind in WEIGHTS and module is not None)
     if not safe and not trust_pickle:
         raise _untrusted(path, kind)
-    fingerprint = _fingerprint(path, version)
-    if kind == ".onnx":
-        if asked:
-            problem = "an ONNX file decides by its output, and has no method, class or cut"
-            raise _unusable(problem, "remove them, or use the model that it was made of")
-        return OnnxModel(path, schema, fingerprint=fingerprint)
     model = _read_weights(path, module) if module is not None else _READERS[kind](path)
     if trained_of(model) is None:
         problem = f"{path.name} holds a {type(model).__name__}, which has no predict method"
         raise _unusable(problem, "save the fitted model itself")
-    as_frame = kind == MLFLOW
-    return Model(model, schema, fingerprint=fingerprint, as_frame=as_frame, **asked)
+    return model
 
 
 def _untrusted(path: Path, kind: str) -> RequestError:
