@@ -63,6 +63,7 @@ BOUND = 25  # files in one folder
 PUBLIC = [
     "Audit",
     "CausalScore",
+    "ColumnsWarning",
     "ConfigError",
     "DiscriminationError",
     "Group",

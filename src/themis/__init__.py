@@ -14,6 +14,7 @@ from themis._version import __version__
 if TYPE_CHECKING:
     from themis.audit.audit import Audit
     from themis.errors import (
+        ColumnsWarning,
         ConfigError,
         DiscriminationError,
         InconclusiveError,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Audit",
     "CausalScore",
+    "ColumnsWarning",
     "ConfigError",
     "DiscriminationError",
     "Group",
@@ -88,6 +90,7 @@ _HOMES = {
     "themis.audit.audit": ("Audit",),
     "themis.inputs.characteristics": ("Integers", "Reals", "Values", "derived"),
     "themis.errors": (
+        "ColumnsWarning",
         "ConfigError",
         "DiscriminationError",
         "InconclusiveError",

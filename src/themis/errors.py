@@ -124,3 +124,7 @@ def suggest(name: str, valid: Sequence[str]) -> str:
 
 class RowsWarning(UserWarning):
     """Rows that do not fit the schema were left out."""
+
+
+class ColumnsWarning(UserWarning):
+    """Columns of a table that can be no characteristics were left out."""

@@ -17,12 +17,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.projects import enter, run
-from themis.config.columns import type_column
 from themis.config.from_json_schema import draft_from_json_schema
-from themis.config.from_rows import draft_from_data, round_weights
+from themis.config.from_rows import draft_from_data
 from themis.config.reader import read_config
 from themis.errors import RequestError
 from themis.inputs.characteristics import Integers, Reals, Values
+from themis.inputs.columns import type_column
+from themis.inputs.guesses import round_weights
 from themis.inputs.people import people_of
 from themis.inputs.row_files import read_pieces, read_table
 from themis.inputs.rows import read_rows
@@ -93,12 +94,23 @@ def test_many_whole_numbers_become_a_range_by_their_common_step(tmp_path: Path) 
     assert income.bins is None
 
 
+def test_a_range_is_drawn_as_in_the_rows_unless_they_are_even(tmp_path: Path) -> None:
+    gains = [0] * 92 + [index * 1_000 for index in range(1, 9)]
+    gain = of("gain", gains * 2, tmp_path)
+    assert isinstance(gain, Values), "nine numbers are listed"
+    gain = of("gain", [0] * 184 + [index * 1_000 for index in range(1, 17)], tmp_path)
+    assert gain.bins == (1_000,)
+    assert gain.weights == (0.92, 0.08)
+    even = of("even", list(range(0, 400, 4)) * 2, tmp_path)
+    assert (even.bins, even.weights) == (None, None)
+
+
 def test_a_protected_range_gets_bins_of_about_as_many_rows(tmp_path: Path) -> None:
     ages = [20] * 25 + list(range(21, 46)) + list(range(50, 100))
     age = of("age", ages, tmp_path, protected=["age"])
     assert age.protected
     assert age.bins == (21, 46, 75)
-    assert age.weights == (0.25, 0.25, 0.25, 0.25) or age.weights is None
+    assert age.weights == (0.25, 0.25, 0.25, 0.25)  # of 1, 25, 29 and 25 values
 
 
 def test_fractions_become_a_range_by_their_decimals(tmp_path: Path) -> None:
@@ -580,3 +592,118 @@ def test_the_command_reads_a_part_of_a_description(
     assert result.exit_code == 0, result.output
     assert read_config(tmp_path / "themis.toml").schema.protected == ("race",)
     assert run("init", "--from", "schema.json#/$defs/two", "--force").exit_code == 2
+
+
+# --- suggestions ----------------------------------------------------------------------------
+
+LOANS = {
+    "Applicant_Sex": ["f", "m"] * 30,
+    "age": [20 + index % 45 for index in range(60)],
+    "account age": [index % 12 for index in range(60)],
+    "mortgage": [index % 30 for index in range(60)],
+    "loan_decision": ["granted", "denied", "denied"] * 20,
+}
+
+
+def test_protected_columns_and_the_target_are_guessed_by_name_and_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(tmp_path, monkeypatch)
+    write_csv(tmp_path / "rows.csv", LOANS)
+    result = run("init", "--from", "rows.csv")
+    assert "protected, a guess from the names: Applicant_Sex, age\n" in result.output
+    assert "left out: loan_decision: taken for what is decided" in result.output
+    text, config = _unwrapped(tmp_path / "themis.toml"), read_config(tmp_path / "themis.toml")
+    assert config.schema.protected == ("Applicant_Sex", "age")
+    assert config.schema.names == ("Applicant_Sex", "age", "account age", "mortgage")
+    assert "Applicant_Sex: protected is a guess from its name\n" in text
+    assert config.subject.favourable == ("granted",)
+
+
+def test_what_is_named_is_not_guessed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    enter(tmp_path, monkeypatch)
+    write_csv(tmp_path / "rows.csv", LOANS)
+    run("init", "--from", "rows.csv", "--protected", "mortgage", "--target", "account age")
+    config = read_config(tmp_path / "themis.toml")
+    assert config.schema.protected == ("mortgage",)
+    assert config.schema.names == ("Applicant_Sex", "age", "mortgage", "loan_decision")
+
+
+def test_rows_become_the_profile_from_wherever_the_file_lies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(tmp_path, monkeypatch)
+    for folder in ("data", "audit"):
+        (tmp_path / folder).mkdir()
+    write_csv(tmp_path / "data" / "rows.csv", LOANS)
+    run("init", "--from", "data/rows.csv", "-o", "audit/themis.toml")
+    config = read_config(tmp_path / "audit" / "themis.toml")
+    assert config.profile is not None
+    assert config.profile.data == "../data/rows.csv"
+
+
+@pytest.fixture
+def model_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A table with a column of a rare value that the model never saw, and a model of three."""
+    import pandas as pd
+    from sklearn.compose import make_column_transformer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    skops = pytest.importorskip("skops.io")
+    enter(tmp_path, monkeypatch)
+    rng = random.Random(3)
+    count = 200
+    columns = {
+        "who": [f"person {index}" for index in range(count)],
+        "region": [f"region {rng.randrange(60)}" for _ in range(count)],
+        "fixed": ["x"] * count,
+        "income": [rng.randrange(100) for _ in range(count)],
+        "sex": [rng.choice("fm") for _ in range(count)],
+    }
+    sexes = zip(columns["income"], columns["sex"], strict=True)
+    columns["result"] = [
+        "good" if income > 40 + 9 * (sex == "f") else "bad" for income, sex in sexes
+    ]
+    write_csv(tmp_path / "rows.csv", columns)
+    frame = pd.DataFrame(columns)[["sex", "region", "fixed", "income"]]
+    encode = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["sex", "region", "fixed"]),
+        remainder="passthrough",
+    )
+    model = make_pipeline(encode, LogisticRegression(max_iter=500)).fit(frame, columns["result"])
+    skops.dump(model, tmp_path / "model.skops")
+    return tmp_path
+
+
+def test_rows_and_a_model_make_a_file_that_can_be_measured_at_once(model_project: Path) -> None:
+    result = run("init", "--from", "rows.csv", "--model", "model.skops")
+    assert result.exit_code == 0, result.output
+    assert "left out: result: taken for what is decided" in result.output
+    assert "left out: who: the model was not trained on it" in result.output
+    config = read_config(model_project / "themis.toml")
+    assert config.schema.names == ("sex", "region", "fixed", "income")
+    assert config.schema.protected == ("sex",)
+    assert config.subject.favourable == ("good",)
+    measured = run("score", "--quiet", "--error", "0.1")
+    assert measured.exit_code == 0, measured.output
+    assert "sex" in measured.output
+
+
+def test_a_column_that_the_model_needs_and_the_rows_lack_is_named(model_project: Path) -> None:
+    write_csv(model_project / "few.csv", {"sex": ["f", "m"], "fixed": ["x", "y"]})
+    result = run("init", "--from", "few.csv", "--model", "model.skops")
+    assert result.exit_code == 2
+    assert "--model: the rows have no column 'region'" in result.output
+    assert "--model: the rows have no column 'income'" in result.output
+
+
+def test_a_pickle_is_read_only_if_it_is_trusted(tmp_path: Path, monkeypatch: Any) -> None:
+    enter(tmp_path, monkeypatch)
+    write_csv(tmp_path / "rows.csv", LOANS)
+    (tmp_path / "model.pkl").write_bytes(b"nonsense")
+    result = run("init", "--from", "rows.csv", "--model", "model.pkl")
+    assert result.exit_code == 2
+    assert "--trust-pickle" in result.output
+    assert not (tmp_path / "themis.toml").exists()

@@ -212,7 +212,15 @@ class TestSkops:
         skops.dump(make_pipeline(step, LogisticRegression()), tmp_path / "m.skops")
         text = _complaint(tmp_path / "m.skops")
         assert "types that skops does not know: posix.system" in text
-        assert "trusted=" in text
+        assert "--trust-pickle" in text
+
+    def test_trees_which_skops_does_not_trust_are_read_if_the_user_does(
+        self, tmp_path: Path, numbers: tuple[Any, np.ndarray]
+    ) -> None:
+        model, values = numbers
+        skops.dump(model, tmp_path / "m.skops")
+        subject = load_model(tmp_path / "m.skops", NUMBERS, trust_pickle=True)
+        assert _outputs(subject, _draw(NUMBERS, 400)) == model.predict(values).tolist()
 
 
 class TestPickles:

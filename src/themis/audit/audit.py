@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from themis.audit.asked import Asked, question_of
 from themis.audit.family import Family
@@ -43,6 +43,7 @@ from themis.inputs.population import Population
 from themis.inputs.row_files import ReadListener, hear_nothing
 from themis.inputs.rows import rows_of
 from themis.inputs.schema import Schema
+from themis.results.hooks import hook
 from themis.results.model import CausalScore, GroupScore, Measure, Result, Score, SearchResult
 from themis.results.notes import Note
 from themis.results.parts import Naming, Noise
@@ -58,6 +59,9 @@ from themis.subjects.outputs import Output, Statistic, as_outputs
 
 if TYPE_CHECKING:
     from themis.config.reader import Config
+
+
+OneSet: TypeAlias = str | Sequence[str]  # the names of a set, or some of them
 
 
 class Audit:
@@ -316,15 +320,18 @@ class Audit:
         """How often inputs got a different decision when run again, as known so far."""
         return self.probe.noise(self.settings.confidence)
 
-    def causal(self, *against: str, output: str | None = None, **settings: Any) -> CausalScore:
-        """The causal score of a set (Def. 3.7): `audit.causal("race", error=0.01)`."""
+    def causal(self, *against: OneSet, output: str | None = None, **settings: Any) -> CausalScore:
+        """The causal score of a set (Def. 3.7): `audit.causal("race", error=0.01)`.
+
+        Several names are one set, also in a list: `audit.causal(["sex", "age"])`.
+        """
         score = self._measure(against, "causal", self._views.of(output), settings)
         assert isinstance(score, CausalScore)
         return score
 
     def group(
         self,
-        *against: str,
+        *against: OneSet,
         output: str | None = None,
         statistic: Statistic | None = None,
         **settings: Any,
@@ -541,7 +548,7 @@ class Audit:
     def _among(self, among: Iterable[str] | None) -> tuple[int, ...]:
         if among is None:
             return self.schema.free
-        return self.schema.columns_of(among, where="--among")
+        return self.schema.columns_of(among, where="among")
 
     def _run(
         self,
@@ -559,11 +566,12 @@ class Audit:
         return work.result(command, notes=notes, cache_notes=self.cache_notes, report=self.naming)
 
     def _measure(
-        self, against: tuple[str, ...], measure: Measure, view: View, settings: Any
+        self, against: tuple[OneSet, ...], measure: Measure, view: View, settings: Any
     ) -> Score:
         family = Family.of(self.settings.changed(**settings), [measure])
         own = family.settings
-        names = [name for part in against for name in part.split(",")]
+        parts = [[each] if isinstance(each, str) else each for each in against]
+        names = [name for part in parts for text in part for name in text.split(",")]
         columns = self.schema.columns_of(names, where="against")
         question = question_of(columns, measure, view, own)
         for known in self._asked.answers(question):
@@ -593,6 +601,11 @@ class Audit:
         """Look for noise among all inputs."""
         with self.runner.spending_reserve():
             self.probe.look(settings)
+
+    def _repr_html_(self) -> str:
+        show = hook("audit")
+        html: str = show(self.runner.subject.kind, self.schema, self.profile_facts, self.settings)
+        return html
 
     def __repr__(self) -> str:
         return f"Audit({self.runner.subject.kind}, against any of {set_name(self.schema.names)})"

@@ -12,7 +12,7 @@ from themis._version import __version__
 from themis.cli.check import check, replay
 from themis.cli.endings import ends_properly, run_printing
 from themis.cli.measure import apparent, score, search
-from themis.cli.options import SETTINGS, TALK, Options, split_names, with_options
+from themis.cli.options import SETTINGS, TALK, TRUST, Options, split_names, with_options
 from themis.cli.printing import open_streams, print_line, spell_program
 from themis.cli.saved import cache_app, diff, report
 from themis.errors import Exit
@@ -66,6 +66,10 @@ def init(
     target: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="The column with what was decided.")
     ] = None,
+    model: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The trained model that reads these rows.")
+    ] = None,
+    trust_pickle: Annotated[bool, typer.Option("--trust-pickle", help=TRUST)] = False,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write it.")
     ] = Path("themis.toml"),
@@ -75,10 +79,18 @@ def init(
     from themis.cli.init import write_converted, write_starter
 
     if source is None:
-        write_starter(output, protected=protected, target=target, force=force)
+        write_starter(output, protected=protected, target=target, force=force, model=model)
     else:
         names = split_names(protected)
-        write_converted(source, output, protected=names, target=target, force=force)
+        write_converted(
+            source,
+            output,
+            protected=names,
+            target=target,
+            force=force,
+            model=model,
+            trust_pickle=trust_pickle,
+        )
     plain = output == Path("themis.toml")
     print_line(f"next: {spell_program()} validate{'' if plain else f' {output}'}")
     return Exit.DONE

@@ -7,12 +7,13 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import typer
 
 from themis.cli.printing import UnprintableError, close_stdout, printing, say
-from themis.errors import Exit, MistakesError, ThemisError
+from themis.errors import Exit, Mistake, MistakesError, ThemisError
 
 
 def ends_properly(command: Callable[..., int]) -> Callable[..., None]:
@@ -62,10 +63,20 @@ def say_error(error: ThemisError) -> Exit:
     """Print every mistake on its own line, and give the exit code."""
     mistakes = error.mistakes if isinstance(error, MistakesError) else (error,)
     for mistake in mistakes:
-        say(f"error: {mistake}")
+        say(f"error: {_with_option(mistake)}")
     if len(mistakes) > 1:
         say(f"{len(mistakes)} mistakes")
     return error.exit_code
+
+
+ARGUMENTS = ("against", "among", "threshold", "max_size")  # of Python, that are options here
+
+
+def _with_option(mistake: Mistake | ThemisError) -> Mistake | ThemisError:
+    """The mistake at the option, where Python has an argument of that name."""
+    if isinstance(mistake, Mistake) and mistake.where in ARGUMENTS:
+        return replace(mistake, where=f"--{mistake.where.replace('_', '-')}")
+    return mistake
 
 
 def _say_unprintable(error: Exception) -> Exit | None:

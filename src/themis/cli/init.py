@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from themis.cli.files import check_targets, output_mistake, save
 from themis.cli.printing import print_line, say
@@ -18,15 +19,24 @@ from themis.inputs.row_files import PARQUET_START, kind_of, read_pieces
 from themis.show.terminal.progress import ReadingLines
 from themis.show.words.values import one_line
 
+if TYPE_CHECKING:
+    from themis.config.from_model import ModelFacts
+
 MOST_BYTES = 2**26  # of settings or a description; rows are read piece by piece
 
 
 def write_starter(
-    output: Path, *, protected: Sequence[str] | None, target: str | None, force: bool
+    output: Path,
+    *,
+    protected: Sequence[str] | None,
+    target: str | None,
+    force: bool,
+    model: Path | None = None,
 ) -> None:
     """Write a commented file and, unless there is one, the example that it describes."""
     _check_writable(output, force=force)
-    for option, given in (("--protected", protected), ("--target", target)):
+    needy = {"--protected": protected, "--target": target, "--model": model}
+    for option, given in needy.items():
         if given:
             problem = "there are no columns without --from"
             raise RequestError.one("source", option, problem, "add --from FILE")
@@ -41,7 +51,14 @@ def write_starter(
 
 
 def write_converted(
-    source: str, output: Path, *, protected: Sequence[str] = (), target: str | None, force: bool
+    source: str,
+    output: Path,
+    *,
+    protected: Sequence[str] = (),
+    target: str | None,
+    force: bool,
+    model: Path | None = None,
+    trust_pickle: bool = False,
 ) -> None:
     """Write the file that other settings, rows of data or a description of inputs amount to."""
     _check_writable(output, force=force)
@@ -49,7 +66,7 @@ def write_converted(
     check_targets({"--output": output}, {"the file to convert": name})
     kind, data = _recognise(name)
     if kind in ("xml", "schema"):
-        _refuse(kind, protected, target)
+        _refuse(kind, protected, target, model)
     if kind == "xml":
         save(output, convert_settings(data, source=str(name)))
         print_line(f"wrote {output}, from {one_line(source)}")
@@ -61,7 +78,15 @@ def write_converted(
         )
     else:
         pieces = read_pieces(name, kind=kind, listen=ReadingLines(say))
-        draft = draft_from_data(pieces, source=name.name, protected=protected, target=target)
+        draft = draft_from_data(
+            pieces,
+            source=name.name,
+            protected=protected,
+            target=target,
+            suggests=True,
+            profile=_from(output, name) if kind_of(name) is not None else None,
+            model=None if model is None else _facts(model, output, trust_pickle=trust_pickle),
+        )
     save(output, draft.text())
     used, given = len(draft.used), len(draft.drafts)
     one, many = ("property", "properties") if kind == "schema" else ("column", "columns")
@@ -73,7 +98,22 @@ def write_converted(
     for each in draft.drafts:
         if each.left_out:
             print_line(one_line(f"left out: {each.name}: {each.left_out}"))
-    print_line("put your own subject into it, and look over what was guessed")
+    guessed = [name for name in draft.protected if name not in protected]
+    if guessed:
+        print_line(f"protected, a guess from the names: {one_line(', '.join(guessed))}")
+    own = "look" if draft.model is not None else "put your own subject into it, and look"
+    print_line(f"{own} over what was guessed")
+
+
+def _from(output: Path, path: Path) -> str:
+    """How a file is called from the folder of the output."""
+    return Path(os.path.relpath(path, output.parent)).as_posix()
+
+
+def _facts(model: Path, output: Path, *, trust_pickle: bool) -> ModelFacts:
+    from themis.config.from_model import facts_of_model
+
+    return facts_of_model(model, file=_from(output, model), trust_pickle=trust_pickle)
 
 
 def _split(source: str) -> tuple[Path, str]:
@@ -127,7 +167,7 @@ def _parse_json(source: Path, data: bytes) -> Any:
         raise RequestError.one("source", "--from", problem, "fix it") from None
 
 
-def _refuse(kind: str, protected: Sequence[str], target: str | None) -> None:
+def _refuse(kind: str, protected: Sequence[str], target: str | None, model: Path | None) -> None:
     """Options that mean nothing for this kind of file."""
     mistakes = []
     if kind == "xml" and protected:
@@ -136,6 +176,9 @@ def _refuse(kind: str, protected: Sequence[str], target: str | None) -> None:
     if target is not None:
         problem = "only rows of data have a column with what was decided"
         mistakes.append(Mistake("target", "--target", problem, "leave it out"))
+    if model is not None:
+        problem = "only rows of data say what a model's columns hold"
+        mistakes.append(Mistake("model", "--model", problem, "leave it out"))
     if mistakes:
         raise RequestError(mistakes)
 

@@ -41,6 +41,9 @@ def _flag(text: str, *names: str) -> Any:
 _setting = functools.partial(_option, setting=True)  # an option that overrides one of the file
 
 
+TRUST = "Load a pickle or joblib model, which may run any code it likes."
+
+
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """What the command line says; an option that a command does not offer keeps its default."""
@@ -74,7 +77,7 @@ class Options:
         "Keep decisions here; else in .themis/cache.sqlite beside the file.", "FILE"
     )
     no_cache: bool = _flag("Neither use nor keep decisions of other runs.")
-    trust_pickle: bool = _flag("Load a pickle or joblib model, which may run any code it likes.")
+    trust_pickle: bool = _flag(TRUST)
     suite: Path | None = _setting(
         "Write the tests with their outputs: .csv, .jsonl or .parquet.", "FILE"
     )

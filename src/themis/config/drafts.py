@@ -129,6 +129,20 @@ seed = 42
 """
 
 
+_PROFILE = """
+# Inputs are drawn from these rows as they occur, so that scores are about people like these.
+# Results show some of the rows. Without this table inputs are generated, by the weights above.
+[profile]"""
+
+
+def _subject(file: str) -> str:
+    """The table of a model."""
+    return (
+        "\n# The software under test; its path is relative to the folder of this file.\n"
+        f'[subject]\nkind = "model"\nfile = {spell_value(file)}'
+    )
+
+
 @dataclass(frozen=True)
 class Draft:
     """What was guessed about one characteristic.
@@ -182,6 +196,8 @@ class DraftFile:
     protected: Sequence[str]
     favourable: Sequence[Value] | None = None  # None: not known
     favourable_remark: str = "the outputs that count as the favourable decision"
+    profile: str | None = None  # the rows that inputs are drawn from
+    model: str | None = None  # the file of the model under test
 
     @property
     def used(self) -> list[Draft]:
@@ -189,7 +205,7 @@ class DraftFile:
         return [each for each in self.drafts if not each.left_out]
 
     def text(self) -> str:
-        """The file; it is valid but for the subject, which is only a place to fill."""
+        """The file; without a model it is valid but for the subject, a place to fill."""
         return "\n".join(self._lines()) + "\n"
 
     def _lines(self) -> Iterator[str]:
@@ -199,7 +215,7 @@ class DraftFile:
             "runs it."
         )
         yield "version = 1"
-        yield _UNKNOWN_SUBJECT.rstrip("\n")
+        yield _UNKNOWN_SUBJECT.rstrip("\n") if self.model is None else _subject(self.model)
         yield from spell_remark(f"favourable: {self.favourable_remark}")
         shown = [1] if self.favourable is None else list(self.favourable)
         yield f"{'# ' * (self.favourable is None)}favourable = {spell_value(shown)}"
@@ -207,6 +223,9 @@ class DraftFile:
         yield "[inputs]"
         for draft in self.drafts:
             yield from draft.lines()
+        if self.profile is not None:
+            yield _PROFILE
+            yield f"data = {spell_value(self.profile)}"
         yield _RUN.rstrip("\n")
         yield from self._checks()
 

@@ -319,6 +319,7 @@ class Values(Characteristic):
     from_: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "values", _listed(self.values))
         _raise_any(self._mistakes())
         _freeze(self, "values", "weights", "extra")
 
@@ -416,6 +417,17 @@ class Values(Characteristic):
             return self._codes.get(value)
         except TypeError:  # unhashable: certainly not one of the values
             return None
+
+
+def _listed(values: Any) -> Any:
+    """What an array, a column or a categorical holds, as a list; all else as it is."""
+    if isinstance(values, Sequence) or not hasattr(values, "tolist"):
+        return values
+    listed: list[Any] = values.tolist()
+    categories = getattr(getattr(values, "cat", values), "categories", None)
+    if categories is not None and len(set(listed)) < len(listed):  # a whole column of categories
+        return categories.tolist()
+    return listed
 
 
 def derived(leader: str, values: Mapping[Any, Value], **options: Any) -> Values:

@@ -175,12 +175,19 @@ def _pieces(
     if kind == "parquet":
         yield from _parquet_pieces(path, only, listen)
         return
-    with path.open("rb") as file, TextIOWrapper(file, "utf-8-sig", newline="") as text:
+    encoding = _encoding(path)
+    with path.open("rb") as file, TextIOWrapper(file, encoding, newline="") as text:
         total = path.stat().st_size
         read = _csv_pieces(path, text, exact, only)
         for piece in read if kind == "csv" else _json_pieces(path, text, only):
             listen(min(file.tell(), total), total)
             yield piece
+
+
+def _encoding(path: Path) -> str:
+    """UTF-8, unless the file begins with the mark of UTF-16, as spreadsheets write it."""
+    with path.open("rb") as file:
+        return "utf-16" if file.read(2) in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
 
 
 class Encoder:

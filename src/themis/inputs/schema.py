@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
+from html import escape
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.errors import Mistake, RequestError, SchemaError, suggest
+from themis.errors import ColumnsWarning, Mistake, RequestError, SchemaError, suggest
 from themis.inputs.characteristics import (
     Characteristic,
     Integers,
@@ -22,9 +24,12 @@ from themis.inputs.characteristics import (
     Values,
     derived,
 )
+from themis.inputs.columns import typed_values
 from themis.inputs.constraints import Constraint, parse_constraint
 from themis.inputs.following import TieMistake, completed, plain_table, ties_of
+from themis.inputs.guesses import guess_column
 from themis.inputs.keys import InputKeys
+from themis.inputs.rows import rows_of
 
 
 class Schema:
@@ -63,6 +68,34 @@ class Schema:
             )
         self.characteristics: tuple[Characteristic, ...] = tuple(characteristics)
         self.constraints: tuple[Constraint, ...] = ()
+
+    @classmethod
+    def from_frame(
+        cls, frame: Any, *, protected: Iterable[str] = (), target: str | None = None
+    ) -> Schema:
+        """A schema guessed from a table: values or ranges, their weights, shares without a value.
+
+        `target` is a column that is no input. Others that are none (names, free texts, dates) are
+        left out with a ColumnsWarning. Give the same table to `Audit(…, profile=frame)`, so that
+        inputs are drawn from its rows.
+        """
+        marked = [protected] if isinstance(protected, str) else list(protected)
+        columns = {name: each for name, each in rows_of(frame).columns.items() if name != target}
+        known = [*columns, *filter(None, [target])] if target in frame else list(columns)
+        unknown = [name for name in (*marked, target) if name is not None and name not in known]
+        if unknown:
+            raise RequestError(
+                Mistake("unknown-name", "frame", f"there is no {name!r}", suggest(name, known))
+                for name in unknown
+            )
+        guesses = [
+            guess_column(name, typed_values(each), protected=name in marked)
+            for name, each in columns.items()
+        ]
+        lost = [f"{each.name}: {each.left_out}" for each in guesses if each.left_out]
+        if lost:
+            warnings.warn(ColumnsWarning(f"left out: {'; '.join(lost)}"), stacklevel=2)
+        return cls({g.name: characteristic_from(g.spec) for g in guesses if not g.left_out})
 
     def where(self, *expressions: str, **named: str) -> Schema:
         """The same schema with further constraints that every valid input meets.
@@ -138,7 +171,7 @@ class Schema:
         """The integer type of this schema's codes."""
         return np.int32 if max(self.code_counts) < 2**31 else np.int64
 
-    def columns_of(self, names: Iterable[str], *, where: str = "--against") -> tuple[int, ...]:
+    def columns_of(self, names: Iterable[str], *, where: str = "against") -> tuple[int, ...]:
         """The columns of a set of characteristics, in schema order."""
         wanted = [names] if isinstance(names, str) else list(names)
         mistakes = [
@@ -280,11 +313,33 @@ class Schema:
     def __len__(self) -> int:
         return len(self.characteristics)
 
+    def _repr_html_(self) -> str:
+        rows = [(each.name, _described(each), _MARK * each.protected) for each in self]
+        rows += [(f"constraint {each.name}", each.text, "") for each in self.constraints]
+        cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
+        return f"<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
+
     def __repr__(self) -> str:
         parts = ", ".join(f"{each.name}={type(each).__name__}" for each in self)
         number = len(self.constraints)
         limits = f"; {number} constraint{'s' * (number > 1)}" if number else ""
         return f"Schema({parts}{limits})"
+
+
+_MARK = "protected"
+_SHOWN = 6  # values of a characteristic in a notebook
+
+
+def _described(each: Characteristic) -> str:
+    """The values of a characteristic, in short."""
+    levels = range(min(each.filled_levels, _SHOWN))
+    binned = isinstance(each, Values) or each.bin_starts is not None
+    shown = [str(each.level_label(level)) for level in levels] if binned else []
+    if not shown:
+        shown = [f"{each.value(0)} to {each.value(each.size - 1)}"]
+    elif each.filled_levels > _SHOWN:
+        shown.append(f"… {each.filled_levels:,} in all")
+    return ", ".join([*shown, *(["missing"] if each.missing is not None else [])])
 
 
 def derived_mistake(name: str, leader: str, where: str) -> Mistake:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 HOOKS = {
     "html": "themis.show.notebook:html_of",
+    "audit": "themis.show.notebook:audit_html",
     "plot": "themis.show.notebook:plot",
     "note": "themis.show.words.notes:sentence",
     "why": "themis.show.words.searches:why",

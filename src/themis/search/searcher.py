@@ -273,14 +273,14 @@ def _mistakes(threshold: float, max_size: int | None) -> Iterator[Mistake]:
     if isinstance(threshold, bool) or not 0 <= threshold <= 1:
         yield Mistake(
             "threshold",
-            "--threshold",
+            "threshold",
             f"must lie between 0 and 1, got {threshold!r}",
             "write 0.1 for 10 %, 0 for whatever matters at all",
         )
     if max_size is not None and max_size < 1:
         yield Mistake(
             "max-size",
-            "--max-size",
+            "max_size",
             f"must be at least 1, got {max_size!r}",
             "leave it out for sets of any size",
         )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial, singledispatch
 from typing import Any
 
+from themis.inputs.schema import Schema
 from themis.results.hooks import Plot
 from themis.results.model import FOUR_FIFTHS, CausalScore, GroupScore, Result, Score, SearchResult
 from themis.results.parts import Group, Witness
+from themis.settings import Settings
 from themis.show.html import Html, tag
 from themis.show.intervals import WHOLE, Interval, Mark
 from themis.show.svg import chart
@@ -72,6 +74,21 @@ def _(result: Result) -> Html:
 @html_of.register
 def _(score: Score) -> Html:
     return _score_box(score, PLAIN)
+
+
+def audit_html(
+    kind: str, schema: Schema, profile: Mapping[str, Any] | None, settings: Settings
+) -> Html:
+    """What a notebook shows of an audit: its subject, whence its inputs come, and the schema."""
+    drawn = "generated, each characteristic by its weights"
+    if profile is not None:
+        drawn = f"drawn from {profile['used']:,} rows of {profile['file']}"
+    return _box(
+        _line(f"Audit of a subject of the kind {kind}", _BOLD),
+        _line(f"Test inputs are {drawn}."),
+        _line(f"{percent(settings.confidence)} confidence, error {settings.error:g}", _FAINT),
+        Html(schema._repr_html_()),
+    )
 
 
 def _score_box(score: Score, words: Wording) -> Html:

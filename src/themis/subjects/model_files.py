@@ -43,24 +43,33 @@ def load_model(
     a function that makes it. `asked` are options of `Model`.
     """
     path = Path(path)
+    if path.suffix.lower() != ".onnx":
+        model = read_model(path, module=module, trust_pickle=trust_pickle)
+        fingerprint = _fingerprint(path, version)
+        return Model(model, schema, fingerprint=fingerprint, as_frame=path.is_dir(), **asked)
+    _check_exists(path)
+    device = asked.pop("device", None)
+    if asked:
+        problem = "an ONNX file decides by its output, and has no method, class or cut"
+        raise _unusable(problem, "remove them, or use the model that it was made of")
+    return OnnxModel(path, schema, fingerprint=_fingerprint(path, version), device=device)
+
+
+def read_model(path: Path, *, module: Any = None, trust_pickle: bool = False) -> Any:
+    """The model in a file of any kind but ONNX, as its library gives it."""
     _check_exists(path)
     kind = MLFLOW if path.is_dir() else path.suffix.lower()
     safe = kind in (*SAFE, *BOOSTED) or (kind in WEIGHTS and module is not None)
     if not safe and not trust_pickle:
         raise _untrusted(path, kind)
-    fingerprint = _fingerprint(path, version)
-    if kind == ".onnx":
-        device = asked.pop("device", None)
-        if asked:
-            problem = "an ONNX file decides by its output, and has no method, class or cut"
-            raise _unusable(problem, "remove them, or use the model that it was made of")
-        return OnnxModel(path, schema, fingerprint=fingerprint, device=device)
-    model = _read_weights(path, module) if module is not None else _READERS[kind](path)
+    if kind == ".skops":
+        model = _read_skops(path, trusts=trust_pickle)
+    else:
+        model = _read_weights(path, module) if module is not None else _READERS[kind](path)
     if trained_of(model) is None:
         problem = f"{path.name} holds a {type(model).__name__}, which has no predict method"
         raise _unusable(problem, "save the fitted model itself")
-    as_frame = kind == MLFLOW
-    return Model(model, schema, fingerprint=fingerprint, as_frame=as_frame, **asked)
+    return model
 
 
 def _untrusted(path: Path, kind: str) -> RequestError:
@@ -94,20 +103,18 @@ def _check_exists(path: Path) -> None:
         raise _unusable(problem, f"choose from: {', '.join(known)}, or an MLflow folder")
 
 
-def _read_skops(path: Path) -> Any:
+def _read_skops(path: Path, *, trusts: bool) -> Any:
     skops = _library("skops.io")
     if skops is None:
         raise _unusable("skops files need skops, which is not installed", INSTALL)
     try:
         unknown = skops.get_untrusted_types(file=path)
-        if not unknown:
-            return skops.load(path)
+        if not unknown or trusts:
+            return skops.load(path, trusted=unknown)
     except Exception as error:
         raise _unreadable(path, error) from error
     problem = f"{path.name} holds types that skops does not know: {', '.join(unknown)}"
-    remedy = (
-        'check them, load it with skops.io.load(…, trusted=[…]) and use object = "module:attribute"'
-    )
+    remedy = "pass --trust-pickle if you trust whoever made it, or save it as ONNX"
     raise _unusable(problem, remedy, code="untrusted-types")
 
 
@@ -239,7 +246,6 @@ def _unusable(problem: str, remedy: str, *, code: str = "model-file") -> Request
 
 
 _READERS: dict[str, Callable[[Path], Any]] = {
-    ".skops": _read_skops,
     **dict.fromkeys((".json", ".ubj"), _read_xgboost),
     ".txt": _read_lightgbm,
     ".cbm": _read_catboost,

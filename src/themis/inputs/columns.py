@@ -187,6 +187,22 @@ def type_column(column: Column, *, is_text: bool) -> Typed:
     return _typed(facts, column.values, counts, is_text=is_text)
 
 
+def typed_values(values: Any) -> Typed:
+    """A column in memory with types: None or NaN where nothing is there."""
+    plain = values.tolist()
+    try:
+        counts = Counter(value for value in plain if value is not None and value == value)
+    except TypeError:  # lists or dictionaries
+        return Typed("nested", [], [])
+    whole = counts and all(isinstance(v, float) and v.is_integer() for v in counts)
+    missing = len(plain) - counts.total()
+    if whole and missing:  # as pandas holds whole numbers where some are missing
+        counts = Counter({int(value): count for value, count in counts.items()})
+    facts = Facts(missing=missing)
+    facts.add(list(counts), counts.values(), is_text=False)
+    return _typed(facts, list(counts), list(counts.values()), is_text=False)
+
+
 def _typed(
     facts: Facts,
     values: Sequence[Any],

@@ -1,0 +1,31 @@
+"""What a model's file says about the rows that it was trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from themis.inputs.characteristics import Value
+from themis.subjects.model_files import read_model
+from themis.subjects.trained import trained_of
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """The columns and classes of a model, and its file as a themis.toml names it."""
+
+    file: str
+    names: Sequence[str] | None = None
+    classes: tuple[Value, ...] | None = None
+    categories: Mapping[str, Sequence[Value]] = field(default_factory=dict)
+    spelled: Callable[[str], str] = str  # how it writes the name of a column
+
+
+def facts_of_model(path: Path, *, file: str, trust_pickle: bool = False) -> ModelFacts:
+    """What a model knows about itself; nothing of an ONNX file, whose columns have no names."""
+    if path.suffix.lower() == ".onnx":
+        return ModelFacts(file)
+    trained = trained_of(read_model(path, trust_pickle=trust_pickle))
+    assert trained is not None, "read_model gives only models"
+    return ModelFacts(file, trained.names, trained.classes, trained.categories, trained.spelled)

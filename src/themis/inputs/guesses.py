@@ -1,0 +1,243 @@
+"""Guesses of characteristics from columns of data: types, ranges, steps, bins and weights.
+
+Nothing of it is exact: values that do not occur in the rows may occur elsewhere, and what is
+unlikely in the rows may be likely there. So every guess comes with a remark.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from themis.inputs.columns import Typed
+from themis.inputs.numbers import align, round_step
+from themis.inputs.personal import personal_reason
+
+LIST_NUMBERS = 10  # up to so many different numbers are listed
+LIST_TEXTS = 50  # up to so many different texts are
+BINS = 4  # of a range of numbers: quarters of the rows
+FEW_ROWS = 20  # with fewer rows, different values in each prove nothing
+FINE_STEPS = 10_000  # a finer grid than this is made coarser
+WEIGHTED = 2**20  # ranges with more values get no weights
+OUTLYING = 2  # the largest 1 % reach so many times as far as the rest
+
+_NAMES_A_ROW = re.compile(r"(^|.*[\W_])(id|uuid|guid|index|rowid)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What a column seems to be; with a reason to leave it out, the spec is only a proposal."""
+
+    name: str
+    spec: Any  # as in a file; None where there is nothing to propose
+    remarks: tuple[str, ...] = ()
+    left_out: str = ""  # the reason
+
+
+def guess_column(
+    name: str, typed: Typed, *, protected: bool = False, needed: bool = False
+) -> Guess:
+    """The characteristic that a column is; one that is `needed` is left out only if it can't be."""
+    reason = _reason_against(name, typed, protected=protected, needed=needed)
+    if reason and len(typed.values) != 1:  # what is left out may be personal: it is not shown
+        return Guess(name, None, tuple(_common_remarks(typed)) if typed.values else (), reason)
+    numbers = typed.kind in ("integer", "real")
+    if numbers and len(typed.values) > LIST_NUMBERS:
+        spec, remarks = _range(typed, protected=protected)
+    else:
+        spec, remarks = _listed(typed)
+    if protected and not reason:
+        spec["protected"] = True
+    if typed.facts.missing and not reason:
+        spec["missing"] = _share(typed.facts.missing, typed.facts.rows)
+    remarks = [*_common_remarks(typed), *(remarks if not reason else ())]
+    shown = list(spec["values"]) if spec.keys() == {"values"} else spec
+    return Guess(name, shown, tuple(remarks), reason)
+
+
+def _reason_against(name: str, typed: Typed, *, protected: bool, needed: bool) -> str:
+    """Why a column is no characteristic; empty where it is one."""
+    if typed.kind == "nested":
+        return "its values are lists or objects, not single values"
+    if not typed.values:
+        return "it is empty"
+    personal = personal_reason(name, typed)
+    if personal:
+        return personal
+    if needed:
+        return ""
+    if len(typed.values) == 1:
+        return "it is the same in all rows; uncomment it if the subject reads it"
+    if protected:
+        return ""
+    if _is_identifier(name, typed):
+        return "it names the rows: each has another value"
+    if typed.kind in ("text", "mixed") and len(typed.values) > LIST_TEXTS:
+        return (
+            f"{typed.number} different texts are too many to try; if the subject reads it, "
+            "list those that matter"
+        )
+    return ""
+
+
+def _is_identifier(name: str, typed: Typed) -> bool:
+    if not typed.is_unique or typed.facts.rows < FEW_ROWS:
+        return False
+    if typed.kind == "integer":
+        low, high = typed.ends
+        numbered = high - low == typed.facts.rows - 1
+        return numbered or _NAMES_A_ROW.fullmatch(name) is not None
+    return typed.kind == "text"
+
+
+def count_of(number: int, noun: str) -> str:
+    """So many of a thing."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _common_remarks(typed: Typed) -> Iterator[str]:
+    facts = typed.facts
+    if typed.most is not None:
+        yield (
+            f"{typed.number} different values: how often they occur is taken from "
+            f"{count_of(sum(typed.counts), 'row')}"
+        )
+    if facts.missing:
+        texts = ", ".join(repr(text) for text in facts.missing_texts if text.strip())
+        shown = f" ({texts})" if texts else ""
+        has = "has" if facts.missing == 1 else "have"
+        other = f"; if the subject takes {texts} instead, add it as a value" if texts else ""
+        yield f"{count_of(facts.missing, 'row')} {has} no value here{shown}{other}"
+    if facts.leading_zeros and typed.kind == "text":
+        yield "numbers with leading zeros are taken as texts"
+    if typed.kind == "mixed":
+        yield "texts, numbers or truth values are mixed"
+    if typed.kind == "text" and any(text != text.strip() for text in typed.values):
+        yield "some texts begin or end with a blank"
+
+
+def _share(missing: int, there: int) -> float:
+    """The share of rows without a value, with two digits, and never 0 or 1."""
+    share = missing / (missing + there)
+    digits = 1 - math.floor(math.log10(min(share, 1 - share)))
+    return round(share, digits)
+
+
+def _listed(typed: Typed) -> tuple[dict[str, Any], list[str]]:
+    """All values, or the most frequent of too many, with their weights."""
+    pairs = list(zip(typed.values, typed.counts, strict=True))
+    remarks = []
+    if len(pairs) > LIST_TEXTS:
+        kept = sorted(range(len(pairs)), key=lambda place: -pairs[place][1])[:LIST_TEXTS]
+        share = sum(pairs[place][1] for place in kept) / sum(typed.counts)
+        pairs = [pairs[place] for place in sorted(kept)]
+        remarks.append(
+            f"the {LIST_TEXTS} most frequent of {typed.number} texts, {share:.0%} of the rows"
+        )
+    values = [plain(value) for value, _ in pairs]
+    weights = round_weights([count for _, count in pairs])
+    if typed.kind == "real" and all(value.is_integer() for value in values):
+        remarks.append("all are whole, written with a point as in the rows")
+    return {"values": values, **({"weights": weights} if weights else {})}, remarks
+
+
+def _range(typed: Typed, *, protected: bool) -> tuple[dict[str, Any], list[str]]:
+    """Numbers from the smallest to the largest, by a step that fits them."""
+    low, high = map(_exact, typed.ends)
+    step, remarks = _step(typed, low, high)
+    low, high = align(low, high, step)
+    spec: dict[str, Any] = {"min": plain(low), "max": plain(high)}
+    if typed.kind == "real" or step != 1:
+        spec["step"] = plain(step)
+    edges, weights = _quantile_bins(typed, low, high, step)
+    remarks += _outliers(typed)
+    if edges and weights:
+        spec |= {"bins": edges, "weights": weights}
+        remarks.append("bins of about as many rows each, drawn as often as in the rows")
+    elif edges and protected:
+        spec["bins"] = edges
+        remarks.append("bins of about as many rows each")
+    return spec, remarks
+
+
+def _step(typed: Typed, low: Any, high: Any) -> tuple[Any, list[str]]:
+    step = typed.spacing
+    if typed.kind == "integer":
+        assert step is not None
+        whole = int(step)
+        return whole, [f"all are {whole:,} or a multiple of it apart"] if whole != 1 else []
+    if step is not None and (high - low) / step <= FINE_STEPS:
+        return step, []
+    rounded = round_step(high - low)
+    return rounded, [f"{plain(low)} to {plain(high)} in the rows; the step is rounded"]
+
+
+def _outliers(typed: Typed) -> Iterator[str]:
+    """A word on a few rows that stretch the range."""
+    low, high = map(_exact, typed.ends)
+    one, most = (_exact(_quantile(typed, share)) for share in (0.01, 0.99))
+    middle = most - one
+    if middle > 0 and (high - most > OUTLYING * middle or one - low > OUTLYING * middle):
+        yield f"98 % of the rows lie between {plain(one)} and {plain(most)}: narrow it?"
+
+
+def _quantile(typed: Typed, share: float) -> Any:
+    """The smallest value that a share of the rows does not exceed."""
+    reached = np.cumsum(typed.counts)
+    return typed.values[int(np.searchsorted(reached, max(share * reached[-1], 1)))]
+
+
+def _quantile_bins(
+    typed: Typed, low: Any, high: Any, step: Any
+) -> tuple[list[int | float], list[float] | None]:
+    """The first values of all bins but the lowest, on the grid, and the bins' shares."""
+    edges: list[Any] = []
+    for part in range(1, BINS):
+        last = _exact(_quantile(typed, part / BINS))  # the largest value below the edge
+        edge = low + max((last - low) // step + 1, 1) * step
+        if edge <= high and (not edges or edge > edges[-1]):
+            edges.append(edge)
+    places = [bisect_left(typed.values, edge) for edge in edges]
+    counts = np.add.reduceat(typed.counts, [0, *places]).tolist() if edges else []
+    few = (high - low) // step < WEIGHTED  # each value has a weight in the end
+    starts = [low, *edges, high + step]
+    sizes = [(stop - start) // step for start, stop in pairwise(starts)]
+    even = len({Fraction(count, size) for count, size in zip(counts, sizes, strict=False)}) <= 1
+    return [plain(edge) for edge in edges], None if even or not few else _shares(counts)
+
+
+def round_weights(counts: Sequence[int]) -> list[float] | None:
+    """Shares with three decimals that add up to 1, none of them 0; None where all are equal."""
+    return None if len(set(counts)) <= 1 or not sum(counts) else _shares(counts)
+
+
+def _shares(counts: Sequence[int]) -> list[float]:
+    parts, total = 1_000, sum(counts)
+    shares = [max(count * parts / total, 1.0) for count in counts]
+    shares = [share * parts / sum(shares) for share in shares]
+    rounded = [max(int(share), 1) for share in shares]
+    by_rest = sorted(range(len(shares)), key=lambda i: (int(shares[i]) - shares[i], i))
+    for place in by_rest[: max(parts - sum(rounded), 0)]:
+        rounded[place] += 1
+    while sum(rounded) > parts:
+        rounded[max(range(len(rounded)), key=lambda i: rounded[i])] -= 1
+    return [number / parts for number in rounded]
+
+
+def _exact(value: Any) -> Any:
+    """A number to compute with: without rounding, and with // rounding down."""
+    return Fraction(value) if isinstance(value, Decimal) else value
+
+
+def plain(value: Any) -> Any:
+    """A value as a file has it."""
+    return float(value) if isinstance(value, Decimal | Fraction) else value

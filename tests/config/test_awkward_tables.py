@@ -1,0 +1,108 @@
+"""Does `themis init` make something sensible of tables as they are found, and name nobody?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import awkward_tables
+from tests.awkward_tables import ROWS, SECRETS, TABLES, write_many_categories, write_table
+from tests.projects import enter, run
+from themis.audit.given import profile_of
+from themis.config.reader import Config, read_config
+
+
+def drafted(source: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> tuple[str, Config]:
+    """The text of the file that `themis init` writes beside a table, and what it says."""
+    enter(source.parent, monkeypatch)
+    result = run("init", "--from", source.name, *options)
+    assert result.exit_code == 0, result.output
+    path = source.parent / "themis.toml"
+    return path.read_text(encoding="utf-8"), read_config(path)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_file_from_any_table_is_valid_private_and_loses_no_row(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, config = drafted(write_table(name, tmp_path), monkeypatch)
+    assert not [word for word in SECRETS if word in text.lower()]
+    people = profile_of(config)
+    assert people is not None
+    assert (people.facts["used"], people.facts["dropped"]) == (ROWS, 0)
+
+
+KEPT = {
+    "ids": {},
+    "mails": {},
+    "dates": {"snapshot": ("2024-01-01", "2024-02-01")},
+    "phones": {},
+    "free text": {},
+    "nearly empty": {"debt": (0, 3, 4, 5, 7, 8)},
+    "mixed types": {"level": ("1", "3.5", "true", "two"), "code": ("007", "12", "x")},
+    "decimal commas": {},
+    "utf-8 with a mark": {"größe": ("L", "M", "S")},
+    "utf-16": {"größe": ("L", "M", "S")},
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_what_can_be_tried_is_kept_and_all_else_left_out_with_a_reason(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, config = drafted(write_table(name, tmp_path), monkeypatch)
+    kept: dict[str, Any] = {each.name: each for each in config.schema}
+    assert {each: kept[each].values for each in kept if each not in ("sex", "age")} == KEPT[name]
+    for column in TABLES[name]:
+        assert column in kept or f"# {column}: left out: " in text
+
+
+def test_a_column_that_is_nearly_empty_keeps_its_share_of_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, config = drafted(write_table("nearly empty", tmp_path), monkeypatch)
+    assert config.schema.characteristics[0].missing == 0.95
+
+
+@pytest.mark.parametrize("count", [2_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_many_categories_are_left_out_and_lose_no_row(
+    count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, config = drafted(write_many_categories(tmp_path, count), monkeypatch)
+    assert config.schema.names == ("sex",)
+    assert "different texts are too many to try" in text.replace("\n#", "")
+    assert "town 1" not in text
+    people = profile_of(config)
+    assert people is not None
+    assert people.facts["used"] == count
+
+
+@pytest.mark.parametrize("column", ["date of birth", "contact", "mobile"])
+def test_nothing_personal_is_copied_even_if_it_is_called_protected(
+    column: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = next(each for each, columns in TABLES.items() if column in columns)
+    text, config = drafted(write_table(name, tmp_path), monkeypatch, "--protected", column)
+    assert column not in config.schema.names
+    assert not [word for word in SECRETS if word in text.lower()]
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("income band", ["10000-20000", "20000-30000", "30000-40000"] * 20),
+        ("country name", ["France", "Spain", "Italy"] * 20),
+        ("month", ["2024-01", "2024-02", "2024-03"] * 20),
+        ("amount", [str(10**9 + index % 12) for index in range(60)]),
+        ("answer", ["yes, as often as I can", "no, not at all I think"] * 30),
+    ],
+)
+def test_what_only_looks_personal_is_kept(
+    name: str, values: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quoted = [f'"{value}"' for value in values]
+    columns = {name: quoted, "sex": ["f", "m"] * 30}
+    _, config = drafted(awkward_tables.write(tmp_path / "p.csv", columns), monkeypatch)
+    assert config.schema.names == (name, "sex")

@@ -1,0 +1,120 @@
+"""Schemas from what Python has: tables, arrays, columns and categoricals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import themis
+from themis import Integers, Schema
+from themis.inputs.characteristics import Values
+
+
+def people() -> dict[str, list[Any]]:
+    rng = np.random.default_rng(0)
+    return {
+        "name": [f"Ada {index}" for index in range(200)],
+        "sex": rng.choice(["f", "m"], 200, p=[0.2, 0.8]).tolist(),
+        "age": rng.integers(18, 70, 200).tolist(),
+        "debts": [None if index % 10 == 0 else index % 4 for index in range(200)],
+        "good": (np.arange(200) % 2).tolist(),
+    }
+
+
+@pytest.mark.parametrize(
+    "kind", [pd.DataFrame, pl.DataFrame, dict], ids=["pandas", "polars", "dict"]
+)
+def test_a_table_becomes_a_schema_of_what_is_in_it(kind: Any) -> None:
+    with pytest.warns(themis.ColumnsWarning, match="left out: name: its name says"):
+        schema = Schema.from_frame(kind(people()), protected=["sex"], target="good")
+    sex, age, debts = schema.characteristics
+    assert isinstance(sex, Values)
+    assert sex.values == ("f", "m")
+    assert sex.weights == pytest.approx((0.2, 0.8), abs=0.08)
+    assert schema.protected == ("sex",)
+    assert isinstance(age, Integers)
+    assert (age.min, age.max) == (18, 69)
+    assert isinstance(debts, Values)
+    assert (debts.values, debts.missing) == ((0, 1, 2, 3), 0.1)
+
+
+def test_the_rows_of_the_same_table_all_fit() -> None:
+    frame = pd.DataFrame(people()).drop(columns=["name", "good"])
+    schema = Schema.from_frame(frame)
+    audit = themis.Audit(lambda person: person["age"] > 40, schema, profile=frame)
+    assert audit.profile_facts is not None
+    assert (audit.profile_facts["used"], audit.profile_facts["dropped"]) == (200, 0)
+
+
+def test_columns_that_are_not_there_are_named() -> None:
+    with pytest.raises(themis.RequestError, match="there is no 'sx'; did you mean 'sex'"):
+        Schema.from_frame(pd.DataFrame(people()), protected=["sx"])
+    with pytest.raises(themis.RequestError, match="there is no 'god'; did you mean 'good'"):
+        Schema.from_frame(pd.DataFrame(people()), target="god")
+
+
+COLUMN = pd.Series(["b", "a", "b", "c"])
+
+
+@pytest.mark.parametrize(
+    ("given", "values"),
+    [
+        (np.array(["a", "b"]), ("a", "b")),
+        (np.array([0.5, 1.5]), (0.5, 1.5)),
+        (np.array([True, False]), (True, False)),
+        (COLUMN.unique(), ("b", "a", "c")),
+        (COLUMN.astype("category").unique(), ("b", "a", "c")),
+        (COLUMN.astype("category"), ("a", "b", "c")),
+        (pd.Categorical(COLUMN), ("a", "b", "c")),
+        (COLUMN.astype("category").cat.categories, ("a", "b", "c")),
+        (pd.Series([3, 1, 2]), (3, 1, 2)),
+    ],
+)
+def test_values_may_come_in_arrays_columns_and_categoricals(
+    given: Any, values: tuple[Any, ...]
+) -> None:
+    (each,) = Schema(x=given).characteristics
+    assert isinstance(each, Values)
+    assert each.values == values
+    assert [type(value) for value in each.values] == [type(value) for value in values]
+
+
+def test_a_column_with_repeated_values_is_a_mistake_not_a_guess() -> None:
+    with pytest.raises(themis.SchemaError, match="the value 'b' stands there twice"):
+        Schema(x=COLUMN)
+
+
+def test_a_list_of_names_is_one_set() -> None:
+    schema = Schema(sex=["f", "m"], age=range(18, 60), city=["A", "B"])
+    audit = themis.Audit(lambda p: p["sex"] == "f" and p["age"] > 30, schema)
+    for measure in (audit.causal, audit.group):
+        both = measure(["sex", "age"])
+        assert both.against == ("sex", "age")
+        assert both.score == measure("sex", "age").score == measure("sex,age").score
+
+
+def test_a_schema_and_an_audit_show_themselves() -> None:
+    schema = Schema(
+        {
+            "a<b": themis.Values(list("abcdefgh"), protected=True),
+            "age": Integers(18, 60, bins=[40]),
+            "income": Integers(0, 9),
+            "debt": themis.Values([1, 2], missing=0.1),
+        }
+    ).where("age > 20")
+    html = schema._repr_html_()
+    assert "<td>a&lt;b</td><td>a, b, c, d, e, f, … 8 in all</td><td>protected</td>" in html
+    assert "<td>18 to 39, 40 to 60</td>" in html
+    assert "<td>0 to 9</td>" in html
+    assert "<td>1, 2, missing</td>" in html
+    assert "age &gt; 20" in html
+    shown = themis.Audit(lambda person: 1, schema)._repr_html_()
+    assert html in shown
+    assert "Test inputs are generated" in shown
+    rows = [{"a<b": "a", "age": 30, "income": 3, "debt": 1}] * 3
+    shown = themis.Audit(lambda person: 1, schema, profile=rows)._repr_html_()
+    assert "drawn from 3 rows of the table" in shown
