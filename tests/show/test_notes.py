@@ -80,7 +80,7 @@ def test_notes_are_equal_by_code_and_values() -> None:
 
 def test_a_missing_value_is_called_missing() -> None:
     assert PLAIN.label({"income": None}) == "income missing"
-    assert PLAIN.label({"race": None, "age": 30}) == "race missing, age 30"
+    assert PLAIN.label({"race": None, "age": 30}) == "race missing · age 30"
 
 
 def test_what_a_missing_value_does_stands_apart_from_the_score() -> None:

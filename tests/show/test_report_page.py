@@ -44,13 +44,14 @@ LIGHT, DARK = (
     dict(re.findall(r"--([\w-]+):(#[0-9a-f]{6});", part))
     for part in STYLE.split("prefers-color-scheme:dark")
 )
-VOID = {"meta", "link", "line", "circle", "rect", "polygon"}
+VOID = {"meta", "link", "line", "circle", "rect", "polygon", "path"}
 TAGS = {
     *("html", "head", "meta", "title", "link", "style", "body", "header", "main", "nav", "footer"),
     *("h1", "h2", "h3", "h4", "section", "div", "p", "span", "a", "b", "i", "bdi", "strong"),
     *("small", "mark", "code", "pre", "ul", "ol", "li", "dl", "dt", "dd", "details", "summary"),
     *("table", "caption", "thead", "tbody", "tr", "th", "td"),
-    *("svg", "text", "tspan", "line", "circle", "rect", "polygon"),
+    *("svg", "text", "tspan", "line", "circle", "rect", "polygon", "path"),
+    *("article", "figure", "figcaption", "abbr"),
 }
 RENDERERS: dict[str, Callable[[Result], str]] = {"page": render_page, "annex": render_annex}
 
@@ -173,7 +174,7 @@ def test_the_verdict_of_a_search_is_its_headline_with_the_sets() -> None:
 
 def test_the_verdict_of_scores_names_every_finding_the_largest_first() -> None:
     mild, grave = samples.causal(against=("age",), low=0.01), samples.causal(low=0.06)
-    heading = re.search("<h1>.*?</h1>", render_page(samples.result(mild, grave)))
+    heading = re.search('<p class="sentence">.*?</p>', render_page(samples.result(mild, grave)))
     assert heading is not None
     assert "changes with race (for 11.3 % of test inputs) and age (11.3 %)" in heading.group()
 
@@ -243,7 +244,7 @@ def test_facts_that_may_be_there_are_shown_when_they_are() -> None:
         "income > 40 and employment = none",
         "60.0 %",
         "3.0 ×",
-        "people of the given rows",
+        "given rows",
         "compared among the rows only",
         "race: risk",
         "distance: threshold 5",
@@ -391,7 +392,8 @@ def test_a_pair_has_the_lines_that_reproduce_it_or_the_inputs() -> None:
 
 def test_only_what_differs_is_marked() -> None:
     page = render_page(samples.result(samples.causal()))
-    assert re.findall("<mark><bdi>(.*?)</bdi>", page) == ["green", "purple"]
+    # Once in its card, once among all pairs.
+    assert re.findall("<mark><bdi>(.*?)</bdi>", page) == ["green", "purple"] * 2
 
 
 def test_the_matrix_shows_both_directions() -> None:
@@ -460,7 +462,7 @@ def test_the_annex_counts_every_category_of_characteristics_and_intersections() 
     for group in score.groups:
         number = round(group.rate * group.samples)
         rate = display_words.percent(group.rate)
-        row = f"{PLAIN.short_label(group.values)} {group.samples} {number} {rate}"
+        row = f"{PLAIN.label(group.values)} {group.samples} {number} {rate}"
         assert row in annex
     assert annex.index("Single characteristics") < annex.index("Intersections")
 

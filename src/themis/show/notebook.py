@@ -183,7 +183,7 @@ def _group_row(score: GroupScore, group: Group, words: Wording) -> Sequence[Any]
     ends = f"{low} – {high}{few}"
     tested = words.counted(group.samples, score.population)
     return [
-        words.short_label(group.values),
+        words.label(group.values),
         _bar(group.low, group.high),
         rate,
         f"of {tested}",
@@ -240,9 +240,7 @@ def _(score: Score) -> Plot:
 def _(score: GroupScore) -> Plot:
     """The groups' rates; the four-fifths line is four fifths of the highest."""
     shown, hidden = extremes(score.groups, ENDS)
-    rows = [
-        Interval(each.low, each.high, each.rate, PLAIN.short_label(each.values)) for each in shown
-    ]
+    rows = [Interval(each.low, each.high, each.rate, PLAIN.label(each.values)) for each in shown]
     best = score.most_favoured
     marks = []
     if best is not None and score.impact_ratio is not None:

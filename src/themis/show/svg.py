@@ -65,6 +65,30 @@ def stack(parts: Sequence[tuple[str, int]], label: str) -> Html:
     return _drawing(drawn, "stack", label)
 
 
+DOTS = 10  # in a row, and rows: a hundred
+
+
+def dots(kinds: Sequence[tuple[str, int]], label: str) -> Html:
+    """A hundred dots, of each kind so many, in this order; the others are empty."""
+    drawn, place = [], 0
+    for kind, number in (*kinds, ("rest", DOTS * DOTS)):
+        stop = min(place + number, DOTS * DOTS)
+        moves = "".join(
+            f"M{x * 10 + 5} {y * 10 + 5}h0" for y, x in map(_row_of, range(place, stop))
+        )
+        if moves:
+            drawn.append(empty("path", d=moves, class_=kind))
+        place = stop
+    size = 10 * DOTS
+    return tag(
+        "svg", *drawn, class_="dots", viewBox=f"0 0 {size} {size}", role="img", aria_label=label
+    )
+
+
+def _row_of(place: int) -> tuple[int, int]:
+    return divmod(place, DOTS)
+
+
 def _drawing(parts: Iterator[Html] | Sequence[Html], kind: str, label: str) -> Html:
     return tag(
         "svg", *parts, class_=kind, height=HEIGHT, width="100%", role="img", aria_label=label

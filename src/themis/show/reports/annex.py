@@ -352,6 +352,7 @@ def _render(result: Result, room: Room) -> str:
     return document(
         f"Themis audit annex {hashed}",
         "Audit annex",
+        digest(result),
         _header(result, hashed),
         tables_section(result, room),
         log_section(result, room),

@@ -25,42 +25,55 @@ STYLE = files(__package__).joinpath("style.css").read_text(encoding="utf-8")
 Some = TypeVar("Some", bound=Score)
 
 
-def policy() -> str:
+def policy(style: str = STYLE) -> str:
     """The content security policy: the page's own style, and nothing else at all."""
-    own = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+    own = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return (
         f"default-src 'none'; style-src 'sha256-{own}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
 
 
-def document(title: str, name: str, header: Iterable[Any], *content: Any) -> str:
-    """A whole page: what it is called, what stands on top of it, and its content."""
+def document(title: str, name: str, hashed: str, header: Iterable[Any], *content: Any) -> str:
+    """A whole page: what it is called, the hash of its result, its top, and its content."""
+    # On paper every page has its number and the result that it is of.
+    style = (
+        f'{STYLE}@page{{@bottom-left{{content:"Themis {name.lower()}, result {hashed[:16]}"}}}}\n'
+    )
     head = (
         empty("meta", charset="utf-8"),
-        empty("meta", http_equiv="Content-Security-Policy", content=policy()),
+        empty("meta", http_equiv="Content-Security-Policy", content=policy(style)),
         empty("meta", name="viewport", content="width=device-width, initial-scale=1"),
         empty("meta", name="color-scheme", content="light dark"),
         empty("meta", name="referrer", content="no-referrer"),
         tag("title", title),
         empty("link", rel="icon", href="data:,"),  # else browsers ask a server for one
-        tag("style", Html(STYLE)),
+        tag("style", Html(style)),
     )
     body = (
         tag("a", f"Skip to the {name.split()[-1].lower()}", href="#main", class_="skip"),
         tag("header", tag("p", tag("b", "Themis"), f" {name}", class_="brand"), *header),
         tag("main", *content, id="main"),
-        tag("footer", tag("p", f"Written by Themis {__version__} from a saved result. Nothing was "
-                               "run for it, and the page fetches nothing.")),
+        tag(
+            "footer",
+            tag("p", f"Written by Themis {__version__} from a saved result. Nothing was run for "
+                "it, and the page fetches nothing."),
+            tag("p", "SHA-256 of the result: ", tag("code", hashed)),
+        ),
     )  # fmt: skip
     page = tag("html", tag("head", *head), tag("body", *body), lang="en", dir="ltr")
     # A lone surrogate in a name can't be written as UTF-8; `visible` shows those as escapes.
     return f"<!doctype html>\n{page}\n"
 
 
-def section(name: str, title: str, *content: Any, kind: str | None = None) -> Html:
-    """A part that links lead to: its heading, and what follows."""
+def section(
+    name: str, title: str, *content: Any, kind: str | None = None, fold: bool = False
+) -> Html:
+    """A part that links lead to: its heading, and what follows; folded, until somebody asks."""
     heading = f"{name}-title"
+    if fold:
+        summary = tag("summary", tag("h2", title, id=heading))
+        return tag("details", summary, tag("div", *content, id=name), class_="part")
     return tag("section", tag("h2", title, id=heading), *content,
                class_=kind, id=name, aria_labelledby=heading)  # fmt: skip
 
@@ -74,11 +87,11 @@ def blocks(
     name: str, title: str, intro: str, scores: Sequence[Some], show: Callable[[Some], Html],
     *, most: int, noun: str = "set",
 ) -> Html:  # fmt: skip
-    """A section with a block for each score, as many as there is room for; nothing for none."""
+    """A folded section with a block for each score, as many as there is room for; or nothing."""
     if not scores:
         return Html()
     hidden = left_out(len(scores) - most, noun)
-    return section(name, title, tag("p", intro), *map(show, scores[:most]), *hidden)
+    return section(name, title, tag("p", intro), *map(show, scores[:most]), *hidden, fold=True)
 
 
 def left_out(hidden: int, noun: str) -> Iterator[Html]:
@@ -116,7 +129,7 @@ def set_words(against: Sequence[str]) -> str:
 
 def group_name(values: Mapping[str, Any], room: Room) -> Html:
     """A group: `green · male`."""
-    return tag("bdi", cut(room.words.short_label(values), LONGEST_NAME))
+    return tag("bdi", cut(room.words.label(values), LONGEST_NAME))
 
 
 def score_sentence(score: Score, room: Room) -> str:
@@ -138,6 +151,7 @@ class Room:
     """How many of each kind are shown (the report says how many are not), and in which words."""
 
     words: Wording = PLAIN
+    cards: int = 8  # sets with a card of their own
     scores: int = 60
     searches: int = 6
     checks: int = 60
@@ -147,7 +161,7 @@ class Room:
     sets: int = 120  # of a search
     people: int = 8  # scores whose people are shown
     pairs: int = 4  # of one score; half as many where there are several scores
-    common: int = 12  # characteristics in which two people agree
+    common: int = 8  # characteristics in which a pair agrees
     changes: int = 12  # directions of harm
     matrix: int = 6  # assignments on each side of the matrix
     regions: int = 8
@@ -157,11 +171,11 @@ class Room:
     sentence: int = 600  # letters of a sentence that the subject had a word in
 
 
-_MIDDLE = Room(scores=40, checks=40, groups=12, more_groups=50, categories=120, sets=60, people=5,
-               pairs=2, inputs=40)  # fmt: skip
-_SMALL = Room(scores=20, searches=2, checks=20, groups=8, more_groups=0, categories=24, sets=30,
-              people=3, pairs=1, common=8, changes=6, matrix=4, regions=3, inputs=20, cautions=10,
-              letters=60, sentence=300)  # fmt: skip
+_MIDDLE = Room(cards=6, scores=40, checks=40, groups=12, more_groups=50, categories=120, sets=60,
+               people=5, pairs=2, inputs=40)  # fmt: skip
+_SMALL = Room(cards=3, scores=20, searches=2, checks=20, groups=8, more_groups=0, categories=24,
+              sets=30, people=3, pairs=1, common=8, changes=6, matrix=4, regions=3, inputs=20,
+              cautions=10, letters=60, sentence=300)  # fmt: skip
 ROOMS = (Room(), _MIDDLE, _SMALL, replace(_SMALL, scores=8, categories=12, sets=12, inputs=10))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -144,6 +144,10 @@ def _encodable(value: Any) -> Any:
     return value.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
+def _named(values: Mapping[str, Any]) -> str:
+    return ", ".join(PLAIN.named(*each) for each in values.items())
+
+
 def _row(score: Score, result: Result) -> dict[str, Any]:
     row: dict[str, Any] = {name: getattr(score, name, None) for name in COLUMNS}
     row["against"] = ",".join(score.against)  # no name has a comma
@@ -152,6 +156,6 @@ def _row(score: Score, result: Result) -> dict[str, Any]:
     row["flip_rate"] = score.flip_rate if isinstance(score, CausalScore) else None
     if isinstance(score, GroupScore):
         best, worst = score.most_favoured, score.least_favoured
-        row["most_favoured"] = None if best is None else PLAIN.label(best.values)
-        row["least_favoured"] = None if worst is None else PLAIN.label(worst.values)
+        row["most_favoured"] = None if best is None else _named(best.values)
+        row["least_favoured"] = None if worst is None else _named(worst.values)
     return row

@@ -20,6 +20,7 @@ from themis.show.words.notes import how_it_ended
 from themis.show.words.scores import account_text, method
 from themis.show.words.searches import checks_guarantee
 from themis.show.words.values import confidence_text, count, duration, percent, size, visible
+from themis.show.words.wording import Wording
 
 
 @dataclass(frozen=True)
@@ -92,11 +93,12 @@ def method_section(result: Result, room: Room) -> Html:
     """What stands behind the numbers."""
     return section(
         "method",
-        "How sure, and how it was measured",
+        "Method and confidence",
         *_sureness(result),
         facts_list(result),
         *_per_score(result, room),
         inputs_table(result, room),
+        fold=True,
     )
 
 
@@ -116,6 +118,7 @@ def again_section(result: Result, room: Room) -> Html:
         "Run it again",
         shell([cut(command.line, 8_000)]),
         tag("p", f"{note} The same seed gives the same result as long as the subject is the same."),
+        fold=True,
     )
 
 
@@ -128,7 +131,7 @@ def _sureness(result: Result) -> Iterator[Html]:
             "p",
             f"{confidence_text(confidence)} is about the procedure: of 100 runs with other seeds, "
             f"in at least {100 * confidence:.10g} the interval contains the true score. "
-            f"It is said of {_of_whom(certified[0])}.",
+            f"It is that of {_of_whom(certified[0])}.",
         )
     if any(each.method == "exact" and each.conclusive for each in result.scores):
         yield tag("p", "Exact means: every input was run, and the score is what its definition "
@@ -140,7 +143,7 @@ def _sureness(result: Result) -> Iterator[Html]:
 
 
 def _of_whom(score: Score) -> str:
-    """Of what a confidence is said."""
+    """What a confidence is about."""
     if score.family in (None, 1):
         return "each score on its own"
     return (
@@ -194,6 +197,15 @@ def started(result: Result) -> str:
         return ""
 
 
+def started_on(result: Result) -> str:
+    """The day of the run: `16 November 2026`."""
+    try:
+        day = datetime.fromisoformat(str(result.timing.get("started")))
+    except ValueError:
+        return ""
+    return f"{day.day} {day:%B %Y}"
+
+
 def facts_list(result: Result) -> Html:
     """The facts, one below the other."""
     items = (tag("div", tag("dt", name), tag("dd", each)) for name, each in facts(result))
@@ -206,15 +218,15 @@ def _per_score(result: Result, room: Room) -> Iterator[Html]:
     heads = ("Set", "Measure", "Method", ("Confidence", "number"), ("Error", "number"),
              "Ended", ("Executions", "number"), ("From the cache", "number"))  # fmt: skip
     if scores:
-        shown = table(title, heads, map(_method_row, scores))
+        shown = table(title, heads, (_method_row(each, room.words) for each in scores))
         yield folded(title, tag("div", shown, class_="wide"))
 
 
-def _method_row(score: Score) -> tuple[Any, ...]:
+def _method_row(score: Score, words: Wording) -> tuple[Any, ...]:
     return (
         score_name(score),
         score.measure,
-        method(score),
+        method(score, words),
         percent(score.confidence),
         f"± {percent(score.error)}",
         f"{score.stopped} ({score.stopping})",

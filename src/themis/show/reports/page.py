@@ -1,35 +1,39 @@
-"""The report: verdict, reservations, evidence, and how to make it again, on one page."""
+"""The report: what was tested, the verdict, a card for each set; statistics, then the method."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from themis.results.model import Result
 from themis.show.html import Html, cut, tag
-from themis.show.reports.document import Room, document, fitting
-from themis.show.reports.method import again_section, method_section, started
+from themis.show.reports.cards import cards_section
+from themis.show.reports.document import LONGEST_NAME, Room, document, fitting
+from themis.show.reports.glossary import glossary_section
+from themis.show.reports.method import again_section, digest, method_section, started_on
 from themis.show.reports.people import harm_section, pairs_section, regions_section
 from themis.show.reports.scores import groups_section, scores_section
 from themis.show.reports.sets import lattice_section
 from themis.show.reports.verdict import cautions, cautions_section, checks_table, chip
-from themis.show.words.scores import cost_text
 from themis.show.words.values import visible
-from themis.show.words.verdicts import verdict
+from themis.show.words.verdicts import measured_on, verdict
 from themis.show.words.wording import wording
 
 LONGEST_VERDICT = 600
-# In the order of the page: the name that links use, their words, and the section, empty if there
-# is nothing to show.
-SECTIONS: tuple[tuple[str, str, Callable[[Result, Room], Html]], ...] = (
-    ("scores", "Scores", scores_section),
-    ("groups", "Groups", groups_section),
-    ("sets", "Sets", lattice_section),
-    ("people", "People", pairs_section),
-    ("harm", "Harm", harm_section),
-    ("regions", "Flips", regions_section),
-    ("method", "Method", method_section),
-    ("again", "Run it again", again_section),
+# In the order of the page; each is empty if there is nothing to show.
+SECTIONS: tuple[Callable[[Result, Room], Html], ...] = (
+    cards_section,
+    checks_table,
+    lattice_section,
+    cautions_section,
+    scores_section,
+    groups_section,
+    harm_section,
+    regions_section,
+    pairs_section,
+    method_section,
+    again_section,
+    glossary_section,
 )
 
 
@@ -40,36 +44,51 @@ def render_page(result: Result) -> str:
 
 
 def _render(result: Result, room: Room) -> str:
-    made = ((name, title, show(result, room)) for name, title, show in SECTIONS)
-    shown = [each for each in made if each[2]]
+    title = subject_title(result)
     return document(
-        f"Themis report: {cut(verdict(result).sentence, 120)}",
+        f"{title}: Themis report",
         "Report",
-        _header(result),
-        checks_table(result, room),
-        cautions_section(result, room),
-        _contents((name, title) for name, title, _ in shown),
-        *(each for _, _, each in shown),
+        digest(result),
+        _header(result, title),
+        *(show(result, room) for show in SECTIONS),
     )
 
 
-def _header(result: Result) -> Iterator[Html]:
-    """The verdict in one sentence, and of what it is."""
+def subject_title(result: Result) -> str:
+    """What was tested: as the file calls it, else by the program's own name."""
+    naming = wording(result).naming
+    kind = visible(result.subject.get("kind") or "unknown")
+    name = naming.name or naming.program or f"A {kind} subject"
+    version = f", version {naming.version}" if naming.version else ""
+    return cut(visible(f"{name}{version}"), LONGEST_NAME)
+
+
+def _header(result: Result, title: str) -> Iterator[Html]:
+    """What was tested, when and by whom; then the verdict in one sentence, and on whom."""
+    yield tag("h1", tag("bdi", title))
+    yield tag("p", " · ".join(_about(result)), class_="about")
     found = verdict(result)
     chips = [chip(found.state, found.word)]
-    if any(
-        each.weakens for each in cautions(result)
-    ):  # a link to what weakens the verdict, beside it
+    if any(each.weakens for each in cautions(result)):  # a link to what weakens the verdict
         chips.append(tag("a", chip("open", "with reservations"), href="#cautions"))
-    yield tag("p", *chips, class_="chips")
-    yield tag("h1", tag("bdi", cut(found.sentence, LONGEST_VERDICT)))
-    if found.behind:
-        yield tag("p", found.behind, class_="behind")
-    about = [visible(result.subject.get("kind", "")), started(result), cost_text(result)]
-    yield tag("p", " · ".join(filter(None, about)), class_="faint")
+    behind = [tag("p", found.behind, class_="behind")] if found.behind else []
+    yield tag(
+        "div",
+        tag("p", *chips, class_="chips"),
+        tag("p", tag("bdi", f"{cut(found.sentence, LONGEST_VERDICT)}."), class_="sentence"),
+        *behind,
+        tag("p", measured_on(result), class_="faint"),
+        class_=f"verdict {found.state}",
+    )
 
 
-def _contents(sections: Iterable[tuple[str, str]]) -> Html:
-    """Links to the sections."""
-    links = (tag("li", tag("a", title, href=f"#{name}")) for name, title in sections)
-    return tag("nav", tag("ul", *links), aria_label="Sections")
+def _about(result: Result) -> Iterator[str]:
+    naming = wording(result).naming
+    if naming.purpose:
+        yield visible(naming.purpose)
+    if naming.owner:
+        yield f"owner: {visible(naming.owner)}"
+    if naming.auditor:
+        yield f"tested by {visible(naming.auditor)}"
+    if started_on(result):
+        yield started_on(result)

@@ -1,4 +1,4 @@
-"""The sections on people: pairs side by side, who loses by which change, where the flips are."""
+"""Pairs side by side, who loses by which change, and who is affected."""
 
 from __future__ import annotations
 
@@ -42,23 +42,23 @@ LINE = 4_000  # letters of a command or an input
 
 
 def pairs_section(result: Result, room: Room) -> Html:
-    """Two people side by side, again and again; nothing if there are no witnesses."""
+    """More pairs side by side; nothing if there are no witnesses."""
     scores = [each for each in scores_of(result, CausalScore) if each.witnesses]
     pairs = room.pairs if len(scores) <= FEW else max(room.pairs // 2, 1)
     return blocks(
         "people",
-        "People",
-        "Each card shows two people who are alike in everything but the set, and are decided "
-        "on otherwise. The favoured one stands first.",
+        "Pairs",
+        "Each card shows a pair that differs only in the set but gets different decisions. The "
+        "favoured one stands first.",
         scores,
-        lambda each: _people_of(each, pairs, result, room),
+        lambda each: _people_of(each, pairs, room),
         most=room.people,
     )
 
 
-def _people_of(score: CausalScore, pairs: int, result: Result, room: Room) -> Html:
+def _people_of(score: CausalScore, pairs: int, room: Room) -> Html:
     ranked = other_changes_first(score.witnesses)
-    cards = [_card(each, score, result, room) for each in ranked[:pairs]]
+    cards = [pair_block(each, score, room) for each in ranked[:pairs]]
     return block(
         score_name(score),
         tag("p", score_sentence(score, room), "."),
@@ -67,54 +67,56 @@ def _people_of(score: CausalScore, pairs: int, result: Result, room: Room) -> Ht
     )
 
 
-def _card(pair: Witness, score: CausalScore, result: Result, room: Room) -> Html:
-    person, changed = pair.inputs[0], pair.differs_in
-    common = [name for name in person if name not in changed]
-    rows = [
-        _row(name, [tag("mark", value(each[name], room.letters)) for each in pair.inputs],
-             "changed", room)
-        for name in changed[: 3 * room.common]
-    ]  # fmt: skip
-    for name in common[: room.common]:
-        rows.append(_row(name, [value(person[name], room.letters)], "both", room))
-    hidden = {"differ": len(changed) - 3 * room.common, "agree": len(common) - room.common}
-    for words, number in hidden.items():
-        if number > 0:
-            more = f"and {number:,} more in which they {words}"
-            rows.append(tag("tr", tag("td", more, colspan=3)))
-    outputs = [tag("b", value(each, room.letters)) for each in pair.outputs]
-    rows.append(_row(score.output or "decision", outputs, "outcome", room))
+def pair_block(pair: Witness, score: CausalScore, room: Room) -> Html:
+    """Two inputs: what they differ in and get, large; what they share, in one line."""
+    common = [name for name in pair.inputs[0] if name not in pair.differs_in]
+    first = pair.inputs[0]
+    shared = "; ".join(f"{visible(name)} {visible(first[name])}" for name in common[: room.common])
+    more = f" and {len(common) - room.common:,} more" if len(common) > room.common else ""
     phrase = set_words(score.against).removesuffix(" together")
     phrase += with_followers(score.against, score.followed)
-    heads = (tag("th", text, scope="col") for text in ("", "One person", "The other"))
+    sides = (_side(pair, place, score, room) for place in (0, 1))
+    alike = tag("p", "Both: ", tag("bdi", cut(shared, room.sentence)), more, class_="both")
     return tag(
         "div",
         tag(
-            "table",
-            tag("caption", f"They differ only in {phrase}", class_="unseen"),
-            tag("thead", tag("tr", *heads)),
-            tag("tbody", *rows),
+            "div", *sides, class_="sides", role="group", aria_label=f"They differ only in {phrase}"
         ),
-        _reproduce(pair, result),
-        class_="card",
+        *([alike] if common else []),
+        _reproduce(pair),
+        class_="pair",
     )
 
 
-def _row(name: str, values: Sequence[Html], kind: str, room: Room) -> Html:
-    """A characteristic of two people; a single value is that of both."""
-    cells = (tag("td", each, colspan=2 if len(values) == 1 else None) for each in values)
-    return tag("tr", tag("th", value(name, room.letters), scope="row"), *cells, class_=kind)
+def _side(pair: Witness, place: int, score: CausalScore, room: Room) -> Html:
+    """One of a pair: the values that differ, and what it gets."""
+    person, output = pair.inputs[place], pair.outputs[place]
+    shown = pair.differs_in[: 3 * room.common]
+    texts = [
+        tag("mark", tag("bdi", cut(_difference(pair, name, person[name], room), room.letters)))
+        for name in shown
+    ]
+    more = len(pair.differs_in) - len(shown)
+    if more > 0:
+        texts.append(tag("small", f"and {more:,} more differences"))
+    name = visible(score.output) if score.output else "decision"
+    gets = tag("b", value(output, room.letters))
+    return tag("div", *texts, tag("p", tag("small", f"{cut(name, room.letters)}:"), " ", gets),
+               class_=("better", "worse")[place])  # fmt: skip
 
 
-def _reproduce(pair: Witness, result: Result) -> Html:
+def _difference(pair: Witness, name: str, value: Value, room: Room) -> str:
+    one = len(pair.differs_in) == 1
+    return room.words.label({name: value}) if one else room.words.named(name, value)
+
+
+def _reproduce(pair: Witness) -> Html:
     """How to see it: lines for a shell, else the two inputs as the subject gets them."""
     if pair.reproduce:
-        return folded(
-            "Reproduce both in a shell", shell(cut(each, LINE) for each in pair.reproduce)
-        )
+        lines = shell(cut(each, LINE) for each in pair.reproduce)
+        return folded("Reproduce both in a shell", lines)
     inputs = [cut(json.dumps(each, ensure_ascii=False), LINE) for each in pair.inputs]
-    about = f"The two inputs, to give to the {visible(result.subject.get('kind', ''))} subject"
-    return folded(about, shell(inputs), kind="inputs")
+    return folded("The two inputs", shell(inputs), kind="inputs")
 
 
 CHANGES_KEPT = 20  # a result keeps at most so many directions of harm; fewer means: all of them
@@ -127,8 +129,8 @@ def harm_section(result: Result, room: Room) -> Html:
     """Who loses by which change, as a small matrix for each set."""
     return blocks(
         "harm",
-        "Direction of harm",
-        "Read a row, then a column: of people who are changed from the one to the other, this "
+        "Who loses",
+        "Read a row, then a column: of those who are changed from the one to the other, this "
         "share loses the favourable decision.",
         [each for each in scores_of(result, CausalScore) if each.direction],
         lambda each: _harm_of(each, room),
@@ -216,12 +218,11 @@ def _changes(score: CausalScore, room: Room) -> Html:
 
 
 def regions_section(result: Result, room: Room) -> Html:
-    """Among which people the flips are found; nothing where that was not looked for."""
+    """Where the changed decisions are found; nothing where that was not looked for."""
     return blocks(
         "regions",
-        "Where the flips live",
-        "Descriptions of people among whom many of the changed decisions are found. They were "
-        "counted on inputs that had no part in choosing them.",
+        "Who is affected",
+        "Where many of the changed decisions are found, measured on a separate half of the tests.",
         [each for each in scores_of(result, CausalScore) if each.regions],
         lambda each: _regions_of(each, room),
         most=room.people,
@@ -234,9 +235,9 @@ def _regions_of(score: CausalScore, room: Room) -> Html:
         table(
             f"Where {set_words(score.against)} decides",
             (
-                "People with",
-                ("Share of all flips", "pic"),
-                ("Flips here", "number"),
+                "Where",
+                ("Share of all changes", "pic"),
+                ("Changes here", "number"),
                 ("Inputs here", "number"),
                 ("As often", "number"),
             ),
@@ -255,7 +256,7 @@ def _region_row(region: Region, room: Room) -> tuple[object, ...]:
     spans = (tag("span", cut(visible(each), room.letters)) for each in region.conditions)
     conditions = tag("span", Html(" and ".join(spans)), class_="conditions")
     return (
-        join([conditions, tag("small", f"counted on {count(region.flips, 'flip')}")]),
+        join([conditions, tag("small", f"counted on {count(region.flips, 'change')}")]),
         join([picture(drawn, WHOLE), tag("small", ends)]),
         covered_text(region),
         share_text(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,21 +20,22 @@ from themis.show.reports.document import (
     score_sentence,
     scores_of,
     section,
-    set_name,
     set_words,
 )
 from themis.show.svg import picture, scale
 from themis.show.words.headlines import apart_text, rate_text
-from themis.show.words.scores import by_set, extremes, hidden_changes, impact, method
+from themis.show.words.scores import by_set, extremes, impact, method
 from themis.show.words.searches import amount
 from themis.show.words.values import count, percent, visible
 from themis.show.words.verdicts import state_of
 from themis.show.words.wording import PLAIN, Wording
 
+OPEN_SCORES = 8  # more of them are folded away
 MEANINGS = {
-    "causal": "The causal score is the share of people for whom changing only this changes the "
-    "decision.",
-    "group": "The group score is how far apart the groups’ rates of favourable decisions are.",
+    "causal": "The causal score (counterfactual flip rate) is the share of inputs for which the "
+    "decision changes when only this is changed.",
+    "group": "The group score (statistical parity difference) is the largest difference between "
+    "the groups’ rates of favourable decisions.",
 }
 
 
@@ -53,7 +54,7 @@ def scores_section(result: Result, room: Room) -> Html:
     )
     return section(
         "scores",
-        "Scores",
+        "Statistics",
         tag("p", *meanings),
         table(
             "Scores with their intervals",
@@ -63,7 +64,7 @@ def scores_section(result: Result, room: Room) -> Html:
             foot=rest(len(measured) - len(shown), "more scores are not shown"),
         ),
         _legend(result, shown),
-        *_remarks(sets.values(), room.words),
+        fold=len(measured) > OPEN_SCORES or bool(result.searches),
     )
 
 
@@ -130,7 +131,7 @@ def details(score: Score) -> Iterator[str]:
     if score.scale is not None:
         yield f"on a scale from {score.scale[0]:,.10g} to {score.scale[1]:,.10g}"
     if score.population != "inputs":
-        people = {"profile": "people drawn by the profile", "rows": "people of the given rows"}
+        people = {"profile": "drawn from the profile", "rows": "given rows"}
         yield people[score.population]
     if score.counterfactuals == "within":
         yield "compared among the rows only"
@@ -175,14 +176,6 @@ def _key(kind: str, words: str) -> Html:
     return tag("span", tag("i", "", class_=f"key {kind}", aria_hidden="true"), words)
 
 
-def _remarks(sets: Iterable[Sequence[Score]], words: Wording) -> Iterator[Html]:
-    for each in sets:
-        remark = hidden_changes(each, words)
-        if remark is not None:
-            name = tag("b", set_name(each[0].against))
-            yield tag("p", name, ": ", remark, ".", class_="remark")
-
-
 Place = Literal["below", "above", "unclear", "few"]
 PLACES: Mapping[Place, str] = {
     "below": "below four fifths",
@@ -201,7 +194,7 @@ def groups_section(result: Result, room: Room) -> Html:
     axis = Axis.reaching(max(ends, default=1.0))
     return blocks(
         "groups",
-        "Groups",
+        "Rates of groups",
         "How often each group gets the favourable decision. All intervals of one picture hold "
         "together. The dashed line is at four fifths of the highest rate.",
         scores,

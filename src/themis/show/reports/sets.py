@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import Literal
 
 from themis.results.model import Result, SearchResult, TestedSet
-from themis.show.html import Html, cut, empty, table, tag
+from themis.show.html import Html, cut, empty, folded, join, table, tag
 from themis.show.reports.document import LONGEST_NAME, Room, block, section, set_name
 from themis.show.reports.verdict import chip
 from themis.show.svg import stack
@@ -26,7 +26,10 @@ from themis.show.words.values import count, percent, size, visible
 
 Kind = Literal["found", "undecided", "below", "pruned", "open"]
 KINDS: tuple[Kind, ...] = ("found", "undecided", "below", "pruned", "open")
-WORDS: dict[Kind, str] = {kind: kind for kind in KINDS} | {"open": "pruned or open"}
+WORDS: dict[Kind, str] = {kind: kind for kind in KINDS} | {
+    "pruned": "follow",
+    "open": "follow or not checked",
+}
 WHOLE = 31  # a lattice of up to so many sets is shown whole
 
 
@@ -220,21 +223,94 @@ def lattice_section(result: Result, room: Room) -> Html:
     if not searches:
         return Html()
     shown = (_search(each, f"set-{place}", room) for place, each in enumerate(searches))
-    return section("sets", "Sets", *shown)
+    return section("sets", "Combinations", *shown)
 
 
 def _search(search: SearchResult, prefix: str, room: Room) -> Html:
     levels = choose_sets(search, room)
+    reasons, sizes = _reasons(levels, prefix, room), _sizes(search)
+    if levels.whole:
+        drawn = [draw_lattice(levels, prefix), _chips(levels, prefix), reasons]
+    else:
+        drawn = [tag("div", pair_matrix(search), class_="wide"), *_larger(search, room)]
+        drawn.append(folded("Why combinations are in or out", reasons) if reasons else Html())
     return block(
         f"{search.measure} search, threshold {amount(search.threshold, search.measure)}",
         tag("p", f"{search_headline(search, room.words)}. {set_counts(search)}."),
-        *([draw_lattice(levels, prefix)] if levels.whole else []),
-        _chips(levels, prefix),
-        _reasons(levels, prefix, room),
-        _sizes(search),
+        *drawn,
+        folded("Combinations by size", sizes),
         tag("p", guarantee(search), class_="faint"),
         kind="block whole" if levels.whole else "block",
     )
+
+
+MATRIX = 24  # characteristics on each side
+SIGNS: dict[Kind, str] = {
+    "found": "■",
+    "undecided": "△",
+    "below": "○",
+    "pruned": "·",
+    "open": "",
+}
+MEANINGS: dict[Kind, str] = {
+    "found": "found",
+    "undecided": "undecided",
+    "below": "below the threshold",
+    "pruned": "follows from a part that was found",
+    "open": "not checked",
+}
+
+
+def pair_matrix(search: SearchResult) -> Html:
+    """Which single characteristics (on the diagonal) and pairs were found, below, not checked."""
+    names = _ranked(search)[:MATRIX]
+    known = {frozenset(each.against): each for each in search.tested}
+    heads = ["", *(tag("abbr", str(n + 1), title=name) for n, name in enumerate(names))]
+    rows = [
+        [
+            tag("bdi", f"{cut(visible(one), NAME * 2)} {row + 1}"),
+            *(
+                _pair_cell(search, one, other, known) if column <= row else ""
+                for column, other in enumerate(names)
+            ),
+        ]
+        for row, one in enumerate(names)
+    ]
+    left = len(search.among) - len(names)
+    foot = f"{left:,} more characteristics are not drawn" if left > 0 else ""
+    seen = "".join(map(str, rows))
+    legend = (chip(kind, MEANINGS[kind]) for kind in KINDS if f": {MEANINGS[kind]}" in seen)
+    drawn = table(f"Pairs of characteristics, {search.measure} search", heads, rows, kind="pairs",
+                  foot=foot)  # fmt: skip
+    return join([drawn, tag("p", *legend, class_="legend")])
+
+
+def _ranked(search: SearchResult) -> list[str]:
+    """The characteristics, those of found and undecided sets first, the smallest sets before."""
+    telling = sorted((*search.found, *search.undecided), key=len)
+    return list(dict.fromkeys([*(name for each in telling for name in each), *search.among]))
+
+
+def _pair_cell(
+    search: SearchResult, one: str, other: str, known: Mapping[frozenset[str], TestedSet]
+) -> tuple[Html, str]:
+    names = tuple(name for name in search.among if name in {one, other})
+    tested = known.get(frozenset(names))
+    kind = kind_of(search, names, tested)
+    estimate = None if tested is None else tested.estimate
+    about = "" if estimate is None else f", about {percent(estimate)}"
+    title = f"{set_text(names)}: {MEANINGS[kind]}{about}"
+    return tag("span", SIGNS[kind], title=title, role="img", aria_label=title), f"cell {kind}"
+
+
+def _larger(search: SearchResult, room: Room) -> Iterator[Html]:
+    """Found sets of more than two, which the matrix can't show."""
+    larger = [each for each in search.found if len(each) > 2]
+    if larger:
+        shown = "; ".join(map(set_text, larger[: room.sets]))
+        more = f"; and {len(larger) - room.sets:,} more" if len(larger) > room.sets else ""
+        summary = f"{count(len(larger), 'combination')} of three or more found"
+        yield folded(summary, tag("p", cut(shown, 4_000), more))
 
 
 def _chips(levels: Levels, prefix: str) -> Html:

@@ -226,9 +226,7 @@ def rates_table(score: GroupScore, *, everything: bool = False, words: Wording =
         bar = IntervalBar(group.low, group.high, style="cyan")
         rate = rate_text(score, group.rate)
         tested = short(f"of {group.samples:,}", DIM)
-        table.add_row(
-            short(words.short_label(group.values)), bar, rate, tested, _ends(score, group)
-        )
+        table.add_row(short(words.label(group.values)), bar, rate, tested, _ends(score, group))
     return table
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from themis.results.model import CausalScore
@@ -24,6 +24,18 @@ def change_sentence(harm: Harm, words: Wording = PLAIN) -> str:
     """Who loses and who gains by a change: `green → purple: 3 of 26 lose …`."""
     change = f"{words.label(harm.change_from)} → {words.label(harm.change_to)}"
     return f"{change}: {lost_text(harm)} lose the favourable decision, {gained_text(harm)} gain it"
+
+
+def losing_sentences(score: CausalScore, words: Wording = PLAIN, *, most: int) -> Iterator[str]:
+    """Who loses, each direction apart: `16.5 % get approval as green but not as purple`."""
+    for harm in score.direction[:most]:
+        one, other = words.label(harm.change_from), words.label(harm.change_to)
+        ways = [
+            (harm.lost, lost_text(harm), one, other),
+            (harm.gained, gained_text(harm), other, one),
+        ]
+        for share, shown, gets, loses in sorted(ways, key=lambda way: -way[0]):
+            yield f"{shown if share else 'none'} get {words.favour} as {gets} but not as {loses}"
 
 
 def lost_text(harm: Harm) -> str:

@@ -185,7 +185,9 @@ def _group(score: GroupScore, words: Wording) -> str:
         return _spread(score, words)
     rest = [f"{len(few) - FEW_NAMED:,} more"] if len(few) > FEW_NAMED else []
     shown = "; ".join([*few[:FEW_NAMED], *rest])
-    return f"{_spread(score, words)}; too few {words.people} to judge: {shown}"
+    start, bracket, behind = _spread(score, words).rpartition(" (")
+    start, behind = (start, f"{bracket}{behind}") if bracket else (behind, "")
+    return f"{start}; too few {words.people} to judge: {shown}{behind}"
 
 
 def _spread(score: GroupScore, words: Wording) -> str:

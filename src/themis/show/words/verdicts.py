@@ -13,8 +13,9 @@ from themis.results.model import CausalScore, GroupScore, Result, Score, SearchR
 from themis.results.notes import Ending
 from themis.show.words.headlines import apart_text, capital, compared, headline, output_words
 from themis.show.words.notes import how_it_ended
-from themis.show.words.scores import cut_off
+from themis.show.words.scores import cost_text, cut_off
 from themis.show.words.searches import (
+    amount,
     checks_guarantee,
     checks_headline,
     protected_first,
@@ -22,10 +23,11 @@ from themis.show.words.searches import (
     set_text,
     verdict_words,
 )
-from themis.show.words.values import count, percent, set_phrase
+from themis.show.words.values import count, percent, set_phrase, visible
 from themis.show.words.wording import PLACES, Wording, wording
 
 State = Literal["grave", "calm", "open"]
+VIOLATIONS = 3  # that are named
 NAMED = 6  # sets named in a verdict
 STATES: dict[str, State] = {  # of checks; others are open
     "violated": "grave",
@@ -73,7 +75,23 @@ def _of_checks(result: Result) -> Verdict:
     verdicts = [verdict_words(each) for each in result.checks]
     worst = max(verdicts, key=lambda each: GRAVITY.index(check_state(each)))
     sentence = capital(checks_headline(result.checks))
-    return Verdict(check_state(worst), worst, sentence, checks_guarantee(result))
+    behind = " ".join([*_violations(result), checks_guarantee(result)])
+    return Verdict(check_state(worst), worst, sentence, behind)
+
+
+def _violations(result: Result) -> Iterator[str]:
+    """What is above its limit, the first few."""
+    words = wording(result)
+    violated = [each for each in result.checks if each.verdict == "violated"]
+    for check in violated[:VIOLATIONS]:
+        scores = [
+            each
+            for each in result.scores
+            if each.measure == check.measure and each.against == check.against and each.samples
+        ]
+        limit = f"the limit is {amount(check.max_score, check.measure)}"
+        for score in scores[:1]:
+            yield f"{split(headline(score, words))[0]}; {limit}."
 
 
 def _of_searches(result: Result, words: Wording) -> Verdict:
@@ -115,6 +133,24 @@ def _of_scores(result: Result, words: Wording) -> Verdict:
     complete = len(measured) == len(result.scores) and cut_off(result) is None
     state = _state(counted, complete=complete)
     return Verdict(state, WORDS[state], sentence, behind.strip())
+
+
+def measured_on(result: Result) -> str:
+    """On which inputs: generated ones, which are not people, or given rows."""
+    words, data = wording(result), result.data or {}
+    kinds = {each.population for each in result.scores} or {"inputs"}
+    real = f"real {words.people}" if words.naming.people else "real people"
+    made_up = f"generated {words.whom()}, not on {real}"
+    rows = f"{count(data['used'], 'row')} of " if isinstance(data.get("used"), int) else ""
+    given = f"{rows}{visible(data.get('file', 'the given rows'))}"
+    if "inputs" not in kinds and not result.searches:
+        how = "Measured on" if "rows" in kinds else "Measured on inputs drawn from"
+        text = f"{how} {given}"
+    elif kinds == {"inputs"}:
+        text = f"Measured on {made_up}"
+    else:
+        text = f"Measured on {given}, and on {made_up}"
+    return f"{text}; {cost_text(result)}."
 
 
 def _state(scores: Sequence[Score], *, complete: bool) -> State:

@@ -56,32 +56,34 @@ class Wording:
             return f"rates of '{cut_name(visible(self.naming.favourable[0]))}'"
         return "rates of favourable decisions"
 
+    @property
+    def favour(self) -> str:
+        """The favourable decision: `approval`, `'approved'`."""
+        if self.naming.decision:
+            return cut_name(visible(self.naming.decision))
+        if len(self.naming.favourable) == 1:
+            return f"'{cut_name(visible(self.naming.favourable[0]))}'"
+        return "the favourable decision"
+
     def value(self, name: str, value: Any) -> str:
         """A value: its word, or as it is."""
         return cut_name(visible(self._word(name, value) or value))
 
     def label(self, values: Mapping[str, Any]) -> str:
-        """An assignment in a sentence: `women`, `green`, `age 30`, or `race green, sex male`."""
-        if len(values) == 1:
-            ((name, value),) = values.items()
-            if self._is_plain(name, value):
-                return self.value(name, value)
-        return ", ".join(self._named(*each) for each in values.items())
-
-    def short_label(self, values: Mapping[str, Any]) -> str:
-        """An assignment in a table, where the set is known: `female · orange`, `male · age 30`."""
+        """An assignment: `women`, `green`, `age 30`, `female · orange`, `men · age 30`."""
         parts = (
-            self.value(*each) if self._is_plain(*each) else self._named(*each)
+            self.value(*each) if self._is_plain(*each) else self.named(*each)
             for each in values.items()
         )
         return " · ".join(parts)
 
-    def _word(self, name: str, value: Any) -> str | None:
-        return self.naming.values.get(name, {}).get(visible(value))
-
-    def _named(self, name: str, value: Any) -> str:
+    def named(self, name: str, value: Any) -> str:
+        """A value with the name of its characteristic, unless there is a word: `race green`."""
         word = self._word(name, value)
         return cut_name(word) if word else f"{cut_name(visible(name))} {self.value(name, value)}"
+
+    def _word(self, name: str, value: Any) -> str | None:
+        return self.naming.values.get(name, {}).get(visible(value))
 
     def _is_plain(self, name: str, value: Any) -> bool:
         """Whether a value can be understood without the name of its characteristic."""

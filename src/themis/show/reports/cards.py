@@ -1,0 +1,261 @@
+"""One card for each characteristic or set: what was found, a hundred dots, who loses, one pair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from themis.results.model import CausalScore, CheckResult, GroupScore, Result, Score
+from themis.results.parts import Group
+from themis.show.html import Html, cut, folded, join, tag
+from themis.show.reports.document import LONGEST_NAME, Room, left_out, section, set_name
+from themis.show.reports.people import pair_block
+from themis.show.reports.verdict import chip
+from themis.show.svg import dots
+from themis.show.words.explanations import losing_sentences, other_changes_first
+from themis.show.words.headlines import headline, output_name
+from themis.show.words.scores import by_set, hidden_changes, impact
+from themis.show.words.searches import amount, protection
+from themis.show.words.values import percent
+from themis.show.words.verdicts import (
+    FOUND,
+    GRAVITY,
+    NOT_FOUND,
+    UNDECIDED,
+    State,
+    split,
+    state_of,
+)
+from themis.show.words.wording import PLACES
+
+OVER, WITHIN, ACCEPTED = "over the limit", "within the limit", "accepted"
+KINDS = {0: "protected", 1: "protected, with others", 2: "not protected"}
+ORDINARY = 2
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What a card says first."""
+
+    state: State
+    word: str
+
+
+def cards_section(result: Result, room: Room) -> Html:
+    """A card for each set, those of protected characteristics first and apart."""
+    sets = list(by_set(result.scores).values())
+    if not sets:
+        return Html()
+    ranked = sorted(sets, key=lambda each: _order(result, each))
+    ordinary = [each for each in ranked if protection(result, each[0].against) == ORDINARY]
+    protected = [each for each in ranked if each not in ordinary]
+    few = min(len(protected), len(ordinary)) < 2  # they share a row, each with its kind
+    kinds = [ranked] if few else [protected, ordinary]
+    return section("findings", "Findings", *(_cards(each, result, room) for each in kinds))
+
+
+def _order(result: Result, scores: Sequence[Score]) -> tuple[object, ...]:
+    """Protected ones first; limits that are passed, then what was found, the largest first."""
+    against = scores[0].against
+    state = GRAVITY.index(mark_of(scores, result).state)
+    largest = max(each.low for each in scores)
+    return protection(result, against) == ORDINARY, -state, -largest, len(against)
+
+
+def _cards(sets: Sequence[Sequence[Score]], result: Result, room: Room) -> Html:
+    is_protected = protection(result, sets[0][0].against) != ORDINARY
+    most = room.cards if is_protected else max(room.cards // 2, 2)
+    cards = [_card(each, result, room) for each in sets[:most]]
+    more = [_line(each, result) for each in sets[most : room.scores]]
+    rest = folded(f"{len(more):,} more", tag("ul", *more, class_="lines")) if more else Html()
+    hidden = left_out(len(sets) - room.scores, "set")
+    return join([tag("div", *cards, class_="findings"), rest, *hidden])
+
+
+def mark_of(scores: Sequence[Score], result: Result) -> Mark:
+    """The state of a set: beside its limits where it has some, else whether something was found."""
+    checks = _checks_of(scores, result)
+    verdicts = {each.verdict for each in checks}
+    if "violated" in verdicts:
+        return Mark("grave", OVER)
+    if "not enough evidence" in verdicts:
+        return Mark("open", UNDECIDED)
+    if "accepted" in verdicts:
+        return Mark("open", ACCEPTED)
+    if checks:
+        return Mark("calm", WITHIN)
+    given = [each for each in scores if each.population in PLACES] or scores
+    states = {state_of(each) for each in given}
+    if "grave" in states:
+        return Mark("grave", FOUND)
+    return Mark("calm", NOT_FOUND) if states == {"calm"} else Mark("open", UNDECIDED)
+
+
+def _checks_of(scores: Sequence[Score], result: Result) -> list[CheckResult]:
+    """The checks that judged this set: its own, and searches that found it."""
+    measures = {each.measure for each in scores}
+    return [
+        each
+        for each in result.checks
+        if each.measure in measures
+        and (each.against == scores[0].against or scores[0].against in each.sets)
+    ]
+
+
+def _card(scores: Sequence[Score], result: Result, room: Room) -> Html:
+    mark = mark_of(scores, result)
+    shown = main_scores(scores)
+    kind = KINDS[protection(result, scores[0].against)]
+    return tag(
+        "article",
+        tag("p", chip(mark.state, mark.word), tag("span", kind), class_="kind"),
+        tag("h3", set_name(scores[0].against)),
+        _pictures(scores, result, room),
+        *(_sentences(each, room) for each in shown),
+        *_remark(scores, room),
+        *_losers(shown, room),
+        *_pair(shown, room),
+        class_=f"finding {mark.state}",
+    )
+
+
+def main_scores(scores: Sequence[Score]) -> list[Score]:
+    """What a card tells in words: one score of each measure and output, of given people first."""
+    ranked = sorted(
+        (each for each in scores if each.samples),
+        key=lambda each: (each.population not in PLACES, each.counterfactuals == "within"),
+    )
+    first: dict[tuple[object, ...], Score] = {}
+    for each in ranked:
+        first.setdefault((each.measure, each.output, getattr(each, "statistic", "")), each)
+    return list(first.values()) or list(scores[:1])
+
+
+def _sentences(score: Score, room: Room) -> Html:
+    sentence, behind = split(headline(score, room.words))
+    ratio = impact(score) if isinstance(score, GroupScore) and state_of(score) == "grave" else None
+    more = " ".join(filter(None, [behind, f"{ratio[:1].upper()}{ratio[1:]}." if ratio else ""]))
+    small = [tag("small", cut(more, room.sentence))] if more else []
+    return tag("p", f"{cut(sentence, room.sentence)}.", *small)
+
+
+def _remark(scores: Sequence[Score], room: Room) -> Iterator[Html]:
+    text = hidden_changes(scores, room.words)
+    if text is not None:
+        yield tag("p", f"{text[:1].upper()}{text[1:]}.", class_="remark")
+
+
+def _losers(scores: Sequence[Score], room: Room) -> Iterator[Html]:
+    for score in scores:
+        if isinstance(score, CausalScore) and score.direction and state_of(score) == "grave":
+            texts = losing_sentences(score, room.words, most=1 if len(score.against) == 1 else 2)
+            items = (tag("li", cut(each, room.sentence)) for each in texts)
+            yield tag("p", tag("b", "Who loses"), class_="label")
+            yield tag("ul", *items, class_="lines")
+
+
+def _pair(scores: Sequence[Score], room: Room) -> Iterator[Html]:
+    """One pair that shows it, if there is one that differs in the whole set."""
+    for score in scores:
+        if isinstance(score, CausalScore) and score.witnesses:
+            ranked = other_changes_first(score.witnesses)
+            yield pair_block(max(ranked, key=lambda each: len(each.differs_in)), score, room)
+            return
+
+
+def _line(scores: Sequence[Score], result: Result) -> Html:
+    """A set that got no card."""
+    mark = mark_of(scores, result)
+    figures = ", ".join(f"{each.measure} {percent(each.score)}" for each in scores if each.samples)
+    return tag("li", chip(mark.state, mark.word), " ", tag("b", set_name(scores[0].against)),
+               f" {figures}")  # fmt: skip
+
+
+# --- pictures -----------------------------------------------------------------------------
+
+
+def _pictures(scores: Sequence[Score], result: Result, room: Room) -> Html:
+    """Dots for shares of inputs, and for the rates of the two extreme groups."""
+    parts = [part for each in _drawn(scores) for part in _picture(each, scores, result, room)]
+    return tag("div", *parts, class_="pictures") if parts else Html()
+
+
+def _drawn(scores: Sequence[Score]) -> Iterator[Score]:
+    """Given people beside all inputs; what rows show among themselves is not drawn."""
+    for each in scores:
+        if each.samples and each.counterfactuals == "generated":
+            yield each
+
+
+def _picture(score: Score, scores: Sequence[Score], result: Result, room: Room) -> Iterator[Html]:
+    several = len({each.population for each in scores}) > 1
+    where = _where(score) if several else ""
+    if isinstance(score, CausalScore):
+        kind, _, tolerance = score.distance.partition(" ")
+        if kind == "exact" or tolerance:
+            yield _share(score, where, result, room)
+    elif isinstance(score, GroupScore) and _shows_rates(score, several):
+        extremes = (score.most_favoured, score.least_favoured)
+        yield from (_rate(each, room) for each in extremes if each is not None)
+
+
+def _shows_rates(score: GroupScore, several: bool) -> bool:
+    """Whether rates are drawn: of two groups at least, and of given people if there are some."""
+    is_main = score.population in PLACES or not several
+    return is_main and score.statistic == "rate" and len(score.groups) > 1
+
+
+def _where(score: Score) -> str:
+    return "in the rows" if score.population in PLACES else "of all test inputs"
+
+
+def _share(score: CausalScore, where: str, result: Result, room: Room) -> Html:
+    """How many of a hundred get a different decision; beyond a limit they are darker."""
+    share = score.low if score.lower_bound else score.score
+    number = of_hundred(share)
+    text = f"{'at least ' * score.lower_bound}{hundred_text(share)}"
+    whom = where or f"{room.words.whom(score.population)}"
+    limit = _limit(score, result)
+    kinds = [("on", number)]
+    more = []
+    if limit is not None:
+        inside = min(number, of_hundred(limit))
+        kinds = [("in", inside), ("over", number - inside)]
+        more = [tag("small", f"limit {amount(limit, score.measure)}")]
+    drawn = dots(kinds, f"{text}: the decision changes")
+    more = [tag("small", f"different {output_name(score).removeprefix('the ')}"), *more]
+    return tag("figure", drawn, tag("figcaption", tag("b", text), " ", whom, *more))
+
+
+def _limit(score: Score, result: Result) -> float | None:
+    limits = [
+        each.max_score
+        for each in result.checks
+        if each.measure == score.measure and (each.search or each.against == score.against)
+    ]
+    limits += [each.threshold for each in result.searches if each.measure == score.measure]
+    return min(limits, default=None)
+
+
+def _rate(group: Group, room: Room) -> Html:
+    """How many of a hundred of a group get the favourable decision."""
+    text, name = hundred_text(group.rate), cut(room.words.label(group.values), LONGEST_NAME)
+    drawn = dots([("rate", of_hundred(group.rate))], f"{name}: {text} get {room.words.favour}")
+    get = tag("small", f"get {room.words.favour}")
+    return tag("figure", drawn, tag("figcaption", tag("b", text), " ", tag("bdi", name), get))
+
+
+def of_hundred(share: float) -> int:
+    """How many dots a share is; a little is not nothing, and nearly all not all."""
+    if 0 < share < 1:
+        return min(max(int(100 * share + 0.5), 1), 99)
+    return int(100 * share + 0.5)
+
+
+def hundred_text(share: float) -> str:
+    """`13 of 100`; `fewer than 1 of 100`."""
+    if 0 < share < 0.005:
+        return "fewer than 1 of 100"
+    if 0.995 < share < 1:
+        return "more than 99 of 100"
+    return f"{of_hundred(share)} of 100"

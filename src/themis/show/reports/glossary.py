@@ -1,0 +1,31 @@
+"""The glossary at the end of a report: what its words mean, and what the field calls them."""
+
+from __future__ import annotations
+
+from themis.results.model import Result
+from themis.show.html import Html, tag
+from themis.show.reports.document import Room, section
+
+GLOSSARY = {
+    "Causal score (counterfactual flip rate)": "The share of inputs for which the decision changes "
+    "when only the named characteristics are changed.",
+    "Group score (statistical parity difference)": "The largest difference between the groups’ "
+    "rates of favourable decisions, in percentage points.",
+    "Impact ratio (disparate impact)": "The lowest rate of favourable decisions divided by the "
+    "highest. The four-fifths rule asks for at least 0.80; it is a rule of thumb, not a law.",
+    "Test inputs": "Inputs that Themis generated from the description of the program’s inputs. "
+    "They are not people; only rows that were given are.",
+    "Confidence interval": "Where the true score lies. Of 100 runs with other seeds, at least as "
+    "many as the confidence says give an interval that contains it.",
+    "Exact": "Every input was run, so that nothing is estimated.",
+    "Set": "Characteristics that are changed, or compared, together. It is minimal if no part of "
+    "it is above the threshold by itself.",
+    "Not covered": "Whether decisions are correct: error rates of groups need known outcomes. "
+    "Whether a difference is lawful is not a question of measurement.",
+}
+
+
+def glossary_section(result: Result, room: Room) -> Html:
+    """The words of the report, folded."""
+    items = (tag("div", tag("dt", word), tag("dd", meaning)) for word, meaning in GLOSSARY.items())
+    return section("glossary", "Glossary", tag("dl", *items, class_="facts"), fold=True)
