@@ -343,3 +343,10 @@ def test_a_time_budget_is_met_within_a_few_executions(
     audit = themis.Audit(subject, schema, max_seconds=seconds, repeats=repeats)
     assert audit.causal("sex").stopped == "budget"
     assert handed_over[0] <= seconds / pause + 4 + 4 * repeats
+
+
+def test_the_most_and_the_least_favoured_of_equal_groups_are_two() -> None:
+    score = themis.Audit(lambda person: True, themis.Schema(race=["green", "purple"])).group("race")
+    assert score.most_favoured is not None
+    assert score.least_favoured is not None
+    assert score.most_favoured.values != score.least_favoured.values

@@ -163,8 +163,8 @@ class GroupScore(Score):
 
     @property
     def least_favoured(self) -> Group | None:
-        """The group with the lowest observed rate."""
-        return min(self.groups, key=lambda group: group.rate, default=None)
+        """The group with the lowest observed rate; of equal ones another than the most favoured."""
+        return min(reversed(self.groups), key=lambda group: group.rate, default=None)
 
     @property
     def observed(self) -> float | None:
