@@ -65,6 +65,8 @@ class CausalDecider(Decider):
         for rows in (*(stage for stage in STAGES if stage < last), last):
             self.book.exhaust(left, rows)
             left = {own: rule for own, rule in left.items() if not self._known(own, rule, rows)}
+        if self.search.decide_only:
+            return
         found = [own for own, (_, decision) in self._decided.items() if decision == "above"]
         rows = ProportionRule(self.settings.confidence, self.settings.error).max_samples
         self.book.exhaust([own for own in found if self.book.in_large_calls(own, rows)], rows)

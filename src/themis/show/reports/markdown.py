@@ -82,6 +82,8 @@ def _verdict(result: Result) -> Iterator[str]:
         yield f"**{escape(_capital(checks_headline(result.checks)))}.**"
     elif result.searches:
         yield from (f"**{escape(_capital(search_headline(each)))}.**" for each in result.searches)
+        decided = (each for each in result.searches if each.decide_only)
+        yield from ("\n".join(f"* {escape(set_text(n))}" for n in each.found) for each in decided)
     elif not result.scores:
         why = "" if result.stopped is Ending.DONE else f": {how_it_ended(result.stopped)}"
         yield f"**Nothing was measured{escape(why)}.**"
