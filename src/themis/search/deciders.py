@@ -206,11 +206,11 @@ class _Decision:
         self.inputs.try_more(self.inputs.open_places[:planned])
         counts = self.inputs.counts
         sample = test.start(counts.hits + counts.unknown, counts.untried)
-        each = float(self.inputs.book.proof_costs(self.inputs.mask, self.inputs.open_places).mean())
 
         def is_worth(needed: int) -> bool:
+            costs = self.inputs.book.proof_costs(self.inputs.mask, self.inputs.open_places)
             above = self._cost_of_above(self.inputs.counts)
-            return needed <= PATIENCE * planned and needed * each <= above
+            return needed <= PATIENCE * planned and needed * float(costs.mean()) <= above
 
         return self.inputs.prove(sample, is_worth)
 
