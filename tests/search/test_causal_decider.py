@@ -15,6 +15,7 @@ from themis.search.flip_cells import UNTRIED
 from themis.search.lattice import subsets
 from themis.search.walk import SearchRequest
 from themis.settings import Settings
+from themis.statistics.thresholds import ThresholdRule
 
 
 def decide(book: SimulatedBook, delta: float, threshold: float = 0.75, error: float = 0.05) -> Any:
@@ -59,6 +60,14 @@ def test_what_is_above_needs_no_proofs() -> None:
     book = SimulatedBook(1, 0.95, 1.0, 500)
     assert decide(book, 1e-3) == "above"
     assert not book.proofs
+
+
+def test_what_lies_in_the_middle_of_the_zone_is_listed_rather_than_proved() -> None:
+    """Either answer is right there, and only "below" takes proofs."""
+    books = [SimulatedBook(seed, 0.75, 1.0, 500) for seed in range(8)]
+    assert [decide(book, 1e-2) for book in books].count("above") >= 7
+    fixed = ThresholdRule(0.75, 0.05, 1e-2).max_samples
+    assert sum(book.proofs for book in books) < 0.1 * len(books) * 0.25 * fixed
 
 
 SPACE = themis.Schema(a=range(6), b=range(5), c=range(4), d=range(30), e=range(50))

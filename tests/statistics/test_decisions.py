@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from themis.statistics.thresholds import ThresholdRule
+from themis.statistics.thresholds import Spot, ThresholdRule
 
 
 def outcome(rule: ThresholdRule, p: float) -> tuple[float, float, float]:
@@ -56,6 +56,28 @@ def test_every_run_is_decided_at_the_last_sample(
 def test_a_rule_that_asks_for_too_little_evidence_would_be_noticed() -> None:
     lenient = ThresholdRule(0.75, 0.05, 0.5)
     assert outcome(lenient, lenient.floor)[0] > 0.02
+
+
+@pytest.mark.parametrize("spot", ["none", "some"])
+@pytest.mark.parametrize(("threshold", "error", "delta"), CASES)
+def test_the_evidence_for_above_has_a_mean_of_one_where_that_is_wrong(
+    threshold: float, error: float, delta: float, spot: Spot
+) -> None:
+    """So it ever reaches 1/δ with a chance of at most δ, however many samples are drawn."""
+    rule = ThresholdRule(threshold, error, delta, spot)
+    for n in (1, 50, 2_000):
+        hits = np.arange(n + 1)
+        chances = stats.binom.logpmf(hits, n, rule.floor)
+        mean = np.exp(chances + rule._evidence_above(hits, n - hits)).sum()
+        assert mean == pytest.approx(1.0, abs=1e-9)
+
+
+def test_a_proportion_in_the_middle_of_the_zone_is_above_after_some_more_samples() -> None:
+    """Where that is cheaper than to prove that it is below."""
+    rule = ThresholdRule(0.75, 0.05, 1e-3, "some")
+    assert rule.shows_above(3 * rule.max_samples, rule.max_samples)
+    plain = ThresholdRule(0.75, 0.05, 1e-3)
+    assert not plain.shows_above(3 * rule.max_samples, rule.max_samples)
 
 
 def test_clear_cases_take_few_samples() -> None:

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy import special, stats
+from scipy import signal, special, stats
 
 from themis.errors import RequestError
 from themis.statistics import pairs
@@ -309,6 +309,63 @@ def test_impossible_requests_are_refused(rule: type, confidence: float, error: f
 
 
 # --- any time, with unknown rows ----------------------------------------------------------
+
+
+def missed_ends(rule: ProportionRule, certain: float, unknown: float) -> tuple[float, float]:
+    """The chances that the low end is above the certain share, the high end below the possible.
+
+    Both by following the probabilities of all pairs of counts from look to look.
+    """
+    alive, last, missed = np.ones((1, 1)), 0, np.zeros(2)
+    for n in rule.looks():
+        more = np.arange(n - last + 1)
+        flips, others = np.meshgrid(more, more, indexing="ij")
+        step = stats.multinomial.pmf(
+            np.stack([flips, others, n - last - flips - others], axis=-1),
+            n - last,
+            [certain, unknown, 1 - certain - unknown],
+        )
+        alive, last = np.maximum(signal.fftconvolve(alive, step), 0.0), n
+        stop = np.array([rule.done(x, n) for x in range(n + 1)])
+        low, high = np.arange(n + 1)[:, None], np.add.outer(np.arange(n + 1), np.arange(n + 1))
+        ends = stop[:, None] & stop[np.minimum(high, n)]
+        gone = np.where(ends, alive, 0.0)
+        missed += (
+            gone[(low / n - rule.error > certain + ROUNDING).ravel()].sum(),
+            gone[high / n + rule.error < certain + unknown - ROUNDING].sum(),
+        )
+        alive = alive - gone
+    return float(missed[0]), float(missed[1])
+
+
+@pytest.mark.parametrize(
+    ("certain", "unknown"),
+    [(0.27, 0.05), *(pytest.param(*each, marks=pytest.mark.slow) for each in (
+        (0.06, 0.02), (0.1, 0.2), (0.45, 0.1), (0.5, 0.01), (0.75, 0.2), (0.9, 0.05)))],
+)  # fmt: skip
+def test_planned_looks_cover_with_unknown_rows(certain: float, unknown: float) -> None:
+    """Whatever the unknown ones are, the truth is between the certain and the possible share.
+
+    So it is missed at most as often as both of them together.
+    """
+    assert sum(missed_ends(ProportionRule(0.9, 0.1), certain, unknown)) <= 0.1
+
+
+def test_a_larger_tail_share_would_be_noticed_with_unknown_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(estimation, "TAIL_SHARE", 2.0)
+    assert sum(missed_ends(ProportionRule(0.9, 0.1), 0.27, 0.05)) > 0.1
+
+
+def test_unknown_rows_make_a_run_hardly_longer_and_widen_the_end_of_their_side() -> None:
+    rule = ProportionRule(0.99, 0.05)
+    assert not rule.done(0, rule.first_look, 8)
+    assert rule.done(300, rule.max_samples, 35)
+    interval = rule.interval(300, 702, 35)
+    assert interval == Interval(300 / 702, 300 / 702 - 0.05, 335 / 702 + 0.05)
+    finite = ProportionRule(0.99, 0.05, 40).interval(10, 40, 4)
+    assert (finite.low, finite.high) == (10 / 40, 14 / 40)
 
 
 def split_evidence(p: float, low: int, high: int, n: int) -> float:

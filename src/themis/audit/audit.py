@@ -385,6 +385,7 @@ class Audit:
         *,
         output: str | None = None,
         prune: bool = True,
+        decide_only: bool = False,
         listen: SearchListener | None = None,
         **settings: Any,
     ) -> SearchResult:
@@ -393,13 +394,22 @@ class Audit:
         `among` restricts the characteristics that sets are made of, `max_size` the sets' size.
         With the stated confidence the whole answer holds: every found set is above threshold −
         error, and no set above threshold + error was missed. Where every input was run, which a
-        search does once it costs no more than to go on, the answer is exact.
+        search does once it costs no more than to go on, the answer is exact. With `decide_only` the
+        found sets are not measured: it is certain that they are above threshold − error, no more.
         """
         family = Family.of_searches(self.settings.changed(**settings), [measure])
         own, columns = family.settings, self._among(among)
         start_budget(self.runner, own, self.probe)
         (found,) = self._views.searched(output, [measure]).searcher.search(
-            [measure], threshold, columns, max_size, own, self.probe, prune=prune, listen=listen
+            [measure],
+            threshold,
+            columns,
+            max_size,
+            own,
+            self.probe,
+            prune=prune,
+            decide_only=decide_only,
+            listen=listen,
         )
 
         def weigh() -> SearchResult:
@@ -426,12 +436,14 @@ class Audit:
         *,
         output: str | None = None,
         prune: bool = True,
+        decide_only: bool = False,
         accepted: Accepted | None = None,
         listen: SearchListener | None = None,
     ) -> Result:
         """Searches for several measures within one budget, as one result that can be saved.
 
         With `accepted` it is for a check: found sets are held against the threshold right away.
+        With `decide_only` found sets are not measured.
         """
         columns = self._among(among)
         family = Family.of_searches(self.settings, measures)
@@ -447,6 +459,7 @@ class Audit:
                     family.settings,
                     self.probe,
                     prune=prune,
+                    decide_only=decide_only,
                     accepted=accepted,
                     listen=listen,
                 )

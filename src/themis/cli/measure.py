@@ -92,6 +92,10 @@ def search(
         str | None,
         typer.Option(metavar="OUTPUT", help="Which of several outputs; default the first."),
     ] = None,
+    decide_only: Annotated[
+        bool,
+        typer.Option("--decide-only", help="List the sets without measuring their scores."),
+    ] = False,
     no_prune: Annotated[
         bool, typer.Option("--no-prune", help="With --stopping paper: test also what follows.")
     ] = False,
@@ -109,7 +113,7 @@ def search(
             _announce(audit, names, max_size)
         if not options.quiet:
             _warn(audit, names, max_size)
-        with naming({"output": "--of"}):
+        with naming({"output": "--of", "decide_only": "--decide-only"}):
             return audit.search_all(
                 threshold,
                 measures_of(measure),
@@ -117,6 +121,7 @@ def search(
                 max_size,
                 output=of,
                 prune=not no_prune,
+                decide_only=decide_only,
                 listen=watch.listen_to_search,
             )
 

@@ -43,7 +43,9 @@ UNLESS_USED: dict[str, Any] = {
     "family": None,
     "account": None,
     "followed": [],
+    "decide_only": False,
 }
+_OF_SEARCHES = ("output", "distance", "statistic", "account", "family", "decide_only")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,6 +244,7 @@ class SearchResult(Plotted):
     statistic: Literal["rate", "mean"] = "rate"
     account: Account | None = None  # as of a score
     family: int | None = None  # so many lists and scores hold together; None: each by itself
+    decide_only: bool = False  # the found sets were not measured: they have no scores
 
     @property
     def ties(self) -> tuple[tuple[str, ...], ...]:
@@ -290,7 +293,7 @@ class SearchResult(Plotted):
             "notes": plain(self.notes),
             **{
                 name: plain(getattr(self, name))
-                for name in ("output", "distance", "statistic", "account", "family")
+                for name in _OF_SEARCHES
                 if getattr(self, name) != UNLESS_USED[name]
             },
         }

@@ -358,7 +358,7 @@ _OPTIONAL = {  # what `to_dict` leaves out at times
     "Region": {"inside", "inputs", "residents", "share_low", "share_high"},
     "CausalScore": set(UNLESS_USED),
     "GroupScore": set(UNLESS_USED),
-    "SearchResult": {"ties", "output", "distance", "statistic", "account", "family"},
+    "SearchResult": {"ties", "output", "distance", "statistic", "account", "family", "decide_only"},
     "CheckResult": {"family"},
     "Result": {"search", "checks", "noise", "data", "source", "account", "report"},
     "Naming": {each.name for each in fields(Naming)},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -58,11 +58,11 @@ def measure_causal(sampler: Sampler, variants: Variants, settings: Settings) -> 
     rows = _CausalRows(sampler, variants, whole_rows=whole_rows, first_look=rule.first_look)
     stopped = Ending.BUDGET
     with ending_early(keeps_interrupts=sampler.keep_on_interrupt) as early:
-        for target in _looks(rule, contexts, _coarse_rows(sampler, variants)):
+        for target in rule.looks(_coarse_rows(sampler, variants)):
             rows.advance(source, target, settings)
             if rows.count < target:
                 break
-            if rows.is_known(rule, settings):
+            if rule.done(rows.flips, rows.count, rows.unknown):
                 stopped = Ending.EXHAUSTED if rows.count == contexts else Ending.ERROR_REACHED
                 break
     stopped = early.ending or stopped
@@ -146,19 +146,6 @@ class _CausalRows:
         fresh = None if finite else self.sampler.unseen(max(self.count, self.seen.count))
         return sampled_regions(self.seen, schema, columns, confidence, fresh=fresh, finite=finite)
 
-    def is_known(self, rule: ProportionRule, settings: Settings) -> bool:
-        """Whether the score is known to ± error at this look."""
-        if not self.unknown:
-            return rule.done(self.flips, self.count)
-        if self.count == rule.population:
-            return True
-        interval = self.anytime(settings)
-        possible = (self.flips + self.unknown) / self.count
-        return (
-            interval.low >= interval.score - settings.error
-            and interval.high <= possible + settings.error
-        )
-
     def expected(self, settings: Settings) -> int:
         """At most so many rows, if the rest looks like those seen so far."""
         share = (self.flips + 1) / (self.count + 2)
@@ -188,8 +175,8 @@ class _CausalRows:
     ) -> CausalScore:
         """The score with all that belongs to it."""
         known = stopped.is_conclusive
-        if known and not self.unknown:
-            interval = rule.interval(self.flips, self.count)
+        if known:
+            interval = rule.interval(self.flips, self.count, self.unknown)
         elif self.count:
             interval = anytime_interval(
                 self.flips,
@@ -298,17 +285,6 @@ def _whole_rows(sampler: Sampler, variants: Variants, rule: ProportionRule) -> i
 def _coarse_rows(sampler: Sampler, variants: Variants) -> int:
     """Up to which row few calls are worth more than few executions."""
     return COARSE_CELLS // min(variants.width, MOST_WHOLE) if sampler.runner.saves_calls else 0
-
-
-def _looks(rule: ProportionRule, contexts: int | None, coarse_to: int) -> Iterator[int]:
-    """The rule's looks, and further ones for runs in which rows stay unknown."""
-    yield from rule.looks(coarse_to)
-    target = rule.max_samples
-    while contexts is None or target < contexts:
-        target = -(-11 * target // 10)
-        if contexts is not None:
-            target = min(target, contexts)
-        yield target
 
 
 def _source(sampler: Sampler, variants: Variants, going_on: GoingOn) -> Source:

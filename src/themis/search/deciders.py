@@ -35,6 +35,8 @@ LOOKS = (8, 16, 32, 64)  # inputs that are tried to foresee what a set will cost
 STAGES = (64, 192, 448, 960)  # inputs after which sets are decided together, before the last test
 DEAR = 1_000  # executions from which on a decision is put off for larger sets
 PATIENCE = 3  # given up when so many times as many proofs are needed as were planned
+LAST_TRIES = (0.02, 0.06, 0.12)  # more tries before all is settled, in parts of what that costs
+ABOVE_MOST = 8  # times as many inputs as the fixed test has, at most, to show "above" unproved
 _GROWTH = 1.25  # of the sample sizes at which the cost of proving all is foreseen
 
 
@@ -63,6 +65,8 @@ class CausalDecider(Decider):
         for rows in (*(stage for stage in STAGES if stage < last), last):
             self.book.exhaust(left, rows)
             left = {own: rule for own, rule in left.items() if not self._known(own, rule, rows)}
+        if self.search.decide_only:
+            return
         found = [own for own, (_, decision) in self._decided.items() if decision == "above"]
         rows = ProportionRule(self.settings.confidence, self.settings.error).max_samples
         self.book.exhaust([own for own in found if self.book.in_large_calls(own, rows)], rows)
@@ -136,7 +140,7 @@ class _Decision:
         self.inputs = inputs
         self.rule = rule
         self.ahead = rule.spot_proofs()
-        self.tried_again = not self.ahead  # before all is settled; cheap sets need not
+        self.tries = list(LAST_TRIES if self.ahead else ())  # cheap sets need not
 
     def takes_proofs(self) -> bool:
         """Whether "below" is foreseen from a few inputs, and only by many proofs."""
@@ -162,9 +166,11 @@ class _Decision:
                     if self._prove_some(test):
                         return self.inputs.counts, "below"
                     continue
-            if counts.total >= self.rule.max_samples and not self.tried_again:
-                self.tried_again = True
-                self.inputs.try_more(self.inputs.open_places)
+            last = counts.total >= self.rule.max_samples
+            if last and self.tries and self._cost_of_above(counts) == np.inf:
+                open_places = self.inputs.open_places
+                first = open_places[open_places < self.rule.max_samples]
+                self.inputs.try_more(first, self.tries.pop(0))
                 continue
             chosen = self._to_settle(counts)
             if not len(chosen):
@@ -200,7 +206,13 @@ class _Decision:
         self.inputs.try_more(self.inputs.open_places[:planned])
         counts = self.inputs.counts
         sample = test.start(counts.hits + counts.unknown, counts.untried)
-        return self.inputs.prove(sample, PATIENCE * planned)
+
+        def is_worth(needed: int) -> bool:
+            costs = self.inputs.book.proof_costs(self.inputs.mask, self.inputs.open_places)
+            above = self._cost_of_above(self.inputs.counts)
+            return needed <= PATIENCE * planned and needed * float(costs.mean()) <= above
+
+        return self.inputs.prove(sample, is_worth)
 
     def _to_settle(self, counts: Counts) -> NDArray[np.int64]:
         """The fewest inputs to settle that could decide "below"; none while that is too far."""
@@ -224,13 +236,14 @@ class _Decision:
     def _is_dearer(self, chosen: NDArray[np.int64], counts: Counts) -> bool:
         """Whether these proofs now cost more than going on to spot proofs."""
         cost = int(self.inputs.book.proof_costs(self.inputs.mask, chosen).sum())
-        return any(self._cost(test, counts) < cost for test in self.ahead)
+        others = (self._cost(test, counts) for test in self.ahead)
+        return any(other < cost for other in (self._cost_of_above(counts), *others))
 
     def _is_cheapest(self, test: SpotProofs, counts: Counts) -> bool:
         """Whether these spot proofs are the cheapest way to "below" that is foreseen."""
         cost = self._cost(test, counts)
         others = [self._cost(other, counts) for other in self.ahead]
-        others.append(self._cost_of_all(counts))
+        others += [self._cost_of_all(counts), self._cost_of_above(counts)]
         return cost < np.inf and cost <= min(others)
 
     def _cost(self, test: SpotProofs, counts: Counts) -> float:
@@ -245,11 +258,21 @@ class _Decision:
 
     def _cost_of_all(self, counts: Counts) -> float:
         """What it costs to prove as many as the plain rule needs."""
-        for size in self._sizes(counts.total):
+        for size in self._sizes(counts.total, self.rule.max_samples):
             then = counts.scaled(size)
             if self.rule.decide(then.hits, then.misses + then.untried, then.unknown) == "below":
                 proofs = float(self._open_costs(size, then.untried).sum())
                 return self._cost_to_come(size, counts) + proofs
+        return np.inf
+
+    def _cost_of_above(self, counts: Counts) -> float:
+        """What it costs to go on until "above" is shown without proofs, if it goes on like this."""
+        if self.rule.spot == "none":
+            return np.inf
+        for size in self._sizes(counts.total, ABOVE_MOST * self.rule.max_samples):
+            then = counts.scaled(size)
+            if self.rule.shows_above(then.hits, size - then.hits):
+                return self._cost_to_come(size, counts)
         return np.inf
 
     def _open_costs(self, size: int, untried: int) -> NDArray[np.int64]:
@@ -259,11 +282,11 @@ class _Decision:
         places[: len(now)] = now[: len(places)]
         return self.inputs.book.proof_costs(self.inputs.mask, places)
 
-    def _sizes(self, size: int) -> Iterator[int]:
-        while size < self.rule.max_samples:
+    def _sizes(self, size: int, last: int) -> Iterator[int]:
+        while size < last:
             yield size
             size = int(_GROWTH * size) + 1
-        yield self.rule.max_samples
+        yield last
 
     def _cost_to_come(self, size: int, counts: Counts) -> float:
         """What it costs to look at so many inputs in all."""

@@ -137,7 +137,7 @@ def _cost(inputs: TriedInputs, stage: Stage) -> float:
     return cost
 
 
-SPOT_COST = 256  # sets whose proofs take fewer executions prove every input
+SPOT_COST = 64  # sets whose proofs take fewer executions prove every input
 HARM_EXECUTIONS = 300  # at most, on whole rows of a found set, for the direction of harm
 HARM_SHARE = 0.1  # of what the run has executed so far, at most
 HARM_ROWS = 8  # at least

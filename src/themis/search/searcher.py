@@ -70,6 +70,7 @@ class Searcher:
         probe: NoiseProbe,
         *,
         prune: bool = True,
+        decide_only: bool = False,
         accepted: Accepted | None = None,
         listen: SearchListener | None = None,
     ) -> tuple[SearchResult, ...]:
@@ -77,18 +78,24 @@ class Searcher:
 
         With `accepted` the search is for a check: found sets are held against the threshold with a
         part of the error probability that is their own, and so are supersets of those that end
-        below it, or that are accepted up to a score.
+        below it, or that are accepted up to a score. With `decide_only` sets are found, but get no
+        scores unless every input was run.
         """
         check_request(threshold, max_size)
+        if decide_only and settings.stopping is Stopping.PAPER:
+            problem = "the paper's search measures every set, and decides nothing else"
+            raise RequestError.one("decide-only", "decide_only", problem, "leave it out")
         size = min(max_size or len(columns), len(columns))
-        key = (tuple(measures), threshold, columns, size, prune, settings)
+        key = (tuple(measures), threshold, columns, size, prune, decide_only, settings)
         if key in self._answers and accepted is None:
             return tuple(map(asked_again, self._answers[key]))
         results: list[SearchResult] = []
         causal_border: Border | None = None
         for measure in measures:
             before = self.sampler.runner.account
-            request = SearchRequest(measure, threshold, columns, size, 1 / len(measures))
+            request = SearchRequest(
+                measure, threshold, columns, size, 1 / len(measures), decide_only
+            )
             if settings.stopping is Stopping.PAPER:
                 printed = paper_search(self.sampler, request, settings, prune=prune)
                 printed = charged(printed, self.sampler.runner, before)
@@ -195,6 +202,8 @@ class Searcher:
 
     def _estimated(self, search: Search, result: SearchResult) -> SearchResult:
         """The result with scores of the found sets; those that the budget does not reach lack."""
+        if result.decide_only:
+            return result
         scores: list[Score] = []
         found = [self.sampler.population.schema.columns_of(names) for names in result.found]
         for number, columns in enumerate(found):

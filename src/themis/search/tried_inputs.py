@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,21 +78,21 @@ class TriedInputs:
         """Find out whether these flip, by all their variants."""
         self.states = self.book.settle(self.mask, self.states, 0, chosen)
 
-    def try_more(self, places: Places) -> None:
+    def try_more(self, places: Places, share: float = TRIES_SHARE) -> None:
         """Try more variants of all open inputs, for a part of what it costs to settle these."""
-        budget = TRIES_SHARE * float(self.book.proof_costs(self.mask, places).sum())
+        budget = share * float(self.book.proof_costs(self.mask, places).sum())
         self.states = self.book.probe_again(self.mask, self.states, budget)
 
-    def prove(self, sample: SpotSample, most: float = math.inf) -> bool:
+    def prove(self, sample: SpotSample, worth: Callable[[int], bool] = lambda _: True) -> bool:
         """Settle open inputs in random order until the sample says enough, or can't any more.
 
         An input that turns out to flip teaches which variants to try on all open ones. Given up
-        where more than `most` proofs at once are needed.
+        where the proofs that are needed at once are too many to be `worth` it.
         """
         block = PILOT
         while not sample.done:
             needed = sample.needed()
-            if needed is None or needed > most:
+            if needed is None or not worth(needed):
                 return False
             order = self.book.shuffled(self.mask, self.open_places)
             chosen = order[: min(needed, block)]

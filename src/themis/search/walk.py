@@ -50,6 +50,7 @@ class SearchRequest:
     columns: tuple[int, ...]  # the characteristics that sets are made of
     max_size: int
     error_share: float = 1.0  # the part of 1 − confidence that this search may use
+    decide_only: bool = False  # found sets get no scores, unless these are exact
 
 
 class Decider(ABC):
@@ -208,7 +209,8 @@ class Search:
 
     def _left(self) -> Iterator[int]:
         """The sets that a sampled search has still to run: to decide them, or to measure them."""
-        yield from (mask for mask in self.border.above if mask not in self.scores)
+        if not self.request.decide_only:
+            yield from (mask for mask in self.border.above if mask not in self.scores)
         for mask in self.lattice.by_size():
             if mask not in self.tested and self.border.pruned_by(mask) is None:
                 yield mask
@@ -393,6 +395,7 @@ class Search:
             method=self.method,
             stopped=self.ended,
             stopping=self.settings.stopping,
+            decide_only=self.request.decide_only and self.method == "sampled",
             executions=cost.executions,
             cache_hits=cost.cache_hits,
         )

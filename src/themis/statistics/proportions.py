@@ -55,6 +55,10 @@ class ProportionRule:
     coverage of at least `confidence` *at the stop* whatever the true proportion, is not a
     theorem: it was computed exactly, over all sample paths, for the looks given here. With
     `population`, the samples are draws without replacement from so many items.
+
+    Samples that stay unknown may be successes or not. Then the tests look at the certain and at the
+    possible successes, and each end is that of its own count. For any truth only one of the ends is
+    near it, so that the coverage is larger than without; it was computed in the same way.
     """
 
     confidence: float
@@ -90,23 +94,26 @@ class ProportionRule:
         """
         return _max_samples(self._gamma, self.error, self._finite)
 
-    def done(self, successes: int, trials: int) -> bool:
+    def done(self, successes: int, trials: int, unknown: int = 0) -> bool:
         """Whether the run may stop at this look."""
         if trials >= self.max_samples:
             return True
+        return all(self._passes(each, trials) for each in {successes, successes + unknown})
+
+    def _passes(self, successes: int, trials: int) -> bool:
         if self._finite is None:
             return bool(binomial_inclusion(successes, trials, self.error, self._gamma))
         return bool(
             hypergeometric_inclusion(successes, trials, self._finite, self.error, self._gamma)
         )
 
-    def interval(self, successes: int, trials: int) -> Interval:
+    def interval(self, successes: int, trials: int, unknown: int = 0) -> Interval:
         """p̂ with p̂ ± error, less what is impossible; only for a run that is `done`."""
-        score = successes / trials
-        low, high = max(0.0, score - self.error), min(1.0, score + self.error)
+        score, possible = successes / trials, successes + unknown
+        low, high = max(0.0, score - self.error), min(1.0, possible / trials + self.error)
         if self.population is not None:
             low = max(low, successes / self.population)
-            high = min(high, (self.population - trials + successes) / self.population)
+            high = min(high, (self.population - trials + possible) / self.population)
         return Interval(score, low, high)
 
     @property

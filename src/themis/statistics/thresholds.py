@@ -154,6 +154,7 @@ Decision = Literal["above", "below", "undecided"]
 Spot = Literal["none", "some", "many", "most"]  # how often spot proofs are tried
 
 _WEIGHTS = np.log([0.4, 0.2, 0.4])  # of the three alternatives: near, half way, extreme
+_SPOT_WEIGHTS = np.log([0.2, 0.2, 0.2, 0.1, 0.3])  # the same with two inside the zone before them
 _LAST_TEST = 0.5  # the part of delta that the fixed test at the last sample gets, …
 _SPOT_LAST_TEST = 0.25  # … and where there are spot proofs
 _SPOT_PROOFS = 0.45  # the part of delta that spot proofs of "below" get
@@ -211,13 +212,17 @@ class ThresholdRule:
 
     def decide(self, hits: int, misses: int, unknown: int = 0) -> Decision:
         """The decision after these samples; what is unknown counts against either answer."""
-        if self._evidence_above(hits, misses + unknown) >= self._bar_above:
+        if self.shows_above(hits, misses + unknown):
             return "above"
         if self._evidence_below(hits + unknown, misses) >= self._bar_below:
             return "below"
         if hits + misses + unknown == self.max_samples:
             return self.decide_last(hits, unknown)
         return "undecided"
+
+    def shows_above(self, hits: int, others: int) -> bool:
+        """Whether so many hits are enough for "above", whatever the others are."""
+        return bool(self._evidence_above(hits, others) >= self._bar_above)
 
     def decide_last(self, hits: int, unknown: int = 0) -> Decision:
         """The decision of the fixed test, which sees the first `max_samples` samples only."""
@@ -265,15 +270,18 @@ class ThresholdRule:
 
     def _evidence_above(self, hits: int | Floats, misses: int | Floats) -> Floats:
         """The log of the evidence against d ≤ floor."""
-        return _log_ratio(hits, misses, self.floor, self._high_alternatives)
+        weights = _WEIGHTS if self.spot == "none" else _SPOT_WEIGHTS
+        return _log_ratio(hits, misses, self.floor, self._high_alternatives, weights)
 
     def _evidence_below(self, hits: int | Floats, misses: int | Floats) -> Floats:
         """The log of the evidence against d ≥ ceiling."""
-        return _log_ratio(hits, misses, self.ceiling, self._low_alternatives)
+        return _log_ratio(hits, misses, self.ceiling, self._low_alternatives, _WEIGHTS)
 
     @cached_property
     def _high_alternatives(self) -> Floats:
-        return np.array([self.ceiling, (1 + self.ceiling) / 2, 1.0])
+        far = [self.ceiling, (1 + self.ceiling) / 2, 1.0]
+        near = [] if self.spot == "none" else [0.25, 0.5]
+        return np.array([self.floor + part * (self.ceiling - self.floor) for part in near] + far)
 
     @cached_property
     def _low_alternatives(self) -> Floats:
@@ -281,7 +289,7 @@ class ThresholdRule:
 
 
 def _log_ratio(
-    hits: int | Floats, misses: int | Floats, null: float, alternatives: Floats
+    hits: int | Floats, misses: int | Floats, null: float, alternatives: Floats, weights: Floats
 ) -> Floats:
     """The log of the mixture of likelihood ratios of the alternatives against the null."""
     hits, misses = np.broadcast_arrays(np.asarray(hits, float), np.asarray(misses, float))
@@ -289,7 +297,7 @@ def _log_ratio(
         return np.where(misses if null else hits, np.inf, -np.inf)
     gain = xlogy(hits[..., None], alternatives / null)
     loss = xlogy(misses[..., None], (1 - alternatives) / (1 - null))
-    return np.asarray(np.logaddexp.reduce(gain + loss + _WEIGHTS, axis=-1))
+    return np.asarray(np.logaddexp.reduce(gain + loss + weights, axis=-1))
 
 
 @lru_cache(maxsize=4096)

@@ -81,6 +81,8 @@ def _verdict(result: Result) -> Iterator[str]:
     yield f"**{escape(found.sentence)}.**"
     if found.behind:
         yield escape(found.behind)
+    decided = (each for each in result.searches if each.decide_only)
+    yield from ("\n".join(f"* {escape(set_text(n))}" for n in each.found) for each in decided)
 
 
 def _tables(result: Result) -> Iterator[str]:

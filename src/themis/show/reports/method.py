@@ -63,6 +63,8 @@ def _search(result: Result, searches: Sequence[SearchResult]) -> Iterator[str]:
         yield from ("--among", ",".join(first.among))
     if first.max_size < len(first.among):
         yield from ("--max-size", str(first.max_size))
+    if first.decide_only:
+        yield "--decide-only"
     yield from _precision(first)
 
 

@@ -110,7 +110,8 @@ def show_search(
     """One search: its headline, its sets, its people, what is open, what is certain."""
     yield Sentence(search_headline(search, words), HEADLINE)
     if search.found:
-        yield indented(_table(search, scores, width, everything))
+        table = _decided(search, everything) if search.decide_only else None
+        yield indented(table or _table(search, scores, width, everything))
     for part in _people(search, scores, width, everything, words):
         yield indented(part)
     yield from map(indented, _undecided(search, everything))
@@ -156,6 +157,19 @@ def _table(
         ends = "exact, a tie" if names in search.ties else interval_text(score)
         cells: list[RenderableType] = [set_text(names), point(score), bar, ends]
         table.add_row(*cells, *([f"{score.executions:,}"] if with_cost else []))
+    if len(found) < len(search.found):
+        table.add_row(short(f"… {len(search.found) - len(found):,} more: -v", DIM))
+    return table
+
+
+def _decided(search: SearchResult, everything: bool) -> Table:
+    """The minimal sets of a search that measured none, with what shows that they are above."""
+    found = search.found if everything else search.found[:ROWS]
+    reasons = {each.against: each.reason for each in search.tested}
+    heads = (sets_noun(search), "what shows it")
+    table = grid({**FOLDED, "ratio": 2}, {**FOLDED, "ratio": 3}, heads=heads)
+    for names in found:
+        table.add_row(set_text(names), visible(reasons[names]))
     if len(found) < len(search.found):
         table.add_row(short(f"… {len(search.found) - len(found):,} more: -v", DIM))
     return table

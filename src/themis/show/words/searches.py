@@ -196,7 +196,12 @@ def set_counts(search: SearchResult) -> str:
 
 
 def guarantee(search: SearchResult) -> str:
-    """What is certain about the list as a whole."""
+    """What is certain about the list as a whole, and what was not asked for."""
+    unasked = " The scores of the sets listed were not measured, only decided."
+    return _certain(search) + (unasked if search.decide_only and search.found else "")
+
+
+def _certain(search: SearchResult) -> str:
     if search.stopping is Stopping.PAPER:
         return "The paper's stopping rule was used: that this list is right is not certified."
     above, missed = _certain_ends(search)
