@@ -210,3 +210,25 @@ def test_finding_out_how_long_a_profile_takes_is_within_the_budget() -> None:
         calls[0] = 0
         themis.Audit(loan, schema, profile=rows[:3], **options).group("race")
         assert calls[0] <= count
+
+
+def rare(person: dict[str, Any]) -> bool:
+    return bool(person["income"] >= (95 if person["sex"] == "f" else 93))
+
+
+def test_generated_inputs_that_are_nearly_all_treated_alike_are_pointed_at() -> None:
+    schema = themis.Schema(sex=["f", "m"], income=range(100))
+    result = themis.Audit(rare, schema).score([["sex"]])
+    (note,) = [each for each in result.notes if each.code == "mostly-same"]
+    assert (note.values["low"], note.values["high"]) == (0.05, 0.07)
+    assert "5.0 % to 7.0 % of the generated test inputs get a favourable answer" in str(note)
+    often = themis.Audit(lambda person: not rare(person), schema).score([["sex"]])
+    assert "mostly-same" in [each.code for each in often.notes]
+
+
+def test_people_who_are_given_are_as_they_are_and_even_answers_need_no_word() -> None:
+    schema = themis.Schema(sex=["f", "m"], income=range(100))
+    rows = [{"sex": sex, "income": income} for sex in "fm" for income in range(100)]
+    given = themis.Audit(rare, schema, profile=rows).score([["sex"]])
+    even = themis.Audit(lambda p: p["income"] >= 11, schema).score([["sex"]])
+    assert "mostly-same" not in [each.code for each in (*given.notes, *even.notes)]

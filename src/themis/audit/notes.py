@@ -16,11 +16,12 @@ from themis.engine.account import Spent
 from themis.engine.runner import Runner
 from themis.inputs.characteristics import Value
 from themis.inputs.population import Population
-from themis.results.model import CausalScore, Score
+from themis.results.model import CausalScore, GroupScore, Score
 from themis.results.notes import Note
 from themis.subjects.base import Subject
 from themis.subjects.readings import Reading
 
+MOSTLY = 0.9  # of the inputs get the same answer: worth a word
 FEW_RUNS = 20  # below this number nothing is odd about equal outputs
 START_SHARE = 0.5  # from this share of the time on, starting processes is worth a word
 FELT_SECONDS = 1.0  # of calls, from which on it is worth a word what takes them
@@ -54,6 +55,22 @@ def odd_outputs(
         # Those made again failed as well, so that the rest has no number.
         number = None if failed else runner.asked
         yield Note.of("same-output", output=labels.labels[0], executions=number, about=about)
+
+
+def mostly_same(scores: Iterable[Score]) -> Iterator[Note]:
+    """Whether nine tenths of the generated inputs, or more, get the same answer in every group.
+
+    Of given people that is how it is; generated ones may be people who do not exist.
+    """
+    seen: set[str | None] = set()
+    for each in scores:
+        if not isinstance(each, GroupScore) or each.population != "inputs":
+            continue
+        rates = [group.rate for group in each.groups]
+        same = rates and (min(rates) >= MOSTLY or max(rates) <= 1 - MOSTLY)
+        if same and max(rates) > 0 and min(rates) < 1 and each.output not in seen:
+            seen.add(each.output)
+            yield Note.of("mostly-same", low=min(rates), high=max(rates), about=each.output)
 
 
 def slow_start(runner: Runner) -> Iterator[Note]:

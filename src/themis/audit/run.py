@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from themis.audit.family import Family
-from themis.audit.notes import other_cost, slow_start, timing_of, with_commands
+from themis.audit.notes import mostly_same, other_cost, slow_start, timing_of, with_commands
 from themis.audit.rows import fit_notes, left_out
 from themis.engine.failures import TooManyFailuresError
 from themis.engine.runner import Budget, Runner
@@ -134,7 +134,12 @@ class Work:
             cache_hits=spent.cache_hits,
             stopped=stopped,
             failures=runner.failures.to_dict(runner.subject),
-            notes=(*fit_notes(self._data), *notes, *self._probe.notes()),
+            notes=(
+                *fit_notes(self._data),
+                *notes,
+                *mostly_same(self._scores),
+                *self._probe.notes(),
+            ),
             timing=timing_of(spent, runner.subject, self._started, seconds, [*cache_notes, *slow]),
             noise=self._probe.noise(self._settings.confidence),
             data=self._data,

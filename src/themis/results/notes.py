@@ -135,6 +135,7 @@ CODES: dict[str, tuple[str, ...]] = {
     "values-added": ("name", "values"),
     "no-favourable-output": ("outputs", "favourable"),
     "same-output": ("output", "executions"),
+    "mostly-same": ("low", "high"),
     "pairs-not-confirmed": (),
     "vouched-for": (),
     "depends-on-neighbours": ("differing", "inputs"),

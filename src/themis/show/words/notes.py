@@ -15,6 +15,7 @@ from themis.show.words.values import (
     count,
     cut_name,
     one_line,
+    percent,
     points,
     quoted,
     share_text,
@@ -224,6 +225,15 @@ def _same_output(values: Values) -> str:
     return f"the subject gave the same output, {quoted(values['output'])}, {which}"
 
 
+def _mostly_same(values: Values) -> str:
+    rates = " to ".join(dict.fromkeys(percent(values[end]) for end in ("low", "high")))
+    return (
+        f"{rates} of the generated test inputs get a favourable answer: nine tenths or more are "
+        "treated alike, so that few can show a difference; if real people are not like this, draw "
+        "inputs from a table of them (profile), or give weights"
+    )
+
+
 def _slow_start(values: Values) -> str:
     share = values["share"]
     times = f"{1 / (1 - share):.0f} times as fast" if share < 0.99 else "at once"
@@ -369,6 +379,7 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
         "output"
     ),
     "same-output": _same_output,
+    "mostly-same": _mostly_same,
     "pairs-not-confirmed": f"{ENDED[Ending.NOISE]}: pairs with different decisions got the "
     "same one when run again",
     "vouched-for": "the file vouches that the subject is deterministic: nothing was run again to "
