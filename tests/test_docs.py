@@ -87,6 +87,7 @@ LONG = (
     "models.md",
     "pytest.md",
     "python-api.md",
+    "realistic-inputs.md",
     "search.md",
     "tutorial.md",
 )
