@@ -32,10 +32,8 @@ from themis.results.notes import Ending, Note
 from themis.results.saved import result_from_dict
 from themis.results.verdicts import judge_score
 from themis.settings import Stopping
-from themis.show.terminal.comparisons import (
-    differences_headline,
-    render_differences,
-)
+from themis.show.terminal.comparisons import render_differences
+from themis.show.words.comparisons import differences_headline
 from themis.show.words.searches import verdict_words
 
 Project = Callable[..., Path]

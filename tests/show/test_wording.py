@@ -189,3 +189,15 @@ def test_every_format_has_the_same_verdict() -> None:
     for text in (render_page(shown), render_markdown(shown), shown._repr_html_()):
         assert said in text
     assert said in " ".join(render_result(shown, file=io.StringIO(), width=400).split())
+
+
+def test_markdown_tells_rows_apart_and_shows_digits_as_they_are() -> None:
+    rows = samples.causal(population="rows")
+    scores = (samples.causal(), rows, replace(rows, counterfactuals="within"), samples.group())
+    text = render_markdown(samples.result(*scores))
+    lines = [line for line in text.splitlines() if line.startswith("| race")]
+    assert len(set(lines)) == 4
+    assert "causal, in the rows, among themselves" in text
+    assert "20.0 points" in text
+    assert "&#4" not in text
+    assert "&#5" not in text

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from themis.cli.files import ReportFile, check_report, save
 from themis.cli.options import TALK, WHERE, Options, with_options
 from themis.errors import ConfigError, Exit, Mistake, RequestError
 
@@ -103,13 +104,18 @@ def replay(
     fail_on: Annotated[
         FailOn, typer.Option(help="End with 1 if any test discriminates, or only a new one.")
     ] = FailOn.ANY,
+    report: ReportFile = None,
 ) -> int:
     """Run saved tests again: which still discriminate?"""
     from themis.cli.session import Session
+    from themis.show.reports.comparisons import render_comparison
     from themis.show.terminal.comparisons import render_replay, render_replay_headline
 
     def work(audit: Audit, watch: Watch) -> Replay:
-        return audit.replay(file, listen=watch.listen_to_inputs)
+        replayed = audit.replay(file, listen=watch.listen_to_inputs)
+        if report is not None:
+            save(report, render_comparison(replayed, report))
+        return replayed
 
     def exit_code(replay: Replay) -> Exit:
         if replay.count("new") or (fail_on is FailOn.ANY and replay.count("still")):
@@ -117,5 +123,6 @@ def replay(
         return Exit.DONE if replay.conclusive else Exit.INCONCLUSIVE
 
     options = replace(options, no_cache=options.cache is None)
+    check_report(report, {"the file that is replayed": file})
     session = Session.open(options, {"the file that is replayed": file})
     return session.run(work, render_replay, render_replay_headline, exit_code)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from themis.errors import Mistake, RequestError
 
@@ -46,6 +48,20 @@ def check_targets(
                 mistakes.append(Mistake("overwrite", option, problem, "name two files"))
     if mistakes:
         raise RequestError(mistakes)
+
+
+ReportFile = Annotated[
+    Path | None,
+    typer.Option("--report", metavar="FILE", help="Write it as a page or Markdown: .html or .md."),
+]
+
+
+def check_report(path: Path | None, reads: Files) -> None:
+    """Refuse a report that has no known format, or that would overwrite what is read."""
+    if path is not None and path.suffix not in (".html", ".md"):
+        problem = f"{str(path)!r} ends neither with .html nor with .md"
+        raise RequestError.one("output", "--report", problem, "name a file that does")
+    check_targets({"--report": path}, reads)
 
 
 def output_mistake(problem: str, remedy: str) -> RequestError:

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from themis.cli.endings import ends_properly
-from themis.cli.files import check_targets, output_mistake, save
+from themis.cli.files import (
+    ReportFile,
+    check_report,
+    check_targets,
+    output_mistake,
+    save,
+)
 from themis.cli.options import Options, with_options
 from themis.cli.printing import print_line, write
 from themis.errors import Exit, RequestError, ThemisError
@@ -144,14 +150,20 @@ def diff(
         float,
         typer.Option(metavar="0.01", min=0, max=1, help="Rises of at most this do not count."),
     ] = 0.0,
+    report: ReportFile = None,
 ) -> int:
     """Show what changed significantly between two saved results."""
     from themis.results.comparison import compare
     from themis.results.saved import read_result
-    from themis.show.terminal.comparisons import differences_headline, render_differences
+    from themis.show.reports.comparisons import render_comparison
+    from themis.show.terminal.comparisons import render_differences
+    from themis.show.words.comparisons import differences_headline
 
     options.check()
+    check_report(report, {"a result that is compared": before, "the later result": after})
     found = compare(read_result(before), read_result(after), tolerance=tolerance)
+    if report is not None:
+        save(report, render_comparison(found, report))
     if options.as_json:
         print_line(json.dumps(found.to_dict(), indent=2))
     elif options.quiet:

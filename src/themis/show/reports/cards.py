@@ -182,7 +182,7 @@ def _pictures(scores: Sequence[Score], result: Result, room: Room) -> Html:
 
 def _drawn(scores: Sequence[Score]) -> Iterator[Score]:
     """Given people beside all inputs; what rows show among themselves is not drawn."""
-    for each in scores:
+    for each in sorted(scores, key=lambda each: each.measure):
         if each.samples and each.counterfactuals == "generated":
             yield each
 

@@ -56,8 +56,7 @@ def document(title: str, name: str, hashed: str, header: Iterable[Any], *content
         tag("main", *content, id="main"),
         tag(
             "footer",
-            tag("p", f"Written by Themis {__version__} from a saved result. Nothing was run for "
-                "it, and the page fetches nothing."),
+            tag("p", f"Written by Themis {__version__}. The page fetches and runs nothing."),
             tag("p", "SHA-256 of the result: ", tag("code", hashed)),
         ),
     )  # fmt: skip

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from themis.results.model import CausalScore, CheckResult, GroupScore, Result, Score
 from themis.results.parts import Witness
 from themis.show.html import cut
-from themis.show.intervals import ends_text
+from themis.show.reports.scores import interval, point
 from themis.show.words.headlines import headline
 from themis.show.words.notes import how_it_ended
 from themis.show.words.scores import (
@@ -30,7 +30,7 @@ from themis.show.words.searches import (
 )
 from themis.show.words.values import percent, visible
 from themis.show.words.verdicts import verdict
-from themis.show.words.wording import Wording, wording
+from themis.show.words.wording import PLACES, Wording, wording
 
 LIMIT = 65_000  # characters; GitHub takes 65,536
 ROWS = 40  # of a table
@@ -42,7 +42,7 @@ MARKS = {"holds": "✅", "violated": "❌", "accepted": "☑️", "not enough ev
 
 _SPECIAL = re.compile(r"[\\`*_\[\]<>|~&#]")
 _LINKING = re.compile(r"@(?=\w)|&#35;(?=\w)|:(?=[\w+-]+:)")  # people, issues, emoji
-_LEADING = re.compile(r"^(?:[-+=\s]|\d(?=\d*[.)]))")  # would begin a list, a rule or code
+_LEADING = re.compile(r"^(?:[-+=\s]|\d(?=\d*[.)](?:\s|$)))")  # would begin a list, rule or code
 
 
 def render_markdown(result: Result) -> str:
@@ -110,14 +110,21 @@ def _check_row(check: CheckResult) -> tuple[str, ...]:
 
 
 def _score_row(score: Score) -> tuple[str, ...]:
-    interval = ends_text(score.low, score.high)
     how = score.method if score.conclusive else how_it_ended(score.stopped)
-    bound = "at least " if score.lower_bound else ""
-    shown = f"{bound}{percent(score.low if score.lower_bound else score.score)}"
-    if not score.samples:
-        shown, interval = "–", ""
-    what = score.measure if score.output is None else f"{score.measure} of {score.output}"
-    return (set_text(score.against), what, shown, interval, how)
+    shown, ends = (point(score), interval(score)) if score.samples else ("–", "")
+    return (set_text(score.against), _what(score), shown, ends, how)
+
+
+def _what(score: Score) -> str:
+    """Which score of a set it is: of which output, statistic and people."""
+    parts = [score.measure if score.output is None else f"{score.measure} of {score.output}"]
+    if isinstance(score, GroupScore) and score.statistic == "mean":
+        parts.append("means")
+    if score.population in PLACES:
+        parts.append(PLACES[score.population])
+    if score.counterfactuals == "within":
+        parts.append("among themselves")
+    return ", ".join(parts)
 
 
 def _table(heads: Iterable[str], rows: list[tuple[str, ...]]) -> str:
@@ -193,7 +200,3 @@ def _certainty(result: Result) -> str:
         return checks_guarantee(result)
     texts = [guarantee(each) for each in result.searches]
     return " ".join(filter(None, [*texts, how_sure_together(result)]))
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -110,10 +110,8 @@ def interval(score: Score) -> str:
 
 
 def _amount(score: Score, share: float) -> str:
-    """A share of people or points between groups, in per cent; between means, in their unit."""
-    if isinstance(score, GroupScore) and score.statistic == "mean":
-        return apart_text(score, share)
-    return percent(share)
+    """A share of inputs, or points between groups; between means, in their unit."""
+    return apart_text(score, share) if isinstance(score, GroupScore) else percent(share)
 
 
 def about(score: Score, words: Wording = PLAIN) -> Html:

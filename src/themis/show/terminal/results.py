@@ -56,12 +56,11 @@ def show_overview(scores: Sequence[Score], words: Wording) -> Iterator[Renderabl
 
 
 def point(score: Score) -> str:
-    """The score for a table; the groups' rates may be equal when the interval begins at 0."""
+    """The observed score for a table; of a lower bound, the bound."""
     if score.lower_bound:
-        return f"≥ {percent(score.low)}"
-    if score.measure == "group" and score.method == "sampled" and score.low == 0:
-        return f"≤ {percent(score.high)}"
-    return percent(score.score)
+        return f"≥ {_said(score, score.low)}"
+    observed = score.observed if isinstance(score, GroupScore) and score.low == 0 else None
+    return _said(score, score.score if observed is None else observed)
 
 
 def interval_text(score: Score) -> Text:

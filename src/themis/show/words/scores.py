@@ -63,13 +63,15 @@ def masked(causal: CausalScore, group: GroupScore, words: Wording = PLAIN) -> st
     certified = causal.stopping is group.stopping is Stopping.CERTIFIED
     if not certified or group.lower_bound or causal.low <= group.high or causal.scale:
         return None
+    if group.low > 0:  # the rates show it, if not all of it
+        return None
     name = set_phrase(causal.against).removesuffix(" together")
     if causal.followed:
         name += f"{with_followers(causal.against, causal.followed)},"
     is_changed = "are changed" if len(causal.against) > 1 else "is changed"
     whom = words.whom(causal.population)
     return (
-        f"similar rates hide this: about as many lose as gain. The rates differ by at most "
+        f"similar rates hide this: losses and gains offset each other. The rates differ by at most "
         f"{points(group.high)}, yet for at least {percent(causal.low)} of {whom} the decision "
         f"changes when {name} {is_changed}"
     )

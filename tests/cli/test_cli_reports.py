@@ -1,0 +1,69 @@
+"""Do `diff` and `replay` write what they found as a page and as Markdown?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.projects import BIASED, FAIR, enter, run, write_project
+from tests.show.test_report_page import Document
+
+Project = Callable[..., Path]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    enter(tmp_path, monkeypatch)
+    return lambda *body, **more: write_project(tmp_path, *body, **more)
+
+
+def measured(project: Project, body: str, name: str) -> None:
+    project(body)
+    done = run("score", "--against", "race", "--measure", "causal", "-q", "-o", name)
+    assert done.exit_code == 0
+
+
+@pytest.fixture
+def results(project: Project) -> None:
+    measured(project, FAIR, "before.json")
+    measured(project, BIASED, "after.json")
+
+
+def shown(*arguments: str, code: int) -> Any:
+    for name in ("out.html", "out.md"):
+        assert run(*arguments, "--report", name, "-q").exit_code == code
+    page = Document(Path("out.html").read_text())
+    return page.text, Path("out.md").read_text()
+
+
+@pytest.mark.usefixtures("results")
+def test_what_changed_is_a_page_and_markdown() -> None:
+    page, markdown = shown("diff", "before.json", "after.json", code=1)
+    for text in (page, markdown):
+        assert "New discrimination: 1 score has risen" in text
+        assert "causal race" in text
+        assert re.search(r"at most a \d\S* % chance of being false", text)
+    assert "| causal race | risen |" in markdown
+
+
+@pytest.mark.usefixtures("results")
+def test_a_replay_is_a_page_and_markdown() -> None:
+    page, markdown = shown("replay", "after.json", code=1)
+    for text in (page, markdown):
+        assert "tests discriminate" in text
+        assert "still" in text
+        assert "gets 1" in text
+
+
+@pytest.mark.usefixtures("results")
+def test_a_report_never_replaces_what_is_read() -> None:
+    done = run("diff", "before.json", "after.json", "--report", "after.json")
+    assert done.exit_code == 2
+    assert "ends neither with .html nor with .md" in done.stderr
+    Path("after.json").rename("after.html")
+    done = run("diff", "before.json", "after.html", "--report", "after.html")
+    assert "is the later result, which would be lost" in done.stderr
