@@ -387,7 +387,7 @@ def test_rate_and_placebo_are_shown_wherever_the_score_is() -> None:
     causal, group = result.scores
     noise = result.noise
     assert noise is not None
-    rate = f"{noise.differing} of {noise.inputs:,} inputs got another decision when they were run"
+    rate = f"{noise.differing} of {noise.inputs:,} inputs got a different decision when run again"
     for text in (render_result(result), render_headlines(result), result._repr_html_()):
         assert rate in flat(text)
         assert "which noise alone may explain" in flat(text)
