@@ -263,7 +263,7 @@ def test_an_interrupt_while_every_input_is_run_shows_the_search_so_far(project: 
     assert read_result("result.json").searches[0].stopped == "interrupted"
     checked = process("check")
     assert checked.returncode == 130
-    assert "not enough evidence: it was interrupted with 3 sets open" in said(checked)
+    assert "undecided: it was interrupted with 3 combinations not checked" in said(checked)
 
 
 @pytest.mark.parametrize("options", [[], ["-q"]])
