@@ -259,11 +259,11 @@ def test_an_interrupt_while_every_input_is_run_shows_the_search_so_far(project: 
     done = process("search", "--threshold", "0.1", "-o", "result.json")
     assert done.returncode == 130
     assert "Not finished (it was interrupted)" in said(done)
-    assert "3 sets of 2 characteristics: 0 tested, 3 open" in said(done)
+    assert "3 combinations of 2 characteristics: 0 tested, 3 not checked" in said(done)
     assert read_result("result.json").searches[0].stopped == "interrupted"
     checked = process("check")
     assert checked.returncode == 130
-    assert "not enough evidence: it was interrupted with 3 sets open" in said(checked)
+    assert "undecided: it was interrupted with 3 combinations not checked" in said(checked)
 
 
 @pytest.mark.parametrize("options", [[], ["-q"]])

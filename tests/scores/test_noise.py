@@ -387,7 +387,7 @@ def test_rate_and_placebo_are_shown_wherever_the_score_is() -> None:
     causal, group = result.scores
     noise = result.noise
     assert noise is not None
-    rate = f"{noise.differing} of {noise.inputs:,} inputs got another decision when they were run"
+    rate = f"{noise.differing} of {noise.inputs:,} inputs got a different decision when run again"
     for text in (render_result(result), render_headlines(result), result._repr_html_()):
         assert rate in flat(text)
         assert "which noise alone may explain" in flat(text)
@@ -411,9 +411,7 @@ def test_rate_and_placebo_are_saved_and_read_back() -> None:
 def test_probe_that_finds_nothing_is_only_told_to_those_who_ask() -> None:
     result = themis.Audit(table_subject(0.0), SCHEMA, probe=500).score([["race"]], ["group"])
     assert "run again" not in render_result(result)
-    told = (
-        "500 inputs run again, none with another decision: at most 1.1 % get one (99 % confidence)"
-    )
+    told = "500 inputs run again, none with a different decision: at most 1.1 % get one (99 % confidence)"
     assert told in flat(render_result(result, everything=True))
 
 
@@ -514,7 +512,7 @@ def test_commands_end_with_4_unless_repeats_help(
         done = CliRunner().invoke(app, command)
         assert done.exit_code == 4, (command, done.stdout)
         assert "warning: the subject does not always decide the same" in flat(done.stdout)
-    assert "not enough evidence: the subject does not always decide the same" in flat(done.stdout)
+    assert "undecided: the subject does not always decide the same" in flat(done.stdout)
     done = CliRunner().invoke(app, ["check", "--repeats", "9"])
     assert done.exit_code == with_repeats, done.stdout
     assert "does not always" not in flat(done.stdout)
