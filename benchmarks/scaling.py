@@ -101,7 +101,9 @@ def cost_of_tasks(workers: int, quick: bool) -> None:
     """CPU time of the driver alone: workers have their own."""
     rows = 2_000_000 if quick else 10_000_000
     codes = np.zeros((spread.MOST * 8, len(SIZES)), dtype=SCHEMA.dtype, order="F")
-    subject = spread.SpreadSubject(BatchFunction(nothing, SCHEMA), ProcessPool(workers))
+    subject = spread.SpreadSubject(
+        BatchFunction(nothing, SCHEMA), ProcessPool(workers), lambda: None
+    )
     subject._seconds = spread.HERE_SECONDS  # as if the first second were over
     batch = subject.load(codes)
     batch.run()  # starts the processes

@@ -16,6 +16,7 @@ from tests.simulations.counting import simulate
 from tests.simulations.dependent import NEIGHBOURS, Case, MovesWithTheCall, cases
 from tests.simulations.states import STATES
 from themis.inputs.streams import MIXING, BaseInputs
+from themis.scores import reruns
 from themis.scores.reruns import Rerunner
 
 VOUCHED = {"deterministic": True}  # somebody is wrong about that, and nothing is run again
@@ -142,3 +143,31 @@ def test_cases_are_different_and_have_every_kind() -> None:
     assert len({each.name for each in every}) == len(every)
     assert {each.kind for each in every} == {"worker", "row function", "table function", "model"}
     assert all(replace(each, task="score").shows == each.shows for each in every)
+
+
+def convicted_by_coins(runs: int) -> int:
+    """How often one is convicted that draws for each call which race it hurts, of a hundredth."""
+    schema = themis.Schema(race=["green", "purple"], income=range(100))
+    convicted = 0
+    for seed in range(runs):
+        coins = np.random.default_rng(seed)
+
+        def decide(people: themis.InputTable, coins: np.random.Generator = coins) -> Any:
+            purple = people["race"] == "purple"
+            hurt = purple == (coins.random() < 0.5)
+            return np.where(people["income"] == 3, hurt, people["income"] >= 50)
+
+        score = themis.Audit(themis.batch(decide), schema, seed=seed).causal("race")
+        try:
+            score.assert_below(0.001)
+        except themis.DiscriminationError:
+            convicted += 1
+        except themis.InconclusiveError:
+            pass
+    return convicted
+
+
+def test_a_coin_for_each_call_convicts_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert convicted_by_coins(60) == 0
+    monkeypatch.setattr(reruns, "MIXED_CALLS", 2)
+    assert convicted_by_coins(60) > 2

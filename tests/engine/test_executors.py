@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import signal
@@ -90,13 +91,90 @@ def test_results_are_the_same_wherever_the_subject_runs(name: str, processes: Ex
     assert everything(audit(SUBJECTS[name], processes)) == here
 
 
-def test_a_subject_really_runs_elsewhere(processes: Executor) -> None:
-    def own(person: dict[str, Any]) -> str:
-        return "yes" if os.getpid() == driver else "no"
+def leaving_its_number(place: Path) -> Subject:
+    def decide(person: dict[str, Any]) -> str:
+        (place / str(os.getpid())).touch()
+        return row(person)
 
+    return decide
+
+
+def test_a_subject_really_runs_elsewhere(processes: Executor, tmp_path: Path) -> None:
+    audit(leaving_its_number(tmp_path), processes).group("race")
+    elsewhere = {path.name for path in tmp_path.iterdir()} - {str(os.getpid())}
+    assert len(elsewhere) == 2
+
+
+def test_what_answers_differently_there_is_run_here(processes: Executor) -> None:
     driver = os.getpid()
-    score = audit(own, processes, probe=0).group("race")
-    assert all(group.rate == 0 for group in score.groups)
+
+    def decide(person: dict[str, Any]) -> str:
+        return row(person) if os.getpid() == driver else "no"
+
+    asked = audit(decide, processes)
+    assert everything(asked)[0]["scores"] == everything(audit(decide))[0]["scores"]
+    assert [note.code for note in asked.cache_notes] == ["executor-differs"]
+
+
+def test_modules_are_imported_there_as_they_were_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processes: Executor
+) -> None:
+    """What a module sets when it is imported, and what is imported later, are there as well."""
+    (tmp_path / "rules_of_loans.py").write_text(
+        "import decimal\n\ndecimal.getcontext().prec = 2\n_limit = None\n\n"
+        "def load():\n    global _limit\n    _limit = 300\n"
+    )
+    (tmp_path / "deciding_loans.py").write_text(
+        "from decimal import Decimal\nfrom functools import lru_cache\n\n"
+        "@lru_cache\ndef rules():\n    import rules_of_loans\n\n    rules_of_loans.load()\n"
+        "    return rules_of_loans\n\n"
+        "def decide(person):\n    limit = rules()._limit\n"
+        "    points = Decimal(person['income']) + Decimal(person['savings']) / 3\n"
+        "    return 'yes' if points > limit + 200 * (person['race'] == 'green') else 'no'\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    subject = importlib.import_module("deciding_loans").decide
+    asked = audit(subject, processes)
+    assert everything(asked) == everything(audit(subject))
+    assert not asked.cache_notes
+
+
+def test_answers_that_cannot_be_sent_are_failures_as_here(processes: Executor) -> None:
+    def decide(person: dict[str, Any]) -> Any:
+        return (each for each in ()) if person["income"] % 50 == 1 else row(person)
+
+    options = {"max_failures": 0.5, "error": 0.2}
+    here, there = (audit(decide, where, **options).causal("race") for where in (None, processes))
+    assert (there.score, there.unknown) == (here.score, here.unknown)
+    assert here.unknown > 0
+
+
+def test_calls_that_fail_have_the_culprits_that_they_have_here(processes: Executor) -> None:
+    def decide(people: themis.InputTable) -> Any:
+        if (people["income"] % 10 == 1).any():
+            raise ValueError("no rule")
+        return table(people)
+
+    options = {"max_failures": 0.9, "error": 0.2}
+    here, there = (
+        audit(themis.batch(decide), where, **options).causal("race") for where in (None, processes)
+    )
+    assert (there.low, there.high, there.unknown) == (here.low, here.high, here.unknown)
+
+
+def test_threads_of_libraries_are_as_many_as_before() -> None:
+    threadpoolctl = pytest.importorskip("threadpoolctl")
+    before = [each["num_threads"] for each in threadpoolctl.threadpool_info()]
+    with ThreadPoolExecutor(4) as threads:
+        everything(audit(SUBJECTS["table"], threads))
+    assert [each["num_threads"] for each in threadpoolctl.threadpool_info()] == before
+
+
+def test_an_executor_that_was_shut_down_is_said() -> None:
+    threads = ThreadPoolExecutor(1)
+    threads.shutdown()
+    with pytest.raises(RequestError, match="takes no tasks"):
+        audit(row, threads).causal("race")
 
 
 def dying(mark: Path, *, always: bool) -> Subject:
@@ -189,12 +267,13 @@ def test_small_jobs_start_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_interrupt_ends_the_processes(tmp_path: Path) -> None:
-    pids = tmp_path / "pids"
+    pids, driver = tmp_path / "pids", os.getpid()
 
     def decide(person: dict[str, Any]) -> str:
-        with pids.open("a") as file:
-            file.write(f"{os.getpid()}\n")
-        time.sleep(PATIENCE)
+        if os.getpid() != driver:
+            with pids.open("a") as file:
+                file.write(f"{os.getpid()}\n")
+            time.sleep(PATIENCE)
         return "yes"
 
     asked = audit(decide, "processes:2")

@@ -145,6 +145,7 @@ CODES: dict[str, tuple[str, ...]] = {
     "calls-take-time": ("few", "many"),
     "cache-not-used": (),
     "executor-not-used": ("executor",),
+    "executor-differs": ("executor",),
     "cache-in-use": ("path", "process", "own"),
     "cache-set-aside": ("path", "aside"),
     "cache-damaged": ("path", "decisions"),

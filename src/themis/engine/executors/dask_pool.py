@@ -9,6 +9,7 @@ from concurrent.futures import CancelledError, Executor, Future
 from contextlib import contextmanager
 from typing import Any
 
+from themis.engine.executors.pools import deaf_to_interrupts
 from themis.errors import RequestError, SubjectError
 
 LOCAL, TLS = "dask://local", "dask+tls://"
@@ -65,15 +66,16 @@ class DaskPool:
             self.lost = (CancelledError, distributed.KilledWorker, distributed.comm.CommClosedError)
             try:
                 if self.name == LOCAL:
-                    count = len(os.sched_getaffinity(0))
-                    cluster = distributed.LocalCluster(
-                        n_workers=count, threads_per_worker=1, dashboard_address=None
-                    )
-                    self._client = distributed.Client(cluster)
+                    with deaf_to_interrupts():
+                        self._client = distributed.Client(_cluster(distributed))
                 else:
                     self._client = distributed.Client(self._address, timeout=PATIENCE)
             except (OSError, TimeoutError) as error:
                 raise self._unreachable(error) from None
+            except ValueError as error:
+                remedy = "write dask://host:8786"
+                problem = f"{self.name} is no address: {error}"
+                raise RequestError.one("executor", "executor", problem, remedy) from None
             except TypeError:  # what Dask raises where it has none
                 problem = f"{self.name} needs certificates, and Dask's settings name none"
                 remedy = "set distributed.comm.tls, for example by the variables of deploy/tls.env"
@@ -85,6 +87,12 @@ class DaskPool:
             f"the Dask scheduler at {self.name} does not answer ({error}); start it and give the "
             "command again, or run it here without --executor"
         )
+
+
+def _cluster(distributed: Any) -> Any:
+    """A cluster of this machine's cores, one thread in each process."""
+    count = len(os.sched_getaffinity(0))
+    return distributed.LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None)
 
 
 def _distributed() -> Any:

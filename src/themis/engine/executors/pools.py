@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import signal
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from themis.errors import RequestError, suggest
@@ -64,8 +69,11 @@ class ProcessPool:
         if self._executor is None:
             from loky import ProcessPoolExecutor
 
-            self._executor = ProcessPoolExecutor(self.workers, initializer=_leave_interrupts)
-        return self._executor.submit(function, *args)
+            self._executor = ProcessPoolExecutor(
+                self.workers, initializer=_settle_in, initargs=(os.getpid(),)
+            )
+        with deaf_to_interrupts():
+            return self._executor.submit(function, *args)
 
     def renew(self) -> None:
         self.stop()
@@ -76,9 +84,33 @@ class ProcessPool:
             self._executor = None
 
 
-def _leave_interrupts() -> None:
-    """Ctrl-C is for the driver, which ends its processes."""
+@contextmanager
+def deaf_to_interrupts() -> Iterator[None]:
+    """Within, processes are started that do not hear Ctrl-C: it is for the driver, who ends them.
+
+    They inherit that; only the main thread can say it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _settle_in(driver: int) -> None:
+    """Make a process of the pool: it ends with its driver, and may start processes as usual."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    multiprocessing.set_start_method("spawn", force=True)
+
+    def end_with_driver() -> None:
+        while os.getppid() == driver:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=end_with_driver, daemon=True).start()
 
 
 class GivenPool:
@@ -92,15 +124,20 @@ class GivenPool:
         self.workers = getattr(executor, "_max_workers", None) or 1
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        return self._executor.submit(function, *args)
+        try:
+            return self._executor.submit(function, *args)
+        except BrokenExecutor:
+            raise
+        except RuntimeError as error:  # it was shut down
+            raise self._unusable(f"takes no tasks: {error}") from None
 
     def renew(self) -> None:
-        raise RequestError.one(
-            "executor",
-            "executor",
-            f"a process of the {self.name} that was given has died, and it runs nothing any more",
-            "give a new one, or let Themis start the processes: executor='processes:4'",
-        )
+        raise self._unusable("has lost a process, and runs nothing any more")
+
+    def _unusable(self, problem: str) -> RequestError:
+        remedy = "give a new one, or let Themis start the processes: executor='processes:4'"
+        given = f"the {self.name} that was given {problem}"
+        return RequestError.one("executor", "executor", given, remedy)
 
     def stop(self) -> None:
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import replace
 from functools import cached_property
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.executors.pools import Pool
-from themis.engine.executors.travel import Done, one_thread, pack, run_task
+from themis.engine.executors.travel import Done, Packed, one_thread, pack, run_task
 from themis.inputs.characteristics import Value
 from themis.subjects.answers import OutputColumns
 from themis.subjects.base import Answers, Batch, CodesBatch, CulpritSearch, Subject, heed
@@ -25,6 +25,7 @@ from themis.subjects.secrets import Secrets
 HERE_SECONDS = 1.0  # work that is done here first: what takes less needs no other process
 TASK_SECONDS = 0.25  # that a task takes, about
 FEWEST, MOST = 16, 16_384  # inputs of a task
+COMPARED = 1_000  # inputs that are run there and here, at most
 IN_FLIGHT = 2  # tasks for each worker that are on their way
 TURN = 0.5  # seconds after which an interrupt is heard at the latest
 
@@ -39,13 +40,16 @@ class SpreadSubject(Subject):
     own.
     """
 
-    def __init__(self, subject: Subject, pool: Pool) -> None:
+    def __init__(self, subject: Subject, pool: Pool, tell: Callable[[], None]) -> None:
         self._subject, self._pool = subject, pool
+        self._tell = tell  # that it answers differently there
         self.schema, self.kind = subject.schema, subject.kind
         self.traits = replace(subject.traits, executor=pool.name)
         self._name = uuid4().hex  # of the subject, in processes that have it
         self._seconds, self._inputs = 0.0, 0  # of work so far, wherever
         self._deadly: set[bytes] = set()  # inputs that killed their processes
+        self._seen: list[tuple[NDArray[Any], Answers]] = []  # what was run here, to compare
+        self._agrees: bool | None = None  # whether it answers there as here; None: not yet known
 
     @property
     def structured(self) -> bool:
@@ -57,7 +61,7 @@ class SpreadSubject(Subject):
         self._subject.structured = value
 
     @cached_property
-    def _packed(self) -> bytes:
+    def _packed(self) -> Packed:
         return pack(self._subject)
 
     def load(self, codes: NDArray[Any]) -> Batch:
@@ -78,26 +82,57 @@ class SpreadSubject(Subject):
 
     def _run(self, codes: NDArray[Any]) -> Answers:
         heed(self.deadline)
-        if self._seconds < HERE_SECONDS:
+        if self._seconds < HERE_SECONDS or self._agrees is False:
             return self._run_here(codes)
         gathered = _Gathered(len(codes))
         try:
+            if self._agrees is None:
+                self._agrees = self._compare(codes)
+            if not self._agrees:
+                self._tell()
+                return self._run_here(codes)
             self._run_there(codes, gathered)
         except BaseException:
             self.unfinished = gathered.so_far()
             self._pool.stop()
             raise
-        return gathered.answers()
+        # Which of many culprits are found depends on the call, and some answers can't be sent.
+        isolated = self.traits.vectorised and gathered.isolated
+        return self._run_here(codes) if isolated or gathered.unsent else gathered.answers()
+
+    def _compare(self, codes: NDArray[Any]) -> bool:
+        """Whether some inputs get the same answers there as they did here.
+
+        A process that imports other modules, or the same with another state, is another program.
+        """
+        if not self._seen:
+            self._run_here(codes[:FEWEST])
+        for given, expected in self._seen:
+            found = _Gathered(len(given))
+            if self._try_all(given, [range(len(given))], found):
+                self._pool.renew()
+                return True  # one kills its process: that is for the search of culprits
+            if not found.unsent and not _are_same(expected, found.answers()):
+                return False
+        return True
 
     def _run_here(self, codes: NDArray[Any]) -> Answers:
         subject, started = self._subject, time.perf_counter()
         subject.deadline, subject.unfinished = self.deadline, None
         try:
             with one_thread():
-                return subject.load(codes).run()
+                answers = subject.load(codes).run()
+            self._keep_to_compare(codes, answers, (time.perf_counter() - started) / len(codes))
+            return answers
         finally:
             self.unfinished = subject.unfinished
             self._note(len(codes), time.perf_counter() - started)
+
+    def _keep_to_compare(self, codes: NDArray[Any], answers: Answers, seconds: float) -> None:
+        kept = sum(len(given) for given, _ in self._seen)
+        most = min(COMPARED, int(TASK_SECONDS / max(seconds, 1e-9))) - kept
+        if len(codes) <= most or not kept:
+            self._seen.append((codes[: max(most, 1)].copy(), answers))
 
     def _note(self, inputs: int, seconds: float) -> None:
         self._seconds += seconds
@@ -135,7 +170,7 @@ class SpreadSubject(Subject):
     ) -> list[Part]:
         """Run these parts; those whose process died, or whose pool did, come back."""
         waiting: dict[Future[Done | None], Part] = {}
-        ready: deque[tuple[Part, bytes | None]] = deque((part, None) for part in parts if part)
+        ready: deque[tuple[Part, Packed | None]] = deque((part, None) for part in parts if part)
         lost: list[Part] = []
         room = IN_FLIGHT * self._pool.workers
         while ready or waiting:
@@ -185,8 +220,14 @@ class _Gathered:
     def __init__(self, count: int) -> None:
         self._count = count
         self._parts: dict[int, Answers] = {}
+        self.unsent = self.isolated = False  # whether answers could not be sent, or calls failed
 
-    def add(self, part: Part, answers: Answers) -> None:
+    def add(self, part: Part, answers: Answers | None) -> None:
+        """Take the answers of a part; None where they could not be sent."""
+        if answers is None:
+            self.unsent = True
+            answers = Answers([None] * len(part))
+        self.isolated = self.isolated or answers.calls > 1
         self._parts[part[0]] = answers
 
     def fail(self, part: Part) -> None:
@@ -228,6 +269,19 @@ def _joined(parts: Sequence[Any]) -> Any:
             joined = {name: _joined([part.columns[name] for part in parts]) for name in names}
             return OutputColumns(joined, sum(map(len, parts)))
     return [output for part in parts for output in _as_list(part)]
+
+
+def _are_same(expected: Answers, found: Answers) -> bool:
+    """Whether these are the first of the expected answers."""
+    count = len(found.outputs)
+    failed = [place for place in expected.failures if place < count]
+    if sorted(failed) != sorted(found.failures):
+        return False
+    pairs = zip(_as_list(expected.outputs)[:count], _as_list(found.outputs), strict=True)
+    return all(
+        place in found.failures or repr(one) == repr(other)
+        for place, (one, other) in enumerate(pairs)
+    )
 
 
 def _as_list(outputs: Any) -> list[Any]:

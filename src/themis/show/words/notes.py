@@ -401,6 +401,8 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     'cost = "calls" in [subject] fewer, larger calls are made',
     "executor-not-used": "{executor} is not used: programs have processes of their own (--jobs), "
     "and a web service would get the requests of many machines instead of those it allows for one",
+    "executor-differs": "{executor} was not used: some inputs got different answers there, so that "
+    "all were run here; answers may depend on the state of a process, or on chance",
     "cache-not-used": "the cache is not used: code within this process can change unseen, so its "
     "decisions are remembered for one run only",
     "cache-in-use": _cache_in_use,
