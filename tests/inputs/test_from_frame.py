@@ -84,7 +84,7 @@ def test_values_may_come_in_arrays_columns_and_categoricals(
 
 
 def test_a_column_with_repeated_values_is_a_mistake_not_a_guess() -> None:
-    with pytest.raises(themis.SchemaError, match="the value 'b' stands there twice"):
+    with pytest.raises(themis.SchemaError, match="the value 'b' appears twice"):
         Schema(x=COLUMN)
 
 

@@ -307,7 +307,8 @@ def test_a_table_makes_a_file_that_takes_each_of_its_rows(
     text = Path("themis.toml").read_text()
     head = 'version = 1\n[subject]\nkind = "python"\nfunction = "decide:decide"\n'
     body = text[text.index("[inputs]") :].split("\n[[checks]]")[0]
-    Path("themis.toml").write_text(head + body + '\n[profile]\ndata = "people.csv"\n')
+    assert '[profile]\ndata = "people.csv"\n' in body
+    Path("themis.toml").write_text(head + body)
     audit = themis.Audit.from_file("themis.toml")
     facts = audit.profile_facts
     assert (facts["rows"], facts["used"], facts["dropped"]) == (200, 200, 0)
