@@ -6,6 +6,8 @@ import importlib
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -339,3 +341,42 @@ def test_programs_say_that_they_have_processes_of_their_own(
     result = run("score", "--executor", "processes:2")
     assert result.exit_code == 0
     assert "processes:2 is not used" in result.output
+
+
+DRIVER = """
+import os, time
+from pathlib import Path
+import themis
+from themis.engine.executors import spread
+
+spread.HERE_SECONDS = 0.0
+DRIVER, PLACE = os.getpid(), Path({place!r})
+
+def decide(person):
+    if os.getpid() != DRIVER:
+        (PLACE / str(os.getpid())).touch()
+        time.sleep(600)
+    return "yes"
+
+themis.Audit(decide, themis.Schema(race=["green", "purple"], income=range(10**6)),
+             executor="processes:2").causal("race")
+"""
+
+
+@pytest.mark.slow
+def test_processes_end_with_a_driver_that_is_killed(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", DRIVER.format(place=str(tmp_path))]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as driver:
+        deadline = time.monotonic() + PATIENCE
+        while not (pids := [int(path.name) for path in tmp_path.iterdir()]):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        driver.kill()
+    assert not any(_is_alive(pid) for pid in pids)
+
+
+@pytest.mark.parametrize("name", ["dask://host:port", "dask://[::1"])
+def test_what_is_no_address_is_said(name: str) -> None:
+    pytest.importorskip("distributed", reason="Dask is not installed")
+    with pytest.raises(RequestError, match="is no address"):
+        audit(row, name).causal("race")
