@@ -44,7 +44,38 @@ SECONDS = 900  # for the tests of one mutant: what takes longer hangs
 ONLY = ["-q", "-n", "0", "-m", "not slow", "-p", "no:cacheprovider", "--no-header"]
 
 # What a mutant changes can't be seen in any result: (file, line as it is, as it is changed): why
-EQUIVALENT: dict[tuple[str, str, str], str] = {}
+EQUIVALENT: dict[tuple[str, str, str], str] = {
+    (
+        "search/whole_domain.py",
+        "levels = dict(zip(columns, np.unravel_index(group, shape), strict=True))",
+        "levels = dict(zip(columns, np.unravel_index(group, shape), strict=False))",
+    ): "both have one part for each column",
+    (
+        "statistics/proportions.py",
+        "low, high = (0, trials)",
+        "low, high = (1, trials)",
+    ): "no number below the first look is asked for, and from there on 0 passes",
+    (
+        "statistics/intervals.py",
+        "tail = betaincc(x + 1.0, np.where(possible, n - x, 1.0), np.minimum(proportion, 1.0))",
+        "tail = betaincc(x + 1.0, np.where(possible, n - x, 1.0), np.minimum(proportion, 2.0))",
+    ): "what is above 1 is not possible, and replaced",
+    (
+        "engine/memory.py",
+        "self.is_whole = keys.count <= WHOLE_LIMIT // dtype.itemsize",
+        "self.is_whole = keys.count < WHOLE_LIMIT // dtype.itemsize",
+    ): "of one size of a domain, the way in which it is held",
+    (
+        "engine/variants.py",
+        "return width if width <= 6 else 4",
+        "return width if width < 6 else 4",
+    ): "how many columns are tried at once, of one width: a matter of time",
+    (
+        "search/flips.py",
+        "if budget >= LEARNING_ROWS / 2",
+        "if not budget >= LEARNING_ROWS / 2",
+    ): "whether learning is worth its executions: a matter of cost",
+}
 
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     **{ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import combinations
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,10 @@ from hypothesis import strategies as st
 
 import themis
 from tests.worlds import Case, cases
+from themis.results.notes import Ending
 from themis.search import deciders as causal_decider
 from themis.search import searcher
+from themis.settings import Settings
 
 Rule = Callable[[dict[str, Any]], Any]
 
@@ -355,3 +358,26 @@ def test_an_exact_score_that_equals_the_threshold_is_found_as_a_tie(low: int, te
         assert answer.why("race").startswith("above: a tie: ")
     audit.causal("race").assert_below(tenths / 10)
     audit.group("race").assert_below(tenths / 10)
+
+
+def test_a_search_is_planned_with_no_more_than_all_inputs() -> None:
+    audit = themis.Audit(lambda person: True, themis.Schema(a=range(3), b=range(4), c=range(5)))
+    assert audit.search_plan().executions_at_least <= 60
+
+
+@pytest.mark.parametrize(
+    ("ended", "noise", "expected"),
+    [
+        (Ending.DONE, True, Ending.NOISE),
+        (Ending.DONE, False, Ending.DONE),
+        (Ending.BUDGET, True, Ending.BUDGET),
+        (Ending.BUDGET, False, Ending.BUDGET),
+    ],
+)
+def test_noise_ends_only_a_search_that_was_done(
+    ended: Ending, noise: bool, expected: Ending
+) -> None:
+    settings = Settings(max_noise=0.05)
+    probe: Any = SimpleNamespace(noise=lambda _: SimpleNamespace(high=0.2 if noise else 0.01))
+    search: Any = SimpleNamespace(stopped=ended)
+    assert searcher._stopped(search, [], probe, settings) is expected

@@ -114,3 +114,7 @@ def test_a_budget_that_ends_in_between_leaves_a_wider_interval_that_holds() -> N
     assert score.executions < 15_000
     assert score.low <= 0.9 <= score.high
     assert score.high - score.low > 0.1
+
+
+def test_the_stages_share_what_may_be_wrong() -> None:
+    assert sum(stage.alpha for stage in RULE.stages()) == pytest.approx(1 - RULE.confidence)

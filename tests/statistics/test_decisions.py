@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from themis.statistics.thresholds import Spot, ThresholdRule
@@ -114,3 +116,12 @@ def test_no_decision_is_missed_by_drawing_safe_steps_at_once(start: tuple[int, i
     for drawn in range(1, steps):
         for more in range(drawn + 1):
             assert rule.decide(hits + more, misses + drawn - more) == "undecided"
+
+
+@given(st.integers(0, 300), st.integers(0, 300), st.integers(0, 20))
+def test_no_more_is_drawn_at_once_than_the_last_test_sees(
+    hits: int, misses: int, open_: int
+) -> None:
+    rule = ThresholdRule(0.3, 0.05, 0.01)
+    left = rule.max_samples - hits - misses - open_
+    assert 1 <= rule.safe_steps(hits, misses, open_) <= max(left, 1)
