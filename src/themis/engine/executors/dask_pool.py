@@ -9,7 +9,7 @@ from concurrent.futures import CancelledError, Executor, Future
 from contextlib import contextmanager
 from typing import Any
 
-from themis.engine.executors.pools import deaf_to_interrupts
+from themis.engine.executors.interrupts import deaf_to_interrupts
 from themis.errors import RequestError, SubjectError
 
 LOCAL, TLS = "dask://local", "dask+tls://"

@@ -7,11 +7,11 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future
-from contextlib import contextmanager
 from typing import Any, Protocol
 
+from themis.engine.executors.interrupts import deaf_to_interrupts
 from themis.errors import RequestError, suggest
 
 PROCESSES, DASK = "processes:", ("dask://", "dask+tls://")
@@ -82,22 +82,6 @@ class ProcessPool:
         if self._executor is not None:
             self._executor.shutdown(kill_workers=True)  # type: ignore[call-arg]  # loky's own
             self._executor = None
-
-
-@contextmanager
-def deaf_to_interrupts() -> Iterator[None]:
-    """Within, processes are started that do not hear Ctrl-C: it is for the driver, who ends them.
-
-    They inherit that; only the main thread can say it.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _settle_in(driver: int) -> None:
