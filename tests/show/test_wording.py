@@ -23,6 +23,7 @@ from themis.show.reports.markdown import render_markdown
 from themis.show.reports.page import render_page
 from themis.show.terminal.results import render_headlines, render_result
 from themis.show.words.headlines import headline
+from themis.show.words.scores import ratio_text
 from themis.show.words.verdicts import verdict
 from themis.show.words.wording import PLAIN, Wording, wording
 
@@ -201,3 +202,9 @@ def test_markdown_tells_rows_apart_and_shows_digits_as_they_are() -> None:
     assert "20.0 points" in text
     assert "&#4" not in text
     assert "&#5" not in text
+
+
+def test_an_impact_ratio_is_told_from_four_fifths() -> None:
+    assert [ratio_text(each) for each in (0.8, 0.7971, 0.803, 0.791, 1.0)] == [
+        *("0.80", "0.7971", "0.803", "0.79", "1.00"),
+    ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from themis.results.model import CausalScore, GroupScore, Result, Score
+from themis.results.model import FOUR_FIFTHS, CausalScore, GroupScore, Result, Score
 from themis.results.notes import Ending
 from themis.results.parts import Group
 from themis.settings import Stopping
@@ -95,11 +95,17 @@ def seen(score: GroupScore) -> str | None:
     )
 
 
+def ratio_text(ratio: float) -> str:
+    """An impact ratio with two digits, or with as many as tell it from four fifths."""
+    text = f"{ratio:.2f}"
+    return f"{ratio:.4g}" if text == "0.80" and ratio != FOUR_FIFTHS else text
+
+
 def impact(score: GroupScore) -> str | None:
     """The impact ratio, its interval, and where it stands to the four-fifths line."""
     if score.impact_ratio is None:
         return None
-    text = f"impact ratio (lowest ÷ highest rate) {score.impact_ratio:.2f}"
+    text = f"impact ratio (lowest ÷ highest rate) {ratio_text(score.impact_ratio)}"
     low, high = score.impact_ratio_low, score.impact_ratio_high
     if low is not None and high is not None and low != high:
         text += f" (between {low:.2f} and {high:.2f})"
