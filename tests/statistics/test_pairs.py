@@ -150,3 +150,9 @@ def test_champions_and_the_spread_are_those_of_all_pairs(groups: int) -> None:
         wide = (low / 7)[:, None] - (high / 7)[None, :]
         np.fill_diagonal(wide, 0.0)
         assert spreads._widest(low / 7, high / 7) == max(wide.max(), 0.0)
+
+
+@pytest.mark.parametrize("kind", [AllPairs, CandidatePairs])
+def test_before_anything_is_seen_groups_may_differ_altogether(kind: Any) -> None:
+    pairs = kind(3, Bets(4.6, (0.1, 0.3)))
+    assert pairs.high == 1.0
