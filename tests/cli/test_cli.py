@@ -522,7 +522,7 @@ def test_init_validate_and_score_work_one_after_the_other(tmp_path: Path) -> Non
     assert second.returncode == 0, second.stderr
     third = process("score", cwd=tmp_path)
     assert third.returncode == 0, third.stderr
-    assert "sex changes the decision for" in third.stdout
+    assert "The decision changes with sex" in third.stdout
 
 
 def test_init_overwrites_only_by_force(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
