@@ -220,6 +220,39 @@ def test_an_input_that_kills_its_process_each_time_is_a_failure_of_its_own(tmp_p
     assert len((tmp_path / "mark").read_text()) < 20  # once found, they are not run again
 
 
+@pytest.mark.slow
+def test_what_kills_its_process_is_never_run_here(tmp_path: Path) -> None:
+    """Batches whose calls fail are run here, but not with inputs that would end this process."""
+    mark = tmp_path / "mark"
+
+    def decide(people: themis.InputTable) -> Any:
+        if ((people["income"] == 0) & (people["savings"] == 0)).any():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        if (people["income"] == 5).any():
+            raise ValueError("no rule")
+        return people["income"] > np.where(people["race"] == "green", 4, 6)
+
+    driver = os.getpid()
+
+    def careful(people: themis.InputTable) -> Any:
+        return decide(people) if os.getpid() != driver else table_of_small(people)
+
+    found = of_small(themis.batch(careful), "processes:2", max_failures=0.9)
+    assert mark.exists()
+    assert found["scores"][0]["unknown"] > 0
+
+
+def table_of_small(people: themis.InputTable) -> Any:
+    """The same where nobody dies and nothing fails: the first few inputs, which are compared."""
+    return people["income"] > np.where(people["race"] == "green", 4, 6)
+
+
+def test_nothing_is_nothing_everywhere(processes: Executor) -> None:
+    subject = audit(row, processes).runner.subject
+    assert len(subject.load(np.empty((0, 4), dtype=np.uint16)).run().outputs) == 0
+
+
 def test_what_cannot_travel_is_said(processes: Executor) -> None:
     lock = threading.Lock()
 

@@ -19,7 +19,7 @@ from themis.engine.executors.travel import Done, Packed, one_thread, pack, run_t
 from themis.inputs.characteristics import Value
 from themis.subjects.answers import OutputColumns
 from themis.subjects.base import Answers, Batch, CodesBatch, CulpritSearch, Subject, heed
-from themis.subjects.decisions import CRASH, Failure
+from themis.subjects.decisions import CRASH, INVALID, Failure
 from themis.subjects.secrets import Secrets
 
 HERE_SECONDS = 1.0  # work that is done here first: what takes less needs no other process
@@ -82,7 +82,7 @@ class SpreadSubject(Subject):
 
     def _run(self, codes: NDArray[Any]) -> Answers:
         heed(self.deadline)
-        if self._seconds < HERE_SECONDS or self._agrees is False:
+        if not len(codes) or self._seconds < HERE_SECONDS or self._agrees is False:
             return self._run_here(codes)
         gathered = _Gathered(len(codes))
         try:
@@ -98,7 +98,8 @@ class SpreadSubject(Subject):
             raise
         # Which of many culprits are found depends on the call, and some answers can't be sent.
         isolated = self.traits.vectorised and gathered.isolated
-        return self._run_here(codes) if isolated or gathered.unsent else gathered.answers()
+        here = (isolated or gathered.unsent) and not self._deadly  # which would end this process
+        return self._run_here(codes) if here else gathered.answers()
 
     def _compare(self, codes: NDArray[Any]) -> bool:
         """Whether some inputs get the same answers there as they did here.
@@ -122,7 +123,8 @@ class SpreadSubject(Subject):
         try:
             with one_thread():
                 answers = subject.load(codes).run()
-            self._keep_to_compare(codes, answers, (time.perf_counter() - started) / len(codes))
+            seconds = time.perf_counter() - started
+            self._keep_to_compare(codes, answers, seconds / max(len(codes), 1))
             return answers
         finally:
             self.unfinished = subject.unfinished
@@ -204,6 +206,7 @@ class SpreadSubject(Subject):
 
 
 _DIED = Failure(CRASH, "the process that ran this input died, each time")
+_UNSENT = Failure(INVALID, "an answer of its task can't be sent to another process")
 
 
 def cut(count: int, seconds: float) -> list[Part]:
@@ -226,7 +229,7 @@ class _Gathered:
         """Take the answers of a part; None where they could not be sent."""
         if answers is None:
             self.unsent = True
-            answers = Answers([None] * len(part))
+            answers = Answers([None] * len(part), dict.fromkeys(range(len(part)), _UNSENT))
         self.isolated = self.isolated or answers.calls > 1
         self._parts[part[0]] = answers
 
