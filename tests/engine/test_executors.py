@@ -337,9 +337,15 @@ def _is_alive(pid: int) -> bool:
 
 
 def test_tasks_are_as_long_as_they_should_be() -> None:
-    assert [len(part) for part in cut(100, 1.0)] == [16] * 6 + [4]  # a second each: few
-    assert [len(part) for part in cut(300, 1e-6)] == [128, 128, 44]  # as many as may be
-    assert [len(part) for part in cut(100, 0.25 / 32)] == [32, 32, 32, 4]
+    def lengths(count: int, seconds: float, workers: int) -> list[int]:
+        return [len(part) for part in cut(count, seconds, workers)]
+
+    assert lengths(3, 1.0, 2) == [1, 1, 1]  # a second each
+    assert lengths(300, 1e-6, 2) == [128, 128, 44]  # as many as may be: too quick to be shared
+    assert lengths(100, 0.01, 2) == [25, 25, 25, 25]  # a quarter of a second
+    assert lengths(20, 0.001, 2) == [10, 10]  # a part for each worker
+    assert lengths(20, 0.001, 8) == [5, 5, 5, 5]  # but none of less than five thousandths
+    assert lengths(0, 0.001, 2) == []
 
 
 @pytest.mark.parametrize(

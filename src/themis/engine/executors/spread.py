@@ -24,7 +24,8 @@ from themis.subjects.secrets import Secrets
 
 HERE_SECONDS = 1.0  # work that is done here first: what takes less needs no other process
 TASK_SECONDS = 0.25  # that a task takes, about
-FEWEST, MOST = 16, 16_384  # inputs of a task
+LEAST_SECONDS = 0.005  # a shorter one costs more than it saves
+FEWEST, MOST = 16, 16_384  # inputs that are compared where none was run here, and of a task
 COMPARED = 1_000  # inputs that are run there and here, at most
 IN_FLIGHT = 2  # tasks for each worker that are on their way
 TURN = 0.5  # seconds after which an interrupt is heard at the latest
@@ -141,7 +142,8 @@ class SpreadSubject(Subject):
         self._inputs += inputs
 
     def _run_there(self, codes: NDArray[Any], gathered: _Gathered) -> None:
-        parts = cut(len(codes), self._seconds / max(self._inputs, 1))
+        each = self._seconds / max(self._inputs, 1)
+        parts = cut(len(codes), each, self._pool.workers)
         if self._deadly:
             parts = [each for part in parts for each in self._spared(codes, part, gathered)]
         lost = self._try_all(codes, parts, gathered)
@@ -209,11 +211,10 @@ _DIED = Failure(CRASH, "the process that ran this input died, each time")
 _UNSENT = Failure(INVALID, "an answer of its task can't be sent to another process")
 
 
-def cut(count: int, seconds: float) -> list[Part]:
-    """A batch as parts of about the wanted time, of 16, 32, 64, … inputs."""
-    size = FEWEST
-    while size < MOST and 2 * size * seconds <= TASK_SECONDS:
-        size *= 2
+def cut(count: int, seconds: float, workers: int) -> list[Part]:
+    """A batch as parts of about the wanted time, one for each worker at least if that pays."""
+    size, least = (max(int(each / max(seconds, 1e-9)), 1) for each in (TASK_SECONDS, LEAST_SECONDS))
+    size = min(max(min(size, -(-count // workers)), least), MOST)
     return [range(start, min(start + size, count)) for start in range(0, count, size)]
 
 
