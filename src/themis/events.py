@@ -14,7 +14,7 @@ class Progress:
     measure: str
     against: tuple[str, ...]
     samples: int  # contexts or inputs measured so far
-    expected: int  # at most so many will be needed
+    expected: int  # the most that will be needed
     low: float
     high: float
     executions: int

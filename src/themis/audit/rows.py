@@ -93,7 +93,7 @@ def row_scores(
 
 
 def _drawn(people: People, sampler: Sampler, whole: Views) -> Views:
-    """Views whose scores are sampled from the rows where running all of them is dearer."""
+    """Views whose scores are sampled from the rows where running all of them costs more."""
     population = Population.of_people(people.schema, people.codes, people.weights)
     drawing = Sampler(
         population, sampler.runner, sampler.seed, sampler.listen, sampler.keep_on_interrupt

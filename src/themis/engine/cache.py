@@ -1,9 +1,9 @@
 """The cache: decisions of subjects in a file that outlives the run, whatever ends it.
 
 One SQLite file holds the decisions of many subjects, each known by its fingerprint. Subjects whose
-executions are dear have one row for each input; those whose executions are cheap and many have one
-row for each batch. Only decisions are stored, never failures. What a row holds is sealed by those
-who store it (`recall`): SQLite itself does not notice a flipped bit.
+executions are expensive have one row for each input; those whose executions are cheap and many
+have one row for each batch. Only decisions are stored, never failures. What a row holds is sealed
+by those who store it (`recall`): SQLite itself does not notice a flipped bit.
 
 Cache files: what SQLite file is a cache of ours, how it is opened, and what can be wrong.
 

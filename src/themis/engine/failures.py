@@ -21,7 +21,7 @@ KINDS_LIMIT = 100_000  # failed inputs whose kinds are kept
 
 
 class TooManyFailuresError(SubjectError):
-    """The subject fails so often that the run was given up."""
+    """The subject fails too often to go on."""
 
 
 @dataclass

@@ -60,7 +60,7 @@ class DenseOutputs:
 
 
 class SortedOutputs:
-    """At most so many sorted keys, with outputs; those that came last are sorted by themselves."""
+    """Sorted keys with outputs, up to a given number; the newest are sorted by themselves."""
 
     def __init__(self, dtype: np.dtype[Any], most: float = math.inf) -> None:
         self._dtype, self._most = dtype, most

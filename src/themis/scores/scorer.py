@@ -1,4 +1,4 @@
-"""Scores of a given set (use 1 of the paper): exact where that is no dearer, else sampled."""
+"""Scores of a given set (use 1 of the paper): exact where that costs no more, else sampled."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from themis.subjects.decisions import FAILED
 from themis.subjects.readings import Reading
 
 EXACT_LIMIT = 2**24
-DEAR_WIDTH = 16  # where executions are dear: wide rows mostly flip long before they are run whole
+EXPENSIVE_WIDTH = 16  # of programs: wide rows mostly flip long before they are whole
 PROBES = 8  # inputs run to learn how long the whole domain would take
 
 
@@ -119,7 +119,7 @@ class Scorer:
     def _of_profile(
         self, run: PeopleRun, columns: tuple[int, ...], measure: Measure, settings: Settings
     ) -> Score:
-        """A score of the profile: exact where running all people is no dearer, else sampled."""
+        """A score of the profile: exact where running all people costs no more, else sampled."""
         assignments = self.sampler.assignments(columns)
         width = min(assignments.count, settings.max_assignments)
         most = ProportionRule(settings.confidence, settings.error).max_samples
@@ -218,7 +218,7 @@ class Scorer:
             most = ProportionRule(settings.confidence, settings.error).max_samples
             width = assignments.count
             if not self.sampler.runner.traits.vectorised:
-                width = min(width, DEAR_WIDTH)
+                width = min(width, EXPENSIVE_WIDTH)
             limit = min(most * width, EXACT_LIMIT)
             if size is None or size > min(limit, self.sampler.runner.executions_left):
                 return None

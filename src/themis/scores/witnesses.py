@@ -306,11 +306,11 @@ class _Shrinker:
             each.answer(outputs[start:end], flip, (place or 0) - 1)
 
     def _run(self, pairs: NDArray[Any]) -> NDArray[Any]:
-        """The outputs of pairs; too few executions, or a failure of a dear subject, end it all."""
+        """The outputs of pairs; no budget, or a failure of an expensive subject, ends it all."""
         cells, spent = self.sampler.trials.run(pairs.reshape(2 * len(pairs), -1), self.left)
         self.left -= spent
-        dear = self.sampler.runner.traits.external
-        self.ended = bool((cells < FAILED).any() or (dear and (cells == FAILED).any()))
+        expensive = self.sampler.runner.traits.external
+        self.ended = bool((cells < FAILED).any() or (expensive and (cells == FAILED).any()))
         return self.sampler.reading.cells(cells).reshape(-1, 2)
 
     def _flip(self, before: NDArray[Any], now: NDArray[Any]) -> NDArray[np.bool_]:

@@ -175,7 +175,7 @@ class _Decision:
             chosen = self._to_settle(counts)
             if not len(chosen):
                 self._draw(counts)
-            elif not self._is_dearer(chosen, counts):
+            elif not self._costs_more(chosen, counts):
                 self.inputs.settle(chosen)
             else:
                 self._draw(counts, at_least=counts.total // 8)
@@ -233,7 +233,7 @@ class _Decision:
         return open_places[:enough]
 
     # What is cheapest: foreseen from what was seen; whatever is chosen, the guarantee holds. --
-    def _is_dearer(self, chosen: NDArray[np.int64], counts: Counts) -> bool:
+    def _costs_more(self, chosen: NDArray[np.int64], counts: Counts) -> bool:
         """Whether these proofs now cost more than going on to spot proofs."""
         cost = int(self.inputs.book.proof_costs(self.inputs.mask, chosen).sum())
         others = (self._cost(test, counts) for test in self.ahead)

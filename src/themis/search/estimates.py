@@ -1,6 +1,6 @@
 """Scores of the sets that a search found, from the flips that it knows already.
 
-How many inputs flip under a set whose proofs are dear? An interval from proofs of a part.
+How many inputs flip under a set whose proofs are expensive? An interval from proofs of a part.
 
 To ± error by proving every input that does not flip in a few tries takes hundreds of proofs. It
 takes far fewer where more inputs are tried, and a random part of the open ones is proved.
@@ -177,10 +177,10 @@ def estimate_found(
     found, tally = _Found(), None
     stopped = Ending.BUDGET
     rows = ProportionRule(settings.confidence, settings.error).max_samples
-    dear = book.is_exhaustive(mask) and book.proof_cost(mask) >= SPOT_COST
-    dear = dear and not book.in_large_calls(mask, rows)
+    expensive = book.is_exhaustive(mask) and book.proof_cost(mask) >= SPOT_COST
+    expensive = expensive and not book.in_large_calls(mask, rows)
     with ending_early(keeps_interrupts=sampler.keep_on_interrupt) as early:
-        (_by_spot_proofs if dear else _by_all_proofs)(found, sampler, book, mask, settings)
+        (_by_spot_proofs if expensive else _by_all_proofs)(found, sampler, book, mask, settings)
         stopped = Ending.ERROR_REACHED  # or as precisely as rows that can't be settled allow
         with book.looking():
             tally = _tally(sampler, assignments, found.count)

@@ -42,7 +42,7 @@ class Lattice:
     def share(self, mask: int) -> float:
         """The part of the whole search's error that is spent on this set; they add up to one.
 
-        Fixed before anything is seen, in proportion to the sets' costs, so that the dear ones
+        Fixed before anything is seen, in proportion to the sets' costs, so that the expensive ones
         may be decided with less evidence: half of it over all sets, and half within each size,
         so that small sets are not starved by huge ones that are hardly ever reached.
         """

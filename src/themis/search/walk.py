@@ -86,7 +86,7 @@ class Decider(ABC):
         """What a decision that a set is above rests on, to be run again."""
 
 
-# The exact decider, where running all is no dearer than deciding these sets, after so many
+# The exact decider, where running all costs no more than deciding these sets, after so many
 # executions for others.
 RunAll = Callable[[Iterable[int], Iterable[int], int], Decider | None]
 

@@ -158,7 +158,7 @@ _SPOT_WEIGHTS = np.log([0.2, 0.2, 0.2, 0.1, 0.3])  # the same with two inside th
 _LAST_TEST = 0.5  # the part of delta that the fixed test at the last sample gets, …
 _SPOT_LAST_TEST = 0.25  # … and where there are spot proofs
 _SPOT_PROOFS = 0.45  # the part of delta that spot proofs of "below" get
-# When spot proofs are tried, in parts of `max_samples`: later where a proof is dear.
+# When spot proofs are tried, in parts of `max_samples`: later where a proof is expensive.
 _STAGES: dict[Spot, tuple[float, ...]] = {
     "none": (),
     "some": (1 / 8, 3 / 8, 1.0),

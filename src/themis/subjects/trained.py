@@ -10,6 +10,7 @@ import importlib
 import json
 import pickle
 import re
+from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Any, Literal
 
@@ -103,7 +104,7 @@ def trained_of(thing: Any) -> Trained | None:
     return HistGradientBoosting(thing) if of_categories else Trained(thing)
 
 
-class _Booster(Trained):
+class _Booster(Trained, ABC):
     """The inner model of a boosting library: `predict` gives probabilities, no classes.
 
     Its decision is the class that the same library's classifier would choose: the one with the
@@ -113,10 +114,10 @@ class _Booster(Trained):
     _binary: tuple[str, ...] = ()
     _several: tuple[str, ...] = ()
 
-    @cached_property
+    @property
+    @abstractmethod
     def _objective(self) -> tuple[str, int]:
         """What it was trained for, and the number of classes if there are several."""
-        raise NotImplementedError
 
     def _scores(self, inputs: Any) -> Any:
         return self.model.predict(inputs)
