@@ -335,6 +335,12 @@ class TestTorch:
         assert there.causal("sex").score == here.causal("sex").score
         assert there.runner.subject.fingerprint() != here.runner.subject.fingerprint()
 
+    def test_the_precision_is_part_of_the_fingerprint(self, module: Any) -> None:
+        fine = copy.deepcopy(module).double()  # the same weights, and another last bit
+        audits = [themis.Audit(themis.model(each, cut=0.5), NUMBERS) for each in (module, fine)]
+        first, second = (each.runner.subject.fingerprint() for each in audits)
+        assert first != second
+
     def test_text_is_refused_by_name(self, module: Any) -> None:
         with pytest.raises(RequestError, match="'sex' holds text, and the model takes numbers"):
             themis.Audit(module, SCHEMA)

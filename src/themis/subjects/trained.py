@@ -366,7 +366,8 @@ class TorchModule(Trained):
     def fingerprint(self) -> str:
         digest = hashlib.sha256(function_fingerprint(type(self.model).forward).encode())
         for name, tensor in sorted(self.model.state_dict().items()):
-            digest.update(name.encode() + tensor.cpu().double().numpy().tobytes())
+            how = f"{name} {tensor.dtype} {tensor.device.type} "  # in which the last bit may differ
+            digest.update(how.encode() + tensor.cpu().double().numpy().tobytes())
         return digest.hexdigest()[:16]
 
 
