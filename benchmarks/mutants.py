@@ -40,7 +40,8 @@ CHANGED = (
     *(f"engine/{name}.py" for name in ("memory", "tables", "variants", "runner")),
 )
 TESTS = ("statistics", "engine", "search", "scores", "inputs", "audit")  # rooms that may notice
-SECONDS = 900  # for the tests of one mutant: what takes longer hangs
+SECONDS = 900  # for the tests of one mutant: what takes longer hangs, …
+ONE_TEST = 120  # … as does one of them that takes so long
 ONLY = ["-q", "-n", "0", "-m", "not slow", "-p", "no:cacheprovider", "--no-header"]
 
 # What a mutant changes can't be seen in any result: (file, line as it is, as it is changed): why
@@ -319,7 +320,9 @@ def catch(place: Path, mutant: Mutant, tests: Sequence[str]) -> bool:
     path.write_text(mutant.source)
     env = {**os.environ, "PYTHONPATH": str(place / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
-        command = [sys.executable, "-m", "pytest", "-x", *ONLY, *tests]
+        limits = [f"faulthandler_timeout={ONE_TEST}", "faulthandler_exit_on_timeout=true"]
+        options = ["-x", *(word for each in limits for word in ("-o", each))]
+        command = [sys.executable, "-m", "pytest", *options, *ONLY, *tests]
         done = subprocess.run(
             command, cwd=place, env=env, capture_output=True, timeout=SECONDS, check=False
         )

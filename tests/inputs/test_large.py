@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import themis
 from themis.inputs import people, row_files, schema, streams
-from themis.inputs.blocks import RejectionBlock
+from themis.inputs.blocks import ColumnBlock, RejectionBlock
 from themis.inputs.numbers import NumberRange
 from themis.inputs.people import columns_read, people_of
 from themis.inputs.population import Population
@@ -246,3 +246,34 @@ def test_a_whole_number_has_the_code_that_its_fraction_has(
     assert numbers.encode(value) == numbers.encode(float(value)) == code
     assert numbers.encode(np.int64(value)) == code
     assert numbers.encode(True) is None
+
+
+def test_few_inputs_are_drawn_where_few_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[int] = []
+    draw = ColumnBlock.draw
+
+    def noted(self: ColumnBlock, rng: np.random.Generator, count: int) -> Any:
+        drawn.append(count)
+        return draw(self, rng, count)
+
+    monkeypatch.setattr(ColumnBlock, "draw", noted)
+    base = BaseInputs(Population.of(wide(1)), seed=1)
+    few = base.rows(3, 106).copy()
+    assert drawn == [1_024]
+    assert (base.rows(0, 200_000)[3:106] == few).all()
+    assert drawn == [1_024, 3_072, 12_288, 49_152, 65_536, 65_536, 65_536]
+
+
+@pytest.mark.parametrize("size", [8, 256, 1_024, 5_000, 65_536])
+def test_chunks_follow_one_another_without_a_gap(size: int) -> None:
+    chunks = streams.Chunks(size)
+    starts = np.cumsum([0, *(chunks.rows(number) for number in range(40))])
+    rows = np.arange(starts[-1])[:, None]
+
+    def draw(number: int) -> Any:
+        return rows[starts[number] : starts[number + 1]]
+
+    assert max(np.diff(starts)) <= size
+    for start, stop in ((0, 1), (0, size), (size - 1, size + 1), (3, 3), (5, 30 * size)):
+        assert chunks.copy(draw, start, stop)[:, 0].tolist() == list(range(start, stop))
+        assert chunks.view(draw, start, stop)[:, 0].tolist() == list(range(start, stop))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import combinations
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,11 @@ from hypothesis import strategies as st
 import themis
 from tests.worlds import Case, cases
 from themis.audit.checker import run_checks
+from themis.results.parts import Reruns
 from themis.results.verdicts import Check
 from themis.scores.exact import whole_numbers
 from themis.search import whole_domain
+from themis.search.walk import Search
 
 Set = tuple[str, ...]
 Scores = dict[Set, Fraction]
@@ -226,3 +229,14 @@ def test_what_equals_the_threshold_leaves_open_whether_a_larger_set_is_above() -
     audit.search(1, among=["race"]).assert_nothing_found()
     with pytest.raises(themis.DiscriminationError):
         audit.search(0, among=["race"]).assert_nothing_found()
+
+
+@pytest.mark.parametrize(("low", "explains"), [(0.4, 0.02), (0.1, 0.01)])
+def test_what_noise_may_explain_grows_with_a_score_and_never_shrinks(
+    low: float, explains: float
+) -> None:
+    """Reruns of a sampled search count for the exact one that follows it."""
+    seen = SimpleNamespace(_seen={3: (Reruns(40, 1, explains=0.01), 0.2)})
+    again = Search._rerun(seen, 3, low)  # type: ignore[arg-type]
+    assert again is not None
+    assert again.explains == pytest.approx(explains)

@@ -118,10 +118,11 @@ def test_no_decision_is_missed_by_drawing_safe_steps_at_once(start: tuple[int, i
             assert rule.decide(hits + more, misses + drawn - more) == "undecided"
 
 
-@given(st.integers(0, 300), st.integers(0, 300), st.integers(0, 20))
+@given(st.floats(0.2, 0.4), st.integers(0, 40), st.integers(0, 20))
 def test_no_more_is_drawn_at_once_than_the_last_test_sees(
-    hits: int, misses: int, open_: int
+    share: float, left: int, open_: int
 ) -> None:
     rule = ThresholdRule(0.3, 0.05, 0.01)
-    left = rule.max_samples - hits - misses - open_
-    assert 1 <= rule.safe_steps(hits, misses, open_) <= max(left, 1)
+    known = rule.max_samples - left - open_
+    hits = int(share * known)
+    assert 1 <= rule.safe_steps(hits, known - hits, open_) <= max(left, 1)

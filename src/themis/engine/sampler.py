@@ -83,6 +83,7 @@ class Trials:
 
 
 CELLS = 2**19  # outputs held at once: memory stays flat
+UNSEEN = 16_384  # base inputs that tell how many people there are of a kind
 COARSE_CELLS = 2**15  # up to so many, few calls are worth more than few executions
 
 # Blocks of subjects outside of this process.
@@ -124,14 +125,13 @@ class Sampler:
         return Assignments(self.population.schema, columns)
 
     def unseen(self, start: int) -> NDArray[Any] | None:
-        """Base inputs from a row on that were drawn with those before it; None if there are few.
+        """Base inputs from a row on that are quickly drawn; None if there are few.
 
         Nothing is run on them: they tell how many people there are of a kind.
         """
         drawn_apart = any(block.size is None for block in self.population.blocks)
-        if drawn_apart or start > self.base.chunk_rows // 2:
-            return None
-        return self.base.rows(start, self.base.chunk_rows)
+        stop = min(UNSEEN, self.base.chunk_rows)
+        return None if drawn_apart or start > stop // 2 else self.base.rows(start, stop)
 
     def blocks(self, start: int, stop: int, width: int) -> Iterator[tuple[int, int]]:
         """Cut rows start..stop into blocks; ends early when the budget does.
