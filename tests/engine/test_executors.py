@@ -143,9 +143,9 @@ def test_modules_are_imported_there_as_they_were_here(
 
 def test_answers_that_cannot_be_sent_are_failures_as_here(processes: Executor) -> None:
     def decide(person: dict[str, Any]) -> Any:
-        return (each for each in ()) if person["income"] % 50 == 1 else row(person)
+        return (each for each in ()) if person["income"] % 10 == 1 else row(person)
 
-    options = {"max_failures": 0.5, "error": 0.2}
+    options = {"max_failures": 0.5, "error": 0.1}
     here, there = (audit(decide, where, **options).causal("race") for where in (None, processes))
     assert (there.score, there.unknown) == (here.score, here.unknown)
     assert here.unknown > 0
@@ -196,6 +196,7 @@ SMALL = themis.Schema(race=["green", "purple"], income=range(10), savings=range(
 
 
 def of_small(subject: Any, executor: Any = None, **options: Any) -> dict[str, Any]:
+    options = {"seed": 1, **options}  # the first inputs, which are run here, kill nobody
     with themis.Audit(subject, SMALL, favourable=["yes"], executor=executor, **options) as asked:
         document = asked.score([("race",)]).to_dict()
     del document["timing"]

@@ -45,7 +45,7 @@ def test_failures_have_count_example_message_and_a_command_that_shows_them(folde
 
 
 def test_above_the_limit_what_was_learned_is_printed_before_the_error(folder: Path) -> None:
-    write_command(folder, before=RARE.replace("*3", "*33"), options="max_failures = 0.001")
+    write_command(folder, before=RARE.replace("*3", "*[12]3"), options="max_failures = 0.001")
     done = run("--measure", "causal", "--max-executions", "400")
     assert done.exit_code == 3
     assert "the decision changes when only" in done.stdout

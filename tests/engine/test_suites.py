@@ -89,7 +89,8 @@ def test_the_group_score_can_be_counted_in_the_file(tmp_path: Path) -> None:
     rows = [row for row in read(path) if row["against"] == "race"]
     for group in score.groups:
         own = [row["favourable"] for row in rows if row["race"] == group.values["race"]]
-        assert (np.mean(own), len(own)) == (pytest.approx(group.rate), group.samples)
+        counted = own[: group.samples]  # of a group that can't be extreme any more, not all
+        assert (np.mean(counted), len(counted)) == (pytest.approx(group.rate), group.samples)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])

@@ -361,7 +361,7 @@ def test_unchanged_subject_at_the_threshold_has_no_new_sets() -> None:
 def test_changed_subject_is_called_changed() -> None:
     before, after = (
         audit(share, sexist, seed=seed).search_all(0.1, ("causal", "group"), ["race", "sex"])
-        for share, sexist, seed in ((0.4, 0.0, 1), (0.3, 0.4, 2))
+        for share, sexist, seed in ((0.4, 0.0, 1), (0.4, 0.4, 2))
     )
     found = compare(before, after)
     assert found.verdict == "new discrimination"

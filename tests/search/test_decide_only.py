@@ -28,13 +28,13 @@ def loan(person: dict[str, Any]) -> bool:
 
 
 def search(*, decide_only: bool, **options: Any) -> themis.SearchResult:
-    audit = themis.Audit(options.pop("subject", loan), SPACE, seed=3, **options)
+    audit = themis.Audit(options.pop("subject", loan), SPACE, seed=1, **options)
     return audit.search(0.2, among=AMONG, decide_only=decide_only)
 
 
 @pytest.fixture(scope="module")
 def decided() -> themis.Result:
-    return themis.Audit(loan, SPACE, seed=3).search_all(0.2, among=AMONG, decide_only=True)
+    return themis.Audit(loan, SPACE, seed=1).search_all(0.2, among=AMONG, decide_only=True)
 
 
 @pytest.mark.parametrize("cost", ["executions", "calls"])
@@ -60,7 +60,7 @@ def test_scores_that_cost_nothing_are_given_where_every_input_was_run() -> None:
 
 
 def test_what_was_only_decided_is_measured_when_that_is_asked_for_later() -> None:
-    audit = themis.Audit(loan, SPACE, seed=3)
+    audit = themis.Audit(loan, SPACE, seed=1)
     assert not audit.search(0.2, among=AMONG, decide_only=True).minimal_sets
     assert audit.search(0.2, among=AMONG).minimal_sets
 
