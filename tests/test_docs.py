@@ -20,6 +20,7 @@ stands for any text, and alone on a line for any lines. Text between `<!-- gener
 from __future__ import annotations
 
 import contextlib
+import difflib
 import importlib.util
 import inspect
 import io
@@ -688,13 +689,39 @@ def rewrite(path: Path) -> None:
         for each in sorted(pass_(text), key=lambda each: -each.start):
             actual = each.actual
             if pass_ is snippet_differences:
-                if any(line.strip() == "…" for line in each.shown.splitlines()):
-                    print(f"{path.name}:{each.line}: an excerpt, rewrite it by hand:\n{each}")
-                    continue
                 actual = re.sub(r"(< )?\d[\d.]* (s|ms|µs)\b", "…", actual).rstrip() + "\n"
+                if any(is_gap(line) for line in each.shown.splitlines()):
+                    actual = excerpt(each.shown, actual)
+                    print(f"{path.name}:{each.line}: an excerpt, look at it:\n{actual}")
             print(f"{path.name}:{each.line}: rewritten")
             text = text[: each.start] + actual + text[each.start + len(each.shown) :]
         path.write_text(text, encoding="utf-8")
+
+
+def is_gap(line: str) -> bool:
+    """Whether it stands for any lines."""
+    return line.strip() == "…"
+
+
+def excerpt(shown: str, actual: str) -> str:
+    """Of what there is now, the lines that are most like those that were shown, in order."""
+    lines, taken, at = actual.splitlines(), [], 0
+    for gap, part in itertools.groupby(shown.splitlines(), key=is_gap):
+        old = list(part)
+        if gap:
+            taken += old
+            continue
+        starts = range(at, max(len(lines) - len(old), at) + 1)
+        likeness = {
+            start: difflib.SequenceMatcher(
+                None, "\n".join(old), "\n".join(lines[start : start + len(old)]), autojunk=False
+            ).ratio()
+            for start in starts
+        }
+        best = max(starts, key=likeness.__getitem__)
+        taken += lines[best : best + len(old)]
+        at = best + len(old)
+    return "\n".join(taken) + "\n"
 
 
 def snippet_differences(text: str) -> list[Difference]:
