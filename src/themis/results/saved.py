@@ -128,9 +128,14 @@ def _search(data: Any) -> Any:
 
 def _with_scores(search: SearchResult, scores: tuple[Score, ...]) -> SearchResult:
     """The search with the scores of what it found, which stand beside it."""
-    about = (search.measure, search.output)
-    by_set = {each.against: each for each in scores if (each.measure, each.output) == about}
+    about = (search.measure, search.output, search.statistic)
+    by_set = {each.against: each for each in scores if _kind(each) == about}
     return replace(search, minimal_sets=tuple(by_set[n] for n in search.found if n in by_set))
+
+
+def _kind(score: Score) -> tuple[object, ...]:
+    statistic = score.statistic if isinstance(score, GroupScore) else "rate"
+    return score.measure, score.output, statistic
 
 
 def _with_notes(value: Any) -> Any:

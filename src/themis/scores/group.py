@@ -194,14 +194,7 @@ def group_source(sampler: Sampler, variants: Variants) -> GroupSource:
     """
     assignments = variants.assignments
     sampler = _with_values(sampler, assignments)
-    population = sampler.population
-    paired_bins = all(population.is_independent((column,)) for column in assignments.binned)
-    tied = {column for tie in population.schema.ties for column in (tie.leader, tie.follower)}
-    if (
-        not tied.isdisjoint(assignments.columns)
-        or not paired_bins
-        or not population.is_independent(assignments.columns)
-    ):
+    if not shares_contexts(sampler, assignments):
         return _apart(sampler, variants)
     places = _possible_places(sampler, variants)
 
@@ -218,6 +211,18 @@ def group_source(sampler: Sampler, variants: Variants) -> GroupSource:
         return every.inputs(variants, rows, np.full(len(rows), places[group]))
 
     return GroupSource(paired, inputs, [labels_of(variants, int(place)) for place in places])
+
+
+def shares_contexts(sampler: Sampler, assignments: Assignments) -> bool:
+    """Whether the groups of a set can be compared in common contexts."""
+    population = sampler.population
+    paired_bins = all(population.is_independent((column,)) for column in assignments.binned)
+    tied = {column for tie in population.schema.ties for column in (tie.leader, tie.follower)}
+    return (
+        tied.isdisjoint(assignments.columns)
+        and paired_bins
+        and population.is_independent(assignments.columns)
+    )
 
 
 def _with_values(sampler: Sampler, assignments: Assignments) -> Sampler:
