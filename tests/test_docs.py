@@ -558,6 +558,7 @@ OPTIONAL = {  # fields that a run may have
     ),
     *("scores[].regions[].share_low", "scores[].regions[].share_high"),
     "data.reasons[].examples[].line",
+    "scores[].groups[].above_median",
     *("source", "source.file", "source.lines", "source.checks", "source.command"),
     *("search.ties", "search.decide_only", "search.output", "search.distance", "search.statistic"),
 }

@@ -128,8 +128,9 @@ class Score(Plotted):
             if not witness["reproduce"]:
                 del witness["reproduce"]
         for group in data["groups"]:
-            if not group["few"]:
-                del group["few"]
+            for name in ("few", "above_median"):
+                if group[name] in (False, None):
+                    del group[name]
         for name in ("direction", "regions"):
             if name in data:
                 data[name] = [_known(each) for each in data[name]]

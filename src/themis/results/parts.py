@@ -106,6 +106,7 @@ class Group(Shown):
     high: float
     samples: int
     few: bool = False  # too few people to call it fair or unfair
+    above_median: float | None = None  # share of its numbers above the median of all; as counted
 
 
 @dataclass(frozen=True)
@@ -136,6 +137,7 @@ class Naming:
     owner: str = ""
     purpose: str = ""
     auditor: str = ""
+    why_test_data: str = ""  # instead of historical data
     people: str = ""  # a plural: "applicants"
     decision: str = ""  # the favourable one, as a noun: "approval"
     values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # by characteristic

@@ -355,7 +355,7 @@ def _schema_faults(data: Any) -> Iterator[tuple[str, str]]:
 # The JSON Schema ----------------------------------------------------------------------------
 _OPTIONAL = {  # what `to_dict` leaves out at times
     "Witness": {"reproduce"},
-    "Group": {"few"},
+    "Group": {"few", "above_median"},
     "Harm": {
         *("lost_count", "gained_count"),
         *("lost_low", "lost_high", "gained_low", "gained_high"),

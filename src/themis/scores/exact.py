@@ -27,6 +27,7 @@ from themis.results.parts import Group, Region
 from themis.scores.causal import causal_score
 from themis.scores.group import GroupInputs, group_score, list_groups, passes
 from themis.scores.harm import HarmTally
+from themis.scores.medians import scoring_rates
 from themis.scores.regions import MOST_UNKNOWN, SeenRows, known_regions, sampled_regions
 from themis.scores.undecided import exact_undecided
 from themis.scores.witnesses import FlipPool, explained
@@ -306,6 +307,8 @@ def exact_group(
     high = np.bincount(own, domain.weights * possible, assignments.count)[present] / totals[present]
     labels = assignments.labels_of(present)
     listed, omitted = list_groups(low, low, high, np.arange(len(present)))
+    cells = sampler.reading.cells(domain.cells)
+    scoring = scoring_rates(sampler.reading, cells, own, assignments.count, domain.weights)
     groups = tuple(
         Group(
             values=labels[i],
@@ -313,6 +316,7 @@ def exact_group(
             low=rounded(low[i]),
             high=rounded(high[i]),
             samples=int(counts[present[i]]),
+            above_median=scoring[present[i]],
         )
         for i in listed.tolist()
     )
@@ -320,7 +324,6 @@ def exact_group(
     possible_spread = max(0.0, rounded(high.max() - low.min()))
     score = rounded(low.max() - low.min())
     unknown = int((possible > certain).sum())
-    cells = sampler.reading.cells(domain.cells)
     if not unknown or len(present) == 1:  # one group is not apart from itself
         certain_spread = possible_spread = score
 
