@@ -559,6 +559,7 @@ OPTIONAL = {  # fields that a run may have
     *("scores[].regions[].share_low", "scores[].regions[].share_high"),
     "data.reasons[].examples[].line",
     "scores[].groups[].above_median",
+    *("scores[].witnesses[].joint", "scores[].regions[].loses"),
     *("source", "source.file", "source.lines", "source.checks", "source.command"),
     *("search.ties", "search.decide_only", "search.output", "search.distance", "search.statistic"),
 }
@@ -592,6 +593,7 @@ def real_fields() -> set[str]:
         themis.Audit(loan, small, max_failures=0.5).apparent(rows, "race", weights="count"),
         themis.Audit(loan, small, max_failures=0.5).apparent(rows, "race", unknown="extend"),
         themis.Audit(lambda person: person["b"], tied).score([["a"]]),
+        themis.Audit(lambda person: person["savings"] > 6, small).score([["race", "savings"]]),
         themis.Audit(loan, small, max_failures=0.5).apparent(rows_of(rows), "race", unknown="drop"),
     ]
     fields = [set(paths_in(json.loads(json.dumps(each.to_dict())))) for each in results]

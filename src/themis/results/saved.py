@@ -354,13 +354,14 @@ def _schema_faults(data: Any) -> Iterator[tuple[str, str]]:
 
 # The JSON Schema ----------------------------------------------------------------------------
 _OPTIONAL = {  # what `to_dict` leaves out at times
-    "Witness": {"reproduce"},
+    "Witness": {"reproduce", "joint"},
+    "Joint": {"only_count", "only_low", "only_high"},
     "Group": {"few", "above_median"},
     "Harm": {
         *("lost_count", "gained_count"),
         *("lost_low", "lost_high", "gained_low", "gained_high"),
     },
-    "Region": {"inside", "inputs", "residents", "share_low", "share_high"},
+    "Region": {"inside", "inputs", "residents", "share_low", "share_high", "loses"},
     "CausalScore": set(UNLESS_USED),
     "GroupScore": set(UNLESS_USED),
     "SearchResult": {"ties", "output", "distance", "statistic", "account", "family", "decide_only"},
