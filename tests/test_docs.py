@@ -520,7 +520,7 @@ def test_every_public_name_is_in_the_python_guide() -> None:
 
 
 OPAQUE = ("schema.inputs", "schema.constraints", "failures", "timing")  # keys are the user's
-USERS = ("values", "value", "change_from", "change_to", "input", "inputs[]", "extended")
+USERS = ("values", "value", "alone", "loses", "change_from", "change_to", "input", "inputs[]", "extended")
 
 
 def paths_in(value: Any, path: str = "") -> Iterator[str]:
@@ -559,6 +559,8 @@ OPTIONAL = {  # fields that a run may have
     ),
     *("scores[].regions[].share_low", "scores[].regions[].share_high"),
     "data.reasons[].examples[].line",
+    "scores[].groups[].above_median",
+    *("scores[].witnesses[].joint", "scores[].regions[].loses"),
     *("source", "source.file", "source.lines", "source.checks", "source.command"),
     *("search.ties", "search.decide_only", "search.output", "search.distance", "search.statistic"),
 }
@@ -592,6 +594,7 @@ def real_fields() -> set[str]:
         themis.Audit(loan, small, max_failures=0.5).apparent(rows, "race", weights="count"),
         themis.Audit(loan, small, max_failures=0.5).apparent(rows, "race", unknown="extend"),
         themis.Audit(lambda person: person["b"], tied).score([["a"]]),
+        themis.Audit(lambda person: person["savings"] > 6, small).score([["race", "savings"]]),
         themis.Audit(loan, small, max_failures=0.5).apparent(rows_of(rows), "race", unknown="drop"),
     ]
     fields = [set(paths_in(json.loads(json.dumps(each.to_dict())))) for each in results]

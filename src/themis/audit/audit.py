@@ -11,7 +11,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from themis.audit.asked import Asked, question_of
+from themis.audit.everything import (
+    THRESHOLD,
+    Everything,
+    Steps,
+    ignore_forecast,
+    ignore_steps,
+)
 from themis.audit.family import Family
+from themis.audit.forecast import Forecast, Forecaster
 from themis.audit.given import (
     CachePlace,
     check_decisions,
@@ -50,7 +58,7 @@ from themis.results.parts import Naming, Noise
 from themis.results.replays import Replay
 from themis.scores.accounts import Part, asked_again, metered
 from themis.scores.noise import NoiseProbe
-from themis.search.searcher import Accepted, SearchPlan, weigh_search
+from themis.search.searcher import Accepted, SearchPlan, check_request, weigh_search
 from themis.settings import Settings, Stopping, check_cost, check_repeats
 from themis.subjects.base import CostKind
 from themis.subjects.decisions import DEFAULT_FAVOURABLE
@@ -61,6 +69,7 @@ if TYPE_CHECKING:
     from themis.config.reader import Config
 
 
+MEASURES: tuple[Measure, ...] = ("causal", "group")
 OneSet: TypeAlias = str | Sequence[str]  # the names of a set, or some of them
 
 
@@ -290,6 +299,11 @@ class Audit:
         """What is measured where no set is named: the file's sets, or each protected one."""
         return self._named_sets or tuple((name,) for name in self.schema.protected)
 
+    @property
+    def score_views(self) -> list[tuple[Measure, View]]:
+        """The scores that each set gets: of each output, by each measure that it has."""
+        return list(self._views.measured(MEASURES))
+
     def lacks_favourable(self, output: str | None = None) -> bool:
         """Whether there are outputs, and none so far was one that `favourable` names."""
         reading = self._views.of(output).sampler.reading
@@ -362,19 +376,74 @@ class Audit:
         columns = [self.schema.columns_of(each) for each in sets]
         views = list(self._views.measured(measures, output))
         family = Family.of(self.settings, [measure for measure, _ in views] * len(columns))
-        own, asked = family.settings, list[object]()
+        asked: list[object] = []
 
         def measure_all(work: Work) -> None:
             for each in columns:
                 for measure, view in views:
-                    asked.append(question_of(each, measure, view, own, limit))
-                    if not work.add_known(self._asked.answers(asked[-1])):
-                        work.add(view.scorer.measure(each, measure, own), limit)
+                    asked.append(self._add_score(work, each, measure, view, family, limit))
 
         result = self._run(command, measure_all, family)
         for question, score in zip(asked, result.scores, strict=False):
-            self._asked.keep(question, [score], own)
+            self._asked.keep(question, [score], family.settings)
         return result
+
+    def _add_score(
+        self,
+        work: Work,
+        columns: tuple[int, ...],
+        measure: Measure,
+        view: View,
+        family: Family,
+        limit: float | None = None,
+    ) -> object:
+        """Measure one score of a command unless it was asked for before; gives the question."""
+        question = question_of(columns, measure, view, family.settings, limit)
+        if not work.add_known(self._asked.answers(question)):
+            work.add(view.scorer.measure(columns, measure, family.settings), limit)
+        return question
+
+    def everything(
+        self,
+        threshold: float = THRESHOLD,
+        *,
+        max_size: int | None = None,
+        announce: Callable[[Forecast], None] = ignore_forecast,
+        listen: SearchListener | None = None,
+        listen_to_steps: Steps = ignore_steps,
+    ) -> Result:
+        """All a reader wants: protected characteristics, their pairs, a search among them, noise.
+
+        Each protected characteristic and each pair of them gets its scores, and so do the sets that
+        a file names; the search has the protected ones that reach the threshold together, of any
+        size up to `max_size`. With `family` one confidence holds for all of it. `announce` hears,
+        after a few trials, what it will cost; `listen_to_steps` which step of how many begins.
+        """
+        check_request(threshold, max_size)
+        plan = Everything.of(self.schema, self._named_sets, threshold, max_size)
+        views, searched = self.score_views, self._views.searchable(MEASURES)
+        family = plan.family(self.settings, [measure for measure, _ in views], searched)
+        scores = [(self.schema.columns_of(names), *view) for names in plan.sets for view in views]
+        steps = len(scores) + bool(plan.among)
+
+        def measure_all(work: Work) -> None:
+            asked = [(columns, measure) for columns, measure, _ in scores]
+            forecaster = Forecaster(self.sampler, family.settings)
+            announce(forecaster.forecast(asked, self._among(plan.among), max_size, threshold))
+            for number, score in enumerate(scores, start=1):
+                listen_to_steps(number, steps)
+                self._add_score(work, *score, family)
+            if plan.among:
+                listen_to_steps(steps, steps)
+                scope = (self._among(plan.among), max_size)
+                searcher = self._views.searched(None, searched).searcher
+                work.add_searches(
+                    searcher.search(
+                        searched, threshold, *scope, family.settings, self.probe, listen=listen
+                    )
+                )
+
+        return self._run("audit", measure_all, family)
 
     def search(
         self,

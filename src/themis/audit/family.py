@@ -35,6 +35,11 @@ class Family:
         """The family of searches in one go, which are right as a whole, and of what they find."""
         return cls(asked, max((STATEMENTS[each] for each in measures), default=1))
 
+    def with_searches(self, measures: Iterable[Measure]) -> Family:
+        """The same family with searches in one go, and with what they find."""
+        searches = Family.of_searches(self.asked, measures)
+        return replace(self, parts=self.parts + searches.parts, members=None)
+
     @property
     def settings(self) -> Settings:
         """How each of them is measured."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,18 +10,15 @@ import numpy as np
 
 from themis.audit.audit import Audit
 from themis.audit.family import Family
+from themis.audit.forecast import PILOT, Forecast, Forecaster
 from themis.audit.notes import sparse
 from themis.audit.rows import fit_notes
 from themis.engine.runner import Budget
-from themis.inputs.assignments import set_name
 from themis.inputs.characteristics import Value
 from themis.inputs.following import rewrite
 from themis.inputs.population import Population
 from themis.inputs.schema import Schema
 from themis.results.notes import Note
-from themis.scores.scorer import EXACT_LIMIT
-from themis.settings import Settings, Stopping
-from themis.statistics.proportions import ProportionRule
 
 TRIALS = 8
 SHARE_SAMPLE = 200_000  # inputs drawn to estimate the share that constraints leave
@@ -37,16 +34,6 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """The executions that the causal score of a set takes, at best and at worst."""
-
-    name: str
-    fewest: int
-    most: int
-    exact: bool  # every input will be run
-
-
-@dataclass(frozen=True)
 class Plan:
     """What is known before measuring anything."""
 
@@ -58,7 +45,7 @@ class Plan:
     warnings: tuple[Note, ...]
     trials: tuple[Trial, ...]
     seconds_per_execution: float
-    estimates: tuple[Estimate, ...]
+    forecast: Forecast
     confidence: float
     error: float
     failure: str | None  # why some trial has no decision
@@ -85,7 +72,7 @@ def make_plan(audit: Audit) -> Plan:
         ),
         trials=trials,
         seconds_per_execution=audit.runner.seconds_per_execution or 0.0,
-        estimates=tuple(_estimates(audit)),
+        forecast=_forecast(audit, failed=failed),
         confidence=audit.settings.confidence,
         error=audit.settings.error,
         failure=audit.runner.failure_message() if failed else None,
@@ -134,33 +121,13 @@ def _share(schema: Schema, total: int, valid: int | None) -> tuple[float, bool]:
     return float(schema.valid(codes).mean()), False
 
 
-def _estimates(audit: Audit) -> Iterator[Estimate]:
-    """Of each set that `themis score` measures, with all others in one command."""
-    sets = audit.default_sets
-    family = Family.of(audit.settings, ("causal", "group") * len(sets))
-    for names in sets:
-        yield _estimate(audit, names, family.settings)
+def _forecast(audit: Audit, *, failed: bool) -> Forecast:
+    """Of what `themis score` measures: both scores of each set, all in one command.
 
-
-def _estimate(audit: Audit, names: Sequence[str], settings: Settings) -> Estimate:
-    name = set_name(names)
-    assignments = audit.sampler.assignments(audit.schema.columns_of(names))
-    levels = min(assignments.count, settings.max_assignments)
-    rule = ProportionRule(settings.confidence, settings.error)
-    most = rule.max_samples * levels
-    runs = audit.runner.runs
-    least_runs = runs // 2 + 1  # a majority may be certain before the last run
-    if audit.population.profile:
-        people = audit.population.size or 0
-        exact = people <= rule.max_samples and settings.stopping is Stopping.CERTIFIED
-        if exact and assignments.count <= levels and not assignments.binned:
-            return Estimate(name, least_runs * people * levels, runs * people * levels, exact=True)
-        return Estimate(name, least_runs * rule.first_look * levels, runs * most, exact=False)
-    size = audit.population.size
-    if (
-        size is not None
-        and size <= min(most, EXACT_LIMIT)
-        and settings.stopping is Stopping.CERTIFIED
-    ):
-        return Estimate(name, least_runs * size, runs * size, exact=True)
-    return Estimate(name, least_runs * rule.first_look * levels, runs * most, exact=False)
+    Where trials failed nothing more is tried.
+    """
+    sets = [audit.schema.columns_of(names) for names in audit.default_sets]
+    measures = [measure for measure, _ in audit.score_views]
+    family = Family.of(audit.settings, measures * len(sets))
+    forecaster = Forecaster(audit.sampler, family.settings, rows=0 if failed else PILOT)
+    return forecaster.forecast([(each, measure) for each in sets for measure in measures])

@@ -16,7 +16,7 @@ from themis.engine.failures import TooManyFailuresError
 from themis.engine.runner import Budget, Runner
 from themis.engine.sampler import Sampler
 from themis.errors import SubjectError
-from themis.results.model import Result, Score, SearchResult
+from themis.results.model import GroupScore, Result, Score, SearchResult
 from themis.results.notes import Ending, Note
 from themis.results.parts import Naming
 from themis.scores.accounts import account_of, asked_again, metered
@@ -44,6 +44,7 @@ class Work:
         self._scores: list[Score] = []
         self._searches: list[SearchResult] = []
         self._known: set[int] = set()  # places of scores that were measured before
+        self._by_search: set[int] = set()  # places of those that a search measured
         self._failed = False
         self._ended: Ending | None = None  # early, outside of any score
         self._started, self._clock = datetime.now(UTC), time.monotonic()
@@ -72,13 +73,16 @@ class Work:
         return bool(scores)
 
     def add_searches(self, searches: Iterable[SearchResult]) -> None:
-        """Keep searches with the scores of what they found."""
+        """Keep searches with the scores of what they found, unless those are known already."""
         self._searches += [
             replace(each, minimal_sets=tuple(of_rows(s, self._data) for s in each.minimal_sets))
             for each in searches
         ]
+        measured = set(map(_about, self._scores))
         found = [score for each in self._searches for score in each.minimal_sets]
-        self._scores += (with_commands(score, self._runner.subject) for score in found)
+        new = [score for score in found if _about(score) not in measured]
+        self._by_search |= {len(self._scores) + place for place in range(len(new))}
+        self._scores += (with_commands(score, self._runner.subject) for score in new)
         if any(each.stopped is Ending.INTERRUPTED for each in self._searches):
             raise KeyboardInterrupt
 
@@ -129,7 +133,7 @@ class Work:
             subject={"kind": runner.subject.kind, "fingerprint": runner.subject.fingerprint()},
             schema=runner.schema.to_dict(),
             scores=tuple(self._scores),
-            searches=tuple(self._searches),
+            searches=tuple(map(self._with_measured, self._searches)),
             executions=spent.executions,
             cache_hits=spent.cache_hits,
             stopped=stopped,
@@ -150,11 +154,18 @@ class Work:
             raise SubjectError(runner.failure_message(), result=self._family.whole(result))
         return self._family.whole(result)
 
+    def _with_measured(self, search: SearchResult) -> SearchResult:
+        """The search with the scores that its sets have in the result, as a saved one has them."""
+        places = set(range(len(self._scores))) - self._by_search
+        measured = {_about(self._scores[place]): self._scores[place] for place in places}
+        found = (measured.get(_about(each), each) for each in search.minimal_sets)
+        return replace(search, minimal_sets=tuple(found))
+
     def _weigh(self, *, may_run: bool = True) -> None:
-        most = SEARCH_ASSIGNMENTS if self._searches else None
 
         def weighed(place: int, score: Score) -> Score:
             runs = may_run and place not in self._known
+            most = SEARCH_ASSIGNMENTS if place in self._by_search else None
             return self._probe.weigh(score, self._settings, most=most, may_run=runs)
 
         self._scores = [
@@ -167,6 +178,12 @@ class Work:
             )
             for each in self._searches
         ]
+
+
+def _about(score: Score) -> tuple[object, ...]:
+    """What a score is of; two scores with the same answer the same question."""
+    statistic = score.statistic if isinstance(score, GroupScore) else "rate"
+    return score.measure, score.against, score.output, statistic
 
 
 def of_rows(score: Score, data: Mapping[str, Any] | None) -> Score:

@@ -78,6 +78,11 @@ class Views:
         output = self.outputs[self._place(name)]
         return self.for_groups(name, "rate" if "rate" in output.statistics else None)
 
+    def searchable(self, measures: Sequence[Measure]) -> tuple[Measure, ...]:
+        """Those of these measures that the first output has."""
+        has_groups = not self.outputs or bool(self.outputs[0].statistics)
+        return tuple(each for each in measures if each == "causal" or has_groups)
+
     def measured(
         self, measures: Sequence[Measure], only: str | None = None
     ) -> Iterator[tuple[Measure, View]]:

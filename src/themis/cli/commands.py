@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from themis._version import __version__
+from themis.cli.audit import audit
 from themis.cli.check import check, replay
 from themis.cli.endings import ends_properly, run_printing
 from themis.cli.measure import apparent, score, search
@@ -125,6 +126,10 @@ def schema(
     return Exit.DONE
 
 
-for command in (init, validate, score, search, apparent, check, replay, diff, report, demo, schema):
+COMMANDS = (
+    *(init, validate, audit, score, search, apparent, check),
+    *(replay, diff, report, demo, schema),
+)
+for command in COMMANDS:
     app.command()(ends_properly(command))
 app.add_typer(cache_app)

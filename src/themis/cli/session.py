@@ -303,6 +303,11 @@ class Watch:
         self._heed()
         self.line.listen_to_search(event)
 
+    def listen_to_steps(self, number: int, total: int) -> None:
+        """Take notice of the step of a whole audit that begins."""
+        self._heed()
+        self.line.listen_to_steps(number, total)
+
     def listen_to_rows(self, done: int, total: int) -> None:
         """Take notice of how many bytes of rows were read."""
         self._heed()

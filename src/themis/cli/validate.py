@@ -11,7 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from themis.audit.audit import Audit
-from themis.audit.plan import Estimate, Plan, Trial, make_plan
+from themis.audit.forecast import Part
+from themis.audit.plan import Plan, Trial, make_plan
+from themis.cli.costs import forecast_sentence, two_digits
 from themis.cli.options import Options
 from themis.cli.printing import say, write
 from themis.cli.session import hosting_subject, open_config
@@ -27,7 +29,7 @@ from themis.show.terminal.parts import (
     render,
     short,
 )
-from themis.show.words.values import confidence_text, count, duration, percent, size, visible
+from themis.show.words.values import confidence_text, count, percent, size, visible
 
 
 def try_out(options: Options) -> int:
@@ -59,7 +61,7 @@ def show_plan(plan: Plan, name: str, *, width: int) -> Iterator[RenderableType]:
     yield _title(f"{len(plan.trials)} trial inputs")
     yield indented(_trials(plan.trials, width))
     yield ""
-    yield _title("what a causal score will cost")
+    yield _title("what themis score will cost")
     yield from map(indented, _costs(plan))
     for warning in plan.warnings:
         yield Sentence(visible(str(warning)), WARNING, first="warning: ")
@@ -137,25 +139,23 @@ def _trials(trials: tuple[Trial, ...], width: int) -> Table:
 
 
 def _costs(plan: Plan) -> Iterator[RenderableType]:
-    seconds = plan.seconds_per_execution
+    forecast = plan.forecast
     yield Sentence(
         f"to ± {100 * plan.error:g} points, {confidence_text(plan.confidence)}; "
-        f"one execution takes {_tiny(seconds)}",
+        f"one execution takes {_tiny(plan.seconds_per_execution)}",
         DIM,
     )
-    for each in plan.estimates:
-        yield Sentence(_cost(each, seconds))
+    for each in forecast.parts:
+        yield Sentence(f"{visible(each.name)}: {_executions(each)}")
+    if forecast.parts:
+        yield Sentence(forecast_sentence(forecast))
 
 
-def _cost(each: Estimate, seconds: float) -> str:
-    if each.exact:
-        return (
-            f"{visible(each.name)}: all {count(each.most, 'input')}, an exact score; "
-            f"{duration(each.most * seconds)}"
-        )
-    first, last = duration(each.fewest * seconds), duration(each.most * seconds)
-    time = first if first == last else f"{first} to {last}"
-    return f"{visible(each.name)}: {each.fewest:,} to {each.most:,} executions, {time}"
+def _executions(part: Part) -> str:
+    if part.exact:
+        more = count(part.executions, "input") if part.executions else "known by then"
+        return f"exact scores: all inputs are run ({more})"
+    return f"about {count(two_digits(part.executions), 'execution')}"
 
 
 def _tiny(seconds: float) -> str:

@@ -459,6 +459,10 @@ class Report(Table):
     owner: Text = _optional("Who is responsible for it", "Credit department")
     purpose: Text = _optional("What it decides", "First decision on consumer loans")
     auditor: Text = _optional("Who tested it", "Internal audit")
+    why_test_data: Text = _optional(
+        "Why it was tested on test data instead of historical data, for the annex",
+        "No historical data: the program is not in use yet",
+    )
     people: Text = _optional(
         "Whom it decides on, in the plural: sentences are about test applicants then, instead of "
         "test inputs",

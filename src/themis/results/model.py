@@ -14,6 +14,7 @@ from themis.results.parts import (
     Account,
     Group,
     Harm,
+    Joint,
     Naming,
     Noise,
     Placebo,
@@ -43,6 +44,7 @@ UNLESS_USED: dict[str, Any] = {
     "family": None,
     "account": None,
     "followed": [],
+    "joint": None,
     "decide_only": False,
 }
 _OF_SEARCHES = ("output", "distance", "statistic", "account", "family", "decide_only")
@@ -127,9 +129,12 @@ class Score(Plotted):
         for witness in data["witnesses"]:
             if not witness["reproduce"]:
                 del witness["reproduce"]
+            if witness["joint"] is None:
+                del witness["joint"]
         for group in data["groups"]:
-            if not group["few"]:
-                del group["few"]
+            for name in ("few", "above_median"):
+                if group[name] in (False, None):
+                    del group[name]
         for name in ("direction", "regions"):
             if name in data:
                 data[name] = [_known(each) for each in data[name]]
@@ -146,6 +151,7 @@ class CausalScore(Score):
     direction: tuple[Harm, ...] = ()
     regions: tuple[Region, ...] = ()
     placebo: Placebo | None = None
+    joint: Joint | None = None  # of a set of two: what only both change
 
 
 @dataclass(frozen=True, kw_only=True)

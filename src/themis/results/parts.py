@@ -17,6 +17,7 @@ class Witness(Shown):
     inputs: tuple[dict[str, Value], dict[str, Value]]
     outputs: tuple[Any, Any]  # as the subject gave them
     reproduce: tuple[str, ...] = ()  # lines for a shell that show it, where there are some
+    joint: int | None = None  # the one, 0 or 1, whose output no part of the difference changes
 
     @property
     def differs_in(self) -> tuple[str, ...]:
@@ -58,6 +59,22 @@ class Region:
     residents: int | None = None  # how many of them lie here
     share_low: float | None = None  # ends of the share by Clopper and Pearson; None: exact
     share_high: float | None = None
+    loses: dict[str, Value] | None = None  # of this direction only; None: of all
+
+
+@dataclass(frozen=True)
+class Joint:
+    """Of a set of two: which changes one of them makes alone, and which only both together.
+
+    The shares are of the inputs whose every variant was run; an input may be changed by either.
+    """
+
+    alone: dict[str, float]  # by characteristic: changing it alone changes the output
+    only: float  # neither alone does, both together do
+    inputs: int  # on so many this was counted
+    only_count: int | None = None  # so many of them; None: they weigh differently
+    only_low: float | None = None  # ends with the score's confidence; None: nothing is estimated
+    only_high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -106,6 +123,7 @@ class Group(Shown):
     high: float
     samples: int
     few: bool = False  # too few people to call it fair or unfair
+    above_median: float | None = None  # share of its numbers above the median of all; as counted
 
 
 @dataclass(frozen=True)
@@ -136,6 +154,7 @@ class Naming:
     owner: str = ""
     purpose: str = ""
     auditor: str = ""
+    why_test_data: str = ""  # instead of historical data
     people: str = ""  # a plural: "applicants"
     decision: str = ""  # the favourable one, as a noun: "approval"
     values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # by characteristic

@@ -128,9 +128,14 @@ def _search(data: Any) -> Any:
 
 def _with_scores(search: SearchResult, scores: tuple[Score, ...]) -> SearchResult:
     """The search with the scores of what it found, which stand beside it."""
-    about = (search.measure, search.output)
-    by_set = {each.against: each for each in scores if (each.measure, each.output) == about}
+    about = (search.measure, search.output, search.statistic)
+    by_set = {each.against: each for each in scores if _kind(each) == about}
     return replace(search, minimal_sets=tuple(by_set[n] for n in search.found if n in by_set))
+
+
+def _kind(score: Score) -> tuple[object, ...]:
+    statistic = score.statistic if isinstance(score, GroupScore) else "rate"
+    return score.measure, score.output, statistic
 
 
 def _with_notes(value: Any) -> Any:
@@ -349,13 +354,14 @@ def _schema_faults(data: Any) -> Iterator[tuple[str, str]]:
 
 # The JSON Schema ----------------------------------------------------------------------------
 _OPTIONAL = {  # what `to_dict` leaves out at times
-    "Witness": {"reproduce"},
-    "Group": {"few"},
+    "Witness": {"reproduce", "joint"},
+    "Joint": {"only_count", "only_low", "only_high"},
+    "Group": {"few", "above_median"},
     "Harm": {
         *("lost_count", "gained_count"),
         *("lost_low", "lost_high", "gained_low", "gained_high"),
     },
-    "Region": {"inside", "inputs", "residents", "share_low", "share_high"},
+    "Region": {"inside", "inputs", "residents", "share_low", "share_high", "loses"},
     "CausalScore": set(UNLESS_USED),
     "GroupScore": set(UNLESS_USED),
     "SearchResult": {"ties", "output", "distance", "statistic", "account", "family", "decide_only"},

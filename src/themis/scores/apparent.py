@@ -22,6 +22,7 @@ from themis.results.parts import Group
 from themis.scores.causal import causal_score
 from themis.scores.counterparts import RowPairs
 from themis.scores.group import GroupInputs, group_score, list_groups, passes
+from themis.scores.medians import scoring_rates
 from themis.scores.people import (
     Counterparts,
     PeopleRun,
@@ -95,6 +96,7 @@ def apparent_group(
     heads, counts = total(run.heads), total(run.counts)
     shown = np.flatnonzero(decided > 0)
     listed, omitted = list_groups(rates, low, high, shown)
+    scoring = scoring_rates(reading, cells, own, len(values), run.weights)
     groups = tuple(
         Group(
             values=values[place],
@@ -103,6 +105,7 @@ def apparent_group(
             high=float(high[place]),
             samples=int(counts[place]),
             few=bool(heads[place] < FEW),
+            above_median=scoring[place],
         )
         for place in listed.tolist()
     )

@@ -21,7 +21,15 @@ from themis.results.notes import Ending, Note, ended_early
 from themis.results.parts import Region
 from themis.scores.early_ends import ending_early
 from themis.scores.harm import WIDTH_LIMIT, Counts, Floats, HarmTally
-from themis.scores.regions import SeenRows, known_regions, sampled_regions
+from themis.scores.joint import JointTally
+from themis.scores.regions import (
+    FEWEST,
+    SeenRows,
+    directed,
+    known_regions,
+    losing_bits,
+    sampled_regions,
+)
 from themis.scores.spelling import with_spelling
 from themis.scores.witnesses import FlipPool, explained
 from themis.settings import Settings, Stopping
@@ -67,9 +75,13 @@ def measure_causal(sampler: Sampler, variants: Variants, settings: Settings) -> 
                 break
     stopped = early.ending or stopped
     score = rows.score(rule, settings, stopped, cost, contexts)
-    return explained(
+    score = explained(
         score, rows.pool, sampler, lambda: rows.regions(source, settings.confidence, contexts)
     )
+    if rows.joint is None:
+        return score
+    ends = partial(share_ends, confidence=settings.confidence, population=contexts)
+    return rows.joint.explain(score, ends if score.method == "sampled" else None)
 
 
 class _CausalRows:
@@ -88,6 +100,7 @@ class _CausalRows:
         self.seen = SeenRows()
         fits = variants.complete and HarmTally.fits(variants.assignments, sampler.reading)
         self.tally = HarmTally(variants.assignments, sampler.reading) if fits else None
+        self.joint = JointTally.of(variants, sampler.reading)
 
     def advance(self, source: Source, target: int, settings: Settings) -> None:
         """Run rows up to the target, or as far as the budget goes."""
@@ -110,13 +123,17 @@ class _CausalRows:
 
     def _take(self, rows: Rows, cells: Cells, *, whole: bool) -> None:
         states = self._states(rows, cells)
-        self.seen.add(rows.codes, states)
+        self.seen.add(
+            rows.codes, states, losing_bits(cells, self.sampler.reading) if whole else None
+        )
         self.flips += int((states == FLIP).sum())
         self.unknown += int((states == UNKNOWN).sum())
         self.spelled += int(self.sampler.reading.spelled_rows(cells).sum())
         self.pool.add_table(self.variants, rows, cells, states)
         if whole and self.tally is not None and self.count < TALLIED_ROWS:
             self.tally.add(cells)
+            if self.joint is not None:
+                self.joint.add(rows, cells)
 
     def _states(self, rows: Rows, cells: Cells) -> NDArray[np.int8]:
         reading = self.sampler.reading
@@ -131,20 +148,36 @@ class _CausalRows:
     ) -> tuple[Region, ...]:
         """Where the flips live, as far as the rows show it."""
         schema, columns = self.sampler.runner.schema, self.variants.assignments.columns
+        losers = [] if self.tally is None else self.tally.losers(FEWEST)
+        label = self.variants.assignments.labels
         if self.seen.count == contexts and not self.unknown:
-            codes, flips = self.seen.table()
-            weights, order = np.ones(len(flips)), np.arange(len(flips))
-            return known_regions(codes, flips, weights, schema, columns, confidence, order=order)
 
-        def run(start: int, stop: int) -> tuple[NDArray[Any], NDArray[np.int8]]:
-            rows, cells = source(start, stop, True)
-            return rows.codes, self._states(rows, cells)
+            def known(loser: int | None, own: float) -> tuple[Region, ...]:
+                codes, flips = self.seen.table() if loser is None else self.seen.table_of(loser)
+                weights, order = np.ones(len(flips)), np.arange(len(flips))
+                return known_regions(codes, flips, weights, schema, columns, own, order=order)
+
+            return directed(losers, label, known, confidence) or known(None, confidence)
+
+        def run(
+            start: int, stop: int
+        ) -> tuple[NDArray[Any], NDArray[np.int8], NDArray[np.int32] | None]:
+            rows, cells = source(start, stop, start >= self.whole_rows)
+            whole = stop <= self.whole_rows
+            losing = losing_bits(cells, self.sampler.reading) if whole else None
+            return rows.codes, self._states(rows, cells), losing
 
         limit = sys.maxsize if contexts is None else contexts
         self.seen.look_further(self.sampler.runner, run, width=self.variants.width, limit=limit)
         finite = contexts is not None
         fresh = None if finite else self.sampler.unseen(max(self.count, self.seen.count))
-        return sampled_regions(self.seen, schema, columns, confidence, fresh=fresh, finite=finite)
+
+        def sampled(loser: int | None, own: float) -> tuple[Region, ...]:
+            return sampled_regions(
+                self.seen, schema, columns, own, fresh=fresh, finite=finite, loser=loser
+            )
+
+        return directed(losers, label, sampled, confidence) or sampled(None, confidence)
 
     def expected(self, settings: Settings) -> int:
         """At most so many rows, if the rest looks like those seen so far."""

@@ -27,7 +27,17 @@ from themis.results.parts import Group, Region
 from themis.scores.causal import causal_score
 from themis.scores.group import GroupInputs, group_score, list_groups, passes
 from themis.scores.harm import HarmTally
-from themis.scores.regions import MOST_UNKNOWN, SeenRows, known_regions, sampled_regions
+from themis.scores.joint import JointTally
+from themis.scores.medians import scoring_rates
+from themis.scores.regions import (
+    FEWEST,
+    MOST_UNKNOWN,
+    SeenRows,
+    directed,
+    known_regions,
+    losing_bits,
+    sampled_regions,
+)
 from themis.scores.undecided import exact_undecided
 from themis.scores.witnesses import FlipPool, explained
 from themis.settings import Settings
@@ -214,6 +224,7 @@ def exact_causal(
     reading = sampler.reading
     pool = FlipPool(sampler.runner.schema, reading)
     tally = HarmTally(assignments, reading) if HarmTally.fits(assignments, reading) else None
+    joint = JointTally.of(variants, reading)
     if assignments.binned:
         low, high = _binned_ends(domain, sampler.population, assignments, reading)
         unknown = spelled = int(high > low)
@@ -236,6 +247,8 @@ def exact_causal(
         )
         if tally is not None:
             tally.add(cells, weights)
+            if joint is not None:
+                _add_inputs(joint, domain, assignments, cells, keys)
 
     def regions() -> tuple[Region, ...]:
         schema, columns = assignments.schema, assignments.columns
@@ -244,15 +257,18 @@ def exact_causal(
         known = np.flatnonzero(states != UNKNOWN)
         if reading.graded or unknown > MOST_UNKNOWN * (states == FLIP).sum():
             return ()  # of degrees, none that counts everyone who is affected alike is the answer
-        return known_regions(
-            rows.take(known).codes,
-            states[known] == FLIP,
-            weights[known],
-            schema,
-            columns,
-            settings.confidence,
-            order=np.random.default_rng(sampler.seed).permutation(len(known)),
-        )
+        order = np.random.default_rng(sampler.seed).permutation(len(known))
+        codes, bits = rows.take(known).codes, losing_bits(cells, reading)
+
+        def find(loser: int | None, own: float) -> tuple[Region, ...]:
+            flips = states[known] == FLIP
+            if loser is not None and bits is not None:
+                flips = (bits[known] >> loser) & 1 == 1
+            return known_regions(codes, flips, weights[known], schema, columns, own, order=order)
+
+        losers = [] if tally is None or bits is None else tally.losers(FEWEST)
+        found = directed(losers, assignments.labels, find, settings.confidence)
+        return found or find(None, settings.confidence)
 
     low, high = rounded(low), rounded(high)
     score = causal_score(
@@ -270,7 +286,22 @@ def exact_causal(
         spelled=spelled,
         **reading.details(),
     )
-    return explained(score, pool, sampler, regions, known=sampler.runner.remembers)
+    score = explained(score, pool, sampler, regions, known=sampler.runner.remembers)
+    return score if joint is None else joint.explain(score)
+
+
+def _add_inputs(
+    joint: JointTally,
+    domain: Domain,
+    assignments: Assignments,
+    cells: Cells,
+    keys: NDArray[np.int64],
+) -> None:
+    """Count every input that occurs with the row of the table that its context has."""
+    base = domain.occurring if assignments.schema.ties else domain
+    for start in range(0, len(keys), CHUNK):
+        part = slice(start, start + CHUNK)
+        joint.add(Rows(base.codes[part], {}), cells[keys[part]], base.weights[part])
 
 
 def _expected_distance(
@@ -306,6 +337,8 @@ def exact_group(
     high = np.bincount(own, domain.weights * possible, assignments.count)[present] / totals[present]
     labels = assignments.labels_of(present)
     listed, omitted = list_groups(low, low, high, np.arange(len(present)))
+    cells = sampler.reading.cells(domain.cells)
+    scoring = scoring_rates(sampler.reading, cells, own, assignments.count, domain.weights)
     groups = tuple(
         Group(
             values=labels[i],
@@ -313,6 +346,7 @@ def exact_group(
             low=rounded(low[i]),
             high=rounded(high[i]),
             samples=int(counts[present[i]]),
+            above_median=scoring[present[i]],
         )
         for i in listed.tolist()
     )
@@ -320,7 +354,6 @@ def exact_group(
     possible_spread = max(0.0, rounded(high.max() - low.min()))
     score = rounded(low.max() - low.min())
     unknown = int((possible > certain).sum())
-    cells = sampler.reading.cells(domain.cells)
     if not unknown or len(present) == 1:  # one group is not apart from itself
         certain_spread = possible_spread = score
 

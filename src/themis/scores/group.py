@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from themis.results.model import GroupScore
 from themis.results.notes import Ending, Note, ended_early
 from themis.results.parts import Group
 from themis.scores.early_ends import ending_early
+from themis.scores.medians import scoring_rates
 from themis.scores.spelling import with_spelling
 from themis.scores.undecided import OpenCells, sampled_undecided
 from themis.settings import Settings
@@ -71,6 +72,7 @@ def measure_group(sampler: Sampler, variants: Variants, settings: Settings) -> G
         state.look()
         stopped = early.ending
     score = _score(state, source.labels, variants, settings, stopped, rows.count, cost, rows.opened)
+    score = replace(score, groups=_with_medians(score.groups, source.labels, rows, sampler.reading))
     if state.champions is not None and rows.count:
         sampler.runner.finding = kept_inputs(sampler, source, state, rows.kept, rows.count)
     return score
@@ -140,6 +142,20 @@ class _GroupRows:
         self.kept[first:last, active] = cells[: max(KEPT_ROWS - first, 0)]
 
 
+def _with_medians(
+    groups: tuple[Group, ...],
+    labels: Sequence[dict[str, Value]],
+    rows: _GroupRows,
+    reading: Reading,
+) -> tuple[Group, ...]:
+    """The groups with how often their numbers are above the median, of the rows that are kept."""
+    kept = rows.kept[: min(rows.count, KEPT_ROWS)]
+    own = np.broadcast_to(np.arange(kept.shape[1]), kept.shape).ravel()
+    rates = scoring_rates(reading, kept.ravel(), own, kept.shape[1])
+    places = {id(values): place for place, values in enumerate(labels)}
+    return tuple(replace(each, above_median=rates[places[id(each.values)]]) for each in groups)
+
+
 @dataclass(frozen=True)
 class GroupInputs:
     """Inputs of the groups that a score rests on, to be run again.
@@ -194,14 +210,7 @@ def group_source(sampler: Sampler, variants: Variants) -> GroupSource:
     """
     assignments = variants.assignments
     sampler = _with_values(sampler, assignments)
-    population = sampler.population
-    paired_bins = all(population.is_independent((column,)) for column in assignments.binned)
-    tied = {column for tie in population.schema.ties for column in (tie.leader, tie.follower)}
-    if (
-        not tied.isdisjoint(assignments.columns)
-        or not paired_bins
-        or not population.is_independent(assignments.columns)
-    ):
+    if not shares_contexts(sampler, assignments):
         return _apart(sampler, variants)
     places = _possible_places(sampler, variants)
 
@@ -218,6 +227,18 @@ def group_source(sampler: Sampler, variants: Variants) -> GroupSource:
         return every.inputs(variants, rows, np.full(len(rows), places[group]))
 
     return GroupSource(paired, inputs, [labels_of(variants, int(place)) for place in places])
+
+
+def shares_contexts(sampler: Sampler, assignments: Assignments) -> bool:
+    """Whether the groups of a set can be compared in common contexts."""
+    population = sampler.population
+    paired_bins = all(population.is_independent((column,)) for column in assignments.binned)
+    tied = {column for tie in population.schema.ties for column in (tie.leader, tie.follower)}
+    return (
+        tied.isdisjoint(assignments.columns)
+        and paired_bins
+        and population.is_independent(assignments.columns)
+    )
 
 
 def _with_values(sampler: Sampler, assignments: Assignments) -> Sampler:

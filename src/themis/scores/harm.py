@@ -85,6 +85,14 @@ class HarmTally:
                 result += 2 * self.reading.distances(first, second)
         return result
 
+    def losers(self, count: int) -> list[int]:
+        """The assignments that lose most by a change to them, in so many rows at the least."""
+        if not self.reading.has_favourable:
+            return []
+        most = self._losses.max(axis=0)  # by the worst change to each
+        order = np.argsort(-most, kind="stable")
+        return [int(place) for place in order if most[place] >= count]
+
     @staticmethod
     def fits(assignments: Assignments, reading: Reading) -> bool:
         """Whether a set has few enough assignments to compare them all."""

@@ -27,6 +27,7 @@ from themis.results.notes import Ending, Note, ended_early
 from themis.scores.causal import causal_score, too_many
 from themis.scores.early_ends import ending_early
 from themis.scores.harm import HarmTally
+from themis.scores.joint import JointTally
 from themis.scores.witnesses import FlipPool
 from themis.settings import Settings
 from themis.statistics.intervals import weighted_margin
@@ -146,7 +147,7 @@ def causal_generated(
     if assignments.binned:
         shares = _over_members(shares, table, settings)
         notes.append(Note.of("random-members"))
-    return causal_score(
+    score = causal_score(
         shares,
         settings=settings,
         cost=cost,
@@ -163,6 +164,7 @@ def causal_generated(
         notes=tuple(notes),
         **reading.details(),
     )
+    return score if table.joint is None else table.joint.explain(score)
 
 
 def weigh(
@@ -214,6 +216,7 @@ class _GeneratedTable:
     least: NDArray[np.float64] = field(init=False)  # each person's largest change, at least
     most: NDArray[np.float64] = field(init=False)
     tally: HarmTally | None = field(init=False)
+    joint: JointTally | None = field(init=False)
     pool: FlipPool = field(init=False)
     reached: int = 0
     spelled: int = 0  # people whose outputs differ only in spelling
@@ -235,6 +238,8 @@ class _GeneratedTable:
         fits = self.variants.complete and HarmTally.fits(self.variants.assignments, self.reading)
         self.least, self.most = np.zeros(len(self.place)), np.ones(len(self.place))
         self.tally = HarmTally(self.variants.assignments, self.reading) if fits else None
+        binned = self.variants.assignments.binned  # their members are drawn, not the people's own
+        self.joint = None if binned else JointTally.of(self.variants, self.reading)
         self.pool = FlipPool(self.people.people.schema, self.reading)
         self._order = np.argsort(self.place, kind="stable")  # people by their rows
         self._weights = np.bincount(self.place, self.people.weights).astype(float)
@@ -276,6 +281,9 @@ class _GeneratedTable:
         )
         if tallied and self.tally is not None:
             self.tally.add(cells, self._weights[block])
+        if tallied and self.joint is not None:
+            rows = Rows(self.people.codes[people], {})
+            self.joint.add(rows, cells[row], self.people.weights[people])
         self.reached = block.stop
         self.people.tell(self.variants.assignments, "causal", self.reached / len(self.rows))
 

@@ -33,7 +33,8 @@ from themis.inputs.schema import Schema
 from themis.results.parts import Region
 from themis.statistics.intervals import clopper_pearson
 from themis.statistics.special import xlogy
-from themis.subjects.readings import FLIP, UNKNOWN
+from themis.subjects.decisions import FAILED, NOT_RUN, Cells
+from themis.subjects.readings import FLIP, UNKNOWN, Reading
 
 LISTED = 6  # values that a condition lists at most
 TABLE = 4_096  # up to this many values rows are counted by their codes
@@ -343,28 +344,46 @@ SPARE = 2  # times the rows that are expected to suffice, where calls are to be 
 MORE_CELLS = 2**15
 LEAST_LIFT = 1.5  # certainly; below, flips are everywhere
 LEAST_COVERAGE = 0.1
+MOST_LOSERS = 16  # assignments of a set that is told apart by who loses
+NOBODY_KNOWS = -1  # who loses
+DIRECTIONS = 2  # that are shown
 MOST_UNKNOWN = 0.1  # rows that may be flips, for each that is one
 
 
-# Rows from one number to another, run until they flip: their inputs, and which flip.
-Run = Callable[[int, int], tuple[NDArray[Any], NDArray[np.int8]]]
+# Rows from one number to another: their inputs, which flip, and who loses where that is known.
+Run = Callable[[int, int], tuple[NDArray[Any], NDArray[np.int8], NDArray[np.int32] | None]]
 
 
 @dataclass
 class SeenRows:
-    """The first rows of a run: their inputs, and which of them flip."""
+    """The first rows of a run: their inputs, which of them flip, and who loses in them."""
 
     _codes: list[NDArray[Any]] = field(default_factory=list)
     _states: list[NDArray[np.int8]] = field(default_factory=list)
+    _losing: list[NDArray[np.int32]] = field(default_factory=list)  # by assignment a bit
     count: int = 0
 
-    def add(self, codes: NDArray[Any], states: NDArray[np.int8]) -> None:
+    def add(
+        self,
+        codes: NDArray[Any],
+        states: NDArray[np.int8],
+        losing: NDArray[np.int32] | None = None,
+    ) -> None:
         """Keep these rows, as far as there is room."""
         room = ROWS - self.count
         if room > 0:
+            losing = np.full(len(states), NOBODY_KNOWS, np.int32) if losing is None else losing
             self._codes.append(np.array(codes[:room], order="F"))  # a copy: blocks are let go
             self._states.append(states[:room].copy())
+            self._losing.append(losing[:room].copy())
             self.count += len(self._states[-1])
+
+    def table_of(self, loser: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """The inputs of the first rows that were run whole, and in which of them this one loses."""
+        losing = np.concatenate(self._losing)
+        unknown = np.flatnonzero(losing == NOBODY_KNOWS)
+        end = int(unknown[0]) if len(unknown) else len(losing)
+        return np.concatenate(self._codes)[:end], (losing[:end] >> loser) & 1 == 1
 
     def look_further(self, runner: Runner, run: Run, *, width: int, limit: int) -> None:
         """Run further rows where there are flips, but few, and a subject takes whole batches.
@@ -397,6 +416,39 @@ class SeenRows:
         return np.concatenate(self._codes)[known], (states == FLIP)[known]
 
 
+def losing_bits(cells: Cells, reading: Reading) -> NDArray[np.int32] | None:
+    """By row a bit for each assignment that loses there: another one gets the favourable output.
+
+    None where there are too many assignments, or nothing is favourable. Rows must have been run
+    whole; one that failed in part tells nothing.
+    """
+    width = cells.shape[1]
+    if width > MOST_LOSERS or not reading.has_favourable:
+        return None
+    good = np.asarray(reading.labels.is_favourable(cells))
+    loses = (cells >= 0) & ~good & good.any(axis=1, keepdims=True)
+    bits: NDArray[np.int32] = (loses * (1 << np.arange(width))).sum(axis=1).astype(np.int32)
+    bits[((cells == FAILED) | (cells == NOT_RUN)).any(axis=1)] = NOBODY_KNOWS
+    return bits
+
+
+def directed(
+    losers: Sequence[int],
+    labels: Callable[[int], dict[str, Value]],
+    find: Callable[[int, float], tuple[Region, ...]],
+    confidence: float,
+) -> tuple[Region, ...]:
+    """The regions of each direction: those in which one loses, for the first two that do.
+
+    `find` gets a loser and the confidence of its part; all parts hold together.
+    """
+    shown = losers[:DIRECTIONS]
+    own = 1.0 - (1.0 - confidence) / max(len(shown), 1)
+    return tuple(
+        replace(region, loses=labels(loser)) for loser in shown for region in find(loser, own)
+    )
+
+
 def sampled_regions(
     seen: SeenRows,
     schema: Schema,
@@ -405,16 +457,18 @@ def sampled_regions(
     *,
     fresh: NDArray[Any] | None = None,
     finite: bool = False,
+    loser: int | None = None,
 ) -> tuple[Region, ...]:
     """The regions that rows of a sample show; their coverages hold together with the confidence.
 
     A region whose flips are no more frequent than elsewhere is shown with a chance of at most
     1 − confidence. `fresh` are further inputs, not run, that tell how many people a region has.
-    With `finite` the rows were drawn without replacement.
+    With `finite` the rows were drawn without replacement. With a `loser` the flips are those in
+    which this assignment loses.
     """
-    if seen.flips < FEWEST:
+    codes, flips = seen.table() if loser is None else seen.table_of(loser)
+    if int(flips.sum()) < FEWEST:
         return ()
-    codes, flips = seen.table()
     first = np.arange(0, len(codes), 2)[:SUGGESTING]
     second = np.delete(np.arange(len(codes)), first)
     found = suggest_regions(codes[first], flips[first], None, schema, against)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, combinations
 
+from themis._version import __version__
 from themis.results.model import GroupScore, Result
 from themis.results.parts import Group
 from themis.settings import Stopping
@@ -34,7 +35,8 @@ from themis.show.reports.method import (
     inputs_table,
     started,
 )
-from themis.show.reports.page import LONGEST_VERDICT
+from themis.show.reports.page import LONGEST_VERDICT, subject_title
+from themis.show.reports.references import references_section
 from themis.show.reports.scores import (
     MEANINGS,
     Ratio,
@@ -47,7 +49,7 @@ from themis.show.reports.scores import (
     ratios,
 )
 from themis.show.reports.verdict import ALL_CLEAR, cautions
-from themis.show.words.headlines import rate_text
+from themis.show.words.headlines import capital, rate_text
 from themis.show.words.scores import how_sure_together, impact
 from themis.show.words.searches import (
     check_interval,
@@ -75,21 +77,71 @@ ROWS = (
 NYC = (
     "After the tables of New York City Local Law 144 (6 RCNY § 5-301): for each category how many "
     "were tested, how often they got the favourable decision, and that rate divided by the rate of "
-    "the most favoured category. A bias audit under that law rests on historical data; where test "
+    "the most favoured category; of numbers, how often a category is above the median of all that "
+    "were compared, as counted. A bias audit under that law rests on historical data; where test "
     "data are used instead, its summary has to say so, and why."
 )
 SMALL = 1e-6
+NAMED = 12  # rare categories that are named
+RARE = 0.02  # of those who were tested: a category that an audit may leave out
+
+
+MADE = {
+    "inputs": "Test data. Inputs were generated at random from the schema, each characteristic by "
+    "its weights or else all values equally often, within the constraints. They are not people.",
+    "profile": "Test data. Inputs were drawn from the given rows; for causal scores single values "
+    "of them were changed.",
+    "rows": "Given rows. Whether they are historical data, and of whom, is for whoever gave them "
+    "to say.",
+}
+OPEN = "(to be filled in; the file can name it in [report])"
+
+
+def about_section(result: Result, room: Room) -> Html:
+    """What was tested with what, for what, by whom, on which data and why on those."""
+    shown = table("What was tested, and on what", ("", ""), _about(result, room), kind="chart")
+    return section("about", "A. What was tested, and on what", shown)
+
+
+def _about(result: Result, room: Room) -> Iterator[tuple[str, object]]:
+    naming = room.words.naming
+    kind = visible(result.subject.get("kind", "unknown"))
+    yield "Tested", tag("bdi", subject_title(result))
+    yield "Kind, fingerprint", f"{kind}, {visible(result.subject.get('fingerprint') or 'unknown')}"
+    for name, given in (("Purpose", naming.purpose), ("Owner", naming.owner),
+                        ("Auditor", naming.auditor)):  # fmt: skip
+        yield name, tag("bdi", visible(given)) if given else OPEN
+    yield "Tool", f"Themis {__version__}, {_measured_with(result)}"
+    yield "Date of the test", started(result) or "unknown"
+    kinds = {each.population for each in result.scores} or {"inputs"}
+    yield "Source of the data", " ".join(MADE[each] for each in MADE if each in kinds)
+    if isinstance((result.data or {}).get("file"), str):
+        rows = (result.data or {}).get("rows")
+        number = f", {count(rows, 'row')}" if isinstance(rows, int) else ""
+        yield "Given rows", f"{visible((result.data or {})['file'])}{number}"
+    if kinds != {"rows"}:
+        why = naming.why_test_data
+        yield "Why test data", tag("bdi", visible(why)) if why else OPEN
+
+
+def _measured_with(result: Result) -> str:
+    """The version that measured it, where the result names one."""
+    versions = result.timing.get("versions")
+    measured = versions.get("themis") if isinstance(versions, Mapping) else None
+    return f"measured with {visible(measured)}" if measured else "which wrote this annex"
 
 
 def tables_section(result: Result, room: Room) -> Html:
     """Single characteristics, then intersections, then what was not measured."""
     scores = [each for each in scores_of(result, GroupScore) if each.groups]
     scores.sort(key=lambda each: len(each.against))
+    used = (result.data or {}).get("used")
+    room = replace(room, rows=used if isinstance(used, int) else None)
     shown = scores[: room.scores]
     single = [each for each in shown if len(each.against) == 1]
     return section(
         "rates",
-        "A. Selection rates and impact ratios",
+        "B. Selection rates and impact ratios",
         tag("p", tag("b", impact_statement(scores)), class_="statement"),
         tag("p", NYC),
         *_together(result),
@@ -145,8 +197,7 @@ def _one(score: GroupScore, room: Room) -> Html:
                 ("Favourable", "number"),
                 ("Mean" if score.statistic == "mean" else "Selection rate", "number"),
                 ("Interval", "number"),
-                ("Impact ratio", "number"),
-                ("Interval", "number"),
+                *_ratio_heads(score),
             ),
             (_row(score, group, ratio, room) for group, ratio in shown),
             kind="chart",
@@ -154,15 +205,42 @@ def _one(score: GroupScore, room: Room) -> Html:
             if hidden
             else "",
         ),
-        tag("p", f"{remark}. {_unknown(score)}" if remark else _unknown(score), class_="faint"),
+        tag(
+            "p",
+            *([f"{capital(remark)}. "] if remark else []),
+            _unknown(score, room),
+            class_="faint",
+        ),
         level="h4",
     )
 
 
-def _unknown(score: GroupScore) -> str:
-    if score.population == "rows":
-        return "Rows without a valid value are counted under the data of the test log."
-    return "No category is unknown: every input has a value of each characteristic."
+def _ratio_heads(score: GroupScore) -> Sequence[tuple[str, str]]:
+    """Of means a ratio says nothing: they have scoring rates, and the ratio of those."""
+    if score.statistic == "mean":
+        return (("Above the median", "number"), ("Impact ratio", "number"))
+    return (("Impact ratio", "number"), ("Interval", "number"))
+
+
+def _unknown(score: GroupScore, room: Room) -> str:
+    """How many are of no category, and which categories are rare; what is counted is said."""
+    tested = sum(group.samples for group in score.groups)
+    if score.population == "inputs":
+        return (
+            "Inputs without a value are in no category; all others are. Categories are tested as "
+            "often as each other, however rare they are."
+        )
+    unknown = None if room.rows is None else max(room.rows - tested, 0)
+    text = "" if unknown is None else f"Of an unknown category: {count(unknown, 'row')}. "
+    rare = [g for g in score.groups if tested and g.samples < RARE * tested]
+    if not rare:
+        return f"{text}No category has fewer than 2 % of those who were tested."
+    named = "; ".join(room.words.label(g.values) for g in rare[:NAMED])
+    more = f" and {len(rare) - NAMED:,} more" if len(rare) > NAMED else ""
+    return (
+        f"{text}Fewer than 2 % of those who were tested: {named}{more}. Local Law 144 lets an "
+        "auditor leave such categories out, with a reason; none was left out here."
+    )
 
 
 def _row(score: GroupScore, group: Group, ratio: Ratio | None, room: Room) -> tuple[object, ...]:
@@ -172,9 +250,24 @@ def _row(score: GroupScore, group: Group, ratio: Ratio | None, room: Room) -> tu
         favourable(score, group),
         rate_text(score, group.rate),
         rate_interval(score, group),
-        "–" if ratio is None else ratio_cell(ratio),
-        ends_text(ratio.low, ratio.high, "{:.2f}".format) if ratio and not ratio.few else "–",
+        *(_scoring(score, group) if score.statistic == "mean" else _ratio_cells(ratio)),
     )
+
+
+def _ratio_cells(ratio: Ratio | None) -> tuple[object, object]:
+    if ratio is None:
+        return "–", "–"
+    return ratio_cell(ratio), (
+        "–" if ratio.few else ends_text(ratio.low, ratio.high, "{:.2f}".format)
+    )
+
+
+def _scoring(score: GroupScore, group: Group) -> tuple[str, str]:
+    """How often a category is above the median of all, and that by the highest such rate."""
+    best = max((each.above_median or 0.0 for each in score.groups), default=0.0)
+    if group.above_median is None:
+        return "–", "–"
+    return percent(group.above_median), f"{group.above_median / best:.2f}" if best else "–"
 
 
 def favourable(score: GroupScore, group: Group) -> str:
@@ -234,7 +327,7 @@ def log_section(result: Result, room: Room) -> Html:
     """The items of the test log, in the order in which the regulation names them."""
     return section(
         "log",
-        "B. Test log",
+        "C. Test log",
         tag("p", PURPOSE),
         block("Testing procedure", *_procedure(result)),
         block("Test data and their main characteristics", *_data(result, room)),
@@ -354,8 +447,10 @@ def _render(result: Result, room: Room) -> str:
         "Audit annex",
         digest(result),
         _header(result, hashed),
+        about_section(result, room),
         tables_section(result, room),
         log_section(result, room),
+        references_section(result, room),
     )
 
 

@@ -12,7 +12,12 @@ from themis.show.reports.document import LONGEST_NAME, Room, left_out, section, 
 from themis.show.reports.people import pair_block
 from themis.show.reports.verdict import chip
 from themis.show.svg import dots
-from themis.show.words.explanations import losing_sentences, other_changes_first
+from themis.show.words.explanations import (
+    joint_sentences,
+    losing_sentences,
+    other_changes_first,
+    where_losing,
+)
 from themis.show.words.headlines import headline, output_name
 from themis.show.words.scores import by_set, hidden_changes, impact
 from themis.show.words.searches import amount, protection
@@ -58,8 +63,13 @@ def _order(result: Result, scores: Sequence[Score]) -> tuple[object, ...]:
     """Protected ones first; limits that are passed, then what was found, the largest first."""
     against = scores[0].against
     state = GRAVITY.index(mark_of(scores, result).state)
-    largest = max(each.low for each in scores)
-    return protection(result, against) == ORDINARY, -state, -largest, len(against)
+    return protection(result, against) == ORDINARY, -state, -_own_share(scores), len(against)
+
+
+def _own_share(scores: Sequence[Score]) -> float:
+    """How much a set does; of a set of two, how much only both do, which its parts do not show."""
+    joint = [each.joint for each in scores if isinstance(each, CausalScore) and each.joint]
+    return max((each.only for each in joint), default=max(each.low for each in scores))
 
 
 def _cards(sets: Sequence[Sequence[Score]], result: Result, room: Room) -> Html:
@@ -113,6 +123,7 @@ def _card(scores: Sequence[Score], result: Result, room: Room) -> Html:
         _pictures(scores, result, room),
         *(_sentences(each, room) for each in shown),
         *_remark(scores, room),
+        *_joint(shown, room),
         *_losers(shown, room),
         *_pair(shown, room),
         class_=f"finding {mark.state}",
@@ -145,13 +156,23 @@ def _remark(scores: Sequence[Score], room: Room) -> Iterator[Html]:
         yield tag("p", f"{text[:1].upper()}{text[1:]}.", class_="remark")
 
 
+def _joint(scores: Sequence[Score], room: Room) -> Iterator[Html]:
+    """Of a set of two, what each alone changes and what only both."""
+    for score in scores:
+        if isinstance(score, CausalScore) and state_of(score) == "grave":
+            for text in joint_sentences(score, room.words):
+                yield tag("p", f"{cut(text, room.sentence)}.", class_="remark")
+
+
 def _losers(scores: Sequence[Score], room: Room) -> Iterator[Html]:
     for score in scores:
         if isinstance(score, CausalScore) and score.direction and state_of(score) == "grave":
             texts = losing_sentences(score, room.words, most=1 if len(score.against) == 1 else 2)
             items = (tag("li", cut(each, room.sentence)) for each in texts)
+            where = where_losing(score, room.words)
             yield tag("p", tag("b", "Who loses"), class_="label")
-            yield tag("ul", *items, class_="lines")
+            first = [tag("li", f"{cut(where, room.sentence)}.")] if where else []
+            yield tag("ul", *first, *items, class_="lines")
 
 
 def _pair(scores: Sequence[Score], room: Room) -> Iterator[Html]:
@@ -159,7 +180,8 @@ def _pair(scores: Sequence[Score], room: Room) -> Iterator[Html]:
     for score in scores:
         if isinstance(score, CausalScore) and score.witnesses:
             ranked = other_changes_first(score.witnesses)
-            yield pair_block(max(ranked, key=lambda each: len(each.differs_in)), score, room)
+            telling = max(ranked, key=lambda each: (each.joint is not None, len(each.differs_in)))
+            yield pair_block(telling, score, room)
             return
 
 
@@ -221,7 +243,8 @@ def _share(score: CausalScore, where: str, result: Result, room: Room) -> Html:
     if limit is not None:
         inside = min(number, of_hundred(limit))
         kinds = [("in", inside), ("over", number - inside)]
-        more = [tag("small", f"limit {amount(limit, score.measure)}")]
+        kind = "limit" if result.checks else "threshold"
+        more = [tag("small", f"{kind} {amount(limit, score.measure)}")]
     drawn = dots(kinds, f"{text}: the decision changes")
     more = [tag("small", f"different {output_name(score).removeprefix('the ')}"), *more]
     return tag("figure", drawn, tag("figcaption", tag("b", text), " ", whom, *more))

@@ -150,6 +150,7 @@ class Room:
     """How many of each kind are shown (the report says how many are not), and in which words."""
 
     words: Wording = PLAIN
+    rows: int | None = None  # given people that were used, where there are some
     cards: int = 8  # sets with a card of their own
     scores: int = 60
     searches: int = 6

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from themis.inputs.characteristics import Value
 from themis.results.model import CausalScore, Result
@@ -30,6 +30,7 @@ from themis.show.words.explanations import (
     directions_certainty,
     flip_rate_sentence,
     gained_text,
+    joint_pair_sentence,
     lost_text,
     other_changes_first,
 )
@@ -76,6 +77,7 @@ def pair_block(pair: Witness, score: CausalScore, room: Room) -> Html:
     phrase = set_words(score.against).removesuffix(" together")
     phrase += with_followers(score.against, score.followed)
     sides = (_side(pair, place, score, room) for place in (0, 1))
+    needs = joint_pair_sentence(pair, room.words)
     alike = tag("p", "Both: ", tag("bdi", cut(shared, room.sentence)), more, class_="both")
     return tag(
         "div",
@@ -83,6 +85,7 @@ def pair_block(pair: Witness, score: CausalScore, room: Room) -> Html:
             "div", *sides, class_="sides", role="group", aria_label=f"They differ only in {phrase}"
         ),
         *([alike] if common else []),
+        *([tag("p", f"{needs}.", class_="both")] if needs else []),
         _reproduce(pair),
         class_="pair",
     )
@@ -222,7 +225,8 @@ def regions_section(result: Result, room: Room) -> Html:
     return blocks(
         "regions",
         "Who is affected",
-        "Where many of the changed decisions are found, measured on a separate half of the tests.",
+        "Where many of the changed decisions are found, each direction apart where it is known who "
+        "loses; measured on a separate half of the tests.",
         [each for each in scores_of(result, CausalScore) if each.regions],
         lambda each: _regions_of(each, room),
         most=room.people,
@@ -230,22 +234,32 @@ def regions_section(result: Result, room: Room) -> Html:
 
 
 def _regions_of(score: CausalScore, room: Room) -> Html:
+    directed = any(each.loses is not None for each in score.regions)
     return block(
         score_name(score),
         table(
             f"Where {set_words(score.against)} decides",
             (
+                *(["Who loses"] if directed else []),
                 "Where",
-                ("Share of all changes", "pic"),
+                ("Share of such changes" if directed else "Share of all changes", "pic"),
                 ("Changes here", "number"),
                 ("Inputs here", "number"),
                 ("As often", "number"),
             ),
-            (_region_row(each, room) for each in score.regions[: room.regions]),
+            (
+                (*_loser(each, room), *_region_row(each, room))
+                for each in score.regions[: room.regions]
+            ),
             kind="chart",
         ),
         *left_out(len(score.regions) - room.regions, "region"),
     )
+
+
+def _loser(region: Region, room: Room) -> Iterator[Html]:
+    if region.loses is not None:
+        yield group_name(region.loses, room)
 
 
 def _region_row(region: Region, room: Room) -> tuple[object, ...]:

@@ -223,7 +223,8 @@ def lattice_section(result: Result, room: Room) -> Html:
     if not searches:
         return Html()
     shown = (_search(each, f"set-{place}", room) for place, each in enumerate(searches))
-    return section("sets", "Combinations", *shown)
+    # Of a whole audit the cards show the same sets.
+    return section("sets", "Combinations", *shown, fold=result.command == "audit")
 
 
 def _search(search: SearchResult, prefix: str, room: Room) -> Html:

@@ -147,6 +147,8 @@ class SearchProgressLine(ProgressLine):
         self._search: SearchProgress | None = None
         self._inputs: tuple[int, int] | None = None  # of a replay: run so far, and all
         self._bytes: tuple[int, int] | None = None  # of rows: read so far, and all
+        self._step: tuple[int, int] | None = None  # of a whole audit: this one, and all
+        self.expected: int | None = None  # executions of a whole audit, by its forecast
 
     def listen(self, event: Progress) -> None:
         """Take notice of where a measurement stands."""
@@ -165,8 +167,25 @@ class SearchProgressLine(ProgressLine):
         """Take notice of how many inputs of a replay were run."""
         self._inputs = done, total
 
+    def listen_to_steps(self, number: int, total: int) -> None:
+        """Take notice of the step of a whole audit that begins."""
+        self._step, self._search = (number, total), None
+
     def line(self) -> Text:
-        """The line as it stands now."""
+        """The line as it stands now; of a whole audit, where that stands before all else."""
+        return Text.assemble(*self._whole(), self._part(), no_wrap=True, overflow="ellipsis")
+
+    def _whole(self) -> list[str]:
+        if self._step is None:
+            return []
+        number, total = self._step
+        done = f"step {number} of {total}"
+        if self.expected and self.look is not None:
+            share = min(self.look().executions / self.expected, 0.99)
+            done = f"{done}, about {100 * share:.0f} %"
+        return [f"{done} · "]
+
+    def _part(self) -> Text:
         if self._inputs is not None:
             done, total = self._inputs
             text = f"replay · {done:,} of {count(total, 'input')}"

@@ -52,7 +52,7 @@ def show_overview(scores: Sequence[Score], words: Wording) -> Iterator[Renderabl
     """The verdict in one sentence, then a line for each score."""
     yield Sentence(overview(scores, words), HEADLINE)
     if any(score.samples for score in scores):
-        yield indented(_table(scores))
+        yield indented(scores_table(scores))
 
 
 def point(score: Score) -> str:
@@ -68,7 +68,8 @@ def interval_text(score: Score) -> Text:
     return short(ends_text(score.low, score.high), DIM)
 
 
-def _table(scores: Sequence[Score]) -> Table:
+def scores_table(scores: Sequence[Score]) -> Table:
+    """A line for each score that was measured, all bars on one scale."""
     known = [score for score in scores if score.samples]
     axis = Axis.reaching(max((score.high for score in known), default=1.0))
     heads = ("set", "measure", "score", f"0 to {100 * axis.end:.0f} %", "interval")

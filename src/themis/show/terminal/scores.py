@@ -32,6 +32,7 @@ from themis.show.words.explanations import (
     counted_people,
     directions_certainty,
     flip_rate_sentence,
+    joint_sentences,
     other_changes_first,
     placebo_sentence,
     region_sentence,
@@ -173,7 +174,8 @@ def _causal_details(score: CausalScore, words: Wording) -> Group:
     style = "red" if score.low > 0 else "green"
     bar = IntervalBar(score.low, score.high, Axis.reaching(score.high), style)
     whom = words.whom(score.population)
-    where = (Sentence(region_sentence(region, whom)) for region in score.regions)
+    where = [Sentence(text) for text in joint_sentences(score, words)]
+    where += [Sentence(region_sentence(region, whom, words)) for region in score.regions]
     noise = []
     if score.placebo is not None:
         noise = [Sentence(placebo_sentence(score.placebo, whom), "yellow")]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from themis.results.model import CausalScore
-from themis.results.parts import Harm, Noise, Placebo, Region, Witness
+from themis.results.parts import Harm, Joint, Noise, Placebo, Region, Witness
 from themis.show.words.values import (
     FEW_COUNTED,
     confidence_text,
@@ -86,21 +86,80 @@ def flip_rate_sentence(score: CausalScore) -> str:
     )
 
 
-def region_sentence(region: Region, whom: str = "test inputs") -> str:
-    """Where many of the changed decisions are: how many, among how few of whom."""
+def region_sentence(region: Region, whom: str = "test inputs", words: Wording = PLAIN) -> str:
+    """Where many of the changed decisions are: how many, among how few of whom; who loses there."""
     place = " and ".join(visible(each) for each in region.conditions)
+    if region.loses is not None:
+        place = f"{place}, {words.label(region.loses)} lose"
     share = share_text(
         region.share, region.residents, region.inputs or 0, region.share_low, region.share_high
     )
     return (
-        f"where {place}: {covered_text(region)} {_of(region.flips)}changes{_between(region)} "
+        f"where {place}: {covered_text(region)} {_of(region.flips)}{_such(region)}"
+        f"changes{_between(region)} "
         f"among {share} {_of(region.inputs, '')}{whom}, {_times(region.lift)} their share"
     )
+
+
+def joint_sentences(score: CausalScore, words: Wording = PLAIN) -> Iterator[str]:
+    """Of a set of two what each alone changes, and what only both; how sure is said."""
+    found = score.joint
+    if found is None:
+        return
+    alone = [
+        f"changing only {visible(name)} does for {_share(share, found)}"
+        for name, share in found.alone.items()
+    ]
+    whom = words.counted(found.inputs, score.population)
+    sure = "" if found.only_low is None else f", {confidence_text(score.confidence)}"
+    yield (
+        f"Only changing both together alters the decision for {_only(found)}; "
+        f"{', '.join(alone)} (counted on {whom}{sure})"
+    )
+
+
+def _share(share: float, found: Joint) -> str:
+    """A share of the inputs that were counted; of few, how many."""
+    count = None if found.only_count is None else round(share * found.inputs)
+    return share_text(share, count, found.inputs)
+
+
+def _only(found: Joint) -> str:
+    ends = (found.only_low, found.only_high)
+    return share_text(found.only, found.only_count, found.inputs, *ends)
+
+
+def joint_pair_sentence(pair: Witness, words: Wording = PLAIN) -> str | None:
+    """That a pair needs the whole set, where it does: no change of one of them is enough."""
+    if pair.joint is None:
+        return None
+    base = pair.inputs[pair.joint]
+    whom = words.label({name: base[name] for name in pair.differs_in})
+    return f"From {whom}, neither change alone changes the decision; both together do"
+
+
+def where_losing(score: CausalScore, words: Wording = PLAIN) -> str | None:
+    """Who loses where, each direction apart: `women lose where age ≤ 47; men lose where …`."""
+    first: dict[str, Region] = {}
+    for region in score.regions:
+        if region.loses is not None:
+            first.setdefault(words.label(region.loses), region)
+    clauses = [
+        f"{whom} lose where {' and '.join(map(visible, region.conditions))}"
+        for whom, region in first.items()
+    ]
+    text = "; ".join(clauses)
+    return f"{text[:1].upper()}{text[1:]}" or None
 
 
 def _of(total: int | None, the: str = "the ") -> str:
     """What joins a share and its noun: `12.3 % of the changes`, but `3 of 26 changes`."""
     return "" if total is not None and total < FEW_COUNTED else f"of {the}"
+
+
+def _such(region: Region) -> str:
+    """Which changes are meant: all, or those of one direction."""
+    return "" if region.loses is None else "such "
 
 
 def covered_text(region: Region) -> str:

@@ -47,6 +47,8 @@ def _level(scores: Iterable[Score]) -> str:
 
 def _them(result: Result, family: int) -> str:
     """What holds together."""
+    if result.searches and result.command == "audit":
+        return f"All {family} statements (scores, rates of groups, lists of the search)"
     if result.searches:
         several = len(result.searches) > 1
         return f"The {'lists' if several else 'list'} and the intervals of the sets in " + (

@@ -54,6 +54,8 @@ def verdict(result: Result) -> Verdict:
     words = wording(result)
     if result.checks:
         return _of_checks(result)
+    if result.searches and result.command == "audit":
+        return _of_audit(result, words)
     if result.searches:
         return _of_searches(result, words)
     return _of_scores(result, words)
@@ -92,6 +94,23 @@ def _violations(result: Result) -> Iterator[str]:
         limit = f"the limit is {amount(check.max_score, check.measure)}"
         for score in scores[:1]:
             yield f"{split(headline(score, words))[0]}; {limit}."
+
+
+def _of_audit(result: Result, words: Wording) -> Verdict:
+    """The scores first, since they are of each characteristic; then what the search says."""
+    scores, searches = _of_scores(result, words), _of_searches(result, words)
+    said = " ".join(map("{}.".format, search_lines(result, words)))
+    state = max(scores.state, searches.state, key=GRAVITY.index)
+    behind = f"{scores.behind} Search among protected characteristics: {said}".strip()
+    return Verdict(state, WORDS[state], scores.sentence, behind)
+
+
+def search_lines(result: Result, words: Wording) -> Iterator[str]:
+    """Each search in a sentence without its full stop, with the sets that it found."""
+    for search in map(protected_first(result), result.searches):
+        names = "; ".join(map(set_text, search.found[:NAMED]))
+        more = f" and {len(search.found) - NAMED:,} more" if search.found[NAMED:] else ""
+        yield f"{search_headline(search, words)}{': ' if names else ''}{names}{more}"
 
 
 def _of_searches(result: Result, words: Wording) -> Verdict:

@@ -1,0 +1,270 @@
+"""Forecasts: what scores, searches and looking for noise will cost, from a few rows of each set.
+
+How many rows a score takes depends on how often decisions change and on how groups differ, which a
+few first rows tell roughly. What one set ran the next does not run again. `FACTOR` says how far off
+a forecast may be; a test holds it against what several subjects then took.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.engine.sampler import COARSE_CELLS, Sampler
+from themis.engine.variants import MOST_WHOLE, Variants, own_columns
+from themis.inputs.assignments import Assignments
+from themis.results.model import Measure
+from themis.scores.group import favourable_ends, shares_contexts
+from themis.scores.noise import SHARE
+from themis.scores.reruns import SHARE_LEFT, looks_for_noise
+from themis.scores.scorer import EXACT_LIMIT, EXPENSIVE_WIDTH
+from themis.settings import Settings, Stopping
+from themis.statistics.proportions import ProportionRule
+from themis.statistics.reruns import RERUNS_SHARE, interval_confidence, reruns_for
+from themis.statistics.spreads import GroupRule
+from themis.subjects.readings import FLIP
+
+FACTOR = 3  # a forecast is within this factor of what is spent then
+PILOT = 40  # rows that tell how often decisions change
+WIDEST = 64  # sets with more assignments are not tried
+SPREAD = 3.0  # rows of a group score for each unit of log evidence, variance and 1 / error²
+SEARCH_SHARE = 0.3  # of what the scores cost, if there is something to find; as measured
+CALLS = 2.5  # of a score, where few calls are wanted; as measured
+OWN_SECONDS = 1e-4  # that an execution takes beside the subject
+LARGE = 3  # sets of so many characteristics are not among the scores
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one set adds to the executions."""
+
+    name: str
+    executions: int
+    exact: bool  # every input will be run
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a command will cost, give or take FACTOR."""
+
+    parts: tuple[Part, ...]
+    executions: int
+    calls: int
+    seconds: float | None  # None: nothing was run that tells
+    scores: int
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What the first rows of a set show."""
+
+    flips: float  # share of rows in which decisions differ
+    variance: float  # of the difference between the extreme groups
+    apart: float  # how far these are apart, less what chance may do
+
+
+@dataclass
+class Forecaster:
+    """Adds up what sets cost one after the other, in one run."""
+
+    sampler: Sampler
+    settings: Settings
+    rows: int = PILOT
+    _covered: dict[frozenset[int], int] = field(default_factory=dict)  # rows, by what is changed
+    _seen: dict[tuple[int, ...], _Seen] = field(default_factory=dict)
+    _whole: bool = False  # every input will have been run
+    _started: float = field(default_factory=time.monotonic)
+
+    def forecast(
+        self,
+        scores: Iterable[tuple[tuple[int, ...], Measure]],
+        among: Sequence[int] = (),
+        max_size: int | None = None,
+        threshold: float = 0.0,
+    ) -> Forecast:
+        """What these scores cost in this order, then a search among columns, and noise."""
+        asked = list(scores)
+        for columns in dict.fromkeys(columns for columns, _ in asked):
+            self._seen[columns] = self._try(columns)
+        costs: dict[tuple[int, ...], int] = {}
+        exact: set[tuple[int, ...]] = set()
+        for columns, measure in asked:
+            costs[columns] = costs.get(columns, 0) + self._cost(columns, measure)
+            exact |= {columns} if self._whole else set()
+        names = self.sampler.runner.schema.names
+        parts = [Part(",".join(names[c] for c in columns), self._with_runs(cost), columns in exact)
+                 for columns, cost in costs.items()]  # fmt: skip
+        search = self._search(sum(costs.values()), among, max_size, threshold)
+        sampling = sum(costs.values()) + search
+        total = self._with_runs(sampling + self._noise(sampling, asked, search > 0))
+        steps = len(asked) + bool(among)
+        return Forecast(tuple(parts), total, *self._effort(total, steps), steps)
+
+    def _effort(self, executions: int, steps: int) -> tuple[int, float | None]:
+        """How many calls so many executions are, and how long they take, as far as was seen."""
+        runner = self.sampler.runner
+        spent = runner.account
+        if not spent.calls or not spent.executions:
+            return executions, None
+        elapsed, seconds = time.monotonic() - self._started, runner.seconds_per_execution or 0.0
+        if runner.saves_calls:
+            calls = round(CALLS * steps)
+            return calls, elapsed + calls * seconds * spent.executions / spent.calls
+        calls = max(round(executions * spent.calls / spent.executions), 1)
+        return calls, elapsed + executions * (seconds + OWN_SECONDS)
+
+    def _with_runs(self, executions: int) -> int:
+        """Each output takes a majority of the runs at the least: three quarters of them."""
+        runs = self.sampler.runner.runs
+        return executions if runs == 1 else round(0.75 * runs * executions)
+
+    # --- one score -------------------------------------------------------------------------
+
+    def _cost(self, columns: tuple[int, ...], measure: Measure) -> int:
+        """New executions of one score; what it runs is covered from then on."""
+        assignments = self.sampler.assignments(columns)
+        if self._whole:
+            return 0
+        if self._is_exact(assignments):
+            self._whole = True
+            return self._size()
+        if measure == "group" and not shares_contexts(self.sampler, assignments):
+            return self._group_rows(columns) * self._width(assignments)
+        rows = self._rows_of(columns, measure)
+        return round(self._cover(columns, rows, self._saved(columns, measure)))
+
+    def _size(self) -> int:
+        """How many inputs there are; of a profile, how many people with all their variants."""
+        return self.sampler.population.size or 0
+
+    def _is_exact(self, assignments: Assignments) -> bool:
+        """Whether everything is run, because sampling might cost as much."""
+        population, width = self.sampler.population, assignments.count
+        if self.settings.stopping is Stopping.PAPER or population.size is None:
+            return False
+        if population.profile:
+            return False
+        if not self.sampler.runner.traits.vectorised:
+            width = min(width, EXPENSIVE_WIDTH)
+        most = self._rule.max_samples * width
+        return population.size <= min(most, EXACT_LIMIT, self.sampler.runner.executions_left)
+
+    def _rows_of(self, columns: tuple[int, ...], measure: Measure) -> int:
+        rows = self._causal_rows(columns) if measure == "causal" else self._group_rows(columns)
+        population = self.sampler.population
+        return min(rows, population.size) if population.profile and population.size else rows
+
+    def _saved(self, columns: tuple[int, ...], measure: Measure) -> float:
+        """The part of a row that is left out since it flips early; small rows are run whole."""
+        assignments = self.sampler.assignments(columns)
+        if measure == "group" or self._width(assignments) <= 2 or self.sampler.runner.saves_calls:
+            return 0.0
+        return self._seen[columns].flips / 2
+
+    def _cover(self, columns: tuple[int, ...], rows: int, saved: float) -> float:
+        """The cells of these rows that no set before ran: by which columns are changed."""
+        schema, new = self.sampler.runner.schema, 0.0
+        changes = chain.from_iterable(combinations(columns, n) for n in range(len(columns) + 1))
+        for changed in map(frozenset, changes):
+            levels = math.prod(schema.characteristics[c].possible_count - 1 for c in changed)
+            levels = min(levels, self.settings.max_assignments)
+            known = self._covered.get(changed, 0)
+            new += levels * max(rows - known, 0) * (1.0 - saved if changed else 1.0)
+            self._covered[changed] = max(rows, known)
+        return new
+
+    def _width(self, assignments: Assignments) -> int:
+        return min(assignments.count, self.settings.max_assignments)
+
+    @property
+    def _rule(self) -> ProportionRule:
+        return ProportionRule(self.settings.confidence, self.settings.error)
+
+    def _causal_rows(self, columns: tuple[int, ...]) -> int:
+        flips, rule = self._seen[columns].flips, self._rule
+        coarse = 0
+        if self.sampler.runner.saves_calls:
+            width = min(self._width(self.sampler.assignments(columns)), MOST_WHOLE)
+            coarse = COARSE_CELLS // width
+        looks = rule.looks(coarse)
+        return next((n for n in looks if rule.done(round(flips * n), n)), rule.max_samples)
+
+    def _group_rows(self, columns: tuple[int, ...]) -> int:
+        """As many as make the interval of a difference narrow enough; its variance tells.
+
+        Where the lower end is 0 the upper one may be twice the error: the middle of the two, unless
+        the groups are seen to be apart.
+        """
+        seen, error = self._seen[columns], self.settings.error
+        rule = GroupRule(interval_confidence(self.settings.confidence), error)
+        evidence = math.log(rule.evidence)
+        reach = error if seen.apart > error else math.sqrt(2) * error
+        return round(evidence / (2 * error) + SPREAD * evidence * seen.variance / reach**2)
+
+    # --- the first rows --------------------------------------------------------------------
+
+    def _try(self, columns: tuple[int, ...]) -> _Seen:
+        """What a few whole rows of a set show; where they are too many, what its parts show."""
+        sampler = self.sampler
+        assignments = sampler.assignments(columns)
+        rows = int(min(self.rows, sampler.runner.executions_left // (4 * assignments.count)))
+        if self._is_exact(assignments) or assignments.count > WIDEST or rows < 2:
+            parts = [self._seen[part] for part in self._seen if set(part) < set(columns)]
+            largest = max(parts, key=lambda each: each.flips, default=None)
+            return largest or _Seen(flips=0.2, variance=0.2, apart=0.0)
+        variants = Variants.of(assignments, limit=self.settings.max_assignments, base=sampler.base)
+        found, cells = sampler.tables.fill(variants, 0, rows, reading=sampler.reading)
+        own = own_columns(variants, found) if sampler.reading.graded else None
+        states = sampler.reading.row_states(cells, own, found.tolerances)
+        flips = (float((states == FLIP).sum()) + 0.5) / (rows + 1.0)
+        low, high = favourable_ends(sampler, cells, 0, rows)
+        known = (cells >= 0).all(axis=1)
+        if not known.any():
+            return _Seen(flips, 0.2, 0.0)
+        good = ((np.asarray(low, dtype=float) + np.asarray(high, dtype=float)) / 2)[known]
+        return self._spread(good, flips, shares=shares_contexts(sampler, assignments))
+
+    def _spread(self, good: NDArray[np.float64], flips: float, *, shares: bool) -> _Seen:
+        """The variance between the extreme groups: in common contexts, or of separate draws."""
+        rates = good.mean(axis=0)
+        best, worst = int(rates.argmax()), int(rates.argmin())
+        variance = float((good[:, best] - good[:, worst]).var())
+        if not shares:
+            variance = float(rates[best] * (1 - rates[best]) + rates[worst] * (1 - rates[worst]))
+        variance = max(variance, 0.5 / len(good))
+        apart = float(rates[best] - rates[worst]) - 2 * math.sqrt(variance / len(good))
+        return _Seen(flips, variance, max(apart, 0.0))
+
+    # --- beside the scores -----------------------------------------------------------------
+
+    def _search(
+        self, scores: int, among: Sequence[int], max_size: int | None, threshold: float
+    ) -> int:
+        """Of sets that are no scores the cells that deciding takes; of findings, a share."""
+        if self._whole or not among:
+            return 0
+        size = min(max_size or len(among), len(among))
+        larger = chain.from_iterable(combinations(among, n) for n in range(LARGE, size + 1))
+        flips = max((each.flips for each in self._seen.values()), default=0.0)
+        cells = 0.0
+        if flips < threshold:  # else most of them contain a set that was found
+            cells = sum(self._cover(each, self._rule.first_look, 0.0) for each in larger)
+        found = flips > max(threshold - self.settings.error, 1 / PILOT)
+        return round(cells + SEARCH_SHARE * scores * found)
+
+    def _noise(
+        self, sampling: int, asked: Sequence[tuple[tuple[int, ...], Measure]], searched: bool
+    ) -> int:
+        """A share of all executions is made again, and so is what each finding rests on."""
+        if not looks_for_noise(self.settings):
+            return 0
+        alpha = RERUNS_SHARE * (1.0 - self.settings.confidence) / 2
+        found = sum(self._seen[columns].flips > 1 / PILOT for columns, _ in asked)
+        again = self.settings.probe if self.settings.probe is not None else sampling // SHARE
+        return again + 2 * reruns_for(SHARE_LEFT, alpha) * found * (1 + searched)

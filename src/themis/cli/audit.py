@@ -1,0 +1,139 @@
+"""The command `themis audit`: everything for a reader, in one go and in one folder."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from themis.cli.files import check_targets, output_mistake, save
+from themis.cli.options import Options, with_options
+from themis.cli.printing import print_line, say
+from themis.errors import Exit, RequestError
+from themis.results.notes import Ending
+
+if TYPE_CHECKING:
+    from themis.audit.audit import Audit
+    from themis.audit.forecast import Forecast
+    from themis.cli.session import Watch
+    from themis.results.model import Result
+
+FOLDER = Path("themis-audit")
+RESULT, SUITE = "result.json", "suite.csv"
+DOCUMENTS = {"report.html": "html", "annex.html": "annex", "summary.md": "md"}
+COVER = "README.md"
+
+
+@with_options(
+    without=("suite", "output"),
+    helps={"family": "The confidence is that of the whole statement, unless --no-family."},
+)
+def audit(
+    options: Options,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="The folder for all of it.")
+    ] = FOLDER,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            metavar="0.05",
+            help="The search looks for sets that reach this score. "
+            "Default: that of a search in [[checks]], or 0.05.",
+        ),
+    ] = None,
+    max_size: Annotated[
+        int | None, typer.Option(metavar="N", help="Search only sets of at most N characteristics.")
+    ] = None,
+) -> int:
+    """Measure all that is protected; one folder with report and annex."""
+    from themis.audit.everything import THRESHOLD
+    from themis.cli.session import Session
+    from themis.show.terminal.audits import render_audit, render_audit_headlines
+
+    together = True if options.family is None else options.family
+    own = replace(options, family=together, output=output / RESULT, suite=output / SUITE)
+    session = Session.open(own)
+    assert session.config is not None
+    limits = [check.max_score for check in session.config.checks if check.search]
+    wanted = min(limits, default=THRESHOLD) if threshold is None else threshold
+    check_targets({"--output": output}, config=session.config)
+    is_new = _make(output)
+
+    def work(audited: Audit, watch: Watch) -> Result:
+        def announce(forecast: Forecast) -> None:
+            watch.line.expected = forecast.executions
+            if own.talks:
+                from themis.cli.costs import forecast_sentence
+
+                say(
+                    f"{len(forecast.parts)} sets, a search and noise: {forecast_sentence(forecast)}"
+                )
+
+        return audited.everything(
+            wanted,
+            max_size=max_size,
+            announce=announce,
+            listen=watch.listen_to_search,
+            listen_to_steps=watch.listen_to_steps,
+        )
+
+    try:
+        code = session.run(work, render_audit, render_audit_headlines, _exit_code)
+        if (output / RESULT).is_file():
+            _write_documents(output, talks=own.talks)
+        return code
+    finally:
+        if is_new:
+            with suppress(OSError):  # it is not empty
+                output.rmdir()
+
+
+def _make(folder: Path) -> bool:
+    """Make the folder; whether it is new. Refuses one that holds files which are not an audit's."""
+    try:
+        folder.mkdir(parents=True)
+        return True
+    except FileExistsError:
+        _check_folder(folder)
+        return False
+    except OSError as error:
+        problem = f"{str(folder)!r} can't be created: {error.strerror}"
+        raise output_mistake(problem, "choose another place") from None
+
+
+def _check_folder(folder: Path) -> None:
+    from themis.results.saved import read_result
+
+    if not folder.is_dir():
+        raise output_mistake(f"{str(folder)!r} is a file", "name a folder")
+    there = [name for name in (COVER, RESULT, SUITE, *DOCUMENTS) if (folder / name).exists()]
+    with suppress(RequestError):
+        if not there or read_result(folder / RESULT).command == "audit":
+            return
+    problem = f"{str(folder)!r} has a {there[0]} that is not of an audit, and would be lost"
+    raise output_mistake(problem, "name another folder")
+
+
+def _write_documents(folder: Path, *, talks: bool) -> None:
+    """Render what was saved, so that all files tell the same."""
+    from themis.results.saved import read_result
+    from themis.show.reports.folder import render_cover
+    from themis.show.reports.formats import FORMATS
+
+    result = read_result(folder / RESULT)
+    for name, kind in DOCUMENTS.items():
+        save(folder / name, FORMATS[kind].render(result))
+    save(folder / COVER, render_cover(result))
+    if talks:
+        print_line(f"wrote {', '.join((*DOCUMENTS, COVER, RESULT, SUITE))} in {folder}")
+
+
+def _exit_code(result: Result) -> Exit:
+    """Whether everything is decided and measured as precisely as asked."""
+    scores = all(each.conclusive and each.is_checked for each in result.scores)
+    decided = all(each.conclusive for each in result.searches)
+    done = result.stopped is Ending.DONE
+    return Exit.DONE if scores and decided and done else Exit.INCONCLUSIVE

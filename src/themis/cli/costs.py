@@ -1,0 +1,21 @@
+"""What a command will cost, as a sentence that is said before it begins."""
+
+from __future__ import annotations
+
+from themis.audit.forecast import FACTOR, Forecast
+from themis.show.words.values import count, duration
+
+
+def forecast_sentence(forecast: Forecast) -> str:
+    """All executions, with those that are repeated, in how many calls, and how long."""
+    parts = [f"about {count(two_digits(forecast.executions), 'execution')}"]
+    if forecast.calls < forecast.executions:
+        parts.append(f"in about {count(two_digits(forecast.calls), 'call')}")
+    give_or_take = f"give or take a factor of {FACTOR}"
+    time = "" if forecast.seconds is None else f"; about {duration(forecast.seconds)}"
+    return f"all together {' '.join(parts)} ({give_or_take}){time}"
+
+
+def two_digits(number: int) -> int:
+    """A number that is not known better: 31,457 is 31,000."""
+    return int(float(f"{number:.2g}"))

@@ -1,0 +1,39 @@
+"""The cover note of an audit's folder: the verdict, and which file is for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from themis.results.model import Result
+from themis.show.reports.markdown import escape
+from themis.show.reports.method import RECIPE, command_again, digest
+from themis.show.reports.page import subject_title
+from themis.show.words.verdicts import measured_on, verdict
+
+FILES = {
+    "report.html": "the report: verdict, findings, pairs, statistics; to read and to print",
+    "annex.html": "the annex: rates by category, test log, reference table; to file and to sign",
+    "summary.md": "the same in short, for a ticket or a pull request",
+    "result.json": "all numbers; `themis report`, `diff`, `replay` and `check --baseline` read it",
+    "suite.csv": "the tests that were run, with their outputs; `themis replay` runs them again",
+}
+
+
+def render_cover(result: Result) -> str:
+    """The note as Markdown."""
+    return "\n\n".join(_parts(result)) + "\n"
+
+
+def _parts(result: Result) -> Iterator[str]:
+    found = verdict(result)
+    yield f"# Audit of {escape(subject_title(result))}"
+    yield f"**{escape(found.sentence)}.**"
+    if found.behind:
+        yield escape(found.behind)
+    yield escape(measured_on(result))
+    rows = [f"| [{name}]({name}) | {what} |" for name, what in FILES.items()]
+    yield "\n".join(["| file | what it is |", "| --- | --- |", *rows])
+    yield "The command that made this folder (the same seed gives the same result):"
+    yield f"```\n{command_again(result).line}\n```"
+    yield f"SHA-256 of the result: `{digest(result)}`. Whoever has the file can compute it:"
+    yield f"```\n{RECIPE}\n```"

@@ -1,0 +1,166 @@
+"""Whole audits: what they measure, how sure they are, and whether their forecast comes true."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import themis
+from themis import Audit, Integers, Schema, Values
+from themis.audit.everything import Everything
+from themis.audit.forecast import FACTOR, Forecast
+from themis.audit.plan import make_plan
+from themis.errors import RequestError
+from themis.results.model import Result
+from themis.results.saved import result_from_dict
+
+TWO = Schema(
+    a=Values([0, 1], protected=True), b=Values([0, 1, 2], protected=True), d=Integers(0, 10**6)
+)
+THREE = Schema(
+    a=Values([0, 1, 2], protected=True),
+    b=Values(list(range(5)), protected=True),
+    c=Values(["x", "y", "z"], protected=True),
+    d=Integers(0, 1000),
+)
+TIED = Schema(
+    sex=Values(["f", "m"], protected=True),
+    age=Integers(18, 90, bins=[30, 60], protected=True),
+    income=Integers(0, 100_000, step=100),
+).where("age > 20 or income < 50000")
+SMALL = Schema(
+    a=Values([0, 1], protected=True), b=Values([0, 1, 2], protected=True), d=Integers(0, 20)
+)
+
+
+def _threshold(table: Any) -> Any:
+    return np.asarray(table["d"]) > 300_000 + 100_000 * np.asarray(table["a"])
+
+
+SUBJECTS: dict[str, tuple[Any, Schema]] = {
+    "no effect": (lambda p: p["d"] % 2, TWO),
+    "always another decision, equal rates": (lambda p: (p["d"] + p["a"] + p["b"]) % 2, TWO),
+    "one direction": (lambda p: int(p["d"] > 400_000 + 200_000 * p["a"]), TWO),
+    "three characteristics": (
+        lambda p: int((p["a"] == 0 and p["b"] > 2) or p["c"] == "x"), THREE
+    ),
+    "groups that share no contexts": (
+        lambda p: int(p["income"] > (45_000 if p["age"] > 60 and p["sex"] == "f" else 30_000)),
+        TIED,
+    ),
+    "every input is run": (lambda p: int(p["d"] > 10 + p["a"]), SMALL),
+    "few calls": (themis.batch(_threshold), TWO),
+}  # fmt: skip
+
+
+def audited(name: str, **settings: Any) -> tuple[Result, Forecast]:
+    subject, schema = SUBJECTS[name]
+    said: list[Forecast] = []
+    result = Audit(subject, schema, **settings).everything(announce=said.append)
+    return result, said[0]
+
+
+LONG = ("three characteristics", "groups that share no contexts")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n in LONG else n for n in SUBJECTS]
+)
+def test_an_audit_costs_what_was_forecast_within_the_stated_factor(name: str) -> None:
+    result, forecast = audited(name, family=True)
+    assert forecast.executions / FACTOR <= result.executions <= forecast.executions * FACTOR
+    calls = result.timing["calls"]
+    assert forecast.calls / FACTOR <= calls <= forecast.calls * FACTOR
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_validate_forecasts_both_scores_within_the_stated_factor(name: str) -> None:
+    subject, schema = SUBJECTS[name]
+    forecast = make_plan(Audit(subject, schema)).forecast
+    spent = Audit(subject, schema).score([[name] for name in schema.protected]).executions
+    assert forecast.executions / FACTOR <= spent <= forecast.executions * FACTOR
+
+
+def test_a_forecast_of_causal_scores_alone_would_be_noticed() -> None:
+    """Groups take most where they share no contexts."""
+    subject, schema = SUBJECTS["groups that share no contexts"]
+    audit = Audit(subject, schema)
+    causal = sum(audit.causal(name).executions for name in schema.protected)
+    both = Audit(subject, schema).score([[name] for name in schema.protected]).executions
+    assert both > FACTOR * causal
+
+
+def test_an_audit_has_each_protected_characteristic_their_pairs_and_a_search() -> None:
+    result, forecast = audited("three characteristics", error=0.1)
+    sets = {each.against for each in result.scores if each.measure == "causal"}
+    assert sets >= {("a",), ("b",), ("c",), ("a", "b"), ("a", "c"), ("b", "c")}
+    assert [each.measure for each in result.searches] == ["causal", "group"]
+    assert {each.among for each in result.searches} == {("a", "b", "c")}
+    assert result.noise is not None
+    assert result.command == "audit"
+    assert [part.name for part in forecast.parts] == ["a", "b", "c", "a,b", "a,c", "b,c"]
+
+
+def test_no_score_of_an_audit_is_there_twice_and_a_saved_one_is_the_same() -> None:
+    result, _ = audited("one direction")
+    asked = [(each.measure, each.against) for each in result.scores]
+    assert len(asked) == len(set(asked))
+    (causal, _) = result.searches
+    assert causal.found == (("a",),)
+    assert causal.minimal_sets == tuple(
+        each for each in result.scores if (each.measure, each.against) == ("causal", ("a",))
+    )
+    again = result_from_dict(result.to_dict())
+    assert again.searches[0].minimal_sets[0] in again.scores
+    assert len(again.searches[0].minimal_sets) == 1
+
+
+def test_the_confidence_is_divided_among_all_scores_and_the_search() -> None:
+    plan = Everything.of(TWO, ())
+    audit = Audit(SUBJECTS["no effect"][0], TWO, family=True)
+    family = plan.family(audit.settings, ["causal", "group"], ["causal", "group"])
+    # Three sets with one causal statement and two of groups each; two for the searches.
+    assert family.parts == 3 * 3 + 2
+    assert family.settings.confidence == pytest.approx(1 - 0.01 / 11)
+    result, _ = audited("no effect", family=True)
+    assert result.family == len(result.scores) + len(result.searches)
+    assert {each.confidence for each in (*result.scores, *result.searches)} == {0.99}
+    alone, _ = audited("no effect")
+    assert result.scores[0].samples > alone.scores[0].samples
+
+
+def test_what_a_file_names_is_measured_as_well_and_one_characteristic_needs_no_search() -> None:
+    schema = Schema(a=Values([0, 1], protected=True), b=[0, 1], d=range(100))
+    plan = Everything.of(schema, [("b", "a"), ("a",)])
+    assert plan.sets == (("a",), ("b", "a"))
+    assert plan.among == ()
+
+
+def test_nothing_protected_is_refused() -> None:
+    audit = Audit(lambda p: 1, Schema(a=[0, 1], d=range(100)))
+    with pytest.raises(RequestError, match="nothing is said to be protected"):
+        audit.everything()
+
+
+@pytest.mark.parametrize("limit", [1, 20, 500])
+def test_a_limit_on_executions_holds_for_the_whole_audit(limit: int) -> None:
+    result, _ = audited("one direction", max_executions=limit)
+    assert result.executions <= limit
+    assert result.stopped == "budget"
+
+
+def test_listening_changes_nothing() -> None:
+    subject, schema = SUBJECTS["one direction"]
+    steps: list[tuple[int, int]] = []
+
+    def hear(number: int, total: int) -> None:
+        steps.append((number, total))
+
+    loud = Audit(subject, schema).everything(listen_to_steps=hear)
+    quiet = Audit(subject, schema).everything()
+    without: Callable[[Result], Any] = lambda each: {**each.to_dict(), "timing": None}  # noqa: E731
+    assert without(loud) == without(quiet)
+    assert steps == [(number, 7) for number in range(1, 8)]

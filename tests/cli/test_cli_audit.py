@@ -1,0 +1,147 @@
+"""`themis audit`: one folder with everything, which tells the same as its result."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.external import PATIENCE, wait_until
+from tests.projects import BIASED, enter, run, write_project
+from themis.results.saved import read_result
+from themis.show.reports.method import digest
+from themis.show.terminal.progress import SearchProgressLine
+from themis.show.words.verdicts import verdict
+
+ROUGH = "[run]\nerror = 0.1\n"
+FILES = {"README.md", "annex.html", "report.html", "result.json", "suite.csv", "summary.md"}
+SLOW = "with open('begun', 'a') as file: file.write('.')\ntime.sleep(0.002)\n" + BIASED
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    enter(tmp_path, monkeypatch)
+    return tmp_path
+
+
+def test_everything_is_in_one_folder_and_tells_the_same(folder: Path) -> None:
+    write_project(folder, extra=ROUGH)
+    done = run("audit", "-o", "out")
+    assert done.exit_code == 0, done.output
+    assert {each.name for each in Path("out").iterdir()} == FILES
+    result = read_result("out/result.json")
+    sentence = verdict(result).sentence
+    assert sentence.startswith("The decision changes with race")
+    for name in ("report.html", "summary.md", "README.md"):
+        text = (Path("out") / name).read_text()
+        assert "The decision changes with race" in text, name
+    for name in ("report.html", "annex.html", "README.md"):
+        assert digest(result) in (Path("out") / name).read_text(), name
+    assert "themis audit" in Path("out/README.md").read_text()
+    assert "All 8 statements" in " ".join(done.stdout.split())
+
+
+def test_the_forecast_comes_first_and_only_where_somebody_reads_it(folder: Path) -> None:
+    write_project(folder, extra=ROUGH)
+    done = run("audit", "-o", "out")
+    assert done.stderr.startswith("3 sets, a search and noise: all together about ")
+    quiet = run("audit", "-o", "out", "-q")
+    assert "all together" not in quiet.stderr
+    assert quiet.stdout.startswith("The decision changes with race")
+    plain = run("audit", "-o", "out", "--json")
+    assert json.loads(plain.stdout)["command"] == "audit"
+
+
+def test_the_threshold_is_that_of_the_files_search_unless_given(folder: Path) -> None:
+    write_project(folder, extra=f"{ROUGH}[[checks]]\nsearch = true\nmax_score = 0.2\n")
+    run("audit", "-o", "out", "-q")
+    assert read_result("out/result.json").searches[0].threshold == 0.2
+    run("audit", "-o", "out", "-q", "--threshold", "0.3", "--max-size", "1")
+    search = read_result("out/result.json").searches[0]
+    assert (search.threshold, search.max_size) == (0.3, 1)
+
+
+def test_the_confidence_is_that_of_the_whole_unless_refused(folder: Path) -> None:
+    write_project(folder, extra=ROUGH)
+    run("audit", "-o", "out", "-q")
+    assert read_result("out/result.json").family == 8
+    run("audit", "-o", "out", "-q", "--no-family")
+    assert read_result("out/result.json").family is None
+
+
+def test_files_of_somebody_else_are_left_alone(folder: Path) -> None:
+    write_project(folder, extra=ROUGH)
+    Path("README.md").write_text("mine")
+    done = run("audit", "-o", ".")
+    assert done.exit_code == 2
+    assert "'.' has a README.md that is not of an audit" in done.stderr
+    assert Path("README.md").read_text() == "mine"
+    Path("file").write_text("mine")
+    assert run("audit", "-o", "file").exit_code == 2
+
+
+def test_an_audit_that_ran_out_of_budget_is_inconclusive_and_says_so(folder: Path) -> None:
+    write_project(folder, extra=ROUGH)
+    done = run("audit", "-o", "out", "--max-executions", "300")
+    assert done.exit_code == 4
+    assert read_result("out/result.json").executions <= 300
+    assert "inconclusive" in done.stdout
+    assert "ended early" in Path("out/report.html").read_text()
+
+
+def test_a_failing_subject_ends_with_3_and_leaves_no_empty_folder(folder: Path) -> None:
+    write_project(folder, "raise ValueError('never')")
+    done = run("audit", "-o", "out/new")
+    assert done.exit_code == 3
+    assert "ValueError: never" in done.stderr
+    wrong = run("audit", "missing.toml", "-o", "other")
+    assert wrong.exit_code == 2
+    assert not Path("other").exists()
+
+
+def test_an_interrupt_keeps_what_was_learned(folder: Path) -> None:
+    write_project(folder, SLOW)
+    command = [sys.executable, "-m", "themis", "audit", "-o", "out"]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: Path("begun").exists() and Path("begun").stat().st_size > 600)
+    child.send_signal(signal.SIGINT)
+    _, stderr = child.communicate(timeout=PATIENCE)
+    assert child.returncode == 130, stderr
+    assert "interrupted; the same command gives the full answer: themis audit" in stderr
+    assert read_result("out/result.json").stopped == "interrupted"
+    assert "the run was interrupted" in Path("out/summary.md").read_text()
+
+
+def test_an_audit_of_a_program_goes_on_where_another_ended(folder: Path) -> None:
+    (folder / "decide.py").write_text(
+        "import sys\nfor line in sys.stdin:\n"
+        "    number, race, sex, income = line.strip().split(',')\n"
+        "    if number == 'id':\n        continue\n"
+        "    good = int(income) >= (30000 if race == 'green' else 60000)\n"
+        "    print(f'{number},{int(good)}', flush=True)\n"
+    )
+    (folder / "themis.toml").write_text(
+        f'version = 1\n[subject]\nkind = "worker"\ncommand = [{sys.executable!r}, "decide.py"]\n'
+        'format = "csv"\nfavourable = ["1"]\n[inputs]\n'
+        'race = { values = ["green", "purple"], protected = true }\n'
+        'sex = { values = ["f", "m"], protected = true }\nincome = { min = 0, max = 99999 }\n'
+    )
+    first = run("audit", "-o", "out", "--max-executions", "2000")
+    assert first.exit_code == 4, first.output
+    second = run("audit", "-o", "out")
+    assert second.exit_code == 0, second.output
+    assert run("audit", "-o", "fresh", "--no-cache").exit_code == 0
+    went_on, fresh = (read_result(f"{each}/result.json") for each in ("out", "fresh"))
+    assert went_on.executions < fresh.executions - 500
+    assert [each.score for each in went_on.scores] == [each.score for each in fresh.scores]
+
+
+def test_the_live_line_shows_the_whole_audit() -> None:
+    line = SearchProgressLine(enabled=False)
+    assert str(line.line()).startswith("running")
+    line.listen_to_steps(3, 7)
+    assert str(line.line()).startswith("step 3 of 7 · running")

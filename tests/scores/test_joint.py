@@ -1,0 +1,146 @@
+"""What only two characteristics together change, and who loses where: against brute force."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from themis import Audit, Integers, Schema, Values
+from themis.results.model import CausalScore
+from themis.results.saved import result_from_dict
+from themis.show.words.explanations import (
+    joint_pair_sentence,
+    joint_sentences,
+    where_losing,
+)
+
+SMALL = Schema(a=[0, 1], b=[0, 1, 2], d=range(10))
+LARGE = Schema(a=[0, 1], b=[0, 1, 2], d=Integers(0, 99_999), e=Integers(0, 999))
+
+
+def both(person: Any) -> int:
+    """Who has a = 1 and b = 2 needs more; whoever has b = 1 needs a little more."""
+    scale = 10_000 if person["d"] > 9 or "e" in person else 1
+    need = 2 + 4 * (person["a"] == 1 and person["b"] == 2) + (person["b"] == 1)
+    return int(person["d"] >= need * scale)
+
+
+def truth(schema: Schema, decide: Any) -> dict[str, float]:
+    """The shares by the definition, input by input."""
+    names, lists = schema.names, [list(each.values) for each in schema]  # type: ignore[attr-defined]
+    counts = dict.fromkeys(("a", "b", "only", "all"), 0)
+    for person in (dict(zip(names, each, strict=True)) for each in itertools.product(*lists)):
+        own = decide(person)
+
+        def flips(decided: int, changes: list[dict[str, int]], one: dict[str, Any]) -> bool:
+            return any(decide({**one, **change}) != decided for change in changes)
+
+        alone_a = flips(own, [{"a": x} for x in (0, 1)], person)
+        alone_b = flips(own, [{"b": y} for y in (0, 1, 2)], person)
+        whole = flips(own, [{"a": x, "b": y} for x in (0, 1) for y in (0, 1, 2)], person)
+        counts["a"] += alone_a
+        counts["b"] += alone_b
+        counts["only"] += whole and not alone_a and not alone_b
+        counts["all"] += 1
+    return {name: count / counts["all"] for name, count in counts.items()}
+
+
+def test_exact_shares_are_those_of_the_definition() -> None:
+    schema = Schema(a=[0, 1], b=[0, 1, 2], d=[0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+    expected = truth(schema, both)
+    score = Audit(both, schema).causal("a", "b")
+    assert score.method == "exact"
+    assert score.joint is not None
+    assert score.joint.alone == pytest.approx({"a": expected["a"], "b": expected["b"]})
+    assert score.joint.only == pytest.approx(expected["only"])
+    assert score.joint.only > 0
+    assert score.joint.only_low is None
+
+
+def test_sampled_shares_have_an_interval_that_holds_the_truth() -> None:
+    expected = truth(Schema(a=[0, 1], b=[0, 1, 2], d=list(range(10))), both)
+    score = Audit(both, LARGE, error=0.03).causal("a", "b")
+    assert score.method == "sampled"
+    joint = score.joint
+    assert joint is not None
+    assert joint.only_low is not None
+    assert joint.only_high is not None
+    assert joint.only_low <= expected["only"] <= joint.only_high
+    assert joint.only_low < joint.only < joint.only_high
+    (text,) = joint_sentences(score)
+    assert text.startswith("Only changing both together alters the decision for ")
+
+
+def test_the_first_witness_needs_the_whole_set() -> None:
+    for schema in (SMALL, LARGE):
+        score = Audit(both, schema).causal("a", "b")
+        first = score.witnesses[0]
+        assert first.joint is not None
+        assert set(first.differs_in) == {"a", "b"}
+        base, other = first.inputs[first.joint], first.inputs[1 - first.joint]
+        decision = both(base)
+        assert both(other) != decision
+        assert all(both({**base, name: other[name]}) == decision for name in ("a", "b"))
+        assert "neither change alone" in str(joint_pair_sentence(first))
+
+
+def test_one_characteristic_has_nothing_joint_and_neither_has_what_one_does_alone() -> None:
+    assert Audit(both, SMALL).causal("b").joint is None
+    score = Audit(lambda person: person["a"], SMALL).causal("a", "b")
+    assert score.joint is not None
+    assert (score.joint.only, score.joint.alone) == (0.0, {"a": 1.0, "b": 0.0})
+    assert all(each.joint is None for each in score.witnesses)
+
+
+def test_what_is_joint_is_saved_and_read() -> None:
+    result = Audit(both, SMALL).score([["a", "b"]], ["causal"])
+    (again,) = result_from_dict(result.to_dict()).scores
+    (score,) = result.scores
+    assert isinstance(again, CausalScore)
+    assert isinstance(score, CausalScore)
+    assert again.joint is not None
+    assert score.joint is not None
+    assert again.joint.only == pytest.approx(score.joint.only)
+    assert again.witnesses[0].joint == score.witnesses[0].joint
+
+
+def crossed(person: Any) -> int:
+    """Women lose where they are orange, men where they are teal."""
+    worse = (person["sex"] == "women") == (person["group"] == "orange")
+    return int(person["income"] >= (60 if worse else 30))
+
+
+@pytest.mark.parametrize("size", [100, 100_000])
+def test_who_loses_where_is_told_apart_by_direction(size: int) -> None:
+    schema = Schema(
+        sex=Values(["women", "men"]),
+        group=Values(["orange", "teal"]),
+        income=range(100),
+        noise=Integers(0, size),
+    )
+    score = Audit(crossed, schema, error=0.03).causal("sex")
+    by_loser = {str(each.loses["sex"]): each for each in score.regions if each.loses}
+    assert any("group = orange" in each for each in by_loser["women"].conditions)
+    assert any("group = teal" in each for each in by_loser["men"].conditions)
+    text = str(where_losing(score))
+    assert "omen lose where group = orange" in text
+    assert "en lose where group = teal" in text
+
+
+def test_pooled_regions_would_not_tell_them_apart() -> None:
+    schema = Schema(sex=["women", "men"], group=["orange", "teal"], income=range(100))
+    score = Audit(crossed, schema).causal("sex")
+    assert all(each.loses is not None for each in score.regions)
+
+
+def test_with_one_direction_only_one_loses() -> None:
+    schema = Schema(sex=["women", "men"], group=["orange", "teal"], income=Integers(0, 99_999))
+
+    def decide(person: Any) -> int:
+        unfair = person["sex"] == "women" and person["group"] == "teal"
+        return int(person["income"] >= (60_000 if unfair else 30_000))
+
+    score = Audit(decide, schema).causal("sex")
+    assert {str(each.loses) for each in score.regions} == {"{'sex': 'women'}"}

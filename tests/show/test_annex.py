@@ -1,0 +1,102 @@
+"""The annex: what an auditor has to file is there, counted rightly, and claims no more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import themis
+from tests import report_results as samples
+from tests.show.test_report_page import Document
+from themis import Audit, Schema, Values
+from themis.results.parts import Naming
+from themis.show.reports.annex import render_annex
+from themis.show.reports.references import ABSENT, HERE, references
+
+PEOPLE = {
+    "sex": ["f"] * 60 + ["m"] * 59 + ["x"],
+    "income": list(range(60)) * 2,
+}
+SCHEMA = Schema(sex=Values(["f", "m", "x"], protected=True), income=range(60))
+
+
+def annex(result: Any) -> str:
+    return " ".join(Document(render_annex(result)).text.split())
+
+
+def test_the_annex_says_what_was_tested_with_what_and_why_on_test_data() -> None:
+    naming = Naming(name="Loan screen", purpose="Loans", why_test_data="It is not in use yet")
+    text = annex(replace(samples.demo(), report=naming))
+    assert "Loan screen" in text
+    assert "It is not in use yet" in text
+    assert f"Themis {themis.__version__}" in text
+    assert "Inputs were generated at random from the schema" in text
+    assert text.count("to be filled in") == 2  # owner and auditor
+
+
+def test_rows_of_an_unknown_category_are_counted_and_rare_categories_named() -> None:
+    rows = {**PEOPLE, "sex": [*PEOPLE["sex"][:-6], *[None] * 5, "x"]}
+    schema = Schema(sex=Values(["f", "m", "x"], protected=True, missing=0.1), income=range(60))
+    result = Audit(lambda p: int(p["income"] > 20), schema).apparent(rows, "sex", only_data=True)
+    text = annex(result)
+    assert "Of an unknown category: 5 rows." in text
+    assert "Fewer than 2 % of those who were tested: x." in text
+    assert "Inputs were generated" not in text
+
+
+def test_no_category_is_called_rare_that_is_not() -> None:
+    rows = {"sex": ["f", "m"] * 60, "income": list(range(60)) * 2}
+    result = Audit(lambda p: int(p["income"] > 20), SCHEMA).apparent(rows, "sex", only_data=True)
+    assert "No category has fewer than 2 % of those who were tested." in annex(result)
+
+
+def _number(person: Any) -> float:
+    return float(person["income"] + (10 if person["sex"] == "m" else 0))
+
+
+@pytest.mark.parametrize("way", ["exact", "rows", "sampled"])
+def test_scoring_rates_are_shares_above_the_median_of_all(way: str) -> None:
+    output = themis.Output(min=0, max=100)
+    schema = SCHEMA if way != "sampled" else Schema(
+        sex=Values(["f", "m", "x"], protected=True), income=range(60), other=range(10**6)
+    )  # fmt: skip
+    audit = Audit(_number, schema, outputs=output)
+    if way == "rows":
+        score = next(s for s in audit.apparent(PEOPLE, "sex", only_data=True).scores
+                     if s.measure == "group")  # fmt: skip
+        numbers = [_number({"sex": s, "income": i}) for s, i in zip(*PEOPLE.values(), strict=True)]
+        of = np.array(PEOPLE["sex"])
+    else:
+        score = audit.group("sex", statistic="mean")
+        numbers = [_number({"sex": s, "income": i}) for s in "fmx" for i in range(60)]
+        of = np.repeat(["f", "m", "x"], 60)
+    above = np.array(numbers) > np.median(numbers)
+    for group in score.groups:
+        expected = float(above[of == group.values["sex"]].mean())
+        assert group.above_median == pytest.approx(expected, abs=0.1 if way == "sampled" else 0.01)
+
+
+def test_the_annex_shows_scoring_rates_of_numbers_and_their_ratio() -> None:
+    output = themis.Output(min=0, max=100)
+    text = annex(Audit(_number, SCHEMA, outputs=output).score([["sex"]], ["group"]))
+    assert "Above the median" in text
+    rates = Audit(lambda p: int(p["income"] > 20), SCHEMA).score([["sex"]], ["group"])
+    assert "Above the median" not in annex(rates)
+
+
+def test_figures_have_their_names_elsewhere_and_what_is_missing_is_said_to_be() -> None:
+    rates = Audit(lambda p: int(p["income"] > 20), SCHEMA).score([["sex"]], ["group"])
+    found = {each.named: each.status for rows in references(rates).values() for each in rows}
+    assert found["demographic parity (statistical parity)"] == HERE
+    assert found["equalized odds, equality of opportunity, predictive equality"] == ABSENT
+    assert found["intersections of sex and race or ethnicity (§ 5-301)"] == ABSENT
+    causal = Audit(lambda p: int(p["income"] > 20), SCHEMA).score([["sex"]], ["causal"])
+    found = {each.named: each.status for rows in references(causal).values() for each in rows}
+    assert found["demographic parity (statistical parity)"] == ABSENT
+    text = annex(rates)
+    assert "information and no legal advice" in text
+    for name in ("ISO/IEC TR 24027", "MEASURE 2.11", "Local Law 144", "Annex IV"):
+        assert name in text
