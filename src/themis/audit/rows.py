@@ -7,16 +7,20 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, get_args
 
-from themis.audit.views import Views
+from themis.audit.views import Views, no_groups
 from themis.engine.sampler import Sampler
 from themis.errors import Mistake, RequestError, suggest
+from themis.inputs.assignments import Assignments
+from themis.inputs.characteristics import Value
 from themis.inputs.people import People
 from themis.inputs.population import Population
 from themis.inputs.schema import Schema
 from themis.results.model import Measure, Score
 from themis.results.notes import Note
+from themis.results.outcomes import Outcomes
 from themis.scores.accounts import metered
 from themis.scores.apparent import Counterfactuals, measure_people
+from themis.scores.outcomes import favourable_mistakes, known_outcomes
 from themis.scores.people import PeopleRun
 from themis.settings import Settings
 
@@ -33,6 +37,7 @@ class RowRequest:
     counterfactuals: CounterfactualChoice | None = None  # None: both, as far as they cost nothing
     draw: bool = False  # sample from the rows instead of running them all
     only_data: bool = False  # not of all inputs as well
+    favourable: tuple[Value, ...] | None = None  # known outcomes; None: those that are outputs
 
     def __post_init__(self) -> None:
         mistakes = list(self._mistakes())
@@ -69,12 +74,31 @@ def row_measures(request: RowRequest, whole: Views) -> Iterator[Measure]:
                 yield measure
 
 
+def row_outcomes(
+    request: RowRequest, run: PeopleRun, whole: Views, settings: Settings
+) -> tuple[Outcomes, ...]:
+    """The rates beside known outcomes, where rows have some; runs everybody."""
+    known = run.people.known
+    if known is None:
+        return ()
+    reading = whole.of(request.output).sampler.reading
+    if not reading.has_favourable:
+        raise RequestError([no_groups(whole.named(request.output))])
+    mistakes = list(favourable_mistakes(known, request.favourable or ()))
+    if request.draw:
+        problem = "known outcomes need every row, and drawing runs some of them"
+        mistakes.append(Mistake("draw-label", "draw", problem, "leave it out, or the label"))
+    if mistakes:
+        raise RequestError(mistakes)
+    run.run(Assignments(run.people.schema, request.sets[0]), "group")
+    return known_outcomes(run, reading, request.sets, request.favourable, settings.confidence)
+
+
 def row_scores(
-    request: RowRequest, people: People, sampler: Sampler, whole: Views, settings: Settings
+    request: RowRequest, run: PeopleRun, sampler: Sampler, whole: Views, settings: Settings
 ) -> Iterator[Score]:
     """The scores of the rows, set by set, each time before those of all inputs."""
-    run = PeopleRun(sampler, people)
-    views = _drawn(people, sampler, whole) if request.draw else whole
+    views = _drawn(run.people, sampler, whole) if request.draw else whole
     for columns in request.sets:
         for measure, view in views.measured(request.measures, request.output):
             for kind in request.kinds(measure):
@@ -111,6 +135,18 @@ def sets_of(schema: Schema, against: str | Iterable[Any]) -> list[tuple[int, ...
         names = [name.strip() for text in given for name in text.split(",")]
         return [schema.columns_of(names, where="against")]
     return [schema.columns_of(each, where="against") for each in given]
+
+
+def favourable_outcomes(
+    label: str | None, given: Iterable[Value] | Value | None
+) -> tuple[Value, ...] | None:
+    """The known outcomes that a caller calls favourable: one, several, or none."""
+    if given is None:
+        return None
+    if label is None:
+        problem = "there is no column of known outcomes"
+        raise RequestError.one("label-favourable", "label_favourable", problem, "give the label")
+    return tuple(given) if isinstance(given, list | tuple | set | frozenset) else (given,)  # type: ignore[return-value]
 
 
 def left_out(facts: Mapping[str, Any] | None) -> Iterator[Note]:

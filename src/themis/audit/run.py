@@ -18,6 +18,7 @@ from themis.engine.sampler import Sampler
 from themis.errors import SubjectError
 from themis.results.model import Result, Score, SearchResult
 from themis.results.notes import Ending, Note
+from themis.results.outcomes import Outcomes, Proxy
 from themis.results.parts import Naming
 from themis.scores.accounts import account_of, asked_again, metered
 from themis.scores.early_ends import ending_early
@@ -43,6 +44,8 @@ class Work:
         self._family, self._settings = family, family.settings
         self._scores: list[Score] = []
         self._searches: list[SearchResult] = []
+        self.outcomes: tuple[Outcomes, ...] = ()
+        self.proxies: tuple[Proxy, ...] = ()
         self._known: set[int] = set()  # places of scores that were measured before
         self._failed = False
         self._ended: Ending | None = None  # early, outside of any score
@@ -145,6 +148,8 @@ class Work:
             data=self._data,
             account=account_of(spent),
             report=report,
+            outcomes=self.outcomes,
+            proxies=self.proxies,
         )
         if failed:
             raise SubjectError(runner.failure_message(), result=self._family.whole(result))

@@ -55,10 +55,10 @@ class PeopleRun:
         self.sampler = sampler
         self.people = people
         rng = BaseInputs(sampler.population, sampler.seed).generator(ORDER, ROWS_BRANCH)
-        order = rng.permutation(len(people))  # a run that ends early has seen a random part
-        self.base = RowInputs(sampler, np.asfortranarray(people.codes[order]))
-        self.weights = people.weights[order]
-        self.counts, self.heads = people.counts[order], people.heads[order]
+        self.order = rng.permutation(len(people))  # a run that ends early has seen a random part
+        self.base = RowInputs(sampler, np.asfortranarray(people.codes[self.order]))
+        self.weights = people.weights[self.order]
+        self.counts, self.heads = people.counts[self.order], people.heads[self.order]
         dtype = sampler.runner.labels.dtype
         self.answers: Cells = np.full(len(people), NOT_RUN, dtype=dtype)
         self.memory = Memory(people.schema.input_keys, dtype)
@@ -81,6 +81,7 @@ class PeopleRun:
         other.base = RowInputs(self.sampler, self.codes[chosen])
         other.weights, other.answers = self.weights[chosen], self.answers[chosen]
         other.counts, other.heads = self.counts[chosen], self.heads[chosen]
+        other.order = self.order[chosen]
         return other
 
     def run(self, assignments: Assignments, measure: Measure) -> Ending | None:

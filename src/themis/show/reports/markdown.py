@@ -6,11 +6,25 @@ import re
 from collections.abc import Iterable, Iterator
 
 from themis.results.model import CausalScore, CheckResult, GroupScore, Result, Score
+from themis.results.outcomes import Outcomes
 from themis.results.parts import Witness
 from themis.show.html import cut
 from themis.show.reports.scores import interval, point
 from themis.show.words.headlines import headline
 from themis.show.words.notes import how_it_ended
+from themis.show.words.outcomes import (
+    NO_VERDICT,
+    RATE_WORDS,
+    about_outcomes,
+    beside_causal,
+    counted_rate,
+    gap_difference,
+    gap_groups,
+    gap_name,
+    gap_ratio,
+    outcomes_certainty,
+    undefined,
+)
 from themis.show.words.scores import (
     cost_text,
     cut_off,
@@ -48,6 +62,7 @@ _LEADING = re.compile(r"^(?:[-+=\s]|\d(?=\d*[.)](?:\s|$)))")  # would begin a li
 def render_markdown(result: Result) -> str:
     """The verdict, a table, the people it happens to, and the cost; at most LIMIT characters."""
     parts = ["## Themis", *_verdict(result), *_tables(result), *_cautions(result)]
+    parts += [_outcomes(each, result) for each in result.outcomes]
     parts += [each for score in _worst(result) for each in _people(score, wording(result))]
     cost = f"<sub>{escape(_certainty(result))} {escape(cost_text(result))}</sub>"
     return "\n\n".join([*_fitting(parts, LIMIT - len(cost) - 100), cost]) + "\n"
@@ -188,6 +203,34 @@ def _pair(witness: Witness) -> str:
     outputs = " | ".join(_bold(each, True) for each in witness.outputs)
     head = ["| | one | the other |", "| --- | --- | --- |"]
     return "\n".join([*head, *rows, f"| **decision** | {outputs} |"])
+
+
+def _outcomes(outcomes: Outcomes, result: Result) -> str:
+    """Rates beside known outcomes, folded away: by group, then how far they are apart."""
+    words = wording(result)
+    heads = ("group", *RATE_WORDS.values())
+    rates = [
+        (words.label(each.values), *(counted_rate(rate) for _, rate in each.rates()))
+        for each in outcomes.groups
+    ]
+    gaps = [
+        (gap_name(each), gap_difference(each), gap_ratio(each), gap_groups(each, words))
+        for each in outcomes.gaps
+    ]
+    causal = beside_causal(outcomes, result, words)
+    lines = [f"- undefined: {escape(each)}" for each in undefined(outcomes, words)]
+    sure = f"{outcomes_certainty(outcomes)} {NO_VERDICT}"
+    summary = f"<summary>Known outcomes by {escape(set_text(outcomes.against))}</summary>"
+    parts = [
+        f"<details>{summary}",
+        escape(about_outcomes(outcomes, words)),
+        _table(heads, rates),
+        _table(("", "difference", "ratio", "lowest – highest"), gaps),
+        *(["\n".join(lines)] if lines else []),
+        *([] if causal is None else [escape(causal)]),
+        f"{escape(sure)}\n\n</details>",
+    ]
+    return "\n\n".join(parts)
 
 
 def _bold(value: object, changed: bool) -> str:

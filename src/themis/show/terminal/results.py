@@ -12,6 +12,7 @@ from rich.text import Text
 
 from themis.results.model import GroupScore, Result, Score
 from themis.show.intervals import Axis, ends_text
+from themis.show.terminal.outcomes import show_outcomes
 from themis.show.terminal.parts import (
     DIM,
     HEADLINE,
@@ -167,6 +168,7 @@ def show_apparent(
 ) -> Iterator[RenderableType]:
     """The parts of a result from top to bottom."""
     data, words = result.data or {}, wording(result)
+    outcomes = {(each.against, each.output): each for each in result.outcomes}
     yield Sentence(verdict(result).sentence, HEADLINE)
     yield Sentence(_rows_used(data))
     yield from _columns(data)
@@ -184,6 +186,13 @@ def show_apparent(
         for score in rows:
             yield ""
             yield from show_score(score, width=width, everything=everything, words=words)
+        yield ""
+        for key in [key for key in outcomes if key[0] == against]:
+            yield from show_outcomes(outcomes.pop(key), words, everything=everything)
+            yield ""
+    for (against, _), each in outcomes.items():
+        yield rule(set_phrase(against))
+        yield from show_outcomes(each, words, everything=everything)
         yield ""
     for text in inconclusive(result.scores):
         yield Sentence(text, MARK, first="inconclusive: ")
