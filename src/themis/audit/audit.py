@@ -33,6 +33,7 @@ from themis.audit.rows import (
     favourable_outcomes,
     row_measures,
     row_outcomes,
+    row_proxies,
     row_scores,
     sets_of,
 )
@@ -54,13 +55,14 @@ from themis.inputs.rows import rows_of
 from themis.inputs.schema import Schema
 from themis.results.hooks import hook
 from themis.results.model import CausalScore, GroupScore, Measure, Result, Score, SearchResult
-from themis.results.notes import Note
-from themis.results.outcomes import Outcomes
+from themis.results.notes import Ending, Note
+from themis.results.outcomes import Outcomes, Proxy
 from themis.results.parts import Naming, Noise
 from themis.results.replays import Replay
 from themis.scores.accounts import Part, asked_again, metered
 from themis.scores.noise import NoiseProbe
 from themis.scores.people import PeopleRun
+from themis.scores.proxies import ranked
 from themis.search.searcher import Accepted, SearchPlan, weigh_search
 from themis.settings import Settings, Stopping, check_cost, check_repeats
 from themis.subjects.base import CostKind
@@ -209,7 +211,7 @@ class Audit:
         if made is not subject:
             self._remake = lambda wider: Audit(subject, wider, **same)
         self._asked = Asked()
-        self._observed: dict[object, tuple[Outcomes, ...]] = {}  # of rows, by what was asked
+        self._observed: dict[object, tuple[tuple[Outcomes, ...], tuple[Proxy, ...]]] = {}  # in rows
         self._wider: dict[str, Audit] = {}  # the same with wider schemas, which rows asked for
         names = [each.name for each in declared]
         self.probe = NoiseProbe(self.sampler, names, trusted=deterministic)
@@ -496,6 +498,7 @@ class Audit:
         only_data: bool = False,
         label: str | None = None,
         label_favourable: Iterable[Value] | Value | None = None,
+        proxies: bool = False,
     ) -> Result:
         """The scores of given people (Def. 3.8), beside those of all inputs unless `only_data`.
 
@@ -506,7 +509,8 @@ class Audit:
         what to do with rows that do not fit the schema. With `draw` the rows are sampled from,
         with intervals, where running them all is more expensive. `label` is a column with known
         outcomes: `outcomes` of the result then has error rates by group. An outcome is favourable
-        if it is a favourable output, or one of `label_favourable`.
+        if it is a favourable output, or one of `label_favourable`. With `proxies` the result also
+        says which other characteristics may stand in for the sets.
         """
         if rows is None:
             people = self._own_people(label)
@@ -525,6 +529,8 @@ class Audit:
             draw,
             only_data,
             favourable_outcomes(label, label_favourable),
+            labelled=label is not None,
+            proxies=proxies,
         )
         if people.schema != self.schema:
             with self._widened(people.schema) as wider:
@@ -546,17 +552,20 @@ class Audit:
         question = (people.digest, str(request), family.settings)
 
         def measure_all(work: Work) -> None:
-            work.outcomes = self._observed.get(question, ())
+            work.outcomes, work.proxies = self._observed.get(question, ((), ()))
             if work.add_known(self._asked.answers(question)):
                 return
             run = PeopleRun(self.sampler, people)
             work.outcomes = row_outcomes(request, run, whole, self.settings)
             for score in row_scores(request, run, self.sampler, whole, family.settings):
                 work.add(score)
+            for proxy in row_proxies(request, run, whole, self.settings):
+                work.proxies = ranked([*work.proxies, proxy])
 
         result = self._run("apparent", measure_all, family, data=people.facts)
-        self._asked.keep(question, result.scores, self.settings)
-        self._observed[question] = result.outcomes
+        if result.stopped is Ending.DONE or not request.proxies:  # else some may be missing
+            self._asked.keep(question, result.scores, self.settings)
+            self._observed[question] = result.outcomes, result.proxies
         return result
 
     def _widened(self, schema: Schema) -> Audit:

@@ -17,12 +17,14 @@ from themis.inputs.population import Population
 from themis.inputs.schema import Schema
 from themis.results.model import Measure, Score
 from themis.results.notes import Note
-from themis.results.outcomes import Outcomes
+from themis.results.outcomes import Outcomes, Proxy
 from themis.scores.accounts import metered
 from themis.scores.apparent import Counterfactuals, measure_people
 from themis.scores.outcomes import favourable_mistakes, known_outcomes
 from themis.scores.people import PeopleRun
+from themis.scores.proxies import proxies_of
 from themis.settings import Settings
+from themis.subjects.readings import Reading
 
 CounterfactualChoice = Literal["generated", "within", "both"]
 
@@ -38,6 +40,8 @@ class RowRequest:
     draw: bool = False  # sample from the rows instead of running them all
     only_data: bool = False  # not of all inputs as well
     favourable: tuple[Value, ...] | None = None  # known outcomes; None: those that are outputs
+    labelled: bool = False  # there is a column of known outcomes
+    proxies: bool = False  # what may stand in for the sets
 
     def __post_init__(self) -> None:
         mistakes = list(self._mistakes())
@@ -56,6 +60,10 @@ class RowRequest:
                 "counterfactuals within the rows need every row, and drawing runs some of them",
                 'leave it out, or use the counterfactuals "generated"',
             )
+        if self.draw and (self.proxies or self.labelled):
+            what = "proxies" if self.proxies else "known outcomes"
+            problem = f"{what} need every row, and drawing runs some of them"
+            yield Mistake("draw-all", "draw", problem, "leave it out")
 
     def kinds(self, measure: Measure) -> tuple[Counterfactuals, ...]:
         """The counterfactuals of a measure, in the order in which they are looked at."""
@@ -81,17 +89,30 @@ def row_outcomes(
     known = run.people.known
     if known is None:
         return ()
+    mistakes = list(favourable_mistakes(known, request.favourable or ()))
+    if mistakes:
+        raise RequestError(mistakes)
+    reading = _decided(request, whole)
+    run.run(Assignments(run.people.schema, request.sets[0]), "group")
+    return known_outcomes(run, reading, request.sets, request.favourable, settings.confidence)
+
+
+def row_proxies(
+    request: RowRequest, run: PeopleRun, whole: Views, settings: Settings
+) -> Iterator[Proxy]:
+    """What may stand in for the sets, where that was asked; runs everybody, and variants."""
+    if request.proxies:
+        reading = _decided(request, whole)
+        run.run(Assignments(run.people.schema, request.sets[0]), "group")
+        yield from proxies_of(run, reading, request.sets, settings.confidence)
+
+
+def _decided(request: RowRequest, whole: Views) -> Reading:
+    """The output that people are compared by; raises RequestError without favourable ones."""
     reading = whole.of(request.output).sampler.reading
     if not reading.has_favourable:
         raise RequestError([no_groups(whole.named(request.output))])
-    mistakes = list(favourable_mistakes(known, request.favourable or ()))
-    if request.draw:
-        problem = "known outcomes need every row, and drawing runs some of them"
-        mistakes.append(Mistake("draw-label", "draw", problem, "leave it out, or the label"))
-    if mistakes:
-        raise RequestError(mistakes)
-    run.run(Assignments(run.people.schema, request.sets[0]), "group")
-    return known_outcomes(run, reading, request.sets, request.favourable, settings.confidence)
+    return reading
 
 
 def row_scores(

@@ -180,6 +180,12 @@ def apparent(
             "are favourable outputs.",
         ),
     ] = None,
+    proxies: Annotated[
+        bool,
+        typer.Option(
+            "--proxies", help="Show which other characteristics may stand in for the sets."
+        ),
+    ] = False,
 ) -> int:
     """Measure how much the subject discriminates among given people."""
     from themis.cli.session import Session, naming, score_exit_code
@@ -201,6 +207,7 @@ def apparent(
                 only_data=only_data,
                 label=label,
                 label_favourable=label_favourable or None,
+                proxies=proxies,
             )
 
     session = Session.open(options, {"the data": data})

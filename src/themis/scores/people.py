@@ -31,6 +31,7 @@ from themis.scores.witnesses import FlipPool
 from themis.settings import Settings
 from themis.statistics.intervals import weighted_margin
 from themis.statistics.proportions import Interval, anytime_interval
+from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells
 from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN, Reading
 
@@ -104,6 +105,27 @@ class PeopleRun:
             run = missing[:done]
             self.memory.add(self.memory.keys.of(self.codes[run]), self.answers[run])
         return early.ending
+
+    def outputs(self, codes: NDArray[Any]) -> Cells:
+        """The answers to other inputs; what is known is not run again.
+
+        Raises BudgetEndedError where the budget ends.
+        """
+        runner, size = self.sampler.runner, self.block_rows(1)
+        runner.ledger.remember(len(codes))
+
+        def run(places: NDArray[np.int64]) -> Cells:
+            runner.ledger.remember(-len(places))
+            parts = [places[start : start + size] for start in range(0, len(places), size)]
+            return np.concatenate([self._affordable(codes[part]) for part in parts])
+
+        return self.memory.settle(self.memory.keys.of(codes), run)
+
+    def _affordable(self, codes: NDArray[Any]) -> Cells:
+        runner = self.sampler.runner
+        if runner.executions_left < len(codes) or runner.out_of_time:
+            raise BudgetEndedError
+        return runner.run(codes)
 
     def block_rows(self, width: int) -> int:
         """How many rows of a table to run together, so that budgets and Ctrl-C are met soon."""

@@ -46,7 +46,7 @@ def sampled_rate(successes: float, trials: float, alpha: float) -> Interval:
 def spread_of(rates: Sequence[Interval]) -> Interval:
     """The highest less the lowest rate, with ends that hold wherever those of all rates do."""
     points, lows = [each.score for each in rates], sorted(each.low for each in rates)
-    others = (lows[each.low == lows[0]] for each in rates)  # the lowest end of another group
+    others = (lows[int(each.low == lows[0])] for each in rates)  # the lowest end of another group
     widest = (each.high - low for each, low in zip(rates, others, strict=True))
     high = max(widest) if len(rates) > 1 else 0.0
     return Interval(max(points) - min(points), sure_gap(rates), max(0.0, high))

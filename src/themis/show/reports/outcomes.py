@@ -1,9 +1,11 @@
-"""The section on known outcomes: error rates by group, and how far they are apart."""
+"""The sections on known outcomes, error rates by group, and on what may stand in for a set."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from themis.results.model import Result
-from themis.results.outcomes import Gap, Outcomes, Rate
+from themis.results.outcomes import Gap, Outcomes, Proxy, Rate
 from themis.show.html import Html, cut, join, table, tag
 from themis.show.reports.document import (
     LONGEST_SENTENCE,
@@ -30,6 +32,13 @@ from themis.show.words.outcomes import (
     rate_words,
     undefined,
 )
+from themis.show.words.proxies import (
+    PROXY_HEADS,
+    by_proxied_set,
+    proxies_certainty,
+    proxy_row,
+    proxy_sentences,
+)
 
 
 def outcomes_section(result: Result, room: Room) -> Html:
@@ -44,6 +53,41 @@ def outcomes_section(result: Result, room: Room) -> Html:
         *(_block(each, result, room) for each in shown),
         *left_out(len(result.outcomes) - len(shown), "set"),
         fold=True,
+    )
+
+
+def proxies_section(result: Result, room: Room) -> Html:
+    """What may stand in for each set; nothing where that was not asked."""
+    sets = by_proxied_set(result.proxies)
+    if not sets:
+        return Html()
+    return section(
+        "proxies",
+        "What may stand in for a set",
+        *(_proxies_block(each, room) for each in sets[: room.people]),
+        *left_out(len(sets) - room.people, "set"),
+        fold=True,
+    )
+
+
+def _proxies_block(proxies: Sequence[Proxy], room: Room) -> Html:
+    shown = proxies[: room.inputs]
+    rows = ([tag("bdi", cut(cell, room.letters)) for cell in proxy_row(each)] for each in shown)
+    name, *others = PROXY_HEADS
+    return block(
+        set_name(proxies[0].against),
+        *(tag("p", cut(f"{t}.", LONGEST_SENTENCE)) for t in proxy_sentences(proxies, room.words)),
+        tag(
+            "div",
+            table(
+                f"What may stand in for {set_words(proxies[0].against)}",
+                (name.capitalize(), *((each.capitalize(), "number") for each in others)),
+                rows,
+                foot=rest(len(proxies) - len(shown), "more are not shown"),
+            ),
+            class_="wide",
+        ),
+        tag("p", proxies_certainty(proxies), class_="faint"),
     )
 
 

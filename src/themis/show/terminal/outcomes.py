@@ -1,13 +1,13 @@
-"""Known outcomes in a terminal: a table of rates by group, and how far they are apart."""
+"""Known outcomes and proxies in a terminal: tables of rates, and what they say."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
 from rich.table import Table
 
-from themis.results.outcomes import OutcomeGroup, Outcomes
+from themis.results.outcomes import OutcomeGroup, Outcomes, Proxy
 from themis.show.terminal.parts import DIM, HEADLINE, NUMBER, Sentence, grid, indented, short
 from themis.show.words.outcomes import (
     GAP_WORDS,
@@ -22,6 +22,13 @@ from themis.show.words.outcomes import (
     rate_words,
     undefined,
 )
+from themis.show.words.proxies import (
+    PROXY_HEADS,
+    proxies_certainty,
+    proxy_row,
+    proxy_sentences,
+)
+from themis.show.words.values import set_phrase
 from themis.show.words.wording import Wording
 
 HEADS = ("", "selected", "true pos.", "false pos.", "precision", "accuracy")
@@ -39,6 +46,20 @@ def show_outcomes(
     for text in undefined(outcomes, words):
         yield indented(Sentence(text, "yellow", first="undefined: "))
     yield indented(Sentence(f"{outcomes_certainty(outcomes)} {NO_VERDICT}", DIM))
+
+
+def show_proxies(
+    proxies: Sequence[Proxy], words: Wording, *, everything: bool = False
+) -> Iterator[RenderableType]:
+    """What may stand in for one set."""
+    yield Sentence(f"What may stand in for {set_phrase(proxies[0].against)}", HEADLINE)
+    table = grid({"max_width": 20}, NUMBER, NUMBER, {}, {}, heads=PROXY_HEADS)
+    for each in proxies if everything else proxies[:GROUPS]:
+        table.add_row(*map(short, proxy_row(each)))
+    yield indented(table)
+    for text in proxy_sentences(proxies, words):
+        yield indented(Sentence(f"{text}."))
+    yield indented(Sentence(proxies_certainty(proxies), DIM))
 
 
 def _rates(outcomes: Outcomes, words: Wording, *, everything: bool) -> Table:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from themis.results.model import GroupScore, Result, Score
 from themis.show.intervals import Axis, ends_text
-from themis.show.terminal.outcomes import show_outcomes
+from themis.show.terminal.outcomes import show_outcomes, show_proxies
 from themis.show.terminal.parts import (
     DIM,
     HEADLINE,
@@ -33,6 +33,7 @@ from themis.show.terminal.parts import (
 from themis.show.terminal.scores import show_score
 from themis.show.words.explanations import noise_warning, probe_sentence
 from themis.show.words.headlines import apart_text, headline, output_name
+from themis.show.words.proxies import by_proxied_set
 from themis.show.words.scores import (
     account_text,
     by_set,
@@ -189,6 +190,9 @@ def show_apparent(
         yield ""
         for key in [key for key in outcomes if key[0] == against]:
             yield from show_outcomes(outcomes.pop(key), words, everything=everything)
+            yield ""
+        for proxies in by_proxied_set([e for e in result.proxies if e.against == against]):
+            yield from show_proxies(proxies, words, everything=everything)
             yield ""
     for (against, _), each in outcomes.items():
         yield rule(set_phrase(against))
