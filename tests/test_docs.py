@@ -519,7 +519,17 @@ def test_every_public_name_is_in_the_python_guide() -> None:
 
 
 OPAQUE = ("schema.inputs", "schema.constraints", "failures", "timing")  # keys are the user's
-USERS = ("values", "value", "change_from", "change_to", "input", "inputs[]", "extended")
+USERS = (
+    "values",
+    "value",
+    "change_from",
+    "change_to",
+    "input",
+    "inputs[]",
+    "extended",
+    "lowest",
+    "highest",
+)
 
 
 def paths_in(value: Any, path: str = "") -> Iterator[str]:

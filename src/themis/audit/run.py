@@ -10,7 +10,14 @@ from functools import partial
 from typing import Any
 
 from themis.audit.family import Family
-from themis.audit.notes import mostly_same, other_cost, slow_start, timing_of, with_commands
+from themis.audit.notes import (
+    made_by_constraints,
+    mostly_same,
+    other_cost,
+    slow_start,
+    timing_of,
+    with_commands,
+)
 from themis.audit.rows import fit_notes, left_out
 from themis.engine.failures import TooManyFailuresError
 from themis.engine.runner import Budget, Runner
@@ -141,6 +148,7 @@ class Work:
                 *fit_notes(self._data),
                 *notes,
                 *mostly_same(self._scores),
+                *made_by_constraints(self._scores, runner.schema),
                 *self._probe.notes(),
             ),
             timing=timing_of(spent, runner.subject, self._started, seconds, [*cache_notes, *slow]),

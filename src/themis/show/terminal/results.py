@@ -22,6 +22,7 @@ from themis.show.terminal.parts import (
     IntervalBar,
     Page,
     Sentence,
+    ShellLine,
     failures,
     grid,
     indented,
@@ -33,6 +34,7 @@ from themis.show.terminal.parts import (
 from themis.show.terminal.scores import show_score
 from themis.show.words.explanations import noise_warning, probe_sentence
 from themis.show.words.headlines import apart_text, headline, output_name
+from themis.show.words.notes import command_without
 from themis.show.words.proxies import by_proxied_set
 from themis.show.words.scores import (
     account_text,
@@ -138,6 +140,8 @@ def brief_doubts(result: Result, *, everything: bool = False) -> Iterator[Render
     for note in result.notes:
         style, first = (DIM, "note: ") if note.is_harmless else (WARNING, "warning: ")
         yield Sentence(str(note), style, first=first)
+        if (command := command_without(note, result)) is not None:
+            yield ShellLine(visible(command))
 
 
 def show_cost(result: Result) -> Iterator[RenderableType]:
