@@ -13,6 +13,7 @@ import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import themis
 from themis.results.outcomes import Outcomes, Rate
@@ -218,6 +219,45 @@ def test_outcomes_that_make_no_sense_are_mistakes(
     assert problem in str(caught.value)
 
 
+def test_one_minus_confidence_is_divided_by_all_rates_of_all_tables() -> None:
+    frame = people(14)
+    found = measured(frame).outcomes
+    alpha = 0.01 / (5 * (2 + 3 + 6))
+    for table in found:
+        for group in table.groups:
+            for _, rate in group.rates():
+                x, n = rate.count, rate.of
+                low = stats.beta.ppf(alpha / 2, x, n - x + 1) if x else 0.0
+                high = stats.beta.ppf(1 - alpha / 2, x + 1, n - x) if x < n else 1.0
+                assert (rate.low, rate.high) == pytest.approx((low, high))
+
+
+def test_outcomes_are_understood_by_the_labels_of_the_outputs() -> None:
+    frame = people(15)
+    expected = [each.groups for each in measured(frame).outcomes]
+    labels = {"yes": ["approved*"], "no": ["denied*"]}
+    spelled = frame.assign(repaid=np.where(frame["repaid"], "Approved, thanks", "no"))
+    audit = themis.Audit(
+        lambda person: "approved at once" if decide(person) else "Denied!",
+        SCHEMA,
+        labels=labels,
+        favourable=["yes"],
+    )
+    found = audit.apparent(spelled, [["sex"], ["race"]], label="repaid", only_data=True).outcomes
+    assert [each.groups for each in found] == expected
+
+
+def test_of_outputs_that_are_numbers_the_favourable_outcomes_must_be_named() -> None:
+    frame = people(16)
+    output = themis.Output(name="limit", min=0, max=100, cut=50)
+    audit = themis.Audit(lambda person: 90.0 if decide(person) else 10.0, SCHEMA, outputs=[output])
+    with pytest.raises(themis.RequestError, match="the outputs are numbers; say which outcomes"):
+        audit.apparent(frame, "sex", label="repaid", only_data=True)
+    found = audit.apparent(frame, "sex", label="repaid", label_favourable=True, only_data=True)
+    assert found.outcomes[0].groups == measured(frame, against="sex").outcomes[0].groups
+    assert found.outcomes[0].output == "limit"
+
+
 def test_an_output_that_is_no_favourable_text_is_suggested() -> None:
     frame = people(8).assign(repaid="aproved")
     subject = {True: "approved", False: "denied"}
@@ -269,6 +309,18 @@ def test_outcomes_are_saved_read_and_shown() -> None:
         assert f"{100 * (rate.rate or 0):.1f} %" in page
         assert "random sample" in page
         assert "no verdict rests" in " ".join(page.split())
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_outcomes_and_proxies_become_frames(library: Any) -> None:
+    result = measured(people(17), proxies=True)
+    frame = themis.to_frame(result.outcomes, library)
+    assert frame.shape[0] == 2 + 3 + 6
+    first = result.outcomes[0].groups[0]
+    assert (frame["group"][0], frame["accuracy_high"][0]) == ("f", first.accuracy.high)
+    tried = themis.to_frame(result.proxies, library)
+    assert tried.shape[0] == sum(len(each.settings) for each in result.proxies) == 2 * 10
+    assert tried["difference"][0] == pytest.approx(result.proxies[0].settings[0].difference)
 
 
 @pytest.mark.slow
