@@ -520,7 +520,21 @@ def test_every_public_name_is_in_the_python_guide() -> None:
 
 
 OPAQUE = ("schema.inputs", "schema.constraints", "failures", "timing")  # keys are the user's
-USERS = ("values", "value", "alone", "loses", "change_from", "change_to", "input", "inputs[]", "extended")
+USERS = (
+    *(
+        "values",
+        "value",
+        "alone",
+        "loses",
+        "change_from",
+        "change_to",
+        "input",
+        "inputs[]",
+        "extended",
+    ),
+    "lowest",
+    "highest",
+)
 
 
 def paths_in(value: Any, path: str = "") -> Iterator[str]:
@@ -582,6 +596,7 @@ def real_fields() -> set[str]:
     passes = Acceptance(against=("race",), reason="ticket 12", until=date.max)
     command = CommandSubject(small, ["sh", "-c", shell, "decide"])
     rows = {"race": ["green", "purple", "green"], "savings": [6, 6, 9], "count": [1, 0, 1]}
+    known = {"race": ["green", "purple"], "savings": [6, 6], "repaid": [True, False]}
     results = [
         themis.Audit(loan, schema, max_failures=0.1).score([["race"]]),
         themis.Audit(command, small, max_failures=0.5).score([["race"]]),
@@ -595,6 +610,9 @@ def real_fields() -> set[str]:
         themis.Audit(loan, small, max_failures=0.5).apparent(rows, "race", unknown="extend"),
         themis.Audit(lambda person: person["b"], tied).score([["a"]]),
         themis.Audit(lambda person: person["savings"] > 6, small).score([["race", "savings"]]),
+        themis.Audit(loan, small, max_failures=0.5).apparent(
+            known, "race", label="repaid", proxies=True
+        ),
         themis.Audit(loan, small, max_failures=0.5).apparent(rows_of(rows), "race", unknown="drop"),
     ]
     fields = [set(paths_in(json.loads(json.dumps(each.to_dict())))) for each in results]

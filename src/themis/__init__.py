@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from themis.results.frames import to_frame
     from themis.results.hooks import Plot
     from themis.results.model import CausalScore, GroupScore, Result, SearchResult, TestedSet
+    from themis.results.outcomes import Outcomes, Proxy
     from themis.results.parts import Group, Harm, Region, Witness
     from themis.results.replays import Replay, ReplayedSet, ReplayedTest
     from themis.results.saved import read_result
@@ -57,9 +58,11 @@ __all__ = [
     "LimitError",
     "Mistake",
     "MistakesError",
+    "Outcomes",
     "Output",
     "Plot",
     "Progress",
+    "Proxy",
     "Reals",
     "Region",
     "Replay",
@@ -111,6 +114,7 @@ _HOMES = {
     "themis.results.saved": ("read_result",),
     "themis.results.replays": ("Replay", "ReplayedSet", "ReplayedTest"),
     "themis.results.model": ("CausalScore", "GroupScore", "Result", "SearchResult", "TestedSet"),
+    "themis.results.outcomes": ("Outcomes", "Proxy"),
     "themis.results.parts": ("Group", "Harm", "Region", "Witness"),
     "themis.inputs.schema": ("Schema",),
     "themis.subjects.functions": ("InputTable",),

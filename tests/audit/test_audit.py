@@ -112,7 +112,9 @@ def test_the_direction_of_harm_says_who_loses() -> None:
 
 def test_witnesses_are_not_alike() -> None:
     schema = themis.Schema(race=list("abcd"), job=list("xyz"), savings=range(1000), id=range(10**6))
-    audit = themis.Audit(lambda row: row["savings"] > 200 * "abcd".index(row["race"]), schema, seed=1)
+    audit = themis.Audit(
+        lambda row: row["savings"] > 200 * "abcd".index(row["race"]), schema, seed=1
+    )
     witnesses = audit.causal("race").witnesses
     changes = {tuple(each["race"] for each in witness.inputs) for witness in witnesses}
     jobs = {witness.inputs[0]["job"] for witness in witnesses}

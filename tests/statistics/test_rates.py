@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 
 from themis.statistics.proportions import Interval
-from themis.statistics.rates import joint_rates, sure_gap
+from themis.statistics.rates import (
+    association,
+    joint_rates,
+    ratio_of,
+    sampled_rate,
+    spread_of,
+    sure_gap,
+)
 
 RUNS, ROWS = 400, 400
 LOOKS = range(20, ROWS + 1, 20)
@@ -69,3 +76,64 @@ def test_rates_that_differ_are_found_and_not_overstated() -> None:
 def test_no_trials_say_nothing() -> None:
     assert joint_rates([0], [0], 0.99) == (Interval(0.0, 0.0, 1.0),)
     assert sure_gap(()) == 0 == pytest.approx(sure_gap(joint_rates([0, 0], [0, 9], 0.9)))
+
+
+# Rates at a fixed number of trials ------------------------------------------------------------
+TRUE, SIZES = [0.05, 0.3, 0.3, 0.9], [15, 40, 200, 30]
+
+
+def _held(alpha: float, runs: int = 1_000) -> tuple[float, float]:
+    """How often all rates, and how often both their spread and their ratio, are within the ends."""
+    rng = np.random.default_rng(5)
+    rates = apart = 0
+    for counts in rng.binomial(SIZES, TRUE, (runs, len(TRUE))).tolist():
+        found = [sampled_rate(x, n, alpha) for x, n in zip(counts, SIZES, strict=True)]
+        inside = [each.low <= p <= each.high for each, p in zip(found, TRUE, strict=True)]
+        rates += all(inside)
+        spread, ratio = spread_of(found), ratio_of(found)
+        assert ratio is not None
+        both = spread.low <= max(TRUE) - min(TRUE) <= spread.high
+        both &= ratio.low <= min(TRUE) / max(TRUE) <= ratio.high
+        apart += both
+        assert both or not all(inside)  # they hold wherever the rates' ends do
+    return rates / runs, apart / runs
+
+
+def test_sampled_rates_hold_together_where_alpha_is_divided_and_not_else() -> None:
+    for confidence in (0.8, 0.95):
+        slack = 3 * np.sqrt(confidence * (1 - confidence) / 1_000)
+        assert min(_held((1 - confidence) / len(TRUE))) >= confidence - slack
+    rates, _ = _held(1 - 0.8)
+    assert rates < 0.7  # a rule that divides nothing would be noticed
+
+
+def test_the_spread_of_one_group_is_0_and_its_ratio_1() -> None:
+    one = [sampled_rate(3, 10, 0.01)]
+    assert spread_of(one) == Interval(0.0, 0.0, 0.0)
+    assert ratio_of(one) == Interval(1.0, 1.0, 1.0)
+    assert ratio_of([sampled_rate(0, 10, 0.01)] * 2) is None
+
+
+def test_the_widest_spread_is_between_two_groups_and_not_within_one() -> None:
+    wide, narrow = Interval(0.5, 0.0, 1.0), Interval(0.5, 0.4, 0.6)
+    assert spread_of([wide, narrow]) == Interval(0.0, 0.0, pytest.approx(0.6))
+
+
+def test_association_is_1_where_one_tells_the_other_and_0_by_chance_alone() -> None:
+    assert association(np.diag([30, 20, 10])) == pytest.approx(1.0)
+    assert association([[10, 10], [20, 20]]) == 0.0
+    assert association([[7, 3]]) == association([[0, 0], [0, 0]]) == 0.0
+    rng = np.random.default_rng(6)
+    tables = rng.multinomial(60, np.full(40, 1 / 40), 300).reshape(300, 2, 20)
+    plain = [np.sqrt(_chi_square(each) / each.sum()) for each in tables]
+    found = [association(each) for each in tables]
+    assert np.mean(plain) > 0.4  # what chance alone gives without the correction
+    assert np.mean(found) < 0.15
+    strong = rng.multinomial(5_000, np.array([0.4, 0.1, 0.1, 0.4])).reshape(2, 2)
+    assert association(strong) == pytest.approx(0.6, abs=0.05)
+
+
+def _chi_square(table: Any) -> float:
+    table = table[:, table.sum(axis=0) > 0]
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
+    return float(((table - expected) ** 2 / expected).sum())

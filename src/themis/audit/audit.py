@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -34,7 +35,16 @@ from themis.audit.given import (
 )
 from themis.audit.notes import sparse, with_commands
 from themis.audit.replay import replay_tests
-from themis.audit.rows import CounterfactualChoice, RowRequest, row_measures, row_scores, sets_of
+from themis.audit.rows import (
+    CounterfactualChoice,
+    RowRequest,
+    favourable_outcomes,
+    row_measures,
+    row_outcomes,
+    row_proxies,
+    row_scores,
+    sets_of,
+)
 from themis.audit.run import Work, of_rows, start_budget
 from themis.audit.saved_tests import read_tests
 from themis.audit.views import View, Views
@@ -53,11 +63,14 @@ from themis.inputs.rows import rows_of
 from themis.inputs.schema import Schema
 from themis.results.hooks import hook
 from themis.results.model import CausalScore, GroupScore, Measure, Result, Score, SearchResult
-from themis.results.notes import Note
+from themis.results.notes import Ending, Note
+from themis.results.outcomes import Outcomes, Proxy
 from themis.results.parts import Naming, Noise
 from themis.results.replays import Replay
 from themis.scores.accounts import Part, asked_again, metered
 from themis.scores.noise import NoiseProbe
+from themis.scores.people import PeopleRun
+from themis.scores.proxies import ranked
 from themis.search.searcher import Accepted, SearchPlan, check_request, weigh_search
 from themis.settings import Settings, Stopping, check_cost, check_repeats
 from themis.subjects.base import CostKind
@@ -101,6 +114,7 @@ class Audit:
 
     suite: Suite | None = None  # the file that gets the tests, if one was asked for
     naming: Naming | None = None  # the words of reports, where a file or `favourable` has some
+    _read_profile: Callable[[str], People | None]  # again, with a column of known outcomes
     _named_sets: tuple[tuple[str, ...], ...] = ()  # by the file
 
     def __init__(
@@ -135,6 +149,7 @@ class Audit:
         listen: Listener = ignore,
     ) -> None:
         self._people = given_people(profile, schema, profile_weights)
+        self._read_profile = partial(given_people, profile, schema, profile_weights)
         if self._people is not None:
             schema = self._people.schema
             if self._people is not profile:
@@ -205,6 +220,7 @@ class Audit:
         if made is not subject:
             self._remake = lambda wider: Audit(subject, wider, **same)
         self._asked = Asked()
+        self._observed: dict[object, tuple[tuple[Outcomes, ...], tuple[Proxy, ...]]] = {}  # in rows
         self._wider: dict[str, Audit] = {}  # the same with wider schemas, which rows asked for
         names = [each.name for each in declared]
         self.probe = NoiseProbe(self.sampler, names, trusted=deterministic)
@@ -266,6 +282,7 @@ class Audit:
             audit._remake = make
             audit._named_sets = config.against
             audit.naming = config.report
+            audit._read_profile = partial(profile_of, config, listen_to_rows)
             return audit
 
         people = profile_of(config, listen_to_rows)
@@ -548,6 +565,9 @@ class Audit:
         weights: str | Sequence[float] | None = None,
         draw: bool = False,
         only_data: bool = False,
+        label: str | None = None,
+        label_favourable: Iterable[Value] | Value | None = None,
+        proxies: bool = False,
     ) -> Result:
         """The scores of given people (Def. 3.8), beside those of all inputs unless `only_data`.
 
@@ -556,30 +576,44 @@ class Audit:
         they are those of the audit's profile. Counterfactuals of the causal score are "generated"
         (every admissible assignment), looked for "within" the rows, or "both"; `unknown` says
         what to do with rows that do not fit the schema. With `draw` the rows are sampled from,
-        with intervals, where running them all is more expensive.
+        with intervals, where running them all is more expensive. `label` is a column with known
+        outcomes: `outcomes` of the result then has error rates by group. An outcome is favourable
+        if it is a favourable output, or one of `label_favourable`. With `proxies` the result also
+        says which other characteristics may stand in for the sets.
         """
         if rows is None:
-            people = self._own_people()
+            people = self._own_people(label)
         else:
-            given = rows_of(rows, only=columns_read(self.schema, weights))
+            given = rows_of(rows, only=columns_read(self.schema, weights, label))
             if unknown == "keep" and self._remake is None:  # a ready-made subject is as it is
                 unknown = "drop"
-            people = people_of(given, self.schema, weights=weights, unknown=unknown)
+            people = people_of(given, self.schema, weights=weights, unknown=unknown, label=label)
             if given is not rows:
                 warn_of(people.facts)
-        sets = sets_of(self.schema, self.default_sets if against is None else against)
-        request = RowRequest(sets, measures, output, counterfactuals, draw, only_data)
+        request = RowRequest(
+            sets_of(self.schema, self.default_sets if against is None else against),
+            measures,
+            output,
+            counterfactuals,
+            draw,
+            only_data,
+            favourable_outcomes(label, label_favourable),
+            labelled=label is not None,
+            proxies=proxies,
+        )
         if people.schema != self.schema:
             with self._widened(people.schema) as wider:
                 return wider._apparent(people, request)
         return self._apparent(people, request)
 
-    def _own_people(self) -> People:
+    def _own_people(self, label: str | None) -> People:
         if self._people is None:
             problem = "there are no rows to measure"
             remedy = "name a file or a table of people, or give a profile"
             raise RequestError([Mistake("no-rows", "rows", problem, remedy)])
-        return self._people
+        people = self._people if label is None else self._read_profile(label)
+        assert people is not None
+        return people
 
     def _apparent(self, people: People, request: RowRequest) -> Result:
         whole = self._whole_views
@@ -587,13 +621,20 @@ class Audit:
         question = (people.digest, str(request), family.settings)
 
         def measure_all(work: Work) -> None:
+            work.outcomes, work.proxies = self._observed.get(question, ((), ()))
             if work.add_known(self._asked.answers(question)):
                 return
-            for score in row_scores(request, people, self.sampler, whole, family.settings):
+            run = PeopleRun(self.sampler, people)
+            work.outcomes = row_outcomes(request, run, whole, self.settings)
+            for score in row_scores(request, run, self.sampler, whole, family.settings):
                 work.add(score)
+            for proxy in row_proxies(request, run, whole, self.settings):
+                work.proxies = ranked([*work.proxies, proxy])
 
         result = self._run("apparent", measure_all, family, data=people.facts)
-        self._asked.keep(question, result.scores, self.settings)
+        if result.stopped is Ending.DONE or not request.proxies:  # else some may be missing
+            self._asked.keep(question, result.scores, self.settings)
+            self._observed[question] = result.outcomes, result.proxies
         return result
 
     def _widened(self, schema: Schema) -> Audit:

@@ -70,8 +70,10 @@ def subject_of(config: Config, schema: Schema, *, jobs: int | None, trust_pickle
         )
 
 
-def profile_of(config: Config, listen: ReadListener = hear_nothing) -> People | None:
-    """The people of a file's profile, if it has one."""
+def profile_of(
+    config: Config, listen: ReadListener = hear_nothing, label: str | None = None
+) -> People | None:
+    """The people of a file's profile, if it has one; with their known outcomes, if asked for."""
     from themis.config.reader import placing
 
     profile = config.profile
@@ -81,24 +83,25 @@ def profile_of(config: Config, listen: ReadListener = hear_nothing) -> People | 
         return people_of(
             read_rows(
                 config.folder / profile.data,
-                only=columns_read(config.schema, profile.weights),
+                only=columns_read(config.schema, profile.weights, label),
                 listen=listen,
             ),
             config.schema,
             weights=profile.weights,
             unknown=profile.unknown,
+            label=label,
             where="profile.data",
         )
 
 
 def given_people(
-    given: Any, schema: Schema, weights: str | Sequence[float] | None
+    given: Any, schema: Schema, weights: str | Sequence[float] | None, label: str | None = None
 ) -> People | None:
-    """The people that Python code gives as a profile, if any."""
+    """The people that Python code gives as a profile, if any; with their known outcomes."""
     if given is None or isinstance(given, People):
         return given
-    rows = rows_of(given, only=columns_read(schema, weights))
-    return people_of(rows, schema, weights=weights, where="profile")
+    rows = rows_of(given, only=columns_read(schema, weights, label))
+    return people_of(rows, schema, weights=weights, label=label, where="profile")
 
 
 def warn_of(facts: Mapping[str, Any] | None) -> None:

@@ -15,13 +15,17 @@ from themis._version import __version__
 from themis.engine.account import Spent
 from themis.engine.runner import Runner
 from themis.inputs.characteristics import Value
+from themis.inputs.constraints import Constraint
 from themis.inputs.population import Population
+from themis.inputs.schema import Schema
 from themis.results.model import CausalScore, GroupScore, Score
-from themis.results.notes import Note
+from themis.results.notes import Ending, Note
+from themis.settings import Stopping
 from themis.subjects.base import Subject
 from themis.subjects.readings import Reading
 
 MOSTLY = 0.9  # of the inputs get the same answer: worth a word
+NEAR_ZERO = 0.05  # a causal score of at most this explains no difference that is large
 FEW_RUNS = 20  # below this number nothing is odd about equal outputs
 START_SHARE = 0.5  # from this share of the time on, starting processes is worth a word
 FELT_SECONDS = 1.0  # of calls, from which on it is worth a word what takes them
@@ -71,6 +75,55 @@ def mostly_same(scores: Iterable[Score]) -> Iterator[Note]:
         if same and max(rates) > 0 and min(rates) < 1 and each.output not in seen:
             seen.add(each.output)
             yield Note.of("mostly-same", low=min(rates), high=max(rates), about=each.output)
+
+
+def made_by_constraints(scores: Iterable[Score], schema: Schema) -> Iterator[Note]:
+    """Which differences between groups come from constraints, and not from the set itself.
+
+    Where nothing links a set to other characteristics, its groups differ by no more than its causal
+    score (Theorem 4.3). So where they surely differ by twice as much or more, the constraints that
+    link it make at least half of the difference. Only causal scores near 0 are spoken of.
+    """
+    known = {
+        (each.against, each.output): each
+        for each in scores
+        if isinstance(each, CausalScore)
+        and _is_plain(each)
+        and each.distance == "exact"
+        and each.high <= NEAR_ZERO
+    }
+    for each in scores:
+        if not isinstance(each, GroupScore) or not _is_plain(each) or each.statistic != "rate":
+            continue
+        causal, links = known.get((each.against, each.output)), linking(schema, each.against)
+        if causal is None or not links or each.low <= 0 or 2 * causal.high > each.low:
+            continue
+        linked = [name for name in schema.names if any(name in e.variables for e in links)]
+        yield Note.of(
+            "made-by-constraints",
+            against=each.against,
+            difference=each.score,
+            changed=causal.high,
+            constraints={one.name: one.text for one in links},
+            linked=[name for name in linked if name not in each.against],
+            about=each.output,
+        )
+
+
+def _is_plain(score: Score) -> bool:
+    """Whether it was measured on generated inputs, with ends that are certain."""
+    certain = score.stopping is Stopping.CERTIFIED and score.stopped is not Ending.SPELLING
+    return bool(score.population == "inputs" and score.samples and certain)
+
+
+def linking(schema: Schema, against: Iterable[str]) -> list[Constraint]:
+    """The constraints that link a set to others; none where a characteristic follows another."""
+    own = set(against)
+    tied = {schema.names[place] for tie in schema.ties for place in (tie.leader, tie.follower)}
+    if own & tied:
+        return []  # inputs are then linked by more than constraints
+    reads = {each.name: set(each.variables) for each in schema.constraints}
+    return [e for e in schema.constraints if reads[e.name] & own and reads[e.name] - own]
 
 
 def slow_start(runner: Runner) -> Iterator[Note]:

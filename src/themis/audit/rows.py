@@ -7,18 +7,24 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, get_args
 
-from themis.audit.views import Views
+from themis.audit.views import Views, no_groups
 from themis.engine.sampler import Sampler
 from themis.errors import Mistake, RequestError, suggest
+from themis.inputs.assignments import Assignments
+from themis.inputs.characteristics import Value
 from themis.inputs.people import People
 from themis.inputs.population import Population
 from themis.inputs.schema import Schema
 from themis.results.model import Measure, Score
 from themis.results.notes import Note
+from themis.results.outcomes import Outcomes, Proxy
 from themis.scores.accounts import metered
 from themis.scores.apparent import Counterfactuals, measure_people
+from themis.scores.outcomes import favourable_mistakes, known_outcomes
 from themis.scores.people import PeopleRun
+from themis.scores.proxies import proxies_of
 from themis.settings import Settings
+from themis.subjects.readings import Reading
 
 CounterfactualChoice = Literal["generated", "within", "both"]
 
@@ -33,6 +39,9 @@ class RowRequest:
     counterfactuals: CounterfactualChoice | None = None  # None: both, as far as they cost nothing
     draw: bool = False  # sample from the rows instead of running them all
     only_data: bool = False  # not of all inputs as well
+    favourable: tuple[Value, ...] | None = None  # known outcomes; None: those that are outputs
+    labelled: bool = False  # there is a column of known outcomes
+    proxies: bool = False  # what may stand in for the sets
 
     def __post_init__(self) -> None:
         mistakes = list(self._mistakes())
@@ -51,6 +60,10 @@ class RowRequest:
                 "counterfactuals within the rows need every row, and drawing runs some of them",
                 'leave it out, or use the counterfactuals "generated"',
             )
+        if self.draw and (self.proxies or self.labelled):
+            what = "proxies" if self.proxies else "known outcomes"
+            problem = f"{what} need every row, and drawing runs some of them"
+            yield Mistake("draw-all", "draw", problem, "leave it out")
 
     def kinds(self, measure: Measure) -> tuple[Counterfactuals, ...]:
         """The counterfactuals of a measure, in the order in which they are looked at."""
@@ -69,12 +82,44 @@ def row_measures(request: RowRequest, whole: Views) -> Iterator[Measure]:
                 yield measure
 
 
+def row_outcomes(
+    request: RowRequest, run: PeopleRun, whole: Views, settings: Settings
+) -> tuple[Outcomes, ...]:
+    """The rates beside known outcomes, where rows have some; runs everybody."""
+    known = run.people.known
+    if known is None:
+        return ()
+    mistakes = list(favourable_mistakes(known, request.favourable or ()))
+    if mistakes:
+        raise RequestError(mistakes)
+    reading = _decided(request, whole)
+    run.run(Assignments(run.people.schema, request.sets[0]), "group")
+    return known_outcomes(run, reading, request.sets, request.favourable, settings.confidence)
+
+
+def row_proxies(
+    request: RowRequest, run: PeopleRun, whole: Views, settings: Settings
+) -> Iterator[Proxy]:
+    """What may stand in for the sets, where that was asked; runs everybody, and variants."""
+    if request.proxies:
+        reading = _decided(request, whole)
+        run.run(Assignments(run.people.schema, request.sets[0]), "group")
+        yield from proxies_of(run, reading, request.sets, settings.confidence)
+
+
+def _decided(request: RowRequest, whole: Views) -> Reading:
+    """The output that people are compared by; raises RequestError without favourable ones."""
+    reading = whole.of(request.output).sampler.reading
+    if not reading.has_favourable:
+        raise RequestError([no_groups(whole.named(request.output))])
+    return reading
+
+
 def row_scores(
-    request: RowRequest, people: People, sampler: Sampler, whole: Views, settings: Settings
+    request: RowRequest, run: PeopleRun, sampler: Sampler, whole: Views, settings: Settings
 ) -> Iterator[Score]:
     """The scores of the rows, set by set, each time before those of all inputs."""
-    run = PeopleRun(sampler, people)
-    views = _drawn(people, sampler, whole) if request.draw else whole
+    views = _drawn(run.people, sampler, whole) if request.draw else whole
     for columns in request.sets:
         for measure, view in views.measured(request.measures, request.output):
             for kind in request.kinds(measure):
@@ -111,6 +156,18 @@ def sets_of(schema: Schema, against: str | Iterable[Any]) -> list[tuple[int, ...
         names = [name.strip() for text in given for name in text.split(",")]
         return [schema.columns_of(names, where="against")]
     return [schema.columns_of(each, where="against") for each in given]
+
+
+def favourable_outcomes(
+    label: str | None, given: Iterable[Value] | Value | None
+) -> tuple[Value, ...] | None:
+    """The known outcomes that a caller calls favourable: one, several, or none."""
+    if given is None:
+        return None
+    if label is None:
+        problem = "there is no column of known outcomes"
+        raise RequestError.one("label-favourable", "label_favourable", problem, "give the label")
+    return tuple(given) if isinstance(given, list | tuple | set | frozenset) else (given,)  # type: ignore[return-value]
 
 
 def left_out(facts: Mapping[str, Any] | None) -> Iterator[Note]:

@@ -10,7 +10,14 @@ from functools import partial
 from typing import Any
 
 from themis.audit.family import Family
-from themis.audit.notes import mostly_same, other_cost, slow_start, timing_of, with_commands
+from themis.audit.notes import (
+    made_by_constraints,
+    mostly_same,
+    other_cost,
+    slow_start,
+    timing_of,
+    with_commands,
+)
 from themis.audit.rows import fit_notes, left_out
 from themis.engine.failures import TooManyFailuresError
 from themis.engine.runner import Budget, Runner
@@ -18,6 +25,7 @@ from themis.engine.sampler import Sampler
 from themis.errors import SubjectError
 from themis.results.model import GroupScore, Result, Score, SearchResult
 from themis.results.notes import Ending, Note
+from themis.results.outcomes import Outcomes, Proxy
 from themis.results.parts import Naming
 from themis.scores.accounts import account_of, asked_again, metered
 from themis.scores.early_ends import ending_early
@@ -43,6 +51,8 @@ class Work:
         self._family, self._settings = family, family.settings
         self._scores: list[Score] = []
         self._searches: list[SearchResult] = []
+        self.outcomes: tuple[Outcomes, ...] = ()
+        self.proxies: tuple[Proxy, ...] = ()
         self._known: set[int] = set()  # places of scores that were measured before
         self._by_search: set[int] = set()  # places of those that a search measured
         self._failed = False
@@ -142,6 +152,7 @@ class Work:
                 *fit_notes(self._data),
                 *notes,
                 *mostly_same(self._scores),
+                *made_by_constraints(self._scores, runner.schema),
                 *self._probe.notes(),
             ),
             timing=timing_of(spent, runner.subject, self._started, seconds, [*cache_notes, *slow]),
@@ -149,6 +160,8 @@ class Work:
             data=self._data,
             account=account_of(spent),
             report=report,
+            outcomes=self.outcomes,
+            proxies=self.proxies,
         )
         if failed:
             raise SubjectError(runner.failure_message(), result=self._family.whole(result))

@@ -60,22 +60,26 @@ class Views:
             self._known[place, chosen] = View(self._scorer.reading_as(reading))
         return self._known[place, chosen]
 
+    def named(self, name: str | None) -> Output:
+        """The declared output of this name; the first one if none is given."""
+        return self.outputs[self._place(name)]
+
     def for_groups(self, name: str | None, statistic: Statistic | None = None) -> View:
         """The output for a group score: of its mean, unless its rate is asked for or all it has."""
         if not self.outputs:
             return self.of(None)
-        output = self.outputs[self._place(name)]
+        output = self.named(name)
         if statistic is None:
             statistic = next(iter(output.statistics), None)
         if statistic is None or statistic not in output.statistics:
-            raise RequestError([_no_groups(output)])
+            raise RequestError([no_groups(output)])
         return self.of(output.name, statistic)
 
     def searched(self, name: str | None, measures: Sequence[Measure]) -> View:
         """The output for a search; group scores are of rates where there are some."""
         if "group" not in measures or not self.outputs:
             return self.of(name)
-        output = self.outputs[self._place(name)]
+        output = self.named(name)
         return self.for_groups(name, "rate" if "rate" in output.statistics else None)
 
     def searchable(self, measures: Sequence[Measure]) -> tuple[Measure, ...]:
@@ -122,7 +126,8 @@ class Views:
         return names.index(name)
 
 
-def _no_groups(output: Output) -> Mistake:
+def no_groups(output: Output) -> Mistake:
+    """That nothing says which values of an output are favourable."""
     return Mistake(
         "no-group-score",
         f"outputs.{output.name}",

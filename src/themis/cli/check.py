@@ -29,7 +29,7 @@ class FailOn(StrEnum):
     NEW = "new"
 
 
-@with_options()
+@with_options(without=("without_constraint",))
 def check(
     options: Options,
     baseline: Annotated[

@@ -165,20 +165,39 @@ def apparent(
     only_data: Annotated[
         bool, typer.Option("--only-data", help="Do not measure all inputs as well.")
     ] = False,
+    label: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="A column with known outcomes: show error rates by group as well.",
+        ),
+    ] = None,
+    label_favourable: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="VALUE",
+            help="An outcome that is favourable; may be given several times. Default: those that "
+            "are favourable outputs.",
+        ),
+    ] = None,
+    proxies: Annotated[
+        bool,
+        typer.Option(
+            "--proxies", help="Show which other characteristics may stand in for the sets."
+        ),
+    ] = False,
 ) -> int:
     """Measure how much the subject discriminates among given people."""
     from themis.cli.session import Session, naming, score_exit_code
     from themis.show.terminal.results import render_apparent, render_headlines
 
-    names = {"rows": "--data"}
-    names |= {
-        name: f"--{name}" for name in ("against", "weights", "unknown", "counterfactuals", "draw")
-    }
+    own = ("against", "weights", "unknown", "counterfactuals", "draw", "label", "label_favourable")
+    names = {"rows": "--data", **{name: f"--{name.replace('_', '-')}" for name in own}}
 
     def work(audit: Audit, watch: Watch) -> Result:
         with naming(names):
             return audit.apparent(
-                _rows(data, audit.schema, weights, watch),
+                _rows(data, audit.schema, weights, label, watch),
                 parse_sets(audit, against or ()),
                 measures=measures_of(measure),
                 counterfactuals=None if counterfactuals is None else counterfactuals.value,
@@ -186,20 +205,25 @@ def apparent(
                 weights=weights,
                 draw=draw,
                 only_data=only_data,
+                label=label,
+                label_favourable=label_favourable or None,
+                proxies=proxies,
             )
 
     session = Session.open(options, {"the data": data})
     return session.run(work, render_apparent, render_headlines, score_exit_code)
 
 
-def _rows(data: Path | None, schema: Schema, weights: str | None, watch: Watch) -> Any:
+def _rows(
+    data: Path | None, schema: Schema, weights: str | None, label: str | None, watch: Watch
+) -> Any:
     """The rows of a file; None: those of the profile."""
     from themis.inputs.people import columns_read
     from themis.inputs.rows import read_rows
 
     if data is None:
         return None
-    return read_rows(data, only=columns_read(schema, weights), listen=watch.listen_to_rows)
+    return read_rows(data, only=columns_read(schema, weights, label), listen=watch.listen_to_rows)
 
 
 def measures_of(choice: MeasureChoice) -> tuple[Measure, ...]:

@@ -49,6 +49,9 @@ class Options:
     """What the command line says; an option that a command does not offer keeps its default."""
 
     config: Path | None = _option("The file; else themis.toml or pyproject.toml here.", "CONFIG")
+    without_constraint: list[str] | None = _option(
+        "Leave this constraint out of the run; may be given several times.", "NAME"
+    )
     confidence: float | None = _setting("Confidence level.", "0.99")
     family: bool | None = _setting(
         "The confidence is that of all scores, or checks, together.", None, "--family/--no-family"

@@ -191,7 +191,9 @@ def _say_interrupted(audit: Audit) -> None:
 
 def open_config(options: Options) -> Config:
     """The file that is meant; the only place where a command that runs the subject reads it."""
-    return load_config(options.config or Path())
+    config = load_config(options.config or Path())
+    with naming({"constraints": "--without-constraint"}):
+        return replace(config, schema=config.schema.without(*options.without_constraint or ()))
 
 
 def check_output(output: Path | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
 
@@ -16,6 +16,7 @@ from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.assignments import context_keys
 from themis.inputs.characteristics import OWN, Characteristic, Integers, Reals, Value, Values
 from themis.inputs.following import rewrite
+from themis.inputs.outcomes import KnownOutcomes, label_mistakes, outcomes_of
 from themis.inputs.rows import (
     OFF_STEP,
     OUTSIDE,
@@ -60,6 +61,12 @@ class People:
     counts: NDArray[np.int64]  # copies of each
     heads: NDArray[np.float64]  # people that each stands for: copies, or whole-number weights
     facts: Mapping[str, Any] = field(default_factory=dict)  # the `data` of a result
+    known: KnownOutcomes | None = None  # where a column of outcomes was named
+
+    @property
+    def are_counted(self) -> bool:
+        """Whether weights are numbers of people, so that a rate is a share of so many."""
+        return bool(np.array_equal(self.heads, self.weights))
 
     @property
     def rows(self) -> int:
@@ -72,15 +79,18 @@ class People:
         parts = (self.codes, self.weights, self.counts, self.heads)
         digest = hashlib.sha256(b"".join(each.tobytes() for each in parts))
         digest.update(repr(self.schema.extra).encode())  # what the codes behind the others mean
+        if self.known is not None:
+            digest.update(repr((self.known.label, self.known.values)).encode())
+            digest.update(self.known.weights.tobytes())
         return digest.hexdigest()
 
     def __len__(self) -> int:
         return len(self.codes)
 
 
-def columns_read(schema: Schema, weights: Any) -> Set[str]:
+def columns_read(schema: Schema, weights: Any, label: str | None = None) -> Set[str]:
     """The names of the columns that `people_of` reads."""
-    return schema.column_by_name.keys() | ({weights} if isinstance(weights, str) else set())
+    return schema.column_by_name.keys() | {e for e in (weights, label) if isinstance(e, str)}
 
 
 def people_of(
@@ -89,14 +99,15 @@ def people_of(
     *,
     weights: str | Sequence[float] | None = None,
     unknown: Unknown = "keep",
+    label: str | None = None,
     where: str = "rows",
 ) -> People:
     """The rows as codes; raises RequestError for what is missing, or with "error" for misfits.
 
     With "keep" the people's schema has the values of the rows that it does not list, for them
-    alone; with "extend" it is wider than the given one.
+    alone; with "extend" it is wider than the given one. `label` is a column of known outcomes.
     """
-    _check(rows, schema, weights, unknown, where)
+    _check(rows, schema, weights, unknown, label, where)
     extended: dict[str, Any] = {}
     if unknown == "extend":
         schema, extended = extend(rows, schema)
@@ -123,13 +134,25 @@ def people_of(
                 *(_as_mistake(each, rows) for each in misfits),
             ]
         )
-    facts = _facts(rows, schema, misfits, weights, unknown)
+    facts = _facts(rows, schema, misfits, weights, unknown, label)
     facts |= {"used": len(used), "dropped": int((~fits).sum())}
     facts |= {"weightless": weightless} if weightless else {}
     facts |= {"extended": extended} if extended else {}
     kept = _kept(schema, codes, used)
     facts |= {"kept": kept} if kept else {}
-    return _distinct(schema, codes, weighed, used, facts)
+    people = _distinct(schema, codes, weighed, used, facts)
+    if label is None:
+        return people
+    known = outcomes_of(
+        label,
+        rows.columns[label],
+        used,
+        codes[used],
+        weighed[used],
+        people.codes,
+        is_count=people.are_counted,
+    )
+    return replace(people, known=known)
 
 
 def _none_fits(rows: int) -> str:
@@ -177,7 +200,9 @@ def _together(
 
 
 # What is asked for --------------------------------------------------------------------------
-def _check(rows: GivenRows, schema: Schema, weights: Any, unknown: str, where: str) -> None:
+def _check(
+    rows: GivenRows, schema: Schema, weights: Any, unknown: str, label: str | None, where: str
+) -> None:
     names = rows.names
     mistakes = [
         Mistake(
@@ -195,6 +220,13 @@ def _check(rows: GivenRows, schema: Schema, weights: Any, unknown: str, where: s
     elif weights is not None and not isinstance(weights, str) and len(weights) != len(rows):
         problem = f"{len(weights):,} weights for {len(rows):,} rows"
         mistakes.append(Mistake("weights", "weights", problem, "give one for each row"))
+    if label is not None and label not in rows.columns:
+        problem = f"{rows.name} has no column {label!r}"
+        mistakes.append(Mistake("missing-column", "label", problem, _nearest(label, names)))
+    elif label is not None:
+        taken = dict.fromkeys(schema.names, "a characteristic")
+        taken |= {weights: "the column of weights"} if isinstance(weights, str) else {}
+        mistakes += label_mistakes(label, rows.columns[label], taken)
     if unknown not in get_args(Unknown):
         problem = f"there is no way {unknown!r} to treat rows that do not fit"
         mistakes.append(Mistake("unknown", "unknown", problem, suggest(unknown, get_args(Unknown))))
@@ -349,9 +381,14 @@ def _plain(value: Any) -> Any:
 
 
 def _facts(
-    rows: GivenRows, schema: Schema, misfits: Sequence[Misfit], weights: Any, unknown: str
+    rows: GivenRows,
+    schema: Schema,
+    misfits: Sequence[Misfit],
+    weights: Any,
+    unknown: str,
+    label: str | None,
 ) -> dict[str, Any]:
-    known = {*schema.names, *([weights] if isinstance(weights, str) else [])}
+    known = {*columns_read(schema, weights, label)}
     key = "row" if rows.lines is None else "line"
     facts: dict[str, Any] = {
         "file": rows.name,
@@ -373,6 +410,8 @@ def _facts(
     }
     if weights is not None:
         facts["weights"] = weights if isinstance(weights, str) else "given"
+    if label is not None:
+        facts["label"] = label
     return facts
 
 

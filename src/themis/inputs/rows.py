@@ -231,13 +231,14 @@ def reason_of(characteristic: Characteristic, value: Any) -> str:
 
 def _matches(characteristic: Values, value: Any) -> Iterator[int]:
     """The codes of all that a value may be another way to write of; the best first."""
-    for candidate in _spellings(value):
+    for candidate in spellings(value):
         code = characteristic.encode(candidate)
         if code is not None:
             yield code
 
 
-def _spellings(value: Any) -> Iterator[Any]:
+def spellings(value: Any) -> Iterator[Any]:
+    """A value, and all that it may be another way to write of: 1 of "1", true of "True"."""
     if value is None:
         yield ""
         return

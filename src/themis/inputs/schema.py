@@ -120,6 +120,19 @@ class Schema:
             raise SchemaError(mistakes)
         return self.with_constraints(constraints)
 
+    def without(self, *names: str) -> Schema:
+        """The same schema without the constraints of these names; RequestError for unknown ones."""
+        known = [each.name for each in self.constraints]
+        mistakes = [
+            Mistake("unknown-name", "constraints", f"there is no constraint {name!r}",
+                    suggest(name, known) if known else "there are none")
+            for name in names
+            if name not in known
+        ]  # fmt: skip
+        if mistakes:
+            raise RequestError(mistakes)
+        return self.with_constraints(each for each in self.constraints if each.name not in names)
+
     def with_constraints(self, constraints: Iterable[Constraint]) -> Schema:
         """The same characteristics with exactly these constraints."""
         result = copy(self)  # with all that is known already about the characteristics

@@ -7,7 +7,8 @@ from importlib.util import find_spec
 from typing import Any, Literal
 
 from themis.errors import Mistake, RequestError, suggest
-from themis.results.model import GroupScore, Result, Score, SearchResult
+from themis.results.model import GroupScore, Result, Score, SearchResult, plain
+from themis.results.outcomes import Outcomes, Proxy
 from themis.results.parts import Group, Witness
 
 Library = Literal["pandas", "polars"]
@@ -23,8 +24,9 @@ Row = Mapping[str, Any]
 def to_frame(things: Any, library: Library | None = None) -> Any:
     """A data frame of a score, result, search, group or witness, or of several of one kind.
 
-    Scores give a row each, a search one for each set that it looked at, groups a row each, and
-    witnesses two rows each: the favoured person first, `pair` counts them. `library` is "pandas" or
+    Scores give a row each, a search one for each set that it looked at, groups a row each, known
+    outcomes one for each group, proxies one for each value that was tried, and witnesses two rows
+    each: the favoured person first, `pair` counts them. `library` is "pandas" or
     "polars"; without it, the first of the two that is installed. Raises RequestError without any.
     """
     several = [things] if isinstance(things, _KINDS) else list(things)
@@ -108,6 +110,35 @@ def _witness_rows(witnesses: Iterable[Witness]) -> list[Row]:
     ]
 
 
+def _outcome_rows(tables: Iterable[Outcomes]) -> list[Row]:
+    return [
+        {
+            "against": ",".join(table.against),
+            "group": ",".join(str(value) for value in group.values.values()),
+            **{name: getattr(group, name) for name in ("people", "labelled", "positives")},
+            **{
+                f"{name}{end}": number
+                for name, rate in group.rates()
+                for end, number in (("", rate.rate), ("_low", rate.low), ("_high", rate.high))
+            },
+        }
+        for table in tables
+        for group in table.groups
+    ]
+
+
+def _proxy_rows(proxies: Iterable[Proxy]) -> list[Row]:
+    return [
+        {
+            "against": ",".join(proxy.against),
+            **{name: getattr(proxy, name) for name in ("name", "association", "changed")},
+            **plain(setting),
+        }
+        for proxy in proxies
+        for setting in proxy.settings
+    ]
+
+
 def _free(name: str, taken: Iterable[str]) -> str:
     """A column's name that no characteristic has."""
     while name in taken:
@@ -121,6 +152,8 @@ _ROWS: dict[type, Callable[[Any], list[Row]]] = {
     SearchResult: _search_rows,
     Group: _group_rows,
     Witness: _witness_rows,
+    Outcomes: _outcome_rows,
+    Proxy: _proxy_rows,
 }
 _KINDS = tuple(_ROWS)
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from themis._version import __version__
 from themis.results.hooks import Plotted, hook
 from themis.results.notes import Ending, Note
+from themis.results.outcomes import Outcomes, Proxy
 from themis.results.parts import (
     Account,
     Group,
@@ -379,6 +380,8 @@ class Result(Plotted):
     source: Mapping[str, Any] | None = None  # the file, its lines by characteristic, the command
     account: Account | None = None  # of all executions; None: not known
     report: Naming | None = None  # the words for documents, as far as there are some
+    outcomes: tuple[Outcomes, ...] = ()  # rates beside known outcomes, where a label was named
+    proxies: tuple[Proxy, ...] = ()  # what may stand in for a set, where that was asked
 
     @property
     def spent(self) -> Account:
@@ -428,6 +431,8 @@ class Result(Plotted):
             "scores": [score.to_dict() for score in self.scores],
             **searched,
             **checked,
+            **({"outcomes": plain(self.outcomes)} if self.outcomes else {}),
+            **({"proxies": plain(self.proxies)} if self.proxies else {}),
         }
 
 

@@ -136,6 +136,7 @@ CODES: dict[str, tuple[str, ...]] = {
     "no-favourable-output": ("outputs", "favourable"),
     "same-output": ("output", "executions"),
     "mostly-same": ("low", "high"),
+    "made-by-constraints": ("against", "difference", "changed", "constraints", "linked"),
     "pairs-not-confirmed": (),
     "vouched-for": (),
     "depends-on-neighbours": ("differing", "inputs"),

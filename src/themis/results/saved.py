@@ -366,7 +366,10 @@ _OPTIONAL = {  # what `to_dict` leaves out at times
     "GroupScore": set(UNLESS_USED),
     "SearchResult": {"ties", "output", "distance", "statistic", "account", "family", "decide_only"},
     "CheckResult": {"family"},
-    "Result": {"search", "checks", "noise", "data", "source", "account", "report"},
+    "Result": {
+        *("search", "checks", "noise", "data", "source", "account", "report"),
+        *("outcomes", "proxies"),
+    },
     "Naming": {each.name for each in fields(Naming)},
 }
 

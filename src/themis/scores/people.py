@@ -32,6 +32,7 @@ from themis.scores.witnesses import FlipPool
 from themis.settings import Settings
 from themis.statistics.intervals import weighted_margin
 from themis.statistics.proportions import Interval, anytime_interval
+from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells
 from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN, Reading
 
@@ -56,10 +57,10 @@ class PeopleRun:
         self.sampler = sampler
         self.people = people
         rng = BaseInputs(sampler.population, sampler.seed).generator(ORDER, ROWS_BRANCH)
-        order = rng.permutation(len(people))  # a run that ends early has seen a random part
-        self.base = RowInputs(sampler, np.asfortranarray(people.codes[order]))
-        self.weights = people.weights[order]
-        self.counts, self.heads = people.counts[order], people.heads[order]
+        self.order = rng.permutation(len(people))  # a run that ends early has seen a random part
+        self.base = RowInputs(sampler, np.asfortranarray(people.codes[self.order]))
+        self.weights = people.weights[self.order]
+        self.counts, self.heads = people.counts[self.order], people.heads[self.order]
         dtype = sampler.runner.labels.dtype
         self.answers: Cells = np.full(len(people), NOT_RUN, dtype=dtype)
         self.memory = Memory(people.schema.input_keys, dtype)
@@ -82,6 +83,7 @@ class PeopleRun:
         other.base = RowInputs(self.sampler, self.codes[chosen])
         other.weights, other.answers = self.weights[chosen], self.answers[chosen]
         other.counts, other.heads = self.counts[chosen], self.heads[chosen]
+        other.order = self.order[chosen]
         return other
 
     def run(self, assignments: Assignments, measure: Measure) -> Ending | None:
@@ -104,6 +106,27 @@ class PeopleRun:
             run = missing[:done]
             self.memory.add(self.memory.keys.of(self.codes[run]), self.answers[run])
         return early.ending
+
+    def outputs(self, codes: NDArray[Any]) -> Cells:
+        """The answers to other inputs; what is known is not run again.
+
+        Raises BudgetEndedError where the budget ends.
+        """
+        runner, size = self.sampler.runner, self.block_rows(1)
+        runner.ledger.remember(len(codes))
+
+        def run(places: NDArray[np.int64]) -> Cells:
+            runner.ledger.remember(-len(places))
+            parts = [places[start : start + size] for start in range(0, len(places), size)]
+            return np.concatenate([self._affordable(codes[part]) for part in parts])
+
+        return self.memory.settle(self.memory.keys.of(codes), run)
+
+    def _affordable(self, codes: NDArray[Any]) -> Cells:
+        runner = self.sampler.runner
+        if runner.executions_left < len(codes) or runner.out_of_time:
+            raise BudgetEndedError
+        return runner.run(codes)
 
     def block_rows(self, width: int) -> int:
         """How many rows of a table to run together, so that budgets and Ctrl-C are met soon."""

@@ -234,7 +234,7 @@ class LabelPart:
         self._numbers: dict[Any, int] = {}
         self._known_distances: dict[tuple[int, int], float] = {}
         self.wanted = list(DEFAULT_FAVOURABLE if output.favourable is None else output.favourable)
-        self._meanings = None if output.labels is None else Meanings(output.labels)
+        self.meanings = None if output.labels is None else Meanings(output.labels)
         plain = output.labels is None and output.distance == "exact"
         self._spellings = Spellings(self.wanted) if plain else None
 
@@ -279,8 +279,8 @@ class LabelPart:
 
     def problem(self, value: Any) -> str | None:
         """Why a value is no output; None if it is one."""
-        if self._meanings is not None:
-            return self._meanings.problem(value)
+        if self.meanings is not None:
+            return self.meanings.problem(value)
         if self.output.distance == "ranking":
             return None if isinstance(value, list | tuple) else "a ranking is a list"
         if self.output.distance == "exact":
@@ -290,7 +290,7 @@ class LabelPart:
     def stored(self, value: Any) -> Any:
         """A value as it is stored; None for what is not worth it."""
         value = value.item() if isinstance(value, np.generic) else value
-        if self._meanings is not None:
+        if self.meanings is not None:
             return value if isinstance(value, str) or is_decision(value) else None
         return value if self.problem(value) is None else None
 
@@ -315,8 +315,8 @@ class LabelPart:
     def _number(self, value: Any) -> int:
         if isinstance(value, np.generic):
             value = value.item()
-        if self._meanings is not None:
-            return self._meant(self._meanings, value)
+        if self.meanings is not None:
+            return self._meant(self.meanings, value)
         if self.problem(value) is not None:
             return FAILED
         plain = isinstance(value, str | int | float)

@@ -23,9 +23,22 @@ GLOSSARY = {
     "Not covered": "Whether decisions are correct: error rates of groups need known outcomes. "
     "Whether a difference is lawful is not a question of measurement.",
 }
+OUTCOMES = {
+    "Selection rate": "The share of a group that gets the favourable decision. The difference "
+    "between groups is demographic parity difference (AIF360: statistical parity difference), the "
+    "ratio demographic parity ratio (AIF360: disparate impact).",
+    "True positive rate": "Of those whose known outcome is favourable, the share that gets the "
+    "favourable decision. The difference between groups is equal opportunity difference.",
+    "False positive rate": "The same share of those whose known outcome is not favourable.",
+    "Equalised odds difference": "The larger of the differences in true and in false positive "
+    "rate.",
+    "Precision, accuracy": "Of those who get the favourable decision, the share whose outcome is "
+    "favourable; and the share of all whose decision and outcome agree.",
+}
 
 
 def glossary_section(result: Result, room: Room) -> Html:
     """The words of the report, folded."""
-    items = (tag("div", tag("dt", word), tag("dd", meaning)) for word, meaning in GLOSSARY.items())
+    words = {**GLOSSARY, **OUTCOMES} if result.outcomes else GLOSSARY
+    items = (tag("div", tag("dt", word), tag("dd", meaning)) for word, meaning in words.items())
     return section("glossary", "Glossary", tag("dl", *items, class_="facts"), fold=True)

@@ -3,14 +3,35 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from themis.results.model import CausalScore, CheckResult, GroupScore, Result, Score
+from themis.results.outcomes import Outcomes, Proxy
 from themis.results.parts import Witness
 from themis.show.html import cut
 from themis.show.reports.scores import interval, point
 from themis.show.words.headlines import headline
 from themis.show.words.notes import how_it_ended
+from themis.show.words.outcomes import (
+    NO_VERDICT,
+    RATE_WORDS,
+    about_outcomes,
+    beside_causal,
+    counted_rate,
+    gap_difference,
+    gap_groups,
+    gap_name,
+    gap_ratio,
+    outcomes_certainty,
+    undefined,
+)
+from themis.show.words.proxies import (
+    PROXY_HEADS,
+    by_proxied_set,
+    proxies_certainty,
+    proxy_row,
+    proxy_sentences,
+)
 from themis.show.words.scores import (
     cost_text,
     cut_off,
@@ -48,6 +69,8 @@ _LEADING = re.compile(r"^(?:[-+=\s]|\d(?=\d*[.)](?:\s|$)))")  # would begin a li
 def render_markdown(result: Result) -> str:
     """The verdict, a table, the people it happens to, and the cost; at most LIMIT characters."""
     parts = ["## Themis", *_verdict(result), *_tables(result), *_cautions(result)]
+    parts += [_outcomes(each, result) for each in result.outcomes]
+    parts += [_proxies(each, result) for each in by_proxied_set(result.proxies)]
     parts += [each for score in _worst(result) for each in _people(score, wording(result))]
     cost = f"<sub>{escape(_certainty(result))} {escape(cost_text(result))}</sub>"
     return "\n\n".join([*_fitting(parts, LIMIT - len(cost) - 100), cost]) + "\n"
@@ -127,7 +150,7 @@ def _what(score: Score) -> str:
     return ", ".join(parts)
 
 
-def _table(heads: Iterable[str], rows: list[tuple[str, ...]]) -> str:
+def _table(heads: Iterable[str], rows: Sequence[tuple[str, ...]]) -> str:
     lines = [_line(heads), _line("---" for _ in heads)]
     lines += [_line(map(escape, row)) for row in rows[:ROWS]]
     if len(rows) > ROWS:
@@ -188,6 +211,48 @@ def _pair(witness: Witness) -> str:
     outputs = " | ".join(_bold(each, True) for each in witness.outputs)
     head = ["| | one | the other |", "| --- | --- | --- |"]
     return "\n".join([*head, *rows, f"| **decision** | {outputs} |"])
+
+
+def _outcomes(outcomes: Outcomes, result: Result) -> str:
+    """Rates beside known outcomes, folded away: by group, then how far they are apart."""
+    words = wording(result)
+    heads = ("group", *RATE_WORDS.values())
+    rates = [
+        (words.label(each.values), *(counted_rate(rate) for _, rate in each.rates()))
+        for each in outcomes.groups
+    ]
+    gaps = [
+        (gap_name(each), gap_difference(each), gap_ratio(each), gap_groups(each, words))
+        for each in outcomes.gaps
+    ]
+    causal = beside_causal(outcomes, result, words)
+    lines = [f"- undefined: {escape(each)}" for each in undefined(outcomes, words)]
+    sure = f"{outcomes_certainty(outcomes)} {NO_VERDICT}"
+    summary = f"<summary>Known outcomes by {escape(set_text(outcomes.against))}</summary>"
+    parts = [
+        f"<details>{summary}",
+        escape(about_outcomes(outcomes, words)),
+        _table(heads, rates),
+        _table(("", "difference", "ratio", "lowest – highest"), gaps),
+        *(["\n".join(lines)] if lines else []),
+        *([] if causal is None else [escape(causal)]),
+        f"{escape(sure)}\n\n</details>",
+    ]
+    return "\n\n".join(parts)
+
+
+def _proxies(proxies: Sequence[Proxy], result: Result) -> str:
+    """What may stand in for a set, folded away."""
+    words = wording(result)
+    rows = [proxy_row(each) for each in proxies]
+    summary = escape(f"What may stand in for {set_text(proxies[0].against)}")
+    parts = [
+        f"<details><summary>{summary}</summary>",
+        _table(PROXY_HEADS, rows),
+        "\n".join(f"- {escape(each)}" for each in proxy_sentences(proxies, words)),
+        f"{escape(proxies_certainty(proxies))}\n\n</details>",
+    ]
+    return "\n\n".join(parts)
 
 
 def _bold(value: object, changed: bool) -> str:

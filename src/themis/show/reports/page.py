@@ -11,6 +11,7 @@ from themis.show.reports.cards import cards_section
 from themis.show.reports.document import LONGEST_NAME, Room, document, fitting
 from themis.show.reports.glossary import glossary_section
 from themis.show.reports.method import again_section, digest, method_section, started_on
+from themis.show.reports.outcomes import outcomes_section, proxies_section
 from themis.show.reports.people import harm_section, pairs_section, regions_section
 from themis.show.reports.scores import groups_section, scores_section
 from themis.show.reports.sets import lattice_section
@@ -28,6 +29,8 @@ SECTIONS: tuple[Callable[[Result, Room], Html], ...] = (
     cautions_section,
     scores_section,
     groups_section,
+    outcomes_section,
+    proxies_section,
     harm_section,
     regions_section,
     pairs_section,

@@ -11,7 +11,7 @@ from themis.settings import Stopping
 from themis.show.html import Html, cut, join, shell, table, tag, value
 from themis.show.reports.document import Room, rest, section, set_words
 from themis.show.words.explanations import noise_warning
-from themis.show.words.notes import how_it_ended
+from themis.show.words.notes import command_without, how_it_ended
 from themis.show.words.scores import cut_off, failure_text, inconclusive
 from themis.show.words.searches import (
     acceptance_words,
@@ -119,7 +119,9 @@ def _cut_short(result: Result) -> Iterator[Caution]:
 def _notes(result: Result) -> Iterator[Caution]:
     for note in result.notes:
         kind = "note" if note.is_harmless else "warning"
-        yield Caution(kind, visible(str(note)), weakens=not note.is_harmless)
+        command = command_without(note, result)
+        lines = () if command is None else (command,)
+        yield Caution(kind, visible(str(note)), lines, weakens=not note.is_harmless)
     for search in result.searches:
         yield from (Caution("note", f"{search.measure} search: {note}") for note in search.notes)
     for score in result.scores:

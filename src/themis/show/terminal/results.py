@@ -12,6 +12,7 @@ from rich.text import Text
 
 from themis.results.model import GroupScore, Result, Score
 from themis.show.intervals import Axis, ends_text
+from themis.show.terminal.outcomes import show_outcomes, show_proxies
 from themis.show.terminal.parts import (
     DIM,
     HEADLINE,
@@ -21,6 +22,7 @@ from themis.show.terminal.parts import (
     IntervalBar,
     Page,
     Sentence,
+    ShellLine,
     failures,
     grid,
     indented,
@@ -32,6 +34,8 @@ from themis.show.terminal.parts import (
 from themis.show.terminal.scores import show_score
 from themis.show.words.explanations import noise_warning, probe_sentence
 from themis.show.words.headlines import apart_text, headline, output_name
+from themis.show.words.notes import command_without
+from themis.show.words.proxies import by_proxied_set
 from themis.show.words.scores import (
     account_text,
     by_set,
@@ -137,6 +141,8 @@ def brief_doubts(result: Result, *, everything: bool = False) -> Iterator[Render
     for note in result.notes:
         style, first = (DIM, "note: ") if note.is_harmless else (WARNING, "warning: ")
         yield Sentence(str(note), style, first=first)
+        if (command := command_without(note, result)) is not None:
+            yield ShellLine(visible(command))
 
 
 def show_cost(result: Result) -> Iterator[RenderableType]:
@@ -168,6 +174,7 @@ def show_apparent(
 ) -> Iterator[RenderableType]:
     """The parts of a result from top to bottom."""
     data, words = result.data or {}, wording(result)
+    outcomes = {(each.against, each.output): each for each in result.outcomes}
     yield Sentence(verdict(result).sentence, HEADLINE)
     yield Sentence(_rows_used(data))
     yield from _columns(data)
@@ -185,6 +192,16 @@ def show_apparent(
         for score in rows:
             yield ""
             yield from show_score(score, width=width, everything=everything, words=words)
+        yield ""
+        for key in [key for key in outcomes if key[0] == against]:
+            yield from show_outcomes(outcomes.pop(key), words, everything=everything)
+            yield ""
+        for proxies in by_proxied_set([e for e in result.proxies if e.against == against]):
+            yield from show_proxies(proxies, words, everything=everything)
+            yield ""
+    for (against, _), each in outcomes.items():
+        yield rule(set_phrase(against))
+        yield from show_outcomes(each, words, everything=everything)
         yield ""
     for text in inconclusive(result.scores):
         yield Sentence(text, MARK, first="inconclusive: ")

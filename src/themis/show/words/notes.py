@@ -6,9 +6,11 @@ values are not those that its sentence needs.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from themis.results.model import Result
 from themis.results.notes import OLD_SENTENCE, Ending, Note
 from themis.show.words.values import (
     confidence_text,
@@ -234,6 +236,34 @@ def _mostly_same(values: Values) -> str:
     )
 
 
+def _made_by_constraints(values: Values) -> str:
+    names, linked = " and ".join(values["against"]), _listed(values["linked"])
+    rules = values["constraints"]
+    shown = "; ".join(f"{name} ({text})" for name, text in list(rules.items())[:RULES])
+    more = f" and {len(rules) - RULES} more" if len(rules) > RULES else ""
+    which, links, it = "constraint", "links", "it"
+    if len(rules) > 1:
+        which, links, it = "constraints", "link", "them"
+    changes = f"changes for at most {percent(values['changed'])} of test inputs"
+    most = "most of the difference" if values["changed"] else "the difference"
+    changes = changes if values["changed"] else "never changes"
+    return (
+        f"the rates of the groups of {names} differ by {points(values['difference'])}, but the "
+        f"decision {changes} when only {names} is changed: {most} comes from the {which} "
+        f"{shown}{more}, which {links} {names} with {linked}; leave {it} out to see the "
+        "rates without"
+    )
+
+
+def command_without(note: Note, result: Result) -> str | None:
+    """The command that measures again without the constraints that make a finding, if known."""
+    command, names = (result.source or {}).get("command"), note.values.get("constraints")
+    measured = note.code == "made-by-constraints" and result.command in ("score", "apparent")
+    if not measured or not isinstance(command, str) or not isinstance(names, Mapping):
+        return None
+    return " ".join([command, *(f"--without-constraint {shlex.quote(name)}" for name in names)])
+
+
 def _slow_start(values: Values) -> str:
     share = values["share"]
     times = f"{1 / (1 - share):.0f} times as fast" if share < 0.99 else "at once"
@@ -287,6 +317,7 @@ def _points(template: str) -> Callable[[Values], str]:
 
 NEAR = "so near the limit that ± {:.3g} points cannot tell the side"
 
+RULES = 3  # constraints that are shown
 SPELLINGS = 3  # groups of texts that are named
 GROUPS_NAMED = 4  # of people
 
@@ -380,6 +411,7 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     ),
     "same-output": _same_output,
     "mostly-same": _mostly_same,
+    "made-by-constraints": _made_by_constraints,
     "pairs-not-confirmed": f"{ENDED[Ending.NOISE]}: pairs with different decisions got the "
     "same one when run again",
     "vouched-for": "the file vouches that the subject is deterministic: nothing was run again to "

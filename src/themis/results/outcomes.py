@@ -1,0 +1,165 @@
+"""What given people show besides scores: rates by known outcomes, and what may stand in for a set.
+
+These are observations of the rows. No verdict rests on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from themis.inputs.characteristics import Value
+
+RateName = Literal[
+    "selection_rate", "true_positive_rate", "false_positive_rate", "precision", "accuracy"
+]
+GapName = Literal[
+    "demographic_parity",
+    "equal_opportunity",
+    "false_positive_rate",
+    "precision",
+    "accuracy",
+    "equalized_odds",
+]
+RATES: dict[RateName, GapName] = {  # and what the difference between groups is called
+    "selection_rate": "demographic_parity",
+    "true_positive_rate": "equal_opportunity",
+    "false_positive_rate": "false_positive_rate",
+    "precision": "precision",
+    "accuracy": "accuracy",
+}
+FAINT = 0.1  # an association below this is not called one
+
+
+@dataclass(frozen=True)
+class Rate:
+    """One rate of one group: of so many people, how many; None where there is nobody to count.
+
+    The ends hold, all of one set of tables together, if the rows are a random sample.
+    """
+
+    rate: float | None
+    count: int
+    of: int
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class OutcomeGroup:
+    """The rates of one group of people, beside what became of them."""
+
+    values: dict[str, Value]
+    people: int
+    labelled: int  # whose outcome is known
+    positives: int  # whose outcome is favourable
+    selection_rate: Rate  # of those with a decision, how many get the favourable one
+    true_positive_rate: Rate  # the same of those whose outcome is favourable
+    false_positive_rate: Rate  # and of those whose outcome is not
+    precision: Rate  # of those with the favourable decision, whose outcome is favourable
+    accuracy: Rate  # of those with decision and outcome, where both agree
+
+    def rates(self) -> Iterator[tuple[RateName, Rate]]:
+        """The rates by name."""
+        for name in RATES:
+            yield name, getattr(self, name)
+
+
+@dataclass(frozen=True)
+class Gap:
+    """How far the groups' rates are apart: highest less lowest, and lowest divided by highest."""
+
+    name: GapName
+    difference: float | None
+    low: float | None = None
+    high: float | None = None
+    ratio: float | None = None
+    ratio_low: float | None = None
+    ratio_high: float | None = None
+    lowest: dict[str, Value] | None = None  # the groups; of equalized odds there are several
+    highest: dict[str, Value] | None = None
+    groups: int = 0  # that have the rate
+    why: Literal["one-group", "all-zero"] | None = None  # there is no difference, or no ratio
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """The rates of the groups of one set beside known outcomes."""
+
+    against: tuple[str, ...]
+    label: str  # the column of outcomes
+    favourable: tuple[Value, ...]  # outcomes that count as favourable
+    unfavourable: tuple[Value, ...]
+    people: int
+    unlabelled: int  # whose outcome is not known
+    undecided: int  # who got no decision
+    confidence: float | None  # of all intervals together; None: weights leave none
+    groups: tuple[OutcomeGroup, ...]
+    groups_total: int
+    gaps: tuple[Gap, ...]
+    output: str | None = None
+
+    @property
+    def metrics(self) -> dict[str, float | None]:
+        """The differences and ratios by the names that Fairlearn has for them."""
+        return {
+            f"{gap.name}_{kind}": number
+            for gap in self.gaps
+            for kind, number in (("difference", gap.difference), ("ratio", gap.ratio))
+        }
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How far the groups' rates are apart where everybody has one value of a characteristic."""
+
+    value: Value
+    difference: float | None  # None: nobody, or one group alone, can have it
+    low: float | None
+    high: float | None
+    before: float | None  # of the same people, as they are
+    people: int  # who can have it, with a decision
+    unreal: int  # who cannot: constraints forbid the combination, or the value would be missing
+    undecided: int = 0  # who got no decision
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """How far a characteristic may stand in for a set: it goes with it, and it matters."""
+
+    against: tuple[str, ...]
+    name: str
+    association: float  # of the set's groups and its values: Cramér's V without its bias
+    changed: float  # share of people whose decision changes when it alone is changed
+    at_least: bool  # not all of its values were tried, or executions failed
+    difference: float | None  # between the groups' rates, as these people are
+    low: float | None
+    high: float | None
+    confidence: float | None  # as of known outcomes
+    possible: int  # values that it may have
+    settings: tuple[Setting, ...]  # each value that was tried
+    output: str | None = None
+
+    @property
+    def strength(self) -> float:
+        """Association times share: what characteristics are ranked by."""
+        return self.association * self.changed
+
+    @property
+    def may_stand_in(self) -> bool:
+        """Whether it goes with the set, more than faintly, and changes decisions."""
+        return self.association >= FAINT and self.changed > 0
+
+    @property
+    def extremes(self) -> tuple[Setting, Setting] | None:
+        """The values with the smallest and the largest difference; None where there are none."""
+        known = [each for each in self.settings if each.difference is not None]
+        if not known:
+            return None
+        return min(known, key=_difference), max(reversed(known), key=_difference)
+
+
+def _difference(setting: Setting) -> float:
+    assert setting.difference is not None
+    return setting.difference

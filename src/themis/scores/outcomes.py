@@ -1,0 +1,292 @@
+"""Rates of given people beside their known outcomes: who is selected, and how often rightly.
+
+Rates are of the rows that have what they need: a decision, an outcome, or both. Where weights are
+numbers of people there are intervals, which hold if the rows are a random sample: Clopper and
+Pearson for each rate, and 1 − confidence divided by the number of rates of all tables together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.errors import Mistake, RequestError, suggest
+from themis.inputs.assignments import Assignments
+from themis.inputs.characteristics import Value
+from themis.inputs.outcomes import KnownOutcomes
+from themis.inputs.rows import spellings
+from themis.results.outcomes import RATES, Gap, OutcomeGroup, Outcomes, Rate, RateName
+from themis.scores.apparent import groups_of
+from themis.scores.people import PeopleRun
+from themis.statistics.proportions import Interval
+from themis.statistics.rates import ratio_of, sampled_rate, spread_of
+from themis.subjects.answers import NumberPart
+from themis.subjects.readings import Reading
+
+LISTED = 200  # groups of one table: of more, those with the most people
+
+Totals = NDArray[np.float64]  # of each group
+
+
+def known_outcomes(
+    run: PeopleRun,
+    reading: Reading,
+    sets: Sequence[tuple[int, ...]],
+    favourable: Iterable[Value] | None,
+    confidence: float,
+) -> tuple[Outcomes, ...]:
+    """The rates of the groups of each set, and of the intersections of all of them.
+
+    The people must have been run. Outcomes count as favourable where they are favourable outputs,
+    or as `favourable` says. Raises RequestError for outcomes that are no outputs.
+    """
+    known = run.people.known
+    assert known is not None
+    tables = [_Counts.of(run, reading, columns) for columns in with_intersection(sets)]
+    good = _favourable(known, reading, favourable)
+    rates = len(RATES) * sum(len(each.values) for each in tables)
+    counted = run.people.are_counted
+    alpha = (1.0 - confidence) / rates if counted and rates else None
+    return tuple(
+        _table(run, reading, each, known, good, alpha, confidence if counted else None)
+        for each in tables
+    )
+
+
+def with_intersection(sets: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """The sets, and the one of all their characteristics if it is none of them."""
+    together = tuple(sorted({column for each in sets for column in each}))
+    return list(dict.fromkeys([*sets, together]))
+
+
+# Which outcomes are favourable ----------------------------------------------------------------
+def favourable_mistakes(known: KnownOutcomes, favourable: Iterable[Value]) -> Iterator[Mistake]:
+    """Values that are said to be favourable outcomes, and that no row has."""
+    for each in favourable:
+        if _found(each, known.values) is None:
+            problem = f"no row has the outcome {each!r} in {known.label!r}"
+            remedy = suggest(str(each), [str(value) for value in known.values])
+            yield Mistake("label-favourable", "label_favourable", problem, remedy)
+
+
+def _favourable(
+    known: KnownOutcomes, reading: Reading, favourable: Iterable[Value] | None
+) -> NDArray[np.bool_]:
+    """For each outcome whether it is a favourable one."""
+    if favourable is not None:
+        places = [_found(each, known.values) for each in favourable]
+        return np.isin(np.arange(len(known.values)), [p for p in places if p is not None])
+    found = [_meaning(value, reading) for value in known.values]
+    wrong = [value for value, good in zip(known.values, found, strict=True) if good is None]
+    if wrong:
+        raise RequestError(_no_output(value, known.label, reading) for value in wrong)
+    return np.array(found, dtype=bool)
+
+
+def _meaning(value: Value, reading: Reading) -> bool | None:
+    """Whether an outcome is a favourable output, or another one; None: it is none."""
+    labels = reading.labels
+    if isinstance(labels, NumberPart):
+        return None
+    if labels.meanings is not None:
+        meant = labels.meanings.matching(value)
+        if len(meant) == 1:
+            return meant[0] in labels.wanted
+    for each in spellings(value):
+        if each in labels.wanted:
+            return True
+        if each in labels.labels or (not isinstance(each, str) and _is_other(each, labels.wanted)):
+            return False
+    return None
+
+
+def _is_other(value: Value, wanted: Sequence[Value]) -> bool:
+    """Whether it is false, or 0, where true, or 1, is favourable."""
+    return value == 0 and any(each == 1 for each in wanted if not isinstance(each, str))
+
+
+def _no_output(value: Value, label: str, reading: Reading) -> Mistake:
+    remedy = "say which outcomes are favourable"
+    if isinstance(reading.labels, NumberPart):
+        problem = f"{label!r} has the outcome {value!r}, and the outputs are numbers"
+        return Mistake("label-value", "label", problem, remedy)
+    outputs = list(dict.fromkeys(str(each) for each in reading.labels.labels))
+    problem = f"{label!r} has the outcome {value!r}, which is none of the outputs"
+    return Mistake("label-value", "label", problem, f"{remedy}, or {suggest(str(value), outputs)}")
+
+
+def _found(value: Value, values: Sequence[Value]) -> int | None:
+    """Which of these values it is another way to write of."""
+    own = list(spellings(value))
+    return next((p for p, v in enumerate(values) if any(s in own for s in spellings(v))), None)
+
+
+# Counting -------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class _Counts:
+    """The people who are in groups of a set, each with a group, and their decisions."""
+
+    assignments: Assignments
+    inside: NDArray[np.bool_]
+    values: Sequence[dict[str, Value]]
+    own: NDArray[np.int64]
+    decided: NDArray[np.bool_]
+    selected: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, run: PeopleRun, reading: Reading, columns: tuple[int, ...]) -> _Counts:
+        assignments = Assignments(run.people.schema, columns)
+        inside = assignments.in_groups(run.codes)
+        values, own = groups_of(assignments, run.codes[inside])
+        cells = reading.cells(run.answers[inside])
+        selected = reading.labels.is_favourable(cells)
+        return cls(assignments, inside, values, own, cells >= 0, selected)
+
+    def total(self, weights: NDArray[Any]) -> Totals:
+        """The sum of each group."""
+        return np.bincount(self.own, weights, len(self.values)).astype(float)
+
+    def rates(
+        self, all_people: NDArray[Any], good: NDArray[Any], bad: NDArray[Any]
+    ) -> dict[RateName, tuple[Totals, Totals]]:
+        """For each rate how many there are, and of how many; people count as these say."""
+        yes, no = self.selected & self.decided, self.decided & ~self.selected
+        right = self.total(good * yes)
+        positives, negatives = self.total(good * self.decided), self.total(bad * self.decided)
+        wrongly = self.total(bad * yes)
+        return {
+            "selection_rate": (self.total(all_people * yes), self.total(all_people * self.decided)),
+            "true_positive_rate": (right, positives),
+            "false_positive_rate": (wrongly, negatives),
+            "precision": (right, right + wrongly),
+            "accuracy": (right + self.total(bad * no), positives + negatives),
+        }
+
+
+def _table(
+    run: PeopleRun,
+    reading: Reading,
+    counts: _Counts,
+    known: KnownOutcomes,
+    good: NDArray[np.bool_],
+    alpha: float | None,
+    confidence: float | None,
+) -> Outcomes:
+    inside = run.order[counts.inside]
+    own_heads, own_weights = known.heads[inside], known.weights[inside]
+    heads, weights = run.heads[counts.inside], run.weights[counts.inside]
+    right, wrong = (own_heads[:, each].sum(axis=1) for each in (good, ~good))
+    counted = counts.rates(heads, right, wrong)
+    weighed = counts.rates(weights, *(own_weights[:, each].sum(axis=1) for each in (good, ~good)))
+    rates = {name: _rates(counted[name], weighed[name], alpha) for name in RATES}
+    people, labelled, positives = map(counts.total, (heads, right + wrong, right))
+    groups = [
+        OutcomeGroup(
+            values=counts.values[place],
+            people=int(people[place]),
+            labelled=int(labelled[place]),
+            positives=int(positives[place]),
+            **{name: each[place] for name, each in rates.items()},
+        )
+        for place in range(len(counts.values))
+    ]
+    listed = sorted(np.argsort(-people, kind="stable")[:LISTED].tolist())
+    return Outcomes(
+        against=counts.assignments.names,
+        label=known.label,
+        favourable=tuple(v for v, yes in zip(known.values, good, strict=True) if yes),
+        unfavourable=tuple(v for v, yes in zip(known.values, good, strict=True) if not yes),
+        people=int(heads.sum()),
+        unlabelled=int(heads.sum() - labelled.sum()),
+        undecided=int(heads[~counts.decided].sum()),
+        confidence=confidence,
+        groups=tuple(groups[place] for place in listed),
+        groups_total=len(groups),
+        gaps=tuple(_gaps(groups)),
+        output=reading.details().get("output"),
+    )
+
+
+def _rates(
+    counted: tuple[Totals, Totals], weighed: tuple[Totals, Totals], alpha: float | None
+) -> list[Rate]:
+    result = []
+    for count, of, weight, total in zip(*counted, *weighed, strict=True):
+        if not total:
+            result.append(Rate(None, 0, int(of)))
+            continue
+        ends = None if alpha is None else sampled_rate(count, of, alpha)
+        low, high = (None, None) if ends is None else (ends.low, ends.high)
+        result.append(Rate(float(weight / total), int(count), int(of), low, high))
+    return result
+
+
+# Groups beside each other -----------------------------------------------------------------------
+def _gaps(groups: Sequence[OutcomeGroup]) -> Iterator[Gap]:
+    gaps = {}
+    for rate, name in RATES.items():
+        all_rates = [(each.values, getattr(each, rate)) for each in groups]
+        known = [(values, own) for values, own in all_rates if own.rate is not None]
+        gaps[rate] = _gap(name, known)
+        yield gaps[rate]
+    yield _odds(gaps["true_positive_rate"], gaps["false_positive_rate"])
+
+
+def _gap(name: Any, known: Sequence[tuple[dict[str, Value], Rate]]) -> Gap:
+    if len(known) < 2:
+        return Gap(name, None, groups=len(known), why="one-group")
+    rates = [_interval(rate) for _, rate in known]
+    points = [each.score for each in rates]
+    spread, ratio = spread_of(rates), ratio_of(rates)
+    sampled = known[0][1].low is not None
+    return Gap(
+        name,
+        spread.score,
+        spread.low if sampled else None,
+        spread.high if sampled else None,
+        ratio.score if ratio else None,
+        ratio.low if ratio and sampled else None,
+        ratio.high if ratio and sampled else None,
+        lowest=known[points.index(min(points))][0],
+        highest=known[points.index(max(points))][0],
+        groups=len(known),
+        why=None if ratio else "all-zero",
+    )
+
+
+def _interval(rate: Rate) -> Interval:
+    assert rate.rate is not None
+    low, high = (rate.rate if end is None else end for end in (rate.low, rate.high))
+    return Interval(rate.rate, low, high)
+
+
+def _odds(first: Gap, second: Gap) -> Gap:
+    """The larger of two differences, and the smaller of their ratios."""
+    groups = min(first.groups, second.groups)
+    if first.difference is None or second.difference is None:
+        return Gap("equalized_odds", None, groups=groups, why="one-group")
+    return Gap(
+        "equalized_odds",
+        max(first.difference, second.difference),
+        _most([first.low, second.low]),
+        _most([first.high, second.high]),
+        _least([first.ratio, second.ratio]),
+        _least([first.ratio_low, second.ratio_low]),
+        _least([first.ratio_high, second.ratio_high]),
+        groups=groups,
+        why=first.why or second.why,
+    )
+
+
+def _most(numbers: Iterable[float | None]) -> float | None:
+    known = [each for each in numbers if each is not None]
+    return max(known, default=None)
+
+
+def _least(numbers: Sequence[float | None]) -> float | None:
+    known = [each for each in numbers if each is not None]
+    return min(known) if len(known) == len(numbers) else None

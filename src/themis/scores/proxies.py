@@ -1,0 +1,274 @@
+"""Proxies: characteristics that may stand in for a set, among given people.
+
+One goes with the set as far as its values tell the set's groups (`association`), and it matters as
+far as decisions change when it alone is changed. For each of its values in turn everybody is given
+that value, and the groups' rates are compared again. Nobody is given a combination that constraints
+forbid, or a value in place of a missing one: such people are left out, counted, and the others are
+compared with themselves as they are.
+
+Of more than MOST values, so many are tried: of numbers those of the people at 5 %, 15 %, … 95 % of
+the rows in their order, of others the most frequent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.inputs.assignments import Assignments
+from themis.inputs.characteristics import Characteristic
+from themis.inputs.following import follow
+from themis.inputs.schema import Schema
+from themis.results.outcomes import Proxy, Setting
+from themis.scores.apparent import groups_of
+from themis.scores.people import PeopleRun
+from themis.statistics.proportions import Interval
+from themis.statistics.rates import association, sampled_rate, spread_of
+from themis.subjects.decisions import NO_COUNTERFACTUAL, Cells
+from themis.subjects.readings import Reading
+
+MOST = 10  # values of one characteristic that are tried
+
+
+def proxies_of(
+    run: PeopleRun, reading: Reading, sets: Sequence[tuple[int, ...]], confidence: float
+) -> Iterator[Proxy]:
+    """Every characteristic that is neither protected nor in a set, beside each set.
+
+    The people must have been run. Raises BudgetEndedError where the budget ends.
+    """
+    schema = run.people.schema
+    others = candidates(schema, sets)
+    groups = [_Groups.of(run, columns) for columns in sets]
+    possible = sum(schema.characteristics[column].size for column in others)
+    rates = sum(each.count for each in groups) * (1 + possible)  # any value might have been tried
+    counted = run.people.are_counted
+    alpha = (1.0 - confidence) / rates if counted and rates else None
+    for column in others:
+        table = _Table.of(run, reading, column)
+        for each in groups:
+            yield _proxy(run, reading, each, table, alpha, confidence if counted else None)
+
+
+def candidates(schema: Schema, sets: Iterable[tuple[int, ...]]) -> list[int]:
+    """The columns that may stand in for sets: free, not protected, and in none of them."""
+    taken = {column for each in sets for column in each}
+    taken |= {schema.column_by_name[name] for name in schema.protected}
+    return [column for column in schema.free if column not in taken]
+
+
+def ranked(proxies: Iterable[Proxy]) -> tuple[Proxy, ...]:
+    """Those of each set together, the strongest first."""
+    given = list(proxies)
+    sets = list(dict.fromkeys(each.against for each in given))
+    return tuple(sorted(given, key=lambda each: (sets.index(each.against), -each.strength)))
+
+
+def tried_values(
+    characteristic: Characteristic, codes: NDArray[Any], weights: NDArray[np.float64]
+) -> list[int]:
+    """The codes of the values that everybody is given in turn."""
+    chances = characteristic.value_weights
+    if characteristic.size <= MOST:
+        listed = range(characteristic.size)
+        return [code for code in listed if chances is None or chances[code] > 0]
+    shared = codes < characteristic.size  # neither missing nor a value of single rows
+    own, totals = _totals(codes[shared], weights[shared])
+    if not characteristic.numeric:
+        return sorted(own[np.argsort(-totals, kind="stable")[:MOST]].tolist())
+    return _at(characteristic, own, totals, (np.arange(MOST) + 0.5) / MOST)
+
+
+def levels_of(
+    characteristic: Characteristic, codes: NDArray[Any], weights: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """A number for each person's value; of many values, for a range or for all rare ones."""
+    own, totals = _totals(codes, weights)
+    if len(own) <= MOST:
+        return np.searchsorted(own, codes)
+    shared = codes < characteristic.size
+    if characteristic.numeric and shared.any():
+        parts = _totals(codes[shared], weights[shared])
+        cuts = _at(characteristic, *parts, np.arange(1, MOST) / MOST)
+        numbers = characteristic.column(np.append(codes[shared], cuts)).astype(float)
+        levels = np.full(len(codes), MOST)  # what is missing, or of single rows
+        levels[shared] = np.searchsorted(np.sort(numbers[shared.sum() :]), numbers[: shared.sum()])
+        return levels
+    common = np.sort(own[np.argsort(-totals, kind="stable")[: MOST - 1]])
+    return np.where(np.isin(codes, common), np.searchsorted(common, codes), MOST)
+
+
+def _totals(
+    codes: NDArray[Any], weights: NDArray[np.float64]
+) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    own, places = np.unique(codes, return_inverse=True)
+    return own, np.bincount(places, weights, len(own)).astype(float)
+
+
+def _at(
+    characteristic: Characteristic,
+    codes: NDArray[Any],
+    totals: NDArray[np.float64],
+    shares: NDArray[np.float64],
+) -> list[int]:
+    """The codes of the people at these shares of all of them, in the order of their numbers."""
+    order = np.argsort(characteristic.column(codes).astype(float), kind="stable")
+    reached = np.cumsum(totals[order]) / totals.sum()
+    places = np.minimum(np.searchsorted(reached, shares - 1e-12), len(order) - 1)
+    return list(dict.fromkeys(codes[order][places].tolist()))
+
+
+# What everybody gets ----------------------------------------------------------------------------
+@dataclass(frozen=True)
+class _Table:
+    """The outputs of everybody with each value of one characteristic."""
+
+    characteristic: Characteristic
+    levels: NDArray[np.int64]  # of each person as they are
+    values: list[int]
+    cells: list[Cells]  # of each value: everybody's output, NO_COUNTERFACTUAL where it is unreal
+
+    @classmethod
+    def of(cls, run: PeopleRun, reading: Reading, column: int) -> _Table:
+        schema, codes = run.people.schema, run.codes
+        characteristic = schema.characteristics[column]
+        values = tried_values(characteristic, codes[:, column], run.weights)
+        assignments = Assignments(schema, (column,))
+        cells = []
+        for place, value in enumerate(values):
+            cells.append(reading.cells(_given(run, assignments, value)))
+            run.tell(assignments, "causal", (place + 1) / len(values))
+        levels = levels_of(characteristic, codes[:, column], run.weights)
+        return cls(characteristic, levels, values, cells)
+
+
+def _given(run: PeopleRun, assignments: Assignments, value: int) -> Cells:
+    """Everybody's answer with one value of a characteristic, and with all that follows it."""
+    codes = run.codes
+    changed = np.array(codes, order="F")
+    changed[:, assignments.columns[0]] = value
+    follow(assignments.followed, codes, changed)
+    real = assignments.schema.admits(codes, changed)
+    answers = np.full(len(codes), NO_COUNTERFACTUAL, dtype=run.answers.dtype)
+    answers[real] = run.outputs(changed[real])
+    return answers
+
+
+# Groups -----------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class _Groups:
+    """The groups of a set: who is in one, and in which."""
+
+    names: tuple[str, ...]
+    inside: NDArray[np.bool_]
+    own: NDArray[np.int64]  # of all people; 0 where outside
+    count: int
+
+    @classmethod
+    def of(cls, run: PeopleRun, columns: tuple[int, ...]) -> _Groups:
+        assignments = Assignments(run.people.schema, columns)
+        inside = assignments.in_groups(run.codes)
+        labels, places = groups_of(assignments, run.codes[inside])
+        own = np.zeros(len(inside), dtype=np.int64)
+        own[inside] = places
+        return cls(assignments.names, inside, own, len(labels))
+
+    def spread(
+        self,
+        run: PeopleRun,
+        chosen: NDArray[np.bool_],
+        favourable: NDArray[np.bool_],
+        alpha: float | None,
+    ) -> Interval | None:
+        """How far the rates of these people's groups are apart; None for fewer than two groups."""
+        own, good = self.own[chosen], favourable[chosen]
+        heads, weights = run.heads[chosen], run.weights[chosen]
+
+        def total(each: NDArray[Any]) -> list[float]:
+            return [float(sum_) for sum_ in np.bincount(own, each, self.count)]
+
+        rates = []
+        for of, weight, some, few in zip(
+            total(heads), total(weights), total(weights * good), total(heads * good), strict=True
+        ):
+            if weight and alpha is not None:
+                rates.append(sampled_rate(few, of, alpha))
+            elif weight:
+                rates.append(Interval(some / weight, some / weight, some / weight))
+        return spread_of(rates) if len(rates) > 1 else None
+
+
+def _proxy(
+    run: PeopleRun,
+    reading: Reading,
+    groups: _Groups,
+    table: _Table,
+    alpha: float | None,
+    confidence: float | None,
+) -> Proxy:
+    own = reading.cells(run.answers)
+    decided, apart = own >= 0, np.zeros(len(own))
+    for cells in table.cells:
+        apart = np.maximum(apart, reading.distances(own, cells))
+    weight = run.weights[decided].sum()
+    changed = round(float(apart @ run.weights / weight), 12) if weight else 0.0
+    failed = any(((cells < 0) & (cells != NO_COUNTERFACTUAL)).any() for cells in table.cells)
+    some = len(table.values) < table.characteristic.size
+    base = groups.spread(run, groups.inside & decided, reading.labels.is_favourable(own), alpha)
+    return Proxy(
+        against=groups.names,
+        name=table.characteristic.name,
+        association=_association(run, groups, table),
+        changed=changed,
+        at_least=changed < 1 and (some or failed or not decided.all()),
+        difference=None if base is None else base.score,
+        low=None if base is None or alpha is None else base.low,
+        high=None if base is None or alpha is None else base.high,
+        confidence=confidence,
+        possible=table.characteristic.size,
+        settings=tuple(
+            _setting(run, reading, groups, table.characteristic.value(value), cells, alpha)
+            for value, cells in zip(table.values, table.cells, strict=True)
+        ),
+        output=reading.details().get("output"),
+    )
+
+
+def _setting(
+    run: PeopleRun,
+    reading: Reading,
+    groups: _Groups,
+    value: Any,
+    cells: Cells,
+    alpha: float | None,
+) -> Setting:
+    own = reading.cells(run.answers)
+    real = groups.inside & (cells != NO_COUNTERFACTUAL)
+    chosen = real & (cells >= 0) & (own >= 0)
+    after = groups.spread(run, chosen, reading.labels.is_favourable(cells), alpha)
+    before = groups.spread(run, chosen, reading.labels.is_favourable(own), None)
+    return Setting(
+        value=value,
+        difference=None if after is None else after.score,
+        low=None if after is None or alpha is None else after.low,
+        high=None if after is None or alpha is None else after.high,
+        before=None if before is None else before.score,
+        people=int(run.heads[chosen].sum()),
+        unreal=int(run.heads[groups.inside & ~real].sum()),
+        undecided=int(run.heads[real & ~chosen].sum()),
+    )
+
+
+def _association(run: PeopleRun, groups: _Groups, table: _Table) -> float:
+    weights = run.heads
+    if not run.people.are_counted:
+        weights = run.weights * (run.counts.sum() / run.weights.sum())
+    inside = groups.inside
+    columns = int(table.levels.max()) + 1
+    cells = groups.own[inside] * columns + table.levels[inside]
+    counts = np.bincount(cells, weights[inside], groups.count * columns)
+    return round(association(counts.reshape(groups.count, columns)), 12)

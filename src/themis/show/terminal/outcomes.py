@@ -1,0 +1,91 @@
+"""Known outcomes and proxies in a terminal: tables of rates, and what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.table import Table
+
+from themis.results.outcomes import OutcomeGroup, Outcomes, Proxy
+from themis.show.terminal.parts import DIM, HEADLINE, NUMBER, Sentence, grid, indented, short
+from themis.show.words.outcomes import (
+    GAP_WORDS,
+    NO_VERDICT,
+    about_outcomes,
+    few_words,
+    gap_difference,
+    gap_groups,
+    gap_ratio,
+    outcomes_certainty,
+    rate_ends,
+    rate_words,
+    undefined,
+)
+from themis.show.words.proxies import (
+    PROXY_HEADS,
+    proxies_certainty,
+    proxy_row,
+    proxy_sentences,
+)
+from themis.show.words.values import set_phrase
+from themis.show.words.wording import Wording
+
+HEADS = ("", "selected", "true pos.", "false pos.", "precision", "accuracy")
+GROUPS = 12  # shown, unless all are asked for
+
+
+def show_outcomes(
+    outcomes: Outcomes, words: Wording, *, everything: bool = False
+) -> Iterator[RenderableType]:
+    """The parts of one table of known outcomes."""
+    yield Sentence(about_outcomes(outcomes, words), HEADLINE)
+    yield indented(_rates(outcomes, words, everything=everything))
+    yield ""
+    yield indented(_gaps(outcomes, words))
+    for text in undefined(outcomes, words):
+        yield indented(Sentence(text, "yellow", first="undefined: "))
+    yield indented(Sentence(f"{outcomes_certainty(outcomes)} {NO_VERDICT}", DIM))
+
+
+def show_proxies(
+    proxies: Sequence[Proxy], words: Wording, *, everything: bool = False
+) -> Iterator[RenderableType]:
+    """What may stand in for one set."""
+    yield Sentence(f"What may stand in for {set_phrase(proxies[0].against)}", HEADLINE)
+    table = grid({"max_width": 20}, NUMBER, NUMBER, {}, {}, heads=PROXY_HEADS)
+    for each in proxies if everything else proxies[:GROUPS]:
+        table.add_row(*map(short, proxy_row(each)))
+    yield indented(table)
+    for text in proxy_sentences(proxies, words):
+        yield indented(Sentence(f"{text}."))
+    yield indented(Sentence(proxies_certainty(proxies), DIM))
+
+
+def _rates(outcomes: Outcomes, words: Wording, *, everything: bool) -> Table:
+    table = grid({"max_width": 22}, *[NUMBER] * 5, heads=HEADS)
+    shown = outcomes.groups if everything else outcomes.groups[:GROUPS]
+    for group in shown:
+        rates = [rate for _, rate in group.rates()]
+        table.add_row(short(words.label(group.values)), *map(rate_words, rates))
+        table.add_row(short(_people(group), DIM), *(short(few_words(r), DIM) for r in rates))
+        if everything and outcomes.confidence is not None:
+            table.add_row("", *(short(rate_ends(each).removesuffix(" %"), DIM) for each in rates))
+    if len(shown) < outcomes.groups_total:
+        more = outcomes.groups_total - len(shown)
+        table.add_row(short(f"… {more:,} more groups", DIM))
+    return table
+
+
+def _people(group: OutcomeGroup) -> str:
+    return f"{group.positives:,} of {group.labelled:,} favourable"
+
+
+def _gaps(outcomes: Outcomes, words: Wording) -> Table:
+    heads = ("", "difference, points", "ratio", "lowest – highest")
+    table = grid({}, NUMBER, NUMBER, {}, heads=heads)
+    for gap in outcomes.gaps:
+        apart = gap_difference(gap).replace(" points", "")
+        parts = apart, gap_ratio(gap), gap_groups(gap, words)
+        table.add_row(short(GAP_WORDS[gap.name]), *map(short, parts))
+    return table

@@ -1,0 +1,173 @@
+"""Known outcomes in plain words: error rates by group, their differences, and how sure they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from themis.results.model import CausalScore, Result
+from themis.results.outcomes import Gap, GapName, Outcomes, Rate, RateName
+from themis.show.words.headlines import headline
+from themis.show.words.values import (
+    FEW_COUNTED,
+    confidence_text,
+    count,
+    cut_name,
+    hundredths,
+    percent,
+    points,
+    visible,
+)
+from themis.show.words.wording import Wording
+
+RATE_WORDS: dict[RateName, str] = {
+    "selection_rate": "selection rate",
+    "true_positive_rate": "true positive rate",
+    "false_positive_rate": "false positive rate",
+    "precision": "precision",
+    "accuracy": "accuracy",
+}
+GAP_WORDS: dict[GapName, str] = {
+    "demographic_parity": "demographic parity",
+    "equal_opportunity": "equal opportunity",
+    "false_positive_rate": "false positive rate",
+    "precision": "precision",
+    "accuracy": "accuracy",
+    "equalized_odds": "equalised odds",
+}
+GAP_OF: dict[GapName, str] = {  # what it compares
+    "demographic_parity": "selection rate",
+    "equal_opportunity": "true positive rate",
+    "equalized_odds": "true and false positive rate, the worse",
+}
+NOBODY: dict[RateName, str] = {  # why a rate is not defined
+    "selection_rate": "nobody got a decision",
+    "true_positive_rate": "nobody has a favourable outcome",
+    "false_positive_rate": "nobody has an unfavourable outcome",
+    "precision": "nobody with a known outcome got the favourable decision",
+    "accuracy": "nobody has both a decision and an outcome",
+}
+WHY = {
+    "one-group": "fewer than two groups have this rate",
+    "all-zero": "it is 0 in every group, so that there is no ratio",
+}
+UNDEFINED = 4  # undefined rates that are named
+NO_VERDICT = (
+    "These are observations of the rows, on which no verdict rests: whether the outcomes "
+    "themselves are free of discrimination is not known."
+)
+
+
+def about_outcomes(outcomes: Outcomes, words: Wording) -> str:
+    """Where outcomes come from, what counts as favourable, and who has none."""
+    good, bad = (_listed(each) for each in (outcomes.favourable, outcomes.unfavourable))
+    labels = f"{good} as favourable" + (f", {bad} not" if bad else "")
+    text = f"Outcomes known from {cut_name(visible(outcomes.label))}: {labels}."
+    if outcomes.unlabelled:
+        who = words.counted(outcomes.people, "rows")
+        text += (
+            f" {outcomes.unlabelled:,} of {who} have no known outcome, and are left out of what "
+            "needs one."
+        )
+    if outcomes.undecided:
+        text += f" {count(outcomes.undecided, 'decision')} missing, and left out."
+    return text
+
+
+def _listed(values: Sequence[object], shown: int = 4) -> str:
+    texts = [cut_name(visible(each)) for each in values[:shown]]
+    return ", ".join(texts) + (f" and {len(values) - shown} more" if len(values) > shown else "")
+
+
+def outcomes_certainty(outcomes: Outcomes) -> str:
+    """Under which condition the intervals hold, or why there are none."""
+    if outcomes.confidence is None:
+        return "No intervals: the weights are not numbers of people."
+    return f"{SAMPLE} ({confidence_text(outcomes.confidence)} for all of them together)."
+
+
+SAMPLE = "The intervals hold if these rows are a random sample of the people who are meant"
+
+
+def rate_words(rate: Rate) -> str:
+    """A rate, or that there is none: `90.9 %`, `–`."""
+    return "–" if rate.rate is None else percent(rate.rate)
+
+
+def rate_ends(rate: Rate) -> str:
+    """`41.2–97.0 %`; nothing where there is no interval."""
+    return "" if rate.low is None or rate.high is None else f"{_ends(rate.low, rate.high)} %"
+
+
+def _ends(low: float, high: float) -> str:
+    return f"{hundredths(low)}–{hundredths(high)}"
+
+
+def counted_rate(rate: Rate) -> str:
+    """A rate with its interval and its count: `90.9 % (77.1–97.9 %; 40 of 44)`."""
+    if rate.rate is None:
+        return "–"
+    ends = f"{rate_ends(rate)}; " if rate.low is not None else ""
+    return f"{percent(rate.rate)} ({ends}{rate.count:,} of {rate.of:,})"
+
+
+def gap_name(gap: Gap) -> str:
+    """`demographic parity (selection rate)`, `accuracy`."""
+    of = GAP_OF.get(gap.name)
+    return f"{GAP_WORDS[gap.name]} ({of})" if of else GAP_WORDS[gap.name]
+
+
+def gap_difference(gap: Gap) -> str:
+    """`83.3 points (40.1–97.0)`, or why there is none."""
+    if gap.difference is None:
+        return "–"
+    ends = "" if gap.low is None or gap.high is None else f" ({_ends(gap.low, gap.high)})"
+    return f"{points(gap.difference)}{ends}"
+
+
+def gap_ratio(gap: Gap) -> str:
+    """`0.17 (0.02–0.51)`."""
+    if gap.ratio is None:
+        return "–"
+    ends = gap.ratio_low, gap.ratio_high
+    shown = "" if None in ends else f" ({gap.ratio_low:.2f}–{gap.ratio_high:.2f})"
+    return f"{gap.ratio:.2f}{shown}"
+
+
+def gap_groups(gap: Gap, words: Wording) -> str:
+    """Between which groups: `purple – blue`."""
+    if gap.lowest is None or gap.highest is None or not gap.difference:
+        return ""
+    return f"{words.label(gap.lowest)} – {words.label(gap.highest)}"
+
+
+def undefined(outcomes: Outcomes, words: Wording) -> Iterator[str]:
+    """Which rates, differences and ratios there are not, and why."""
+    missing = [
+        f"{RATE_WORDS[name]} of {words.label(group.values)}: {NOBODY[name]}"
+        for group in outcomes.groups
+        for name, rate in group.rates()
+        if rate.rate is None
+    ]
+    yield from missing[:UNDEFINED]
+    if len(missing) > UNDEFINED:
+        yield f"{len(missing) - UNDEFINED:,} more rates"
+    for gap in outcomes.gaps:
+        if gap.why is not None and gap.name != "equalized_odds":
+            yield f"{GAP_WORDS[gap.name]}: {WHY[gap.why]}"
+
+
+def beside_causal(outcomes: Outcomes, result: Result, words: Wording) -> str | None:
+    """The causal score of the same set and people, as a sentence; None if it was not measured."""
+    for score in result.scores:
+        same = (score.against, score.output) == (outcomes.against, outcomes.output)
+        of_rows = score.population != "inputs" and score.counterfactuals == "generated"
+        if isinstance(score, CausalScore) and same and of_rows and score.samples:
+            return f"{headline(score, words)}."
+    return None
+
+
+def few_words(rate: Rate) -> str:
+    """What a rate is a share of, in a table: `of 44`; of few, how many of them."""
+    if rate.rate is None:
+        return ""
+    return f"{rate.count:,} of {rate.of:,}" if rate.of < FEW_COUNTED else f"of {rate.of:,}"

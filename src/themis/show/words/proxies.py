@@ -1,0 +1,128 @@
+"""Proxies in plain words: what may stand in for a set, and what if everybody had one value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from themis.results.outcomes import FAINT, Proxy, Setting
+from themis.show.words.outcomes import SAMPLE
+from themis.show.words.values import (
+    confidence_text,
+    cut_name,
+    hundredths,
+    percent,
+    points,
+    set_phrase,
+    visible,
+)
+from themis.show.words.wording import Wording
+
+PROXY_HEADS = ("characteristic", "association", "changed", "smallest difference", "largest")
+TOLD = 3  # characteristics with sentences of their own
+NAMED = 6  # of those without any sign
+NOT_CAUSES = (
+    "Association is Cramér's V, corrected for bias: 0 is none, 1 tells the groups apart. Changed: "
+    "the share of people whose decision changes with this characteristic alone. Differences: "
+    "between the groups' rates if everybody had this value. None of this says what causes what."
+)
+
+
+def by_proxied_set(proxies: Sequence[Proxy]) -> list[tuple[Proxy, ...]]:
+    """The proxies of each set, in order."""
+    sets: dict[tuple[str, ...], list[Proxy]] = {}
+    for each in proxies:
+        sets.setdefault(each.against, []).append(each)
+    return [tuple(each) for each in sets.values()]
+
+
+def proxy_row(proxy: Proxy) -> tuple[str, ...]:
+    """A line of the table."""
+    ends = proxy.extremes
+    shown = ("–", "–") if ends is None else tuple(map(_short, ends))
+    least = "≥ " if proxy.at_least else ""
+    changed = f"{least}{percent(proxy.changed)}"
+    return _name(proxy), f"{proxy.association:.2f}", changed, *shown
+
+
+def _short(setting: Setting) -> str:
+    assert setting.difference is not None
+    return f"{points(setting.difference)} ({cut_name(visible(setting.value))})"
+
+
+def proxy_sentences(proxies: Sequence[Proxy], words: Wording) -> Iterator[str]:
+    """What the table says, without full stops: the strongest, then those without any sign."""
+    strong = [each for each in proxies if each.may_stand_in]
+    for each in strong[:TOLD]:
+        yield _stands_in(each, words)
+        yield from _what_if(each, words)
+    weak = [_name(each) for each in proxies if not each.may_stand_in]
+    if weak:
+        more = f" and {len(weak) - NAMED} more" if len(weak) > NAMED else ""
+        reason = f"(association below {FAINT:g}, or no decision changes)"
+        yield f"No sign of it for {', '.join(weak[:NAMED])}{more} {reason}"
+
+
+def _stands_in(proxy: Proxy, words: Wording) -> str:
+    name, phrase = _name(proxy), set_phrase(proxy.against).removesuffix(" together")
+    least = "at least " if proxy.at_least else ""
+    return (
+        f"{name} may stand in for {phrase}: they go together (association "
+        f"{proxy.association:.2f}), and for {least}{percent(proxy.changed)} of "
+        f"{words.whom('rows')} the decision changes when only {name} is changed"
+    )
+
+
+def _what_if(proxy: Proxy, words: Wording) -> Iterator[str]:
+    ends = proxy.extremes
+    if ends is None or proxy.difference is None:
+        return
+    now = f"{words.rates[:1].upper()}{words.rates[1:]} differ by {points(proxy.difference)}"
+    now += f"{_ends(proxy.low, proxy.high)} as these people are"
+    smallest, largest = (_if_all(proxy, each) for each in ends)
+    several = ends[0].value != ends[1].value
+    yield f"{now}; {smallest}{f', and {largest}' if several else ''}"
+    yield from _unreal(proxy)
+
+
+def _if_all(proxy: Proxy, setting: Setting) -> str:
+    assert setting.difference is not None
+    apart = f"{points(setting.difference)}{_ends(setting.low, setting.high)}"
+    return f"with {_value(proxy, setting)} for everybody, by {apart}"
+
+
+def _unreal(proxy: Proxy) -> Iterator[str]:
+    """How many combinations were left out, and what that does to the values that are told."""
+    unreal = sum(each.unreal for each in proxy.settings)
+    if not unreal:
+        return
+    tried = unreal + sum(each.people + each.undecided for each in proxy.settings)
+    yield (
+        f"{unreal:,} of {tried:,} combinations of these people with values of {_name(proxy)} are "
+        "unreal, since constraints forbid them, and are left out"
+    )
+    for each in {s.value: s for s in proxy.extremes or ()}.values():
+        if each.unreal and each.before is not None:
+            yield (
+                f"without the {each.unreal:,} people for whom {_value(proxy, each)} is unreal, the "
+                f"rates differ by {points(each.before)} as the others are"
+            )
+
+
+def _value(proxy: Proxy, setting: Setting) -> str:
+    return f"{_name(proxy)} {cut_name(visible(setting.value))}"
+
+
+def _name(proxy: Proxy) -> str:
+    return cut_name(visible(proxy.name))
+
+
+def _ends(low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else f" ({hundredths(low)}–{hundredths(high)})"
+
+
+def proxies_certainty(proxies: Sequence[Proxy]) -> str:
+    """What the numbers are, and under which condition the intervals hold."""
+    confidence = proxies[0].confidence
+    if confidence is None:
+        return f"{NOT_CAUSES} No intervals: the weights are not numbers of people."
+    return f"{NOT_CAUSES} {SAMPLE} ({confidence_text(confidence)} for all of them together)."

@@ -1,0 +1,358 @@
+"""Known outcomes: rates by group equal Fairlearn's and a plain count; what is undefined says so."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import themis
+from themis.results.outcomes import Outcomes, Rate
+from themis.results.saved import result_from_dict, result_schema
+from themis.show.reports.markdown import render_markdown
+from themis.show.reports.page import render_page
+from themis.show.terminal.results import render_apparent
+from themis.show.words.verdicts import verdict
+
+SCHEMA = themis.Schema(
+    sex=themis.Values(["f", "m"], protected=True),
+    race=themis.Values(["a", "b", "c"], protected=True),
+    income=range(50),
+)
+NAMES = ("selection_rate", "true_positive_rate", "false_positive_rate", "precision", "accuracy")
+
+
+def decide(person: Any) -> bool:
+    return bool(person["income"] > (20 if person["sex"] == "m" else 25))
+
+
+def people(seed: int, count: int = 400) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "sex": rng.choice(["f", "m"], count),
+            "race": rng.choice(["a", "b", "c"], count, p=[0.6, 0.3, 0.1]),
+            "income": rng.integers(0, 50, count),
+        }
+    )
+    worth = frame["income"] + rng.normal(0, 10, count) + 5 * (frame["sex"] == "m")
+    frame["repaid"] = worth > 25
+    return frame
+
+
+def measured(rows: Any, **options: Any) -> themis.Result:
+    options = {"against": [["sex"], ["race"]], "label": "repaid", "only_data": True, **options}
+    return themis.Audit(options.pop("decide", decide), SCHEMA, max_failures=1.0).apparent(
+        rows, options.pop("against"), **options
+    )
+
+
+def test_rates_differences_and_ratios_are_those_of_fairlearn() -> None:
+    fairlearn = pytest.importorskip("fairlearn.metrics")
+    from sklearn.metrics import accuracy_score, precision_score
+
+    frame = people(1)
+    guessed = [decide(person) for person in frame.to_dict("records")]
+    metrics = {name: getattr(fairlearn, name) for name in NAMES[:3]}
+    metrics |= {"precision": precision_score, "accuracy": accuracy_score}
+    found = measured(frame).outcomes
+    assert [each.against for each in found] == [("sex",), ("race",), ("sex", "race")]
+    for table in found:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            theirs = fairlearn.MetricFrame(
+                metrics=metrics,
+                y_true=frame["repaid"],
+                y_pred=guessed,
+                sensitive_features=frame[list(table.against)],
+            )
+            for name, mine in table.metrics.items():
+                kind = name.rpartition("_")[2]
+                rate = name.removesuffix(f"_{kind}")
+                if rate in ("precision", "accuracy"):
+                    expected = getattr(theirs, kind)()[rate]
+                else:
+                    call = getattr(fairlearn, name)
+                    groups = frame[list(table.against)]
+                    expected = call(frame["repaid"], guessed, sensitive_features=groups)
+                assert mine == pytest.approx(expected), name
+        assert len(table.groups) == len(theirs.by_group)
+        for group in table.groups:
+            key = tuple(group.values.values())
+            own = theirs.by_group.loc[key[0] if len(key) == 1 else key]
+            assert {name: rate.rate for name, rate in group.rates()} == pytest.approx(dict(own))
+
+
+def test_weights_missing_outcomes_and_failures_count_as_a_plain_count_has_them() -> None:
+    frame = people(3)
+    frame["weight"] = np.random.default_rng(3).choice([1, 2, 5], len(frame))
+    frame["repaid"] = ["" if place % 7 == 0 else str(v) for place, v in enumerate(frame["repaid"])]
+
+    def fails(person: Any) -> bool:
+        if person["income"] % 11 == 5:
+            raise ValueError("no")
+        return decide(person)
+
+    result = measured(frame, decide=fails, weights="weight", against="sex")
+    (table,) = result.outcomes
+    for group in table.groups:
+        own = frame[frame["sex"] == group.values["sex"]]
+        expected = plain_rates(list(own.itertuples()))
+        assert {name: (rate.count, rate.of) for name, rate in group.rates()} == expected
+        assert all(rate.rate == rate.count / rate.of for _, rate in group.rates())
+        assert group.people == own["weight"].sum()
+    assert table.unlabelled == frame.loc[frame["repaid"] == "", "weight"].sum() > 0
+    assert table.undecided == frame.loc[frame["income"] % 11 == 5, "weight"].sum() > 0
+
+
+def plain_rates(rows: list[Any]) -> dict[str, tuple[int, int]]:
+    """How many, and of how many, row by row."""
+    decided = [(r.weight, decide(r._asdict()), r.repaid) for r in rows if r.income % 11 != 5]
+    known = [(w, yes, outcome == "True") for w, yes, outcome in decided if outcome]
+
+    def total(some: Iterator[int]) -> int:
+        return sum(some)
+
+    right = total(w for w, yes, good in known if yes and good)
+    return {
+        "selection_rate": (total(w for w, yes, _ in decided if yes), total(w for w, *_ in decided)),
+        "true_positive_rate": (right, total(w for w, _, good in known if good)),
+        "false_positive_rate": (
+            total(w for w, yes, good in known if yes and not good),
+            total(w for w, _, good in known if not good),
+        ),
+        "precision": (right, total(w for w, yes, _ in known if yes)),
+        "accuracy": (
+            total(w for w, yes, good in known if yes == good),
+            total(w for w, *_ in known),
+        ),
+    }
+
+
+def test_fractional_weights_leave_no_interval() -> None:
+    frame = people(4)
+    weights = [0.5 + place % 3 for place in range(len(frame))]
+    (table,) = measured(frame, weights=weights, against="sex").outcomes
+    assert table.confidence is None
+    chosen = np.array([decide(person) for person in frame.to_dict("records")])
+    for group in table.groups:
+        inside = (frame["sex"] == group.values["sex"]).to_numpy()
+        expected = np.average(chosen[inside], weights=np.array(weights)[inside])
+        assert group.selection_rate.rate == pytest.approx(expected)
+        assert group.selection_rate.low is None
+    assert all(gap.difference is not None and gap.low is None for gap in table.gaps)
+    assert "No intervals" in render_markdown(measured(frame, weights=weights, against="sex"))
+
+
+def row(sex: str, income: int, repaid: Any, times: int = 1) -> list[dict[str, Any]]:
+    return [{"sex": sex, "race": "a", "income": income, "repaid": repaid}] * times
+
+
+def test_a_rate_of_nobody_is_none_with_a_reason_and_never_zero() -> None:
+    rows = [*row("f", 40, True, 5), *row("m", 40, True, 3), *row("m", 10, False, 4)]
+    result = measured(rows, against="sex")
+    (table,) = result.outcomes
+    women, _ = table.groups
+    assert women.false_positive_rate == Rate(None, 0, 0)
+    gaps = {gap.name: gap for gap in table.gaps}
+    assert gaps["false_positive_rate"].difference is None
+    assert gaps["false_positive_rate"].why == "one-group"
+    assert gaps["equalized_odds"].difference is None
+    assert gaps["equal_opportunity"].difference == 0
+    shown = render_apparent(result, width=100)
+    assert "false positive rate of f: nobody has an unfavourable outcome" in shown
+    assert "false positive rate: fewer than two groups have this rate" in shown
+
+
+def test_where_nobody_is_selected_there_is_no_ratio() -> None:
+    rows = [*row("f", 10, True), *row("m", 10, True), *row("m", 10, False), *row("f", 10, False)]
+    (table,) = measured(rows, against="sex", decide=lambda person: False).outcomes
+    parity = table.gaps[0]
+    assert (parity.difference, parity.ratio, parity.why) == (0.0, None, "all-zero")
+    assert [group.precision.rate for group in table.groups] == [None, None]
+
+
+def test_outcomes_are_read_as_outputs_are_written() -> None:
+    frame = people(5)
+    expected = measured(frame).outcomes
+    for spelled in ({True: "true", False: "false"}, {True: 1, False: 0}, {True: "1", False: "0.0"}):
+        found = measured(frame.assign(repaid=frame["repaid"].map(spelled))).outcomes
+        assert [each.groups for each in found] == [each.groups for each in expected]
+
+
+def test_favourable_outcomes_may_be_named() -> None:
+    frame = people(6)
+    named = frame.assign(repaid=np.where(frame["repaid"], "paid", "late"))
+    found = measured(named, label_favourable="paid").outcomes
+    assert [each.groups for each in found] == [each.groups for each in measured(frame).outcomes]
+    assert (found[0].favourable, found[0].unfavourable) == (("paid",), ("late",))
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "problem"),
+    [
+        ({"repaid": "yess"}, {}, "'yess', which is none of the outputs; say which outcomes"),
+        ({"repaid": "yess"}, {"label_favourable": ["yes"]}, "did you mean 'yess'?"),
+        ({}, {"label": "repayed"}, "no column 'repayed'; did you mean 'repaid'?"),
+        ({}, {"label": "race"}, "label: 'race' is a characteristic"),
+        ({}, {"weights": "repaid"}, "label: 'repaid' is the column of weights"),
+        ({"repaid": None}, {}, "'repaid' has no value in any row"),
+        ({"repaid": range(400)}, {}, "'repaid' has 400 different values, more than 100"),
+        ({}, {"draw": True}, "draw: known outcomes need every row"),
+        ({}, {"label": None, "label_favourable": [1]}, "label_favourable: there is no column"),
+    ],
+)
+def test_outcomes_that_make_no_sense_are_mistakes(
+    change: dict[str, Any], options: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(themis.RequestError) as caught:
+        measured(people(7).assign(**change), **options)
+    assert problem in str(caught.value)
+
+
+def test_one_minus_confidence_is_divided_by_all_rates_of_all_tables() -> None:
+    frame = people(14)
+    found = measured(frame).outcomes
+    alpha = 0.01 / (5 * (2 + 3 + 6))
+    for table in found:
+        for group in table.groups:
+            for _, rate in group.rates():
+                x, n = rate.count, rate.of
+                low = stats.beta.ppf(alpha / 2, x, n - x + 1) if x else 0.0
+                high = stats.beta.ppf(1 - alpha / 2, x + 1, n - x) if x < n else 1.0
+                assert (rate.low, rate.high) == pytest.approx((low, high))
+
+
+def test_outcomes_are_understood_by_the_labels_of_the_outputs() -> None:
+    frame = people(15)
+    expected = [each.groups for each in measured(frame).outcomes]
+    labels = {"yes": ["approved*"], "no": ["denied*"]}
+    spelled = frame.assign(repaid=np.where(frame["repaid"], "Approved, thanks", "no"))
+    audit = themis.Audit(
+        lambda person: "approved at once" if decide(person) else "Denied!",
+        SCHEMA,
+        labels=labels,
+        favourable=["yes"],
+    )
+    found = audit.apparent(spelled, [["sex"], ["race"]], label="repaid", only_data=True).outcomes
+    assert [each.groups for each in found] == expected
+
+
+def test_of_outputs_that_are_numbers_the_favourable_outcomes_must_be_named() -> None:
+    frame = people(16)
+    output = themis.Output(name="limit", min=0, max=100, cut=50)
+    audit = themis.Audit(lambda person: 90.0 if decide(person) else 10.0, SCHEMA, outputs=[output])
+    with pytest.raises(themis.RequestError, match="the outputs are numbers; say which outcomes"):
+        audit.apparent(frame, "sex", label="repaid", only_data=True)
+    found = audit.apparent(frame, "sex", label="repaid", label_favourable=True, only_data=True)
+    assert found.outcomes[0].groups == measured(frame, against="sex").outcomes[0].groups
+    assert found.outcomes[0].output == "limit"
+
+
+def test_an_output_that_is_no_favourable_text_is_suggested() -> None:
+    frame = people(8).assign(repaid="aproved")
+    subject = {True: "approved", False: "denied"}
+    audit = themis.Audit(lambda person: subject[decide(person)], SCHEMA, favourable=["approved"])
+    with pytest.raises(themis.RequestError, match="did you mean 'approved'"):
+        audit.apparent(frame, "sex", label="repaid")
+
+
+def test_outcomes_change_no_score_no_verdict_and_cost_nothing() -> None:
+    frame = people(9)
+    plain, beside = measured(frame, label=None), measured(frame)
+    assert not plain.outcomes
+    for one, other in zip(plain.scores, beside.scores, strict=True):
+        free = {"executions": 0, "cache_hits": 0, "account": None}  # the first to ask runs the rows
+        assert replace(one, **free) == replace(other, **free)
+    assert (plain.executions, verdict(plain)) == (beside.executions, verdict(beside))
+
+
+def test_the_same_question_again_runs_nothing_and_gives_the_same() -> None:
+    audit, frame = themis.Audit(decide, SCHEMA), people(10)
+    first = audit.apparent(frame, "sex", label="repaid")
+    again = audit.apparent(frame, "sex", label="repaid")
+    assert (again.executions, again.outcomes) == (0, first.outcomes)
+    other = frame.assign(repaid=~frame["repaid"])
+    assert audit.apparent(other, "sex", label="repaid").outcomes != first.outcomes
+
+
+def test_the_people_of_a_profile_have_outcomes_too(tmp_path: Path) -> None:
+    frame = people(11)
+    expected = measured(frame).outcomes
+    given = themis.Audit(decide, SCHEMA, profile=frame)
+    assert given.apparent(label="repaid", only_data=True).outcomes == expected
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    written = themis.Audit(decide, SCHEMA, profile=tmp_path / "people.csv")
+    found = written.apparent(label="repaid", only_data=True).outcomes
+    assert [each.groups for each in found] == [each.groups for each in expected]
+
+
+def test_outcomes_are_saved_read_and_shown() -> None:
+    result = measured(people(12), against="sex")
+    saved = json.loads(json.dumps(result.to_dict()))
+    jsonschema.validate(saved, result_schema())
+    again = result_from_dict(saved)
+    assert again.to_dict() == result.to_dict()
+    assert isinstance(again.outcomes[0], Outcomes)
+    rate = result.outcomes[0].groups[0].true_positive_rate
+    for page in (render_markdown(again), render_page(again), render_apparent(again, width=100)):
+        assert "Outcomes known from repaid" in page
+        assert f"{100 * (rate.rate or 0):.1f} %" in page
+        assert "random sample" in page
+        assert "no verdict rests" in " ".join(page.split())
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_outcomes_and_proxies_become_frames(library: Any) -> None:
+    result = measured(people(17), proxies=True)
+    frame = themis.to_frame(result.outcomes, library)
+    assert frame.shape[0] == 2 + 3 + 6
+    first = result.outcomes[0].groups[0]
+    assert (frame["group"][0], frame["accuracy_high"][0]) == ("f", first.accuracy.high)
+    tried = themis.to_frame(result.proxies, library)
+    assert tried.shape[0] == sum(len(each.settings) for each in result.proxies) == 2 * 10
+    assert tried["difference"][0] == pytest.approx(result.proxies[0].settings[0].difference)
+
+
+@pytest.mark.slow
+def test_all_intervals_hold_together_if_rows_are_a_random_sample() -> None:
+    """Drawn again and again from a population whose rates are known."""
+    confidence = 0.8
+    whole = people(13, 200_000)
+    truth = {each.against: each for each in measured(whole).outcomes}
+    held, runs = 0, 200
+    for seed in range(runs):
+        drawn = whole.sample(250, replace=True, random_state=seed)
+        audit = themis.Audit(decide, SCHEMA, confidence=confidence)
+        found = audit.apparent(
+            drawn, [["sex"], ["race"]], label="repaid", measures=["group"], only_data=True
+        )
+        held += all(holds(each, truth[each.against]) for each in found.outcomes)
+    assert held >= confidence * runs - 3 * np.sqrt(runs * confidence * (1 - confidence))
+
+
+def holds(found: Outcomes, truth: Outcomes) -> bool:
+    known = {tuple(each.values.values()): each for each in truth.groups}
+    for group in found.groups:
+        true = dict(known[tuple(group.values.values())].rates())
+        for name, rate in group.rates():
+            if rate.rate is not None and not rate.low <= true[name].rate <= rate.high:
+                return False
+    if any(rate.rate is None for group in found.groups for _, rate in group.rates()):
+        return True  # differences are then of fewer groups
+    true_gaps = {gap.name: gap for gap in truth.gaps}
+    return all(
+        gap.low <= true_gaps[gap.name].difference <= gap.high
+        and gap.ratio_low <= true_gaps[gap.name].ratio <= gap.ratio_high
+        for gap in found.gaps
+        if gap.ratio is not None
+    )
