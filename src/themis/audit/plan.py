@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -157,10 +158,7 @@ def _estimate(audit: Audit, names: Sequence[str], settings: Settings) -> Estimat
             return Estimate(name, least_runs * people * levels, runs * people * levels, exact=True)
         return Estimate(name, least_runs * rule.first_look * levels, runs * most, exact=False)
     size = audit.population.size
-    if (
-        size is not None
-        and size <= min(most, EXACT_LIMIT)
-        and settings.stopping is Stopping.CERTIFIED
-    ):
+    limit = math.inf if settings.exact else min(most, EXACT_LIMIT)
+    if size is not None and size <= limit and settings.stopping is Stopping.CERTIFIED:
         return Estimate(name, least_runs * size, runs * size, exact=True)
     return Estimate(name, least_runs * rule.first_look * levels, runs * most, exact=False)
