@@ -17,12 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-parser.add_argument("--device", default="cpu", help="cpu, cuda, or numpy")
-parser.add_argument("--inputs", type=int, default=1_152_000_000, help="about so many")
-parser.add_argument("--threads", type=int, default=1, help="of the CPU")
-OPTIONS = parser.parse_args()
-os.environ.update({f"{name}_NUM_THREADS": str(OPTIONS.threads) for name in ("OMP", "OPENBLAS")})
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
@@ -52,7 +47,7 @@ def weights(sizes: list[int]) -> tuple[Any, Any, Any, Any]:
     return first, bias, second, -np.median(answers, axis=0)
 
 
-def network(sizes: list[int], device: str) -> Any:
+def network(sizes: list[int], device: str, threads: int) -> Any:
     """The network as a subject on a device."""
     first, bias, second, shift = weights(sizes)
     if device == "numpy":
@@ -66,7 +61,7 @@ def network(sizes: list[int], device: str) -> Any:
         return decide
     import torch
 
-    torch.set_num_threads(OPTIONS.threads)
+    torch.set_num_threads(threads)
     layers = (torch.nn.Linear(len(sizes), HIDDEN), torch.nn.Linear(HIDDEN, 1))
     with torch.no_grad():
         for layer, (weight, own) in zip(layers, ((first, bias), (second, shift)), strict=True):
@@ -76,23 +71,28 @@ def network(sizes: list[int], device: str) -> Any:
     return themis.model(module, cut=0.0, device=device)
 
 
-def swept(inputs: int, device: str, **options: Any) -> tuple[Any, float]:
+def swept(inputs: int, where: tuple[str, int], **options: Any) -> tuple[Any, float]:
     """The causal score against race, and the seconds it took."""
     own = schema(inputs)
-    subject = network([each.size for each in own], device)
+    subject = network([each.size for each in own], *where)
     started = time.perf_counter()
     score = themis.Audit(subject, own, seed=1, **options).causal("race")
     return score, time.perf_counter() - started
 
 
 def main() -> int:
-    device = OPTIONS.device
-    swept(100_000, device, exact=True)  # loads what is needed
-    half, _ = swept(OPTIONS.inputs // 2, device, exact=True)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default="cpu", help="cpu, cuda, or numpy")
+    parser.add_argument("--inputs", type=int, default=1_152_000_000, help="about so many")
+    parser.add_argument("--threads", type=int, default=1, help="of PyTorch")
+    options = parser.parse_args()
+    device, where = options.device, (options.device, options.threads)
+    swept(100_000, where, exact=True)  # loads what is needed
+    half, _ = swept(options.inputs // 2, where, exact=True)
     before = peak()
-    score, seconds = swept(OPTIONS.inputs, device, exact=True)
-    sampled, _ = swept(OPTIONS.inputs, device, confidence=0.9999, error=0.01)
-    print(f"{device}, {OPTIONS.threads} threads: {score}")
+    score, seconds = swept(options.inputs, where, exact=True)
+    sampled, _ = swept(options.inputs, where, confidence=0.9999, error=0.01)
+    print(f"{device}: {score}")
     print(f"{half.samples:,} inputs, then {score.samples:,}: {score.method}")
     print(f"{seconds:.1f} s, {score.samples / seconds / 1e6:.2f} million inputs a second")
     print(f"{1e9 * seconds / score.samples:.0f} ns for each input")
