@@ -50,6 +50,13 @@ class Settings:
         rule=Rule("there is no rule {}", {"enum": [each.value for each in Stopping]}),
         remedy='write "certified" or "paper"',
     )
+    exact: bool = optional(
+        False,
+        "Run every input that occurs, however many, for a score without an interval",
+        True,
+        rule=TRUTH,
+        remedy="write true to run the whole domain, piece by piece",
+    )
     max_executions: int | None = optional(
         None, "Maximum number of executions", 1_000_000, rule=at_least(1), remedy=_NONE
     )

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ import pytest
 import themis
 from tests.external import PATIENCE
 from tests.projects import enter, run, write_project
+from tests.services import serve
 from themis.engine.executors import spread
 from themis.engine.executors.pools import ProcessPool, pool_of
 from themis.engine.executors.spread import cut
@@ -326,6 +328,66 @@ def test_an_interrupt_ends_the_processes(tmp_path: Path) -> None:
         assert not _is_alive(pid)
 
 
+def test_a_second_interrupt_waits_until_the_processes_have_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pool, ended = ProcessPool(1), []
+    pid = pool.submit(os.getpid).result()
+    executor = type(pool._executor)
+    shutdown = executor.shutdown
+
+    def interrupted(*given: Any, **options: Any) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        shutdown(*given, **options)
+        ended.append(pid)
+
+    monkeypatch.setattr(executor, "shutdown", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        pool.stop()
+    assert ended == [pid]
+    assert not _is_alive(pid)
+
+
+SLOW_PROJECT = """
+import os, time
+from pathlib import Path
+
+def decide(person):
+    Path(f"{os.getpid()}.pid").touch()
+    started = time.perf_counter()
+    while time.perf_counter() - started < 0.02:
+        pass
+    return 1
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pause", [0.05, 1.1])
+def test_ctrl_c_twice_leaves_no_traceback_and_no_process(tmp_path: Path, pause: float) -> None:
+    (tmp_path / "slow.py").write_text(SLOW_PROJECT)
+    (tmp_path / "themis.toml").write_text(
+        'version = 1\n[subject]\nkind = "python"\nfunction = "slow:decide"\n[inputs]\n'
+        'race = { values = ["green", "purple"], protected = true }\n'
+        "income = { min = 0, max = 1_000_000 }\n"
+    )
+    command = [sys.executable, "-m", "themis", "score", "--jobs", "2", "--error", "0.005"]
+    pipes: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    with subprocess.Popen(
+        command, cwd=tmp_path, text=True, start_new_session=True, **pipes
+    ) as driver:
+        deadline = time.monotonic() + PATIENCE
+        while len(pids := [int(each.stem) for each in tmp_path.glob("*.pid")]) < 3:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        for _ in range(2):
+            os.killpg(driver.pid, signal.SIGINT)  # the driver is there until it is waited for
+            time.sleep(pause)
+        _, said = driver.communicate(timeout=PATIENCE)
+    assert "Traceback" not in said
+    assert driver.returncode == 130
+    assert not any(_is_alive(pid) for pid in pids)
+
+
 def _is_alive(pid: int) -> bool:
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
@@ -357,6 +419,16 @@ def test_what_is_no_executor_is_said_with_those_that_are(name: str) -> None:
         pool_of(name)
 
 
+def test_on_the_command_line_it_is_an_option_that_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_project(tmp_path)
+    enter(tmp_path, monkeypatch)
+    result = run("score", "--executor", "proceses:4")
+    assert result.exit_code == 2
+    assert "error: --executor: 'proceses:4' is no executor" in result.output
+
+
 @pytest.mark.slow
 def test_the_command_line_gives_the_same_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -370,17 +442,26 @@ def test_the_command_line_gives_the_same_result(
         assert there == {name: value for name, value in here.items() if name != "timing"}
 
 
-def test_programs_say_that_they_have_processes_of_their_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("kind", ["command", "http"])
+def test_programs_and_services_say_that_they_stay_with_the_driver(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    (tmp_path / "themis.toml").write_text(
-        'version = 1\n[subject]\nkind = "command"\ncommand = ["echo", "1"]\n'
-        '[inputs]\nrace = { values = ["green", "purple"], protected = true }\n'
-    )
-    enter(tmp_path, monkeypatch)
-    result = run("score", "--executor", "processes:2")
-    assert result.exit_code == 0
+    with ExitStack() as stack:
+        subject = 'kind = "command"\ncommand = ["echo", "1"]'
+        if kind == "http":
+            service = stack.enter_context(serve())
+            subject = f'kind = "http"\nurl = "{service.url}/decide"'
+        (tmp_path / "themis.toml").write_text(
+            f"version = 1\n[subject]\n{subject}\n"
+            '[inputs]\nrace = { values = ["green", "purple"], protected = true }\n'
+        )
+        enter(tmp_path, monkeypatch)
+        result = run("score", "--executor", "processes:2")
+    assert result.exit_code == 0, result.output
     assert "processes:2 is not used" in result.output
+    assert "a web service would get the requests of many machines" in " ".join(
+        result.output.split()
+    )
 
 
 DRIVER = """

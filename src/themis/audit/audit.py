@@ -130,6 +130,7 @@ class Audit:
         confidence: float = 0.99,
         family: bool = False,
         error: float = 0.05,
+        exact: bool = False,
         max_executions: int | None = None,
         max_seconds: float | None = None,
         ahead: bool = True,
@@ -161,6 +162,7 @@ class Audit:
             error=error,
             seed=seed,
             stopping=stopping,  # type: ignore[arg-type]  # text becomes a Stopping
+            exact=exact,
             max_executions=max_executions,
             max_seconds=max_seconds,
             ahead=ahead,

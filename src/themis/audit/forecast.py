@@ -152,8 +152,8 @@ class Forecaster:
             return False
         if not self.sampler.runner.traits.vectorised:
             width = min(width, EXPENSIVE_WIDTH)
-        most = self._rule.max_samples * width
-        return population.size <= min(most, EXACT_LIMIT, self.sampler.runner.executions_left)
+        most = math.inf if self.settings.exact else min(self._rule.max_samples * width, EXACT_LIMIT)
+        return population.size <= min(most, self.sampler.runner.executions_left)
 
     def _rows_of(self, columns: tuple[int, ...], measure: Measure) -> int:
         rows = self._causal_rows(columns) if measure == "causal" else self._group_rows(columns)

@@ -69,7 +69,13 @@ def say_error(error: ThemisError) -> Exit:
     return error.exit_code
 
 
-ARGUMENTS = ("against", "among", "threshold", "max_size")  # of Python, that are options here
+ARGUMENTS = (
+    "against",
+    "among",
+    "executor",
+    "threshold",
+    "max_size",
+)  # of Python, that are options here
 
 
 def _with_option(mistake: Mistake | ThemisError) -> Mistake | ThemisError:

@@ -73,7 +73,7 @@ def score(options: Options, against: Against = None, measure: Measured = Measure
     return Session.open(options).run(work, render_result, render_headlines, score_exit_code)
 
 
-@with_options()
+@with_options(without=("exact",))
 def search(
     options: Options,
     *,
@@ -128,7 +128,7 @@ def search(
     return session.run(work, render_search, render_search_headlines, _search_exit_code)
 
 
-@with_options(without=("repeats", "probe", "suite"))
+@with_options(without=("exact", "repeats", "probe", "suite"))
 def apparent(
     options: Options,
     data: Annotated[

@@ -61,6 +61,7 @@ class Options:
     stopping: StoppingChoice | None = _setting(
         "The rule that ends sampling; the paper's is not certified."
     )
+    exact: bool | None = _setting("Run every input, however many.", None, "--exact/--no-exact")
     max_executions: int | None = _setting("Maximum number of executions.", "N")
     max_seconds: float | None = _setting("Time limit in seconds.", "S")
     ahead: bool | None = _setting(

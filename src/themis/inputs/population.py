@@ -179,6 +179,9 @@ class Population:
 
     def probabilities(self, indices: NDArray[np.int64]) -> NDArray[np.float64]:
         """The probability of the inputs with these numbers; only where `size` is known."""
+        if self.uniform:
+            share = math.prod(float(block.probabilities()[0]) for block in self.blocks)
+            return np.full(len(indices), share)
         shape = tuple(block.size or 0 for block in self.blocks)
         result = np.ones(len(indices))
         for block, places in zip(self.blocks, _digits(indices, shape), strict=True):

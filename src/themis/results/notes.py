@@ -82,6 +82,7 @@ CODES: dict[str, tuple[str, ...]] = {
     "groups-without-decision": ("groups",),
     "value-taken-away": ("names", "changed", "inputs", "share", "low", "high", "confidence"),
     "paper-rule": (),
+    "exact-not-possible": ("reason",),
     "noise-in-score": ("high",),
     "noise-in-rates": (),
     "noise-in-exact-rates": (),

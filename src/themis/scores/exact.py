@@ -21,14 +21,12 @@ from themis.inputs.keys import numbered
 from themis.inputs.population import Population
 from themis.inputs.schema import Schema
 from themis.inputs.streams import MIXING
-from themis.results.model import CausalScore, GroupScore, Measure
+from themis.results.model import CausalScore, Measure
 from themis.results.notes import Ending
-from themis.results.parts import Group, Region
+from themis.results.parts import Region
 from themis.scores.causal import causal_score
-from themis.scores.group import GroupInputs, group_score, list_groups, passes
 from themis.scores.harm import HarmTally
 from themis.scores.joint import JointTally
-from themis.scores.medians import scoring_rates
 from themis.scores.regions import (
     FEWEST,
     MOST_UNKNOWN,
@@ -38,11 +36,9 @@ from themis.scores.regions import (
     losing_bits,
     sampled_regions,
 )
-from themis.scores.undecided import exact_undecided
 from themis.scores.witnesses import FlipPool, explained
 from themis.settings import Settings
 from themis.statistics.proportions import Interval
-from themis.subjects.answers import NumberPart
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import FAILED, NO_COUNTERFACTUAL, NOT_RUN, Cells
 from themis.subjects.readings import FLIP, UNKNOWN, Reading
@@ -226,21 +222,17 @@ def exact_causal(
     tally = HarmTally(assignments, reading) if HarmTally.fits(assignments, reading) else None
     joint = JointTally.of(variants, reading)
     if assignments.binned:
-        low, high = _binned_ends(domain, sampler.population, assignments, reading)
+        low, high = binned_ends(domain, sampler.population, assignments, reading)
         unknown = spelled = int(high > low)
-        seen = _read_rows(sampler, variants, pool, tally)
+        seen = SeenRows()
+        if sampler.runner.remembers:
+            seen = read_rows(sampler, variants, pool, tally)
     else:
-        rows, cells, weights, keys = _dense(domain, assignments, reading)
-        states = reading.plain_states(cells)
-        unknown = int((states == UNKNOWN).sum())
+        table = Table.of(domain, assignments, reading)
+        ends = table.ends(domain, variants, reading)
+        low, high, unknown, states = ends.low, ends.high, ends.unknown, ends.states
+        rows, cells, weights = table.rows, table.cells, table.weights
         spelled = int(reading.spelled_rows(cells).sum())
-        if reading.graded:
-            low, high = _expected_distance(domain.occurring, keys, reading, cells)
-            own = own_columns(variants, rows)
-            states = reading.row_states(cells, own, np.zeros(len(cells)))  # at least a little
-        else:
-            low = float(weights[states == FLIP].sum())
-            high = low + float(weights[states == UNKNOWN].sum())
         shuffled = np.random.default_rng(sampler.seed).permutation(len(cells))
         pool.add_table(
             variants, rows.take(shuffled), cells[shuffled], states[shuffled], weights[shuffled]
@@ -248,7 +240,7 @@ def exact_causal(
         if tally is not None:
             tally.add(cells, weights)
             if joint is not None:
-                _add_inputs(joint, domain, assignments, cells, keys)
+                _add_inputs(joint, domain, assignments, table)
 
     def regions() -> tuple[Region, ...]:
         schema, columns = assignments.schema, assignments.columns
@@ -290,18 +282,13 @@ def exact_causal(
     return score if joint is None else joint.explain(score)
 
 
-def _add_inputs(
-    joint: JointTally,
-    domain: Domain,
-    assignments: Assignments,
-    cells: Cells,
-    keys: NDArray[np.int64],
-) -> None:
+def _add_inputs(joint: JointTally, domain: Domain, assignments: Assignments, table: Table) -> None:
     """Count every input that occurs with the row of the table that its context has."""
     base = domain.occurring if assignments.schema.ties else domain
-    for start in range(0, len(keys), CHUNK):
+    for start in range(0, len(table.places), CHUNK):
         part = slice(start, start + CHUNK)
-        joint.add(Rows(base.codes[part], {}), cells[keys[part]], base.weights[part])
+        cells = table.cells[table.places[part]]
+        joint.add(Rows(base.codes[part], {}), cells, base.weights[part])
 
 
 def _expected_distance(
@@ -322,103 +309,89 @@ def _expected_distance(
     return float(low @ domain.weights), float(high @ domain.weights)
 
 
-def exact_group(
-    sampler: Sampler, domain: Domain, variants: Variants, settings: Settings, cost: Cost
-) -> GroupScore:
-    """The group score by Definitions 3.5 and 3.6; failed executions leave an interval."""
-    assignments, domain = variants.assignments, domain.occurring
-    domain = domain.part(assignments.in_groups(domain.codes))
-    own = assignments.index_of(domain.codes)
-    certain, possible = _shares(domain, sampler.reading)
-    totals = np.bincount(own, domain.weights, minlength=assignments.count)
-    counts = np.bincount(own, minlength=assignments.count)
-    present = np.flatnonzero(counts)
-    low = np.bincount(own, domain.weights * certain, assignments.count)[present] / totals[present]
-    high = np.bincount(own, domain.weights * possible, assignments.count)[present] / totals[present]
-    labels = assignments.labels_of(present)
-    listed, omitted = list_groups(low, low, high, np.arange(len(present)))
-    cells = sampler.reading.cells(domain.cells)
-    scoring = scoring_rates(sampler.reading, cells, own, assignments.count, domain.weights)
-    groups = tuple(
-        Group(
-            values=labels[i],
-            rate=rounded(low[i]),
-            low=rounded(low[i]),
-            high=rounded(high[i]),
-            samples=int(counts[present[i]]),
-            above_median=scoring[present[i]],
+@dataclass(frozen=True)
+class Layout:
+    """Where inputs stand in the table of a set without bins."""
+
+    rows: NDArray[np.int64]  # of each input
+    columns: NDArray[np.int64]
+    first: NDArray[np.int64]  # the input that each row begins with
+
+    @classmethod
+    def of(cls, assignments: Assignments, codes: NDArray[Any]) -> Layout:
+        """Inputs with the same context share a row."""
+        rows = assignments.contexts(codes)
+        return cls(rows, assignments.index_of(codes), numbered(rows)[0])
+
+    def repeated(self, times: int) -> Layout:
+        """That of the same inputs in so many other surroundings, one after another."""
+        each = np.arange(times)[:, None]
+        return Layout(
+            (each * len(self.first) + self.rows).ravel(),
+            np.tile(self.columns, times),
+            (each * len(self.rows) + self.first).ravel(),
         )
-        for i in listed.tolist()
-    )
-    certain_spread = max(0.0, rounded(low.max() - high.min()))
-    possible_spread = max(0.0, rounded(high.max() - low.min()))
-    score = rounded(low.max() - low.min())
-    unknown = int((possible > certain).sum())
-    if not unknown or len(present) == 1:  # one group is not apart from itself
-        certain_spread = possible_spread = score
-
-    def members(group: int, count: int, rng: np.random.Generator) -> tuple[NDArray[Any], Cells]:
-        inside = np.flatnonzero(own == present[group])
-        weights = domain.weights[inside] / domain.weights[inside].sum()
-        chosen = inside[passes(rng, weights, count)]
-        return domain.codes[chosen], sampler.reading.cells(domain.cells[chosen])
-
-    cost.runner.finding = GroupInputs(
-        members, int(low.argmax()), int(low.argmin()), sampler.reading, kept=1.0
-    )
-    return group_score(
-        groups,
-        Interval(score, certain_spread, possible_spread),
-        settings=settings,
-        cost=cost,
-        against=assignments.names,
-        method="exact",
-        samples=len(domain.cells),
-        stopped=Ending.EXHAUSTED,
-        unknown=unknown,
-        reading=sampler.reading,
-        spelled=int(sampler.reading.is_spelled(cells).sum()),
-        notes=(
-            *omitted,
-            *exact_undecided(labels, own, cells == FAILED, domain.weights, present),
-        ),
-    )
 
 
-def _shares(domain: Domain, reading: Reading) -> tuple[NDArray[Any], NDArray[Any]]:
-    """How favourable each input's output is, at the ends: 0 or 1, or a share of a scale."""
-    cells = reading.cells(domain.cells)
-    if reading.statistic == "rate":
-        return reading.favourable_ends(cells)
-    assert isinstance(reading.labels, NumberPart)
-    shares = reading.labels.shares(cells)
-    return shares, np.where(cells == FAILED, 1.0, shares)
+@dataclass(frozen=True)
+class TableEnds:
+    """What a table says: the weight of what flips, at least and at most, and its rows' states."""
+
+    low: float
+    high: float
+    unknown: int  # rows
+    states: NDArray[np.int8]  # of degrees: a row flips that differs at least a little
 
 
-def _dense(
-    domain: Domain, assignments: Assignments, reading: Reading
-) -> tuple[Rows, Cells, NDArray[np.float64], NDArray[np.int64]]:
+@dataclass(frozen=True)
+class Table:
     """The whole table of a set without bins: its contexts, its cells, the contexts' weights.
 
-    The last part is the row of each input. Where something follows others each has its own.
+    Where something follows others each input has a row of its own.
     """
-    if assignments.schema.ties:
-        cells, base = domain.table(assignments, reading.cells(domain.cells)), domain.occurring
-        return Rows(base.codes, {}), cells, base.weights, np.arange(len(base.codes))
-    keys = assignments.contexts(domain.codes)
-    contexts = int(keys.max()) + 1
-    seen = reading.cells(domain.cells)
-    cells = np.full((contexts, assignments.count), NO_COUNTERFACTUAL, seen.dtype, order="F")
-    cells[keys, assignments.index_of(domain.codes)] = seen
-    weights = np.bincount(keys, domain.weights, minlength=contexts).astype(float)
-    first, _ = numbered(keys)
-    return Rows(domain.codes[first], {}), cells, weights, keys
+
+    rows: Rows
+    cells: Cells
+    weights: NDArray[np.float64]
+    places: NDArray[np.int64]  # the row of each input
+
+    @classmethod
+    def of(
+        cls,
+        domain: Domain,
+        assignments: Assignments,
+        reading: Reading,
+        layout: Layout | None = None,
+    ) -> Table:
+        """The table of these inputs; `layout` is theirs, where it is known."""
+        seen = reading.cells(domain.cells)
+        if assignments.schema.ties:
+            cells, base = domain.table(assignments, seen), domain.occurring
+            return cls(Rows(base.codes, {}), cells, base.weights, np.arange(len(base.codes)))
+        layout = layout or Layout.of(assignments, domain.codes)
+        contexts = len(layout.first)
+        cells = np.full((contexts, assignments.count), NO_COUNTERFACTUAL, seen.dtype, order="F")
+        cells[layout.rows, layout.columns] = seen
+        weights = np.bincount(layout.rows, domain.weights, minlength=contexts).astype(float)
+        return cls(Rows(domain.codes[layout.first], {}), cells, weights, layout.rows)
+
+    def ends(self, domain: Domain, variants: Variants, reading: Reading) -> TableEnds:
+        """How much of it flips; of degrees, the expected distance."""
+        states = reading.plain_states(self.cells)
+        unknown = int((states == UNKNOWN).sum())
+        if reading.graded:
+            low, high = _expected_distance(domain.occurring, self.places, reading, self.cells)
+            own = own_columns(variants, self.rows)
+            states = reading.row_states(self.cells, own, np.zeros(len(self.cells)))
+            return TableEnds(low, high, unknown, states)
+        low = float(self.weights[states == FLIP].sum())
+        return TableEnds(low, low + float(self.weights[states == UNKNOWN].sum()), unknown, states)
 
 
-def _binned_ends(
+def binned_ends(
     domain: Domain, population: Population, assignments: Assignments, reading: Reading
 ) -> tuple[float, float]:
-    """The causal score of a set with one binned characteristic, at least and at most.
+    """The weight that flips of a set with one binned characteristic, at least and at most.
 
     They differ where outputs differ only in spelling.
     """
@@ -431,7 +404,7 @@ def _binned_ends(
 
 
 def _binned_score(domain: Domain, population: Population, assignments: Assignments) -> float:
-    """The causal score of a set with one binned characteristic, of cells that are outputs.
+    """The weight that flips of a set with one binned characteristic, of cells that are outputs.
 
     Each bin is represented by a random member, the input's own bin by its own value. An input
     keeps its output when its own value's column and those of all other bins' members show one
@@ -457,7 +430,7 @@ def _binned_score(domain: Domain, population: Population, assignments: Assignmen
             others = np.prod([each for i, each in enumerate(chance) if i != place], axis=0)
             stays = (weights[:, own] * (shown[:, own] == label)).sum(axis=1)
             constant += float((stays * others).sum())
-    return 1.0 - constant
+    return float(weights.sum()) - constant
 
 
 _MIXED = NOT_RUN  # in `_shown_labels`: two outputs differ already for one member
@@ -501,13 +474,11 @@ def _shown_by_input(
     return shown, weights
 
 
-def _read_rows(
+def read_rows(
     sampler: Sampler, variants: Variants, pool: FlipPool, tally: HarmTally | None
 ) -> SeenRows:
-    """People and harm of a binned set, from rows whose outputs are all known by now."""
+    """People and harm of a binned set, from rows whose outputs are mostly known by now."""
     seen = SeenRows()
-    if not sampler.runner.remembers:
-        return seen
     rows, cells = sampler.tables.fill(variants, 0, FREE_ROWS, reading=sampler.reading)
     states = sampler.reading.plain_states(cells)
     seen.add(rows.codes, states)

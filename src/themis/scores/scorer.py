@@ -17,6 +17,7 @@ from themis.inputs.following import as_drawn
 from themis.inputs.people import People
 from themis.inputs.population import Population
 from themis.results.model import CausalScore, GroupScore, Measure, Score
+from themis.results.notes import Note
 from themis.scores.accounts import metered
 from themis.scores.apparent import mark_few, measure_people
 from themis.scores.causal import measure_causal
@@ -24,12 +25,13 @@ from themis.scores.exact import (
     Domain,
     can_be_exact,
     exact_causal,
-    exact_group,
     run_domain,
 )
+from themis.scores.exact_groups import exact_group
 from themis.scores.group import measure_group
 from themis.scores.paper import paper_causal, paper_group, paper_variants
 from themis.scores.people import PeopleRun
+from themis.scores.sweep import FailedSweepError, cannot_sweep, sweep_causal, sweep_group
 from themis.scores.taken_away import with_taken_away
 from themis.settings import Settings, Stopping
 from themis.statistics.proportions import ProportionRule
@@ -100,9 +102,36 @@ class Scorer:
             self._write_down(domain, complete)
             score = exact(self.sampler, domain, complete, settings, cost)
             return self._explained(score, domain.codes, domain.weights)
-        if measure == "causal":
-            return self._explained(measure_causal(self.sampler, variants, settings))
-        return measure_group(self.sampler, variants, settings)
+        notes: tuple[Note, ...] = ()
+        if settings.exact:
+            swept = self._swept(assignments, measure, settings, cost)
+            if not isinstance(swept, str):
+                return self._explained(swept)
+            notes = (Note.of("exact-not-possible", reason=swept),)
+        sampled = measure_causal if measure == "causal" else measure_group
+        measured = self._explained(sampled(self.sampler, variants, settings))
+        return replace(measured, notes=(*measured.notes, *notes))
+
+    def _swept(
+        self, assignments: Assignments, measure: Measure, settings: Settings, cost: Cost
+    ) -> Score | str:
+        """The exact score of a domain that is too large to hold, or why there is none."""
+        sampler = self.sampler
+        reason = cannot_sweep(sampler, assignments, measure)
+        if reason is not None:
+            return reason
+        size = sampler.population.size or 0
+        if sampler.tables.suite is not None:
+            return "suite"
+        if size > sampler.runner.executions_left:
+            return "max-executions"
+        if not self._has_time_for(size):
+            return "max-seconds"
+        sweep = sweep_causal if measure == "causal" else sweep_group
+        try:
+            return sweep(sampler, all_variants(assignments), settings, cost)
+        except FailedSweepError:
+            return "failures"
 
     def _explained(
         self,
@@ -127,6 +156,8 @@ class Scorer:
         people = len(run.people)
         cost = people * width if measure == "causal" else people
         limit = most * width if fits or measure == "group" else 0
+        if settings.exact and limit:
+            limit = cost
         if settings.stopping is Stopping.CERTIFIED and cost <= min(
             limit, self._executions_left(cost)
         ):
@@ -219,7 +250,7 @@ class Scorer:
             width = assignments.count
             if not self.sampler.runner.traits.vectorised:
                 width = min(width, EXPENSIVE_WIDTH)
-            limit = min(most * width, EXACT_LIMIT)
+            limit = EXACT_LIMIT if settings.exact else min(most * width, EXACT_LIMIT)
             if size is None or size > min(limit, self.sampler.runner.executions_left):
                 return None
             if not self._has_time_for(size):

@@ -50,23 +50,13 @@ def sampled_undecided(
 
 def exact_undecided(
     groups: Sequence[dict[str, Value]],
-    own: NDArray[np.int64],
-    failed: NDArray[np.bool_],
-    weights: NDArray[np.float64],
-    present: NDArray[np.int64],
-) -> tuple[Note, ...]:
-    """What is known of groups all of whose inputs were run: the rates themselves."""
-    if not failed.any():
-        return ()
-    size = int(present.max(initial=0)) + 1
-
-    def total(amounts: NDArray[Any]) -> NDArray[np.float64]:
-        return np.bincount(own, amounts, size)[present].astype(float)
-
-    shares = (total(weights * failed) / total(weights)).tolist()
-    rates = [Interval(share, share, share) for share in shares]
-    counts, trials = total(failed), total(np.ones(len(own)))
-    return tuple(undecided_notes(groups, counts, trials, rates))
+    undecided: NDArray[Any],
+    trials: NDArray[Any],
+    shares: NDArray[np.float64],
+) -> Iterator[Note]:
+    """What is known of groups all of whose inputs were run: the rates themselves, by weight."""
+    rates = [Interval(share, share, share) for share in shares.tolist()]
+    yield from undecided_notes(groups, undecided, trials, rates)
 
 
 def people_undecided(

@@ -229,7 +229,8 @@ class Searcher:
             before = self.sampler.runner.account
             score = estimate_found(self.sampler, self.book, own, settings)
             return None if score is None else charged(score, self.sampler.runner, before)
-        return self.scorer.measure(columns, search.request.measure, settings)
+        sampled = replace(settings, exact=False)  # a sweep for each would take for ever
+        return self.scorer.measure(columns, search.request.measure, sampled)
 
 
 def _accepted_up_to(accepted: Accepted, score: Score) -> float | None:

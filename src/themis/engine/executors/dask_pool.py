@@ -9,7 +9,7 @@ from concurrent.futures import CancelledError, Executor, Future
 from contextlib import contextmanager
 from typing import Any
 
-from themis.engine.executors.interrupts import deaf_to_interrupts
+from themis.engine.executors.interrupts import deaf_to_interrupts, interrupts_wait
 from themis.errors import RequestError, SubjectError
 
 LOCAL, TLS = "dask://local", "dask+tls://"
@@ -48,7 +48,7 @@ class DaskPool:
         """Leave the cluster; one of our own ends."""
         client, self._client, self._executor = self._client, None, None
         if client is not None:
-            with _quiet():
+            with interrupts_wait(), _quiet():
                 if client.cluster is not None:
                     client.cluster.close()
                 client.close()

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future
 from typing import Any, Protocol
 
-from themis.engine.executors.interrupts import deaf_to_interrupts
+from themis.engine.executors.interrupts import deaf_to_interrupts, interrupts_wait
 from themis.errors import RequestError, suggest
 
 PROCESSES, DASK = "processes:", ("dask://", "dask+tls://")
@@ -79,9 +79,10 @@ class ProcessPool:
         self.stop()
 
     def stop(self) -> None:
-        if self._executor is not None:
-            self._executor.shutdown(kill_workers=True)  # type: ignore[call-arg]  # loky's own
-            self._executor = None
+        executor, self._executor = self._executor, None
+        if executor is not None:
+            with interrupts_wait():
+                executor.shutdown(kill_workers=True)  # type: ignore[call-arg]  # loky's own
 
 
 def _settle_in(driver: int) -> None:

@@ -307,6 +307,25 @@ def _value_taken_away(values: Values) -> str:
     )
 
 
+WHY_NOT_EXACT = {
+    "not-counted": "constraints link more characteristics than can be listed",
+    "bins": "for each input a random member stands for a bin, of more than one characteristic or "
+    "of an output by degrees",
+    "following": "a characteristic of the set follows another, and some of its variants occur as "
+    "nobody's own input",
+    "too-wide": "the set, with what constraints link to it, has too many combinations",
+    "suite": "the tests are to be written down, which are too many",
+    "max-executions": "max_executions does not allow it",
+    "max-seconds": "max_seconds does not allow it",
+    "failures": "some executions failed, and a characteristic of the set has bins",
+}
+
+
+def _exact_not_possible(values: Values) -> str:
+    why = WHY_NOT_EXACT.get(values["reason"], values["reason"])
+    return f"sampled although exact was asked for: {why}"
+
+
 def _texts(values: list[Any]) -> str:
     return ", ".join(map(quoted, values))
 
@@ -328,6 +347,7 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "the score is a lower bound",
     "too-many-groups": "{groups:,} groups are too many to try: {tried:,} were, so the score is a "
     "lower bound",
+    "exact-not-possible": _exact_not_possible,
     "random-members": "a random member stands for each bin; the interval allows for the choice of "
     "members",
     "rows-with-counterparts": _rows_with_counterparts,
