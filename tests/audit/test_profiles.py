@@ -232,3 +232,18 @@ def test_people_who_are_given_are_as_they_are_and_even_answers_need_no_word() ->
     given = themis.Audit(rare, schema, profile=rows).score([["sex"]])
     even = themis.Audit(lambda p: p["income"] >= 11, schema).score([["sex"]])
     assert "mostly-same" not in [each.code for each in (*given.notes, *even.notes)]
+
+
+def test_beside_a_profile_all_inputs_are_drawn_as_without_one() -> None:
+    """What nobody but the people of the profile has can't flip generated inputs."""
+    schema = themis.Schema(sex=["female", "male"], income=range(10_000_000))
+    rows = [{"sex": ("female", "male")[n % 2], "income": 4_861_100 + n} for n in range(60)]
+
+    def decide(person: dict[str, Any]) -> bool:
+        return bool(person["sex"] == "male" and 4_861_100 <= person["income"] < 4_861_200)
+
+    beside = themis.Audit(decide, schema, profile=rows).apparent(against=["sex"])
+    without = themis.Audit(decide, schema).apparent(rows, against=["sex"])
+    scores = [(each.measure, each.population, each.score) for each in beside.scores]
+    assert scores == [(each.measure, each.population, each.score) for each in without.scores]
+    assert {score for _, population, score in scores if population == "inputs"} == {0.0}

@@ -131,9 +131,16 @@ def versions() -> dict[str, str]:
 
 
 def with_commands(score: Score, subject: Subject) -> Score:
-    """The score; the first two people have the lines that show it in a shell, if there are any."""
-    if not isinstance(score, CausalScore) or not score.witnesses:
+    """The score; the first pair has the lines that show it in a shell, if there are any.
+
+    So has the first generated one beside people.
+    """
+    if not isinstance(score, CausalScore):
         return score
-    first, *others = score.witnesses
-    lines = tuple(line for row in first.inputs if (line := subject.reproduce(row)) is not None)
-    return replace(score, witnesses=(replace(first, reproduce=lines), *others))
+    pairs = list(score.witnesses)
+    first = {each.generated: place for place, each in reversed(list(enumerate(pairs)))}
+    for place in first.values():
+        rows = pairs[place].inputs
+        lines = tuple(line for row in rows if (line := subject.reproduce(row)) is not None)
+        pairs[place] = replace(pairs[place], reproduce=lines)
+    return replace(score, witnesses=tuple(pairs))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -17,6 +17,7 @@ from themis.results.model import Measure, Score
 from themis.results.notes import Note
 from themis.scores.accounts import metered
 from themis.scores.apparent import Counterfactuals, measure_people
+from themis.scores.explaining import of_people
 from themis.scores.people import PeopleRun
 from themis.settings import Settings
 
@@ -86,7 +87,7 @@ def row_scores(
                         sampler.runner,
                         partial(measure_people, run, reading, columns, measure, settings, kind),
                     )
-                yield replace(score, population="rows")
+                yield of_people(score, "rows", people)
         if not request.only_data:
             for measure, view in whole.measured(request.measures, request.output):
                 yield view.scorer.measure(columns, measure, settings)

@@ -69,12 +69,18 @@ def say_error(error: ThemisError) -> Exit:
     return error.exit_code
 
 
+REMEDIES = {
+    "suite-of-people": "--rows, or rows = true in [report], allows it; or leave the profile out"
+}
 ARGUMENTS = ("against", "among", "threshold", "max_size")  # of Python, that are options here
 
 
 def _with_option(mistake: Mistake | ThemisError) -> Mistake | ThemisError:
     """The mistake at the option, where Python has an argument of that name."""
-    if isinstance(mistake, Mistake) and mistake.where in ARGUMENTS:
+    if not isinstance(mistake, Mistake):
+        return mistake
+    mistake = replace(mistake, remedy=REMEDIES.get(mistake.code, mistake.remedy))
+    if mistake.where in ARGUMENTS:
         return replace(mistake, where=f"--{mistake.where.replace('_', '-')}")
     return mistake
 

@@ -45,7 +45,9 @@ UNLESS_USED: dict[str, Any] = {
     "followed": [],
     "decide_only": False,
 }
-_OF_SEARCHES = ("output", "distance", "statistic", "account", "family", "decide_only")
+_OF_SEARCHES = (
+    *("output", "distance", "statistic", "account", "family", "decide_only", "population"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,9 +126,7 @@ class Score(Plotted):
         data: dict[str, Any] = plain(self)
         data["groups"] = data.get("groups", [])
         data["witnesses"] = data.get("witnesses", [])
-        for witness in data["witnesses"]:
-            if not witness["reproduce"]:
-                del witness["reproduce"]
+        data["witnesses"] = [_used(each) for each in data["witnesses"]]
         for group in data["groups"]:
             if not group["few"]:
                 del group["few"]
@@ -245,6 +245,7 @@ class SearchResult(Plotted):
     account: Account | None = None  # as of a score
     family: int | None = None  # so many lists and scores hold together; None: each by itself
     decide_only: bool = False  # the found sets were not measured: they have no scores
+    population: Literal["inputs", "profile"] = "inputs"  # whose decisions are looked at
 
     @property
     def ties(self) -> tuple[tuple[str, ...], ...]:
@@ -385,6 +386,11 @@ class Result(Plotted):
         return Account(self.executions - explanations, noise, explanations, isolating)
 
     @property
+    def holds_people(self) -> bool:
+        """Whether rows were given, so that values of people may be in it."""
+        return self.data is not None or any(each.population != "inputs" for each in self.scores)
+
+    @property
     def rules(self) -> set[Stopping]:
         """The stopping rules that were used."""
         return {each.stopping for part in (self.scores, self.searches) for each in part}
@@ -405,6 +411,7 @@ class Result(Plotted):
             "themis": __version__,
             "format": FORMAT,
             "command": self.command,
+            **({"personal_data": True} if self.holds_people else {}),
             "seed": self.seed,
             "subject": dict(self.subject),
             "schema": dict(self.schema),
@@ -423,6 +430,12 @@ class Result(Plotted):
             **searched,
             **checked,
         }
+
+
+def _used(witness: Mapping[str, Any]) -> dict[str, Any]:
+    """A witness without what says nothing of it."""
+    optional = ("reproduce", "generated", "rows")
+    return {name: value for name, value in witness.items() if value or name not in optional}
 
 
 def _known(part: Mapping[str, Any]) -> dict[str, Any]:

@@ -349,7 +349,7 @@ def _schema_faults(data: Any) -> Iterator[tuple[str, str]]:
 
 # The JSON Schema ----------------------------------------------------------------------------
 _OPTIONAL = {  # what `to_dict` leaves out at times
-    "Witness": {"reproduce"},
+    "Witness": {"reproduce", "generated", "rows"},
     "Group": {"few"},
     "Harm": {
         *("lost_count", "gained_count"),
@@ -358,9 +358,12 @@ _OPTIONAL = {  # what `to_dict` leaves out at times
     "Region": {"inside", "inputs", "residents", "share_low", "share_high"},
     "CausalScore": set(UNLESS_USED),
     "GroupScore": set(UNLESS_USED),
-    "SearchResult": {"ties", "output", "distance", "statistic", "account", "family", "decide_only"},
+    "SearchResult": {
+        *("ties", "output", "distance", "statistic", "account", "family", "decide_only"),
+        "population",
+    },
     "CheckResult": {"family"},
-    "Result": {"search", "checks", "noise", "data", "source", "account", "report"},
+    "Result": {"personal_data", "search", "checks", "noise", "data", "source", "account", "report"},
     "Naming": {each.name for each in fields(Naming)},
 }
 
@@ -384,6 +387,7 @@ def result_schema() -> dict[str, Any]:
     one = {"$ref": "#/$defs/SearchResult"}
     own["search"] = {"oneOf": [one, {"type": "array", "items": one, "minItems": 2}]}
     version = {"type": "string", "description": "The version that wrote it"}
+    own["personal_data"] = {"const": True, "description": "It may hold rows of people"}
     whole["properties"] = {"themis": version, "format": {"const": FORMAT}, **own}
     for name, each in {**kinds, "Result": whole}.items():
         if "properties" in each:

@@ -25,11 +25,12 @@ from themis.results.model import CausalScore, GroupScore, Measure
 from themis.results.notes import Ending
 from themis.results.parts import Group, Region
 from themis.scores.causal import causal_score
+from themis.scores.explaining import explained
 from themis.scores.group import GroupInputs, group_score, list_groups, passes
 from themis.scores.harm import HarmTally
 from themis.scores.regions import MOST_UNKNOWN, SeenRows, known_regions, sampled_regions
 from themis.scores.undecided import exact_undecided
-from themis.scores.witnesses import FlipPool, explained
+from themis.scores.witnesses import FlipPool
 from themis.settings import Settings
 from themis.statistics.proportions import Interval
 from themis.subjects.answers import NumberPart

@@ -26,6 +26,7 @@ from themis.results.model import CausalScore, Measure
 from themis.results.notes import Ending, Note, ended_early
 from themis.scores.causal import causal_score, too_many
 from themis.scores.early_ends import ending_early
+from themis.scores.explaining import explained
 from themis.scores.harm import HarmTally
 from themis.scores.witnesses import FlipPool
 from themis.settings import Settings
@@ -146,7 +147,7 @@ def causal_generated(
     if assignments.binned:
         shares = _over_members(shares, table, settings)
         notes.append(Note.of("random-members"))
-    return causal_score(
+    score = causal_score(
         shares,
         settings=settings,
         cost=cost,
@@ -163,6 +164,7 @@ def causal_generated(
         notes=tuple(notes),
         **reading.details(),
     )
+    return explained(score, table.pool, run.sampler.reading_as(reading), people=run.codes)
 
 
 def weigh(

@@ -32,6 +32,7 @@ from themis.show.words.explanations import (
     gained_text,
     lost_text,
     other_changes_first,
+    pairs_origin,
 )
 from themis.show.words.headlines import capital
 from themis.show.words.searches import harms
@@ -76,6 +77,7 @@ def pair_block(pair: Witness, score: CausalScore, room: Room) -> Html:
     phrase = set_words(score.against).removesuffix(" together")
     phrase += with_followers(score.against, score.followed)
     sides = (_side(pair, place, score, room) for place in (0, 1))
+    whose = pairs_origin(score)
     alike = tag("p", "Both: ", tag("bdi", cut(shared, room.sentence)), more, class_="both")
     return tag(
         "div",
@@ -83,7 +85,8 @@ def pair_block(pair: Witness, score: CausalScore, room: Room) -> Html:
             "div", *sides, class_="sides", role="group", aria_label=f"They differ only in {phrase}"
         ),
         *([alike] if common else []),
-        _reproduce(pair),
+        *([tag("p", f"{capital(whose)}.", class_="both")] if whose else []),
+        *([_reproduce(pair)] if common or pair.rows is None else []),
         class_="pair",
     )
 
