@@ -15,6 +15,8 @@ from tests.scores.test_apparent import SOME, RowCase, row_cases
 from themis.inputs.people import people_of
 from themis.inputs.population import Population
 from themis.inputs.rows import rows_of
+from themis.results.saved import result_from_dict
+from themis.show.words.verdicts import measured_on, verdict
 
 
 def profile_audit(rows: RowCase, **options: Any) -> themis.Audit:
@@ -247,3 +249,22 @@ def test_beside_a_profile_all_inputs_are_drawn_as_without_one() -> None:
     scores = [(each.measure, each.population, each.score) for each in beside.scores]
     assert scores == [(each.measure, each.population, each.score) for each in without.scores]
     assert {score for _, population, score in scores if population == "inputs"} == {0.0}
+
+
+@pytest.mark.parametrize("threshold", [0.1, 0.9])
+def test_a_search_over_a_profile_speaks_of_its_people(threshold: float) -> None:
+    """Also where nothing is found, and in what it says of whom it was measured on."""
+    schema = themis.Schema(sex=["female", "male"], hours=range(10, 60))
+    rows = [{"sex": ("female", "male")[n % 2], "hours": 20 + n % 40} for n in range(400)]
+
+    def decide(person: dict[str, Any]) -> bool:
+        return bool(person["hours"] + 8 * (person["sex"] == "male") > 40)
+
+    audit = themis.Audit(decide, schema, profile=rows)
+    result = audit.search_all(threshold, among=["sex"])
+    assert bool(result.searches[0].found) == (threshold == 0.1)
+    for each in (result, result_from_dict(result.to_dict())):
+        shown = " ".join((verdict(each).sentence, measured_on(each)))
+        assert "the people in the profile" in shown
+        assert "drawn from 400 rows" in shown
+        assert "test inputs" not in shown

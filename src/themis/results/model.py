@@ -386,9 +386,15 @@ class Result(Plotted):
         return Account(self.executions - explanations, noise, explanations, isolating)
 
     @property
+    def populations(self) -> set[str]:
+        """Of whom scores and searches are."""
+        parts: tuple[Score | SearchResult, ...] = (*self.scores, *self.searches)
+        return {each.population for each in parts} or {"inputs"}
+
+    @property
     def holds_people(self) -> bool:
         """Whether rows were given, so that values of people may be in it."""
-        return self.data is not None or any(each.population != "inputs" for each in self.scores)
+        return self.data is not None or self.populations != {"inputs"}
 
     @property
     def rules(self) -> set[Stopping]:

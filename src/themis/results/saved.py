@@ -130,7 +130,10 @@ def _with_scores(search: SearchResult, scores: tuple[Score, ...]) -> SearchResul
     """The search with the scores of what it found, which stand beside it."""
     about = (search.measure, search.output)
     by_set = {each.against: each for each in scores if (each.measure, each.output) == about}
-    return replace(search, minimal_sets=tuple(by_set[n] for n in search.found if n in by_set))
+    found = tuple(by_set[names] for names in search.found if names in by_set)
+    of_profile = any(each.population == "profile" for each in found)  # an earlier file has no more
+    population = "profile" if of_profile else search.population
+    return replace(search, minimal_sets=found, population=population)
 
 
 def _with_notes(value: Any) -> Any:
