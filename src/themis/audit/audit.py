@@ -25,7 +25,7 @@ from themis.audit.given import (
     subject_of,
     warn_of,
 )
-from themis.audit.notes import sparse, with_commands
+from themis.audit.notes import sparse, unlike_rows, with_commands
 from themis.audit.replay import replay_tests
 from themis.audit.rows import CounterfactualChoice, RowRequest, row_measures, row_scores, sets_of
 from themis.audit.run import Work, of_rows, start_budget
@@ -534,7 +534,8 @@ class Audit:
             for score in row_scores(request, people, self.sampler, whole, family.settings):
                 work.add(score)
 
-        result = self._run("apparent", measure_all, family, data=people.facts)
+        unlike = () if request.only_data else unlike_rows(people, whole.whole.population)
+        result = self._run("apparent", measure_all, family, data=people.facts, notes=unlike)
         self._asked.keep(question, result.scores, self.settings)
         return result
 
@@ -584,12 +585,13 @@ class Audit:
         family: Family,
         *,
         data: Mapping[str, Any] | None = None,
+        notes: Iterable[Note] = (),
     ) -> Result:
         """Measure within the budget, and make what was learned a result."""
         own = self.profile_facts if data is None else data
         work = Work(self.sampler, self.probe, family, own)
         work.do(measure)
-        notes = [*sparse(self.population), *self._views.notes(self._favourable)]
+        notes = [*notes, *sparse(self.population), *self._views.notes(self._favourable)]
         return work.result(command, notes=notes, cache_notes=self.cache_notes, report=self.naming)
 
     def _measure(

@@ -252,6 +252,16 @@ def _mostly_same(values: Values) -> str:
     )
 
 
+def _inputs_unlike_rows(values: Values) -> str:
+    low, high = (visible(values[end]) for end in ("low", "high"))
+    which = f"is {low}" if low == high else f"lies between {low} and {high}"
+    return (
+        f"generated test inputs are unlike the rows: {values['name']} {which} in "
+        f"{percent(values['rows'])} of the rows, and in {percent(values['generated'])} of the test "
+        "inputs; a profile, or weights, would make scores of inputs about people like these"
+    )
+
+
 def _slow_start(values: Values) -> str:
     share = values["share"]
     times = f"{1 / (1 - share):.0f} times as fast" if share < 0.99 else "at once"
@@ -394,6 +404,7 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     ),
     "same-output": _same_output,
     "mostly-same": _mostly_same,
+    "inputs-unlike-rows": _inputs_unlike_rows,
     "pairs-not-confirmed": f"{ENDED[Ending.NOISE]}: pairs with different decisions got the "
     "same one when run again",
     "vouched-for": "the file vouches that the subject is deterministic: nothing was run again to "
