@@ -15,6 +15,8 @@ from tests.scores.test_apparent import SOME, RowCase, row_cases
 from themis.inputs.people import people_of
 from themis.inputs.population import Population
 from themis.inputs.rows import rows_of
+from themis.results.saved import result_from_dict
+from themis.show.words.verdicts import measured_on, verdict
 
 
 def profile_audit(rows: RowCase, **options: Any) -> themis.Audit:
@@ -232,3 +234,71 @@ def test_people_who_are_given_are_as_they_are_and_even_answers_need_no_word() ->
     given = themis.Audit(rare, schema, profile=rows).score([["sex"]])
     even = themis.Audit(lambda p: p["income"] >= 11, schema).score([["sex"]])
     assert "mostly-same" not in [each.code for each in (*given.notes, *even.notes)]
+
+
+def test_beside_a_profile_all_inputs_are_drawn_as_without_one() -> None:
+    """What nobody but the people of the profile has can't flip generated inputs."""
+    schema = themis.Schema(sex=["female", "male"], income=range(10_000_000))
+    rows = [{"sex": ("female", "male")[n % 2], "income": 4_861_100 + n} for n in range(60)]
+
+    def decide(person: dict[str, Any]) -> bool:
+        return bool(person["sex"] == "male" and 4_861_100 <= person["income"] < 4_861_200)
+
+    beside = themis.Audit(decide, schema, profile=rows).apparent(against=["sex"])
+    without = themis.Audit(decide, schema).apparent(rows, against=["sex"])
+    scores = [(each.measure, each.population, each.score) for each in beside.scores]
+    assert scores == [(each.measure, each.population, each.score) for each in without.scores]
+    assert {score for _, population, score in scores if population == "inputs"} == {0.0}
+
+
+@pytest.mark.parametrize("threshold", [0.1, 0.9])
+def test_a_search_over_a_profile_speaks_of_its_people(threshold: float) -> None:
+    """Also where nothing is found, and in what it says of whom it was measured on."""
+    schema = themis.Schema(sex=["female", "male"], hours=range(10, 60))
+    rows = [{"sex": ("female", "male")[n % 2], "hours": 20 + n % 40} for n in range(400)]
+
+    def decide(person: dict[str, Any]) -> bool:
+        return bool(person["hours"] + 8 * (person["sex"] == "male") > 40)
+
+    audit = themis.Audit(decide, schema, profile=rows)
+    result = audit.search_all(threshold, among=["sex"])
+    assert bool(result.searches[0].found) == (threshold == 0.1)
+    for each in (result, result_from_dict(result.to_dict())):
+        shown = " ".join((verdict(each).sentence, measured_on(each)))
+        assert "the people in the profile" in shown
+        assert "drawn from 400 rows" in shown
+        assert "test inputs" not in shown
+
+
+def skewed(count: int = 400) -> tuple[themis.Schema, list[dict[str, Any]]]:
+    schema = themis.Schema(sex=["female", "male"], hours=range(10, 60), gain=range(100_000))
+    rng = np.random.default_rng(0)
+    gains = np.where(rng.random(count) < 0.9, 0, rng.integers(0, 100_000, count)).tolist()
+    sexes, hours = rng.choice(["female", "male"], count), rng.integers(10, 60, count)
+    people = zip(sexes.tolist(), hours.tolist(), gains, strict=True)
+    return schema, [{"sex": s, "hours": h, "gain": g} for s, h, g in people]
+
+
+def test_generated_inputs_that_are_unlike_the_rows_are_pointed_at() -> None:
+    schema, rows = skewed()
+    audit = themis.Audit(lambda person: person["gain"] > 9, schema)
+    result = audit.apparent(rows, against=["sex"], measures=["causal"])
+    (note,) = [each for each in result.notes if each.code == "inputs-unlike-rows"]
+    share = sum(row["gain"] < 10_000 for row in rows) / len(rows)
+    assert note.values["name"] == "gain"
+    assert (note.values["low"], note.values["high"]) == (0, 9_999)
+    assert note.values["rows"] == pytest.approx(share)
+    assert note.values["generated"] == pytest.approx(0.1, abs=0.02)
+    assert "gain lies between 0 and 9999 in 89.2 % of the rows" in str(note)
+
+
+@pytest.mark.parametrize("case", ["only the rows", "like the rows", "few rows"])
+def test_inputs_that_are_like_the_rows_or_not_measured_need_no_word(case: str) -> None:
+    schema, rows = skewed()
+    if case == "like the rows":
+        rows = [{**row, "gain": 250 * place} for place, row in enumerate(rows)]
+    audit = themis.Audit(lambda person: person["gain"] > 9, schema)
+    given = rows[:60] if case == "few rows" else rows
+    only = case == "only the rows"
+    result = audit.apparent(given, against=["sex"], measures=["causal"], only_data=only)
+    assert "inputs-unlike-rows" not in [each.code for each in result.notes]

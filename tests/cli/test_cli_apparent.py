@@ -60,7 +60,7 @@ def scores(data: dict[str, Any]) -> dict[tuple[str, str, str], float]:
 
 def test_rows_that_do_not_fit_are_told_in_brief_as_well(project: Project) -> None:
     project()
-    done = run("apparent", "--data", "people.csv", "--measure", "group", "-q")
+    done = run("apparent", "--data", "people.csv", "--measure", "group", "-q", "--rows")
     assert "1 row with a value of race that the schema does not have ('blue')" in " ".join(
         done.stdout.split()
     )
@@ -93,8 +93,8 @@ def test_rows_and_all_inputs_are_measured_and_said_to_differ(project: Project) -
     assert "these rows all inputs" in shown
     assert "They may differ:" in shown
     assert "columns that the schema does not know are ignored: id, count" in shown
-    assert "race: unknown value (1, e.g. 'blue' in line 6)" in shown
-    assert "income: out of range (1, e.g. '100' in line 7)" in shown
+    assert "race: unknown value (1, e.g. line 6)" in shown
+    assert "income: out of range (1, e.g. line 7)" in shown
 
 
 def test_the_sets_of_the_file_are_measured_by_default(project: Project) -> None:

@@ -22,7 +22,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         tmp_path,
         "open('ran', 'w').close()\nreturn int(person['race'] == 'green')",
         inputs=SMALL,
-        extra='[profile]\ndata = "people.csv"\n[[checks]]\nagainst = ["race"]\nmax_score = 0.5\n',
+        extra='[profile]\ndata = "people.csv"\n[report]\nrows = true\n'
+        '[[checks]]\nagainst = ["race"]\nmax_score = 0.5\n',
     )
     assert run("score", "-o", "result.json", "--suite", "suite.csv").exit_code == 0
     (tmp_path / "ran").unlink()

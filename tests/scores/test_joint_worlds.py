@@ -256,7 +256,7 @@ def test_a_suite_of_all_that_was_run_is_replayed(
     world = joint_world(features, seed)
     profile = as_given(usable(world, world.rows(features, seed)), features)
     path = tmp_path / f"suite.{'csv' if seed % 2 else 'jsonl'}"
-    with audit(world, profile=profile, suite=path) as run:
+    with audit(world, profile=profile, suite=path, show_rows=True) as run:
         flips = [run.causal(*names).score > 0 for names in SETS]
     again = audit(world, profile=profile).replay(path)
     assert again.changed == 0

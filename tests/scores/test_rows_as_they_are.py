@@ -223,7 +223,8 @@ def test_scores_of_all_inputs_do_not_depend_on_given_rows(
 def test_a_suite_holds_the_rows_as_they_are(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"suite{suffix}"
     rows = people(3)
-    with themis.Audit(decide, SCHEMA, profile=named(rows), suite=path, deterministic=True) as audit:
+    given = {"profile": named(rows), "suite": path, "show_rows": True}
+    with themis.Audit(decide, SCHEMA, **given, deterministic=True) as audit:
         audit.search(threshold=0.3)
         kept = audit.schema
 

@@ -24,6 +24,7 @@ from themis.audit.forecast import Forecast, Forecaster
 from themis.audit.given import (
     CachePlace,
     check_decisions,
+    check_suite,
     decisions_of,
     given_people,
     open_recall,
@@ -33,7 +34,7 @@ from themis.audit.given import (
     subject_of,
     warn_of,
 )
-from themis.audit.notes import sparse, with_commands
+from themis.audit.notes import sparse, unlike_rows, with_commands
 from themis.audit.replay import replay_tests
 from themis.audit.rows import (
     CounterfactualChoice,
@@ -101,7 +102,8 @@ class Audit:
     programs and services that would stand idle run what will probably be needed. With `profile`,
     rows of people (a table, dictionaries or a path), inputs are drawn from them instead of from all
     that the schema allows, by `profile_weights` (a column or numbers) if given. `suite` is a file
-    that gets the tests that were made up, with their outputs. `close`, or a `with` statement, makes
+    that gets the tests that were made up, with their outputs. Rows of people are in documents, in
+    messages and in a suite only with `show_rows`. `close`, or a `with` statement, makes
     it complete and ends the processes that a subject keeps alive.
 
     >>> schema = Schema(race=["green", "purple"], savings=range(0, 100))
@@ -147,6 +149,7 @@ class Audit:
         profile: Any = None,
         profile_weights: str | Sequence[float] | None = None,
         suite: str | Path | None = None,
+        show_rows: bool = False,
         listen: Listener = ignore,
     ) -> None:
         self._people = given_people(profile, schema, profile_weights)
@@ -173,8 +176,10 @@ class Audit:
         check_repeats(repeats)
         check_cost(cost)
         self._favourable = tuple(favourable)
-        if self._favourable != DEFAULT_FAVOURABLE:
-            self.naming = Naming(favourable=self._favourable)
+        if self._favourable != DEFAULT_FAVOURABLE or show_rows:
+            named = () if self._favourable == DEFAULT_FAVOURABLE else self._favourable
+            self.naming = Naming(favourable=named, rows=show_rows)
+        self.shows_rows = show_rows
         declared = as_outputs(outputs)
         decisions = decisions_of(self._favourable, labels, declared)
         self._opening_notes: list[Note] = []
@@ -192,13 +197,17 @@ class Audit:
             runs=repeats,
             cost=cost,
         )
+        self.runner.failures.personal = self._people is not None and not show_rows
         self.population = Population.of(schema)
         if self._people is not None:
             self.population = Population.of_people(schema, self._people.codes, self._people.weights)
         self.sampler = Sampler(self.population, self.runner, seed, listen)
         if suite is not None:
-            runner = self.runner
-            self.suite = Suite(Path(suite), schema, runner.labels, runner.failures)
+            check_suite(self._people, show_rows=show_rows)
+            runner, of_people = self.runner, self._people is not None
+            self.suite = Suite(
+                Path(suite), schema, runner.labels, runner.failures, of_people=of_people
+            )
             self.sampler.tables.suite = self.suite
         self._closer = weakref.finalize(self, _close, self.runner, self.suite)
         self._views = self._whole_views = Views(self.sampler, declared, self._people)
@@ -216,6 +225,7 @@ class Audit:
             "cost": cost,
             "cache": cache,
             "executor": executor,
+            "show_rows": show_rows,
             "listen": listen,
         }
         self._remake: Callable[[Schema], Audit] | None = None
@@ -283,7 +293,7 @@ class Audit:
                 audit = cls(subject, schema, **given, cache=kept if cache is None else cache)
             audit._remake = make
             audit._named_sets = config.against
-            audit.naming = config.report
+            audit.naming = replace(config.report, rows=audit.shows_rows)
             audit._read_profile = partial(profile_of, config, listen_to_rows)
             return audit
 
@@ -619,6 +629,7 @@ class Audit:
 
     def _apparent(self, people: People, request: RowRequest) -> Result:
         whole = self._whole_views
+        self.runner.failures.personal = not self.shows_rows
         family = Family.of(self.settings, row_measures(request, whole))
         question = (people.digest, str(request), family.settings)
 
@@ -633,7 +644,8 @@ class Audit:
             for proxy in row_proxies(request, run, whole, self.settings):
                 work.proxies = ranked([*work.proxies, proxy])
 
-        result = self._run("apparent", measure_all, family, data=people.facts)
+        unlike = () if request.only_data else unlike_rows(people, whole.whole.population)
+        result = self._run("apparent", measure_all, family, data=people.facts, notes=unlike)
         if result.stopped is Ending.DONE or not request.proxies:  # else some may be missing
             self._asked.keep(question, result.scores, self.settings)
             self._observed[question] = result.outcomes, result.proxies
@@ -668,7 +680,10 @@ class Audit:
         saved = read_tests(source, self.schema, self._views.outputs)
         start_budget(self.runner, self.settings)
         keep = self.sampler.keep_on_interrupt
-        return replay_tests(self.runner, saved, listen=listen, keep_on_interrupt=keep)
+        saved.personal |= self._people is not None
+        return replay_tests(
+            self.runner, saved, listen=listen, keep_on_interrupt=keep, rows=self.shows_rows
+        )
 
     def _among(self, among: Iterable[str] | None) -> tuple[int, ...]:
         if among is None:
@@ -682,12 +697,13 @@ class Audit:
         family: Family,
         *,
         data: Mapping[str, Any] | None = None,
+        notes: Iterable[Note] = (),
     ) -> Result:
         """Measure within the budget, and make what was learned a result."""
         own = self.profile_facts if data is None else data
         work = Work(self.sampler, self.probe, family, own)
         work.do(measure)
-        notes = [*sparse(self.population), *self._views.notes(self._favourable)]
+        notes = [*notes, *sparse(self.population), *self._views.notes(self._favourable)]
         return work.result(command, notes=notes, cache_notes=self.cache_notes, report=self.naming)
 
     def _measure(

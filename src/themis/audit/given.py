@@ -19,6 +19,7 @@ from themis.inputs.row_files import ReadListener, hear_nothing
 from themis.inputs.rows import read_rows, rows_of
 from themis.inputs.schema import Schema
 from themis.results.notes import Note
+from themis.results.withheld import withheld_notes
 from themis.settings import Settings
 from themis.subjects.answers import AnswerLabels
 from themis.subjects.base import Subject
@@ -49,6 +50,7 @@ def options_of(config: Config) -> dict[str, Any]:
         "repeats": spec.repeats,
         "deterministic": spec.deterministic,
         "cost": spec.cost,
+        "show_rows": config.report.rows,
         **{name: getattr(config.settings, name) for name in Settings.names()},
     }
 
@@ -106,7 +108,7 @@ def given_people(
 
 def warn_of(facts: Mapping[str, Any] | None) -> None:
     """Warn Python code of rows that were left out; results say it as well."""
-    for note in left_out(facts):
+    for note in withheld_notes(left_out(facts)):
         warnings.warn(RowsWarning(str(note)), stacklevel=3)
 
 
@@ -159,6 +161,14 @@ def check_decisions(
         mistakes = list(subject.decision_mistakes(given))
         if mistakes:
             raise RequestError(mistakes)
+
+
+def check_suite(people: People | None, *, show_rows: bool) -> None:
+    """Raise RequestError where a suite would hold rows of people, and nobody allowed that."""
+    if people is not None and not show_rows:
+        problem = "it would hold rows of people, those of the profile"
+        remedy = "allow it: show_rows=True; or leave the profile out"
+        raise RequestError([Mistake("suite-of-people", "suite", problem, remedy)])
 
 
 def open_recall(

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import numpy
+import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from themis._version import __version__
 from themis.engine.account import Spent
 from themis.engine.runner import Runner
 from themis.inputs.characteristics import Value
 from themis.inputs.constraints import Constraint
+from themis.inputs.people import People
 from themis.inputs.population import Population
 from themis.inputs.schema import Schema
+from themis.inputs.streams import BaseInputs
 from themis.results.model import CausalScore, GroupScore, Score
 from themis.results.notes import Ending, Note
 from themis.settings import Stopping
@@ -33,6 +37,10 @@ APART = 8  # times as many inputs has the largest call as the smallest, to compa
 IN_PROPORTION = 0.5  # of the time for one input in a small call is that in a large one, at least
 EXPENSIVE = 1e-3  # seconds for one input
 MANY_CALLS = 24
+UNLIKE = 0.3  # more of the rows than of the generated inputs have some values: worth a word
+MANY_ROWS = 100  # from which on shares among them mean something
+FEW_VALUES, PARTS = 20, 10  # values that are compared one by one; of more, parts of them
+DRAWN = 4_096  # generated inputs that rows are compared with
 START_RUNS = 50  # and from this number of executions on
 
 
@@ -126,6 +134,49 @@ def linking(schema: Schema, against: Iterable[str]) -> list[Constraint]:
     return [e for e in schema.constraints if reads[e.name] & own and reads[e.name] - own]
 
 
+def unlike_rows(people: People, population: Population) -> Iterator[Note]:
+    """Where generated inputs are least like given rows, if they are very unlike them.
+
+    Of each characteristic the shares of its values are compared, or those of ten parts of them.
+    """
+    drawn = BaseInputs(population, 0).rows(0, DRAWN)
+    gaps = [_widest_gap(people, drawn, column) for column in range(len(people.schema))]
+    gap = max(gaps, key=lambda each: each.size)
+    if gap.size >= UNLIKE and people.rows >= MANY_ROWS:
+        yield Note.of("inputs-unlike-rows", **gap.values)
+
+
+@dataclass(frozen=True)
+class _Gap:
+    """Values that rows have much more often than generated inputs."""
+
+    size: float
+    values: dict[str, Any]
+
+
+def _widest_gap(people: People, drawn: NDArray[Any], column: int) -> _Gap:
+    each = people.schema.characteristics[column]
+    parts = each.size if each.size <= FEW_VALUES else PARTS
+    count = parts + 1  # the last is for no value, and for values that only rows have
+
+    def shares(codes: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:
+        places = np.minimum(codes.astype(np.int64) * parts // each.size, parts)
+        return np.asarray(np.bincount(places, weights, count)[:count] / weights.sum())
+
+    of_rows = shares(people.codes[:, column], people.weights)
+    generated = shares(drawn[:, column], np.ones(len(drawn)))
+    part = int(np.argmax((of_rows - generated)[:parts]))
+    first, last = (-(-end * each.size // parts) for end in (part, part + 1))
+    values = {
+        "name": each.name,
+        "low": each.value(first),
+        "high": each.value(last - 1),
+        "rows": float(of_rows[part]),
+        "generated": float(generated[part]),
+    }
+    return _Gap(float(of_rows[part] - generated[part]), values)
+
+
 def slow_start(runner: Runner) -> Iterator[Note]:
     """Whether most of the time went into starting processes; it differs from run to run."""
     share = runner.subject.start_up_share() if runner.executions >= START_RUNS else None
@@ -184,9 +235,16 @@ def versions() -> dict[str, str]:
 
 
 def with_commands(score: Score, subject: Subject) -> Score:
-    """The score; the first two people have the lines that show it in a shell, if there are any."""
-    if not isinstance(score, CausalScore) or not score.witnesses:
+    """The score; the first pair has the lines that show it in a shell, if there are any.
+
+    So has the first generated one beside people.
+    """
+    if not isinstance(score, CausalScore):
         return score
-    first, *others = score.witnesses
-    lines = tuple(line for row in first.inputs if (line := subject.reproduce(row)) is not None)
-    return replace(score, witnesses=(replace(first, reproduce=lines), *others))
+    pairs = list(score.witnesses)
+    first = {each.generated: place for place, each in reversed(list(enumerate(pairs)))}
+    for place in first.values():
+        rows = pairs[place].inputs
+        lines = tuple(line for row in rows if (line := subject.reproduce(row)) is not None)
+        pairs[place] = replace(pairs[place], reproduce=lines)
+    return replace(score, witnesses=tuple(pairs))

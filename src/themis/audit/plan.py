@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from themis.inputs.following import rewrite
 from themis.inputs.population import Population
 from themis.inputs.schema import Schema
 from themis.results.notes import Note
+from themis.results.withheld import withheld_notes
 
 TRIALS = 8
 SHARE_SAMPLE = 200_000  # inputs drawn to estimate the share that constraints leave
@@ -28,7 +29,7 @@ SHARE_SAMPLE = 200_000  # inputs drawn to estimate the share that constraints le
 class Trial:
     """One input and what the subject made of it."""
 
-    values: dict[str, Value]
+    values: dict[str, Value] | None  # None: a row of people, which is not to be shown
     output: Value | None  # None: no decision
     favourable: bool
 
@@ -67,7 +68,7 @@ def make_plan(audit: Audit) -> Plan:
         share_is_exact=is_exact,
         warnings=(
             *sparse(population),
-            *fit_notes(audit.profile_facts),
+            *_fit_notes(audit),
             *_warnings(audit, trials),
         ),
         trials=trials,
@@ -80,6 +81,11 @@ def make_plan(audit: Audit) -> Plan:
     )
 
 
+def _fit_notes(audit: Audit) -> Iterable[Note]:
+    notes = fit_notes(audit.profile_facts)
+    return notes if audit.shows_rows else withheld_notes(notes)
+
+
 def _try(audit: Audit) -> Iterator[Trial]:
     codes = audit.sampler.base.rows(0, TRIALS)
     audit.runner.start(Budget())
@@ -89,7 +95,8 @@ def _try(audit: Audit) -> Iterator[Trial]:
     favourable = reading.labels.is_favourable(reading.cells(cells))
     for row, cell, good in zip(codes, cells.tolist(), favourable.tolist(), strict=True):
         output = labels.labels[cell] if cell >= 0 else None
-        yield Trial(audit.schema.decode_row(row), output, good)
+        shown = audit.shows_rows or not audit.population.profile
+        yield Trial(audit.schema.decode_row(row) if shown else None, output, good)
 
 
 def _warnings(audit: Audit, trials: tuple[Trial, ...]) -> Iterator[Note]:

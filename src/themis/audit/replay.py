@@ -42,14 +42,17 @@ def replay_tests(
     *,
     listen: Listener | None = None,
     keep_on_interrupt: bool = False,
+    rows: bool = False,
 ) -> Replay:
     """Run every input of the tests afresh, and say what became of the tests.
 
     The inputs of tests that would fail are run once more: what does not fail again is unclear.
 
     What the runner remembers of this process is not used: the subject may have changed. Raises
-    SubjectError, with what was learned, when the subject fails too often.
+    SubjectError, with what was learned, when the subject fails too often. `rows` allows documents
+    to show rows of people.
     """
+    runner.failures.personal = saved.personal and not rows
     started, clock = datetime.now(UTC), time.monotonic()
     before = runner.executions, runner.cache_hits
     run = _Run.of(runner, saved)
@@ -86,6 +89,8 @@ def replay_tests(
             "seconds": round(time.monotonic() - clock, 3),
             "executor": executor_of(runner.subject),
         },
+        personal=saved.personal,
+        rows=rows,
     )
     if problem is not None or runner.fails_too_often:
         raise SubjectError(runner.failure_message(), result=result)

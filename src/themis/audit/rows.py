@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -20,6 +20,7 @@ from themis.results.notes import Note
 from themis.results.outcomes import Outcomes, Proxy
 from themis.scores.accounts import metered
 from themis.scores.apparent import Counterfactuals, measure_people
+from themis.scores.explaining import of_people
 from themis.scores.outcomes import favourable_mistakes, known_outcomes
 from themis.scores.people import PeopleRun
 from themis.scores.proxies import proxies_of
@@ -131,7 +132,7 @@ def row_scores(
                         sampler.runner,
                         partial(measure_people, run, reading, columns, measure, settings, kind),
                     )
-                yield replace(score, population="rows")
+                yield of_people(score, "rows", run.people)
         if not request.only_data:
             for measure, view in whole.measured(request.measures, request.output):
                 yield view.scorer.measure(columns, measure, settings)

@@ -55,6 +55,7 @@ class SavedTests:
     reasons: Counter[Note] = field(default_factory=Counter)  # why rows are not usable
     notes: list[Note] = field(default_factory=list)
     fingerprint: str | None = None  # of the subject of then, where it is known
+    personal: bool = False  # whether inputs are rows of people
 
 
 def read_tests(
@@ -115,6 +116,7 @@ def _from_result(
     tests = _from_table(table, source, schema, outputs, "result")
     tests.only = only
     tests.fingerprint = result.subject.get("fingerprint")
+    tests.personal = result.holds_people
     return tests
 
 
@@ -174,6 +176,7 @@ def _from_table(
         usable=usable,
         reasons=reasons,
         notes=[Note.of("column-not-used", name=name) for name in extra],
+        personal=own.personal in table.columns and own.personal not in schema.names,
     )
 
 

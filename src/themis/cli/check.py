@@ -89,7 +89,16 @@ def _check_exit_code(result: Result) -> Exit:
 
 
 @with_options(
-    *("config", "max_executions", "max_seconds", *WHERE, "cache", "trust_pickle", *TALK),
+    *(
+        "config",
+        "max_executions",
+        "max_seconds",
+        *WHERE,
+        "cache",
+        "trust_pickle",
+        "show_rows",
+        *TALK,
+    ),
     helps={"cache": "Use and keep decisions here; else everything is run."},
 )
 def replay(

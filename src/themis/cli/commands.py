@@ -97,7 +97,7 @@ def init(
     return Exit.DONE
 
 
-@with_options("config", "jobs", "trust_pickle", "verbose")
+@with_options("config", "jobs", "trust_pickle", "show_rows", "verbose")
 def validate(options: Options) -> int:
     """Check the file, run the subject a few times, say what scores cost."""
     from themis.cli.validate import try_out

@@ -69,18 +69,20 @@ def say_error(error: ThemisError) -> Exit:
     return error.exit_code
 
 
-ARGUMENTS = (
-    "against",
-    "among",
-    "executor",
-    "threshold",
-    "max_size",
-)  # of Python, that are options here
+REMEDIES = {
+    "suite-of-people": "--rows, or rows = true in [report], allows it; or leave the profile out"
+}
+ARGUMENTS = (  # of Python, that are options here
+    *("against", "among", "executor", "threshold", "max_size"),
+)
 
 
 def _with_option(mistake: Mistake | ThemisError) -> Mistake | ThemisError:
     """The mistake at the option, where Python has an argument of that name."""
-    if isinstance(mistake, Mistake) and mistake.where in ARGUMENTS:
+    if not isinstance(mistake, Mistake):
+        return mistake
+    mistake = replace(mistake, remedy=REMEDIES.get(mistake.code, mistake.remedy))
+    if mistake.where in ARGUMENTS:
         return replace(mistake, where=f"--{mistake.where.replace('_', '-')}")
     return mistake
 

@@ -85,6 +85,9 @@ class Options:
     suite: Path | None = _setting(
         "Write the tests with their outputs: .csv, .jsonl or .parquet.", "FILE"
     )
+    show_rows: bool | None = _setting(
+        "Let pages, messages and a suite show rows of people.", None, "--rows/--no-rows"
+    )
     as_json: bool = _flag("Print the result as JSON on stdout, and nothing else.", "--json")
     output: Path | None = _option("Save the result as JSON.", "FILE", "--output", "-o")
     quiet: bool = _flag("One sentence per score.", "--quiet", "-q")
@@ -134,7 +137,7 @@ SETTINGS = ("confidence", "family", "error", "seed", "stopping", "max_executions
 WHERE = ("jobs", "executor")
 TALK = ("as_json", "output", "quiet", "verbose", "no_progress")
 # Options that change how a result is shown or how fast it comes, and nothing in it.
-WITHOUT_EFFECT = frozenset({*TALK, *WHERE, "ahead", "cache", "no_cache", "suite"})
+WITHOUT_EFFECT = frozenset({*TALK, *WHERE, "ahead", "cache", "no_cache", "suite", "show_rows"})
 
 
 def with_options(

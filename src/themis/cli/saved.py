@@ -54,6 +54,9 @@ def report(
             "folder; - for stdout.",
         ),
     ] = HERE,
+    rows: Annotated[
+        bool, typer.Option("--rows", help="Show rows of people, where the result holds some.")
+    ] = False,
 ) -> int:
     """Render a saved result in other formats; nothing is run."""
     from themis.results.saved import read_result
@@ -65,8 +68,8 @@ def report(
     _check_reads(places.values(), result, saved)
     for each in chosen:
         if each.name == "github":
-            _summarise(saved)
-        rendered, path = each.render(saved), places[each.name]
+            _summarise(saved, rows=rows)
+        rendered, path = each.render(saved, rows=rows), places[each.name]
         if path is None:
             assert isinstance(rendered, str)
             write(rendered)
@@ -124,13 +127,13 @@ def _save(path: Path, rendered: str | bytes) -> None:
     save(path, rendered)
 
 
-def _summarise(result: Result) -> None:
+def _summarise(result: Result, *, rows: bool) -> None:
     """Add the job summary where GitHub wants it, if this is GitHub."""
     from themis.show.reports.formats import FORMATS
 
     summary = os.environ.get(SUMMARY_VARIABLE)
     if summary:
-        page = FORMATS["md"].render(result)
+        page = FORMATS["md"].render(result, rows=rows)
         assert isinstance(page, str)
         try:
             with Path(summary).open("a", encoding="utf-8", errors="backslashreplace") as file:

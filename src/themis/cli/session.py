@@ -29,6 +29,7 @@ from themis.inputs.row_files import hear_nothing
 from themis.results.model import Result
 from themis.results.notes import Ending, Note
 from themis.results.replays import Replay
+from themis.results.withheld import withheld
 from themis.show.terminal.progress import ReadingLines, SearchProgressLine
 
 Learned = TypeVar("Learned", bound=Result | Replay)
@@ -161,9 +162,9 @@ class Session:
             write(_json(learned))
         elif isinstance(learned, Replay) or learned.searches or learned.checks or learned.scores:
             if options.quiet:
-                write(lines(learned, file=sys.stdout))
+                write(lines(withheld(learned), file=sys.stdout))
             else:
-                write(page(learned, file=sys.stdout, everything=options.verbose))
+                write(page(withheld(learned), file=sys.stdout, everything=options.verbose))
         elif learned.stopped is Ending.INTERRUPTED:
             write("nothing was measured: it was interrupted\n")
         if unsaved is not None:

@@ -38,7 +38,13 @@ def try_out(options: Options) -> int:
     make = Audit.from_config
     with (
         hosting_subject(),
-        make(config, jobs=options.jobs, trust_pickle=options.trust_pickle, cache=False) as audit,
+        make(
+            config,
+            jobs=options.jobs,
+            trust_pickle=options.trust_pickle,
+            cache=False,
+            **options.settings,
+        ) as audit,
     ):
         plan = make_plan(audit)
     console = make_console(sys.stdout)
@@ -123,10 +129,13 @@ def _domain(plan: Plan) -> Table:
 def _trials(trials: tuple[Trial, ...], width: int) -> Table:
     widest = min(max(6, *(len(visible(trial.output)) for trial in trials)), 20)
     table = grid({"max_width": 20}, {}, {"max_width": max(width - 18 - widest, 10)})
-    names = " · ".join(visible(name) for name in trials[0].values)
+    shown = trials[0].values
+    names = "" if shown is None else " · ".join(visible(name) for name in shown)
     table.add_row(short("output", DIM), short("favourable", DIM), short(names, DIM))
     for trial in trials:
-        values = " · ".join(visible(value) for value in trial.values.values())
+        values = "a row of people, which --rows shows"
+        if trial.values is not None:
+            values = " · ".join(visible(value) for value in trial.values.values())
         if trial.output is None:
             table.add_row(short("failed", "red"), short("–", DIM), short(values, DIM))
             continue

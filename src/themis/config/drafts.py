@@ -131,7 +131,7 @@ seed = 12
 
 _PROFILE = """
 # Inputs are drawn from these rows as they occur, so that scores are about people like these.
-# Results show some of the rows. Without this table inputs are generated, by the weights above.
+# Without this table inputs are generated, by the weights above.
 [profile]"""
 
 

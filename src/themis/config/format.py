@@ -474,6 +474,9 @@ class Report(Table):
     values: ValueWords = _optional(
         "Words for values, by characteristic", {"sex": {"female": "women", "male": "men"}}
     )
+    rows: bool = _optional(
+        "Whether reports, terminals and suites may show rows of people", True, default=False
+    )
 
 
 _ONE_SET: JsonDict = {"required": ["against"], "properties": {"search": {"const": False}}}

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from themis.errors import SubjectError
 from themis.inputs.characteristics import Value
+from themis.inputs.personal import without_values
 from themis.inputs.schema import Schema
 from themis.subjects.answers import AnswerLabels
 from themis.subjects.base import Answers, Subject
@@ -34,6 +35,7 @@ class FailureLog:
     redact: Callable[[str], str] = field(default=str, compare=False)  # takes secrets out
     counts: Counter[str] = field(default_factory=Counter)
     examples: dict[str, tuple[dict[str, Value], str]] = field(default_factory=dict)
+    personal: bool = False  # inputs are of people, and are not for messages
     kinds: dict[Any, str] | None = None  # by key, where somebody wants to know them all
     _first: dict[str, Any] = field(default_factory=dict)  # the key of each example
 
@@ -80,9 +82,11 @@ class FailureLog:
         parts = []
         for kind, count in sorted(self.counts.items()):
             row, message = self.examples[kind]
+            which = f"the input {row}"
+            if self.personal:
+                which, message = "an input that is not shown", without_values(message, row)
             parts.append(
-                f"{kind} in {count:,} of {executions:,} executions, e.g. {message} "
-                f"for the input {row}"
+                f"{kind} in {count:,} of {executions:,} executions, e.g. {message} for {which}"
             )
         remedies = []
         if self.undecided:

@@ -93,6 +93,8 @@ class OwnColumns:
     outputs: tuple[str, ...]
     favourable: tuple[str, ...]
     failure: str
+    personal: str  # a column that says `true`, only there where inputs are rows of people
+    of_people: bool = False
 
     @classmethod
     def of(cls, outputs: Sequence[str], prefix: str = "") -> OwnColumns:
@@ -105,6 +107,7 @@ class OwnColumns:
             tuple(f"{prefix}output{ending}" for ending in endings),
             tuple(f"{prefix}favourable{ending}" for ending in endings),
             f"{prefix}failure",
+            f"{prefix}personal_data",
         )
 
     @classmethod
@@ -119,12 +122,13 @@ class OwnColumns:
     def back(self) -> list[str]:
         """The columns behind the characteristics."""
         pairs = zip(self.outputs, self.favourable, strict=True)
-        return [*(name for pair in pairs for name in pair), self.failure]
+        own = [*(name for pair in pairs for name in pair), self.failure]
+        return [*own, self.personal] if self.of_people else own
 
     @property
     def all(self) -> list[str]:
         """All of them, in their order."""
-        return [self.test, self.against, self.base, *self.back]
+        return list(dict.fromkeys([self.test, self.against, self.base, *self.back, self.personal]))
 
 
 def open_suite(path: Path, place: Path, schema: Schema, own: OwnColumns) -> SuiteFile:
@@ -168,6 +172,7 @@ class _TextFile:
         self._spell = spell_csv if csv else spell_json
         self._csv = csv
         self._columns = [_TextColumn(each, self._spell) for each in schema]
+        self._last = [self._spell(True)] if own.of_people else []
         self._file = path.open("wb", buffering=2**20)
         self._flushed = time.monotonic()
         if csv:
@@ -197,6 +202,7 @@ class _TextFile:
             self._table([False, True])[rows.base.astype(np.int64)],
             *(column.texts(rows.codes[:, place]) for place, column in enumerate(self._columns)),
             *self._outcome(rows),
+            *(_repeat(each, count) for each in self._last),
         ]
         pieces: list[Bytes] = []
         for place, (name, cell) in enumerate(zip(self._names, cells, strict=True)):
@@ -316,7 +322,9 @@ class _ParquetFile:
             raise suite_mistake(path, "needs pyarrow, which is not installed", remedy) from None
         self._pa = pa
         self._columns = [_ArrowColumn(each) for each in schema]
-        kinds = dict.fromkeys(own.back, pa.string()) | dict.fromkeys(own.favourable, pa.bool_())
+        kinds = dict.fromkeys(own.back, pa.string())
+        kinds |= dict.fromkeys((*own.favourable, own.personal), pa.bool_())
+        self._last = [True] if own.of_people else []
         fields = [
             (own.test, pa.int64()),
             (own.against, pa.string()),
@@ -358,6 +366,7 @@ class _ParquetFile:
             pa.array([each or None for each in rows.failures], pa.string())
             if rows.failures
             else pa.nulls(len(rows), pa.string()),
+            *(pa.repeat(each, len(rows)) for each in self._last),
         ]
         return pa.record_batch(arrays, schema=self._schema)
 

@@ -8,6 +8,7 @@ Writing costs no executions, and little memory: a bit for each row and a number 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,13 @@ class Suite:
     """A file that gets every test of a run; `rows` and `tests` say how many there are so far."""
 
     def __init__(
-        self, path: Path, schema: Schema, labels: Labels | AnswerLabels, failures: FailureLog
+        self,
+        path: Path,
+        schema: Schema,
+        labels: Labels | AnswerLabels,
+        failures: FailureLog,
+        *,
+        of_people: bool = False,
     ) -> None:
         self.path = path
         self.rows = 0
@@ -49,7 +56,7 @@ class Suite:
         self._labels = labels
         self._failures = failures
         failures.kinds = {}
-        own = OwnColumns.beside(schema.names, output_names(labels))
+        own = replace(OwnColumns.beside(schema.names, output_names(labels)), of_people=of_people)
         self.failed = False  # whether the run did: then an earlier file stays
         self._file, self._whole = _open(path, schema, own)
         self._problem: RequestError | None = None

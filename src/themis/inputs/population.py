@@ -100,6 +100,17 @@ class Population:
         sizes = [block.size for block in self.blocks]
         return None if None in sizes else math.prod(size for size in sizes if size is not None)
 
+    @cached_property
+    def generated(self) -> Population:
+        """What is drawn where no people are given; of a profile, the inputs of its schema."""
+        return Population.of(self.schema) if self.profile else self
+
+    @property
+    def listed(self) -> NDArray[Any] | None:
+        """The inputs of a profile, each once; None where it is none."""
+        (first, *_) = self.blocks
+        return first.rows if self.profile and isinstance(first, TableBlock) else None
+
     @property
     def uniform(self) -> bool:
         """Whether all inputs that occur are equally likely."""

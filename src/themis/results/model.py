@@ -48,7 +48,9 @@ UNLESS_USED: dict[str, Any] = {
     "joint": None,
     "decide_only": False,
 }
-_OF_SEARCHES = ("output", "distance", "statistic", "account", "family", "decide_only")
+_OF_SEARCHES = (
+    *("output", "distance", "statistic", "account", "family", "decide_only", "population"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,11 +129,7 @@ class Score(Plotted):
         data: dict[str, Any] = plain(self)
         data["groups"] = data.get("groups", [])
         data["witnesses"] = data.get("witnesses", [])
-        for witness in data["witnesses"]:
-            if not witness["reproduce"]:
-                del witness["reproduce"]
-            if witness["joint"] is None:
-                del witness["joint"]
+        data["witnesses"] = [_used(each) for each in data["witnesses"]]
         for group in data["groups"]:
             for name in ("few", "above_median"):
                 if group[name] in (False, None):
@@ -252,6 +250,7 @@ class SearchResult(Plotted):
     account: Account | None = None  # as of a score
     family: int | None = None  # so many lists and scores hold together; None: each by itself
     decide_only: bool = False  # the found sets were not measured: they have no scores
+    population: Literal["inputs", "profile"] = "inputs"  # whose decisions are looked at
 
     @property
     def ties(self) -> tuple[tuple[str, ...], ...]:
@@ -394,6 +393,17 @@ class Result(Plotted):
         return Account(self.executions - explanations, noise, explanations, isolating)
 
     @property
+    def populations(self) -> set[str]:
+        """Of whom scores and searches are."""
+        parts: tuple[Score | SearchResult, ...] = (*self.scores, *self.searches)
+        return {each.population for each in parts} or {"inputs"}
+
+    @property
+    def holds_people(self) -> bool:
+        """Whether rows were given, so that values of people may be in it."""
+        return self.data is not None or self.populations != {"inputs"}
+
+    @property
     def rules(self) -> set[Stopping]:
         """The stopping rules that were used."""
         return {each.stopping for part in (self.scores, self.searches) for each in part}
@@ -414,6 +424,7 @@ class Result(Plotted):
             "themis": __version__,
             "format": FORMAT,
             "command": self.command,
+            **({"personal_data": True} if self.holds_people else {}),
             "seed": self.seed,
             "subject": dict(self.subject),
             "schema": dict(self.schema),
@@ -434,6 +445,16 @@ class Result(Plotted):
             **({"outcomes": plain(self.outcomes)} if self.outcomes else {}),
             **({"proxies": plain(self.proxies)} if self.proxies else {}),
         }
+
+
+def _used(witness: Mapping[str, Any]) -> dict[str, Any]:
+    """A witness without what says nothing of it."""
+    optional = ("reproduce", "generated", "rows")
+    return {
+        name: value
+        for name, value in witness.items()
+        if value is not None and (value or name not in optional)
+    }
 
 
 def _known(part: Mapping[str, Any]) -> dict[str, Any]:

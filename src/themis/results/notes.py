@@ -65,7 +65,7 @@ class Note:
         return str(hook("note")(self))
 
 
-HARMLESS = {"values-kept"}
+HARMLESS = {"values-kept", "inputs-unlike-rows"}
 PREFIXES = ("about", "when")  # any note may say of which set or output it is, or of which result
 OLD_SENTENCE = "format-1"  # of a result that held sentences
 
@@ -138,6 +138,7 @@ CODES: dict[str, tuple[str, ...]] = {
     "same-output": ("output", "executions"),
     "mostly-same": ("low", "high"),
     "made-by-constraints": ("against", "difference", "changed", "constraints", "linked"),
+    "inputs-unlike-rows": ("name", "low", "high", "rows", "generated"),
     "pairs-not-confirmed": (),
     "vouched-for": (),
     "depends-on-neighbours": ("differing", "inputs"),

@@ -18,6 +18,8 @@ class Witness(Shown):
     outputs: tuple[Any, Any]  # as the subject gave them
     reproduce: tuple[str, ...] = ()  # lines for a shell that show it, where there are some
     joint: int | None = None  # the one, 0 or 1, whose output no part of the difference changes
+    generated: bool = False  # beside pairs of given people: made up, and nobody's values
+    rows: tuple[bool, bool] | None = None  # of given people: which of the two is a row as it is
 
     @property
     def differs_in(self) -> tuple[str, ...]:
@@ -160,6 +162,7 @@ class Naming:
     values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # by characteristic
     program: str = ""  # what the subject is called where nobody named it
     favourable: tuple[Value, ...] = ()  # the outputs that were declared favourable
+    rows: bool = False  # whether documents may show rows of people
 
     def to_dict(self) -> dict[str, Any]:
         """What is known, as it stands in the JSON result."""

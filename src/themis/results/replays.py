@@ -64,6 +64,8 @@ class Replay:
     unknown_rows: Mapping[Note, int] = field(default_factory=dict)  # why, and how many
     notes: tuple[Note, ...] = ()
     timing: Mapping[str, Any] = field(default_factory=dict)
+    personal: bool = False  # whether the tests are of given people
+    rows: bool = False  # whether documents may show rows of people
 
     def count(self, *states: State) -> int:
         """How many tests are in these states: `replay.count("still", "new")`."""
@@ -87,6 +89,7 @@ class Replay:
             "themis": __version__,
             "format": FORMAT,
             "command": "replay",
+            **({"personal_data": True} if self.personal else {}),
             "source": {"file": self.source, "kind": self.kind},
             "subject": dict(self.subject),
             "executions": self.executions,

@@ -130,7 +130,10 @@ def _with_scores(search: SearchResult, scores: tuple[Score, ...]) -> SearchResul
     """The search with the scores of what it found, which stand beside it."""
     about = (search.measure, search.output, search.statistic)
     by_set = {each.against: each for each in scores if _kind(each) == about}
-    return replace(search, minimal_sets=tuple(by_set[n] for n in search.found if n in by_set))
+    found = tuple(by_set[names] for names in search.found if names in by_set)
+    of_profile = any(each.population == "profile" for each in found)  # an earlier file has no more
+    population = "profile" if of_profile else search.population
+    return replace(search, minimal_sets=found, population=population)
 
 
 def _kind(score: Score) -> tuple[object, ...]:
@@ -354,7 +357,7 @@ def _schema_faults(data: Any) -> Iterator[tuple[str, str]]:
 
 # The JSON Schema ----------------------------------------------------------------------------
 _OPTIONAL = {  # what `to_dict` leaves out at times
-    "Witness": {"reproduce", "joint"},
+    "Witness": {"reproduce", "joint", "generated", "rows"},
     "Joint": {"only_count", "only_low", "only_high"},
     "Group": {"few", "above_median"},
     "Harm": {
@@ -364,11 +367,14 @@ _OPTIONAL = {  # what `to_dict` leaves out at times
     "Region": {"inside", "inputs", "residents", "share_low", "share_high", "loses"},
     "CausalScore": set(UNLESS_USED),
     "GroupScore": set(UNLESS_USED),
-    "SearchResult": {"ties", "output", "distance", "statistic", "account", "family", "decide_only"},
+    "SearchResult": {
+        *("ties", "output", "distance", "statistic", "account", "family", "decide_only"),
+        "population",
+    },
     "CheckResult": {"family"},
     "Result": {
         *("search", "checks", "noise", "data", "source", "account", "report"),
-        *("outcomes", "proxies"),
+        *("outcomes", "proxies", "personal_data"),
     },
     "Naming": {each.name for each in fields(Naming)},
 }
@@ -393,6 +399,7 @@ def result_schema() -> dict[str, Any]:
     one = {"$ref": "#/$defs/SearchResult"}
     own["search"] = {"oneOf": [one, {"type": "array", "items": one, "minItems": 2}]}
     version = {"type": "string", "description": "The version that wrote it"}
+    own["personal_data"] = {"const": True, "description": "It may hold rows of people"}
     whole["properties"] = {"themis": version, "format": {"const": FORMAT}, **own}
     for name, each in {**kinds, "Result": whole}.items():
         if "properties" in each:

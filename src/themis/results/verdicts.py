@@ -25,6 +25,7 @@ from themis.results.model import (
 )
 from themis.results.notes import Ending, Note
 from themis.results.parts import exceeds
+from themis.results.withheld import withheld
 from themis.statistics.thresholds import ThresholdRule
 
 Cover = Literal["yes", "no", "unclear"]
@@ -426,10 +427,13 @@ def limit_on(
     )
 
 
-def raise_unless_it_holds(answer: CheckResult, outcome: Score | SearchResult | None) -> None:
-    """Raise the error that fits the verdict."""
+def raise_unless_it_holds(
+    answer: CheckResult, outcome: Score | SearchResult | None, *, rows: bool = False
+) -> None:
+    """Raise the error that fits the verdict; only with `rows` its text shows rows of people."""
     __tracebackhide__ = True
     if answer.verdict == "holds":
         return
     kind = DiscriminationError if answer.verdict == "violated" else InconclusiveError
-    raise kind(hook("limit")(answer, outcome), outcome=outcome)
+    shown = outcome if rows else withheld(outcome)
+    raise kind(hook("limit")(answer, shown), outcome=outcome)

@@ -21,6 +21,7 @@ from themis.results.notes import Ending, Note, ended_early
 from themis.results.parts import Group
 from themis.scores.causal import causal_score
 from themis.scores.counterparts import RowPairs
+from themis.scores.explaining import explained, of_people
 from themis.scores.group import GroupInputs, group_score, list_groups, passes
 from themis.scores.medians import scoring_rates
 from themis.scores.people import (
@@ -69,7 +70,7 @@ def measure_people(
             codes=run.codes,
             weights=run.weights,
         )
-    return replace(score, population="rows")
+    return of_people(score, "rows", run.people)
 
 
 def apparent_group(
@@ -215,6 +216,7 @@ def causal_within(
         spelled=int(run.counts[spelled].sum()),
         **reading.details(),
     )
+    score = explained(score, pool, run.sampler.reading_as(reading), people=run.codes)
     return replace(score, counterfactuals="within")
 
 

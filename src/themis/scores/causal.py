@@ -20,6 +20,7 @@ from themis.results.model import CausalScore
 from themis.results.notes import Ending, Note, ended_early
 from themis.results.parts import Region
 from themis.scores.early_ends import ending_early
+from themis.scores.explaining import explained
 from themis.scores.harm import WIDTH_LIMIT, Counts, Floats, HarmTally
 from themis.scores.joint import JointTally
 from themis.scores.regions import (
@@ -31,7 +32,7 @@ from themis.scores.regions import (
     sampled_regions,
 )
 from themis.scores.spelling import with_spelling
-from themis.scores.witnesses import FlipPool, explained
+from themis.scores.witnesses import FlipPool
 from themis.settings import Settings, Stopping
 from themis.statistics.intervals import normal_quantile
 from themis.statistics.proportions import (

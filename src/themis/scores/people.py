@@ -26,6 +26,7 @@ from themis.results.model import CausalScore, Measure
 from themis.results.notes import Ending, Note, ended_early
 from themis.scores.causal import causal_score, too_many
 from themis.scores.early_ends import ending_early
+from themis.scores.explaining import explained
 from themis.scores.harm import HarmTally
 from themis.scores.joint import JointTally
 from themis.scores.witnesses import FlipPool
@@ -187,6 +188,7 @@ def causal_generated(
         notes=tuple(notes),
         **reading.details(),
     )
+    score = explained(score, table.pool, run.sampler.reading_as(reading), people=run.codes)
     return score if table.joint is None else table.joint.explain(score)
 
 

@@ -271,7 +271,8 @@ class Rerunner:
     def _shown_again(self, score: CausalScore, shown: NDArray[Any] | None) -> CausalScore:
         """The score without shown pairs that do not come out the same when they are run again.
 
-        `shown` are their inputs, one after the other, as far as they are known.
+        `shown` are their inputs, one after the other, as far as they are known; a pair that shows
+        what is only joint may stand before them.
         """
         pairs = score.witnesses
         if not pairs or not self._has_room(2 * len(pairs)):
@@ -279,7 +280,7 @@ class Rerunner:
         place = self._place(score.output)
         reading = self._readings[place]
         codes = shown
-        if codes is None or len(codes) != 2 * len(pairs):
+        if codes is None or score.joint is not None or len(codes) != 2 * len(pairs):
             codes = _encode(self._runner.schema, [row for pair in pairs for row in pair.inputs])
         before = reading.labels.number([each for pair in pairs for each in pair.outputs])
         rng = self._sampler.base.generator(RERUNS, 2)

@@ -28,6 +28,7 @@ from themis.scores.exact import (
     run_domain,
 )
 from themis.scores.exact_groups import exact_group
+from themis.scores.explaining import of_people
 from themis.scores.group import measure_group
 from themis.scores.paper import paper_causal, paper_group, paper_variants
 from themis.scores.people import PeopleRun
@@ -67,7 +68,7 @@ class Scorer:
         """The same run with another population."""
         sampler = self.sampler
         other = Sampler(population, sampler.runner, sampler.seed, sampler.listen)
-        other.tables = sampler.tables  # with its suite
+        other.tables.suite = sampler.tables.suite
         return other
 
     def reading_as(self, reading: Reading) -> Scorer:
@@ -77,6 +78,11 @@ class Scorer:
         other._reachable = self._reachable.reading_as(reading)
         other._domains, other._run = self._domains, self._run
         return other
+
+    @property
+    def people(self) -> People | None:
+        """Whom inputs are drawn from, if not from all that the schema allows."""
+        return None if self._run is None else self._run.people
 
     def measure(self, columns: tuple[int, ...], measure: Measure, settings: Settings) -> Score:
         """The causal or group score of a set of columns, with what it cost."""
@@ -173,7 +179,7 @@ class Scorer:
             score = self._explained(sampled(self.sampler, variants, settings))
         if isinstance(score, GroupScore):
             score = mark_few(score, run.people, columns)
-        return replace(score, population="profile")
+        return of_people(score, "profile", run.people)
 
     def _executions_left(self, wanted: int) -> float:
         left = self.sampler.runner.executions_left

@@ -4,15 +4,13 @@ How plain can a witness be? Pairs are moved towards a reference person as long a
 
 A pair is a matrix of two rows of codes. Every step is one change of it, run before it is taken:
 what is run together are the next steps of all pairs at once.
-
-What explains a causal score? People who are plainly affected, and where most of them are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,14 +18,11 @@ from numpy.typing import NDArray
 
 from themis.engine.sampler import Sampler
 from themis.engine.variants import Rows, Variants, own_columns
-from themis.errors import SubjectError
 from themis.inputs.assignments import Assignments
 from themis.inputs.following import as_drawn
 from themis.inputs.schema import Schema
 from themis.inputs.streams import reference_person
-from themis.results.model import CausalScore
-from themis.results.notes import Ending
-from themis.results.parts import Region, Witness
+from themis.results.parts import Witness
 from themis.scores.kin import Kin, Pair
 from themis.scores.plainer import (
     ROUNDS,
@@ -36,7 +31,6 @@ from themis.scores.plainer import (
     target_of,
     tried_at_once,
 )
-from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import FAILED, Cells
 from themis.subjects.readings import FLIP, Reading
 
@@ -469,31 +463,3 @@ def _first_of_each(pairs: NDArray[Any]) -> list[int]:
     """The first place of each pair, whichever of its two inputs comes first."""
     keys = [frozenset(row.tobytes() for row in np.ascontiguousarray(pair)) for pair in pairs]
     return sorted({key: place for place, key in reversed(list(enumerate(keys)))}.values())
-
-
-def explained(
-    score: CausalScore,
-    pool: FlipPool,
-    sampler: Sampler,
-    regions: Callable[[], tuple[Region, ...]],
-    *,
-    known: bool = False,
-) -> CausalScore:
-    """The score with shrunk witnesses and the regions of its flips; its numbers stay as they are.
-
-    What was interrupted is not explained, nor where explaining it makes the subject fail, or takes
-    longer than the budget allows. `known` says that every output is remembered.
-    """
-    if score.stopped is Ending.INTERRUPTED or not score.witnesses:
-        return score
-    columns = pool.schema.columns_of(score.against)
-    try:
-        where = regions()
-        people = plain_witnesses(pool, sampler, columns, known=known)
-    except (SubjectError, BudgetEndedError):
-        return score
-    except KeyboardInterrupt:
-        if not sampler.keep_on_interrupt:
-            raise
-        return replace(score, stopped=Ending.INTERRUPTED)
-    return replace(score, witnesses=people, regions=where)

@@ -14,6 +14,7 @@ from themis.results.model import CausalScore, Measure, Score, SearchResult, Test
 from themis.results.notes import Ending, Note
 from themis.results.verdicts import Acceptance, least_listed
 from themis.scores.accounts import asked_again, charged
+from themis.scores.explaining import of_people
 from themis.scores.noise import NoiseProbe, is_weighed
 from themis.scores.scorer import Scorer
 from themis.scores.spelling import spelling_in_search
@@ -128,10 +129,11 @@ class Searcher:
 
     def _of_whom(self, result: SearchResult) -> SearchResult:
         """The result with scores that say whether they are of a profile."""
-        if not self.sampler.population.profile:
+        people = self.scorer.people
+        if people is None:
             return result
-        scores = tuple(replace(score, population="profile") for score in result.minimal_sets)
-        return replace(result, minimal_sets=scores)
+        scores = tuple(of_people(score, "profile", people) for score in result.minimal_sets)
+        return replace(result, minimal_sets=scores, population="profile")
 
     def plan(
         self, columns: tuple[int, ...], max_size: int | None, settings: Settings

@@ -10,6 +10,7 @@ from themis.inputs.schema import Schema
 from themis.results.hooks import Plot
 from themis.results.model import FOUR_FIFTHS, CausalScore, GroupScore, Result, Score, SearchResult
 from themis.results.parts import Group, Witness
+from themis.results.withheld import withheld
 from themis.settings import Settings
 from themis.show.html import Html, tag
 from themis.show.intervals import WHOLE, Interval, Mark
@@ -17,6 +18,7 @@ from themis.show.svg import chart
 from themis.show.words.explanations import (
     change_sentence,
     noise_warning,
+    pairs_origin,
     placebo_sentence,
     region_sentence,
 )
@@ -47,13 +49,17 @@ _MARK = "background:#fc04"  # seen on light and on dark pages
 _SHORT = 24  # characters of a cell that is not worth breaking
 
 
-@singledispatch
 def html_of(thing: Any) -> Html:
     """What a notebook shows of a result, a search, a score, a group or a witness."""
+    return _html_of(withheld(thing))
+
+
+@singledispatch
+def _html_of(thing: Any) -> Html:
     raise TypeError(f"there is no table of {type(thing).__name__}")
 
 
-@html_of.register
+@_html_of.register
 def _(result: Result) -> Html:
     """All scores of a result below each other."""
     noise = [noise_warning(result.noise)] if result.noise and result.noise.differing else []
@@ -71,7 +77,7 @@ def _(result: Result) -> Html:
     )
 
 
-@html_of.register
+@_html_of.register
 def _(score: Score) -> Html:
     return _score_box(score, PLAIN)
 
@@ -107,7 +113,7 @@ def _score_box(score: Score, words: Wording) -> Html:
     )
 
 
-@html_of.register
+@_html_of.register
 def _(search: SearchResult) -> Html:
     return _search_box(search, PLAIN)
 
@@ -128,14 +134,14 @@ def _search_box(search: SearchResult, words: Wording) -> Html:
     return _box(*parts, *(_line(f"note: {note}") for note in search.notes))
 
 
-@html_of.register
+@_html_of.register
 def _(group: Group) -> Html:
     ends = f"{percent(group.low)} – {percent(group.high)}"
     bar = _bar(group.low, group.high)
     return _box(_table([[PLAIN.label(group.values), bar, percent(group.rate), ends]]))
 
 
-@html_of.register
+@_html_of.register
 def _(witness: Witness) -> Html:
     return _box(_witness(witness, "decision"))
 
@@ -156,6 +162,8 @@ def _causal_parts(score: CausalScore, words: Wording) -> Iterator[Html]:
         yield _line(f"{change_sentence(harm, words)} (of {of})")
     yield from (_line(region_sentence(region, whom)) for region in score.regions)
     yield from (_witness(each, score.output or "decision") for each in score.witnesses[:WITNESSES])
+    if whose := pairs_origin(score):
+        yield _line(f"Of these pairs, {whose}.", _FAINT)
 
 
 def _witness(witness: Witness, output: str) -> Html:

@@ -128,7 +128,8 @@ class AuditInTest:
         result = plainly(ask)
         answer, outcome = result.checks[0], _outcome(result)
         self.record(check, answer, self.audit.runner.executions - before)
-        self.settle(lambda: raise_unless_it_holds(answer, outcome))
+        rows = result.report is not None and result.report.rows
+        self.settle(lambda: raise_unless_it_holds(answer, outcome, rows=rows))
         return outcome
 
     @contextmanager

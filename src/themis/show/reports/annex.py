@@ -357,13 +357,12 @@ def _procedure(result: Result) -> Iterator[Html]:
 
 
 def _data(result: Result, room: Room) -> Iterator[Html]:
-    populations = {each.population for each in result.scores} or {"inputs"}
     names = {
         "inputs": "inputs made up from the schema, all equally likely unless weights are given",
         "profile": "inputs drawn by the operational profile",
         "rows": "rows that were given",
     }
-    yield tag("p", "People: ", "; ".join(names[each] for each in sorted(populations)), ".")
+    yield tag("p", "People: ", "; ".join(names[each] for each in sorted(result.populations)), ".")
     yield inputs_table(result, room)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from themis.results.comparison import Differences, ScoreDifference, SetDifference
 from themis.results.replays import STATES, Replay
+from themis.results.withheld import withheld
 from themis.show.html import Html, cut, table, tag
 from themis.show.reports.document import document, rest, section
 from themis.show.reports.markdown import escape
@@ -40,7 +41,11 @@ Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]  # its title, its hea
 
 def render_comparison(found: Differences | Replay, path: Path) -> str:
     """The document that the name of a file asks for: a page, else Markdown."""
-    return _markdown(found) if path.suffix == ".md" else _page(found)
+    shown = withheld(found)
+    if path.suffix == ".md":
+        return _markdown(shown)
+    hashed = hashlib.sha256(json.dumps(found.to_dict(), sort_keys=True).encode()).hexdigest()
+    return _page(shown, hashed)
 
 
 def _headline(found: Differences | Replay) -> str:
@@ -99,9 +104,8 @@ def _remarks(found: Differences | Replay) -> Iterator[str]:
     yield replay_cost(found)
 
 
-def _page(found: Differences | Replay) -> str:
+def _page(found: Differences | Replay, hashed: str) -> str:
     name = "Comparison" if isinstance(found, Differences) else "Replay"
-    hashed = hashlib.sha256(json.dumps(found.to_dict(), sort_keys=True).encode()).hexdigest()
     sentence = cut(_headline(found), LONGEST)
     state = _state(found)
     words = {"grave": "new discrimination", "calm": "nothing new", "open": "undecided"}

@@ -11,6 +11,7 @@ from typing import Any
 
 from themis.errors import Mistake, RequestError, suggest
 from themis.results.model import CausalScore, GroupScore, Result, Score
+from themis.results.withheld import withheld
 from themis.show.words.wording import PLAIN
 
 
@@ -23,14 +24,13 @@ class Format:
     home: str  # module:function in this package, imported when it is used
     about: str
 
-    @property
-    def render(self) -> Callable[[Result], str | bytes]:
-        """The function from a result to the text or bytes of a file."""
+    def render(self, result: Result, *, rows: bool = False) -> str | bytes:
+        """The text or bytes of a file; rows of people are in it only if `rows`, or it, allows."""
         module, _, function = self.home.partition(":")
         found: Callable[[Result], str | bytes] = getattr(
             import_module(f"themis.show.reports.{module}"), function
         )
-        return found
+        return found(result if rows else withheld(result))
 
 
 FORMATS: dict[str, Format] = {

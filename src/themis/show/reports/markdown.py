@@ -10,6 +10,7 @@ from themis.results.outcomes import Outcomes, Proxy
 from themis.results.parts import Witness
 from themis.show.html import cut
 from themis.show.reports.scores import interval, point
+from themis.show.words.explanations import pairs_origin
 from themis.show.words.headlines import headline
 from themis.show.words.notes import how_it_ended
 from themis.show.words.outcomes import (
@@ -191,6 +192,8 @@ def _people(score: Score, words: Wording) -> Iterator[str]:
     parts = ["\n".join(lines)] if lines else []
     if isinstance(score, CausalScore):
         parts += [_pair(each) for each in score.witnesses[:WITNESSES]]
+        whose = pairs_origin(score)
+        parts += [f"Of these pairs, {whose}."] if whose else []
     if parts:
         summary = f"<summary>{escape(headline(score, words))}</summary>"
         yield "\n\n".join([f"<details>{summary}", *parts, "</details>"])

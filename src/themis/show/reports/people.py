@@ -33,6 +33,7 @@ from themis.show.words.explanations import (
     joint_pair_sentence,
     lost_text,
     other_changes_first,
+    pairs_origin,
 )
 from themis.show.words.headlines import capital
 from themis.show.words.searches import harms
@@ -78,6 +79,7 @@ def pair_block(pair: Witness, score: CausalScore, room: Room) -> Html:
     phrase += with_followers(score.against, score.followed)
     sides = (_side(pair, place, score, room) for place in (0, 1))
     needs = joint_pair_sentence(pair, room.words)
+    whose = pairs_origin(score)
     alike = tag("p", "Both: ", tag("bdi", cut(shared, room.sentence)), more, class_="both")
     return tag(
         "div",
@@ -86,7 +88,8 @@ def pair_block(pair: Witness, score: CausalScore, room: Room) -> Html:
         ),
         *([alike] if common else []),
         *([tag("p", f"{needs}.", class_="both")] if needs else []),
-        _reproduce(pair),
+        *([tag("p", f"{capital(whose)}.", class_="both")] if whose else []),
+        *([_reproduce(pair)] if common or pair.rows is None else []),
         class_="pair",
     )
 

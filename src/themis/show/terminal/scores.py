@@ -34,12 +34,14 @@ from themis.show.words.explanations import (
     flip_rate_sentence,
     joint_sentences,
     other_changes_first,
+    pairs_origin,
     placebo_sentence,
     region_sentence,
 )
 from themis.show.words.headlines import headline, output_name, rate_text
 from themis.show.words.scores import extremes, impact, method, seen
 from themis.show.words.values import (
+    count,
     set_phrase,
     set_with_followers,
     visible,
@@ -60,7 +62,8 @@ def show_witnesses(
     yield from map(indented, show_pairs(score, shown, width=width, everything=everything))
     hidden = len(score.witnesses) - len(shown)
     if hidden:
-        yield indented(short(f"{hidden} more such pairs: -v shows them", DIM))
+        pairs = count(hidden, "more such pair")
+        yield indented(short(f"{pairs}: -v shows them", DIM))
     if everything and shown and shown[0].reproduce:
         yield indented(Sentence("The first pair, in a shell:"))
         yield from (ShellLine(visible(line)) for line in shown[0].reproduce)
@@ -73,7 +76,9 @@ def show_pairs(
     phrase = set_with_followers(score.against, score.followed)
     if pairs:
         yield ""
-        yield Sentence(f"Pairs who differ only in {phrase} but {they_get(score)}:")
+        whose = pairs_origin(score)
+        whose = f" ({whose})" if whose else ""
+        yield Sentence(f"Pairs who differ only in {phrase} but {they_get(score)}{whose}:")
     step = 1 if width < NARROW else 2
     for first in range(0, len(pairs), step):
         if first:

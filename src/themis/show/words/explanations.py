@@ -180,6 +180,18 @@ def _times(lift: float) -> str:
     return f"{lift:.1f} times" if lift < 10 else f"{lift:,.0f} times"
 
 
+def pairs_origin(score: CausalScore) -> str:
+    """Whose values pairs have, where they are not people's own; empty where that is plain."""
+    if score.population == "inputs" or not score.witnesses:
+        return ""
+    first = score.witnesses[0]
+    if first.generated:
+        return "generated, not taken from anybody's row"
+    if len(first.differs_in) == len(first.inputs[0]) and first.rows is not None:
+        return "their other values are those of people, and are not shown"
+    return ""
+
+
 def other_changes_first(witnesses: Sequence[Witness]) -> list[Witness]:
     """The witnesses so that each kind of change comes before any comes twice."""
     seen: dict[tuple[Any, ...], int] = {}

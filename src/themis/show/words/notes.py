@@ -169,6 +169,8 @@ def _inconsistent_example(values: Values) -> str:
     person = ", ".join(f"{visible(n)} {visible(v)}" for n, v in values["input"].items())
     first, second = map(visible, values["outputs"])
     when = INCONSISTENT[values["how"]]
+    if not person:
+        return f"an example: the same input got {first}, and {second} {when}"
     return f"an example: the same input got {first}, and {second} {when}: {person}"
 
 
@@ -220,6 +222,22 @@ def _example(example: Mapping[str, Any]) -> str:
     return f"{value!r} in {place}"
 
 
+def _values_kept(values: Values) -> str:
+    shown = _texts(values["values"][:3])
+    examples = f" ({shown}{'' if len(values['values']) <= 3 else ', …'})" if shown else ""
+    return (
+        f"{count(values['rows'], 'row')} with a value of {values['name']} that the schema does "
+        f"not have{examples}: run as it is, and tried for nobody else"
+    )
+
+
+def _no_such_value(values: Values) -> str:
+    if "value" in values and values["value"] is None:  # it is of a person
+        return f"{values['name']} has no such value"
+    value = repr(values["value"]) if "value" in values else "nothing"
+    return f"{values['name']} has no value like {value}"
+
+
 def _same_output(values: Values) -> str:
     which = "in every execution that did not fail"
     if "executions" in values:
@@ -262,6 +280,16 @@ def command_without(note: Note, result: Result) -> str | None:
     if not measured or not isinstance(command, str) or not isinstance(names, Mapping):
         return None
     return " ".join([command, *(f"--without-constraint {shlex.quote(name)}" for name in names)])
+
+
+def _inputs_unlike_rows(values: Values) -> str:
+    low, high = (visible(values[end]) for end in ("low", "high"))
+    which = f"is {low}" if low == high else f"lies between {low} and {high}"
+    return (
+        f"generated test inputs are unlike the rows: {values['name']} {which} in "
+        f"{percent(values['rows'])} of the rows, and in {percent(values['generated'])} of the test "
+        "inputs; a profile, or weights, would make scores of inputs about people like these"
+    )
 
 
 def _slow_start(values: Values) -> str:
@@ -415,11 +443,7 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
         f"{', '.join(values['names'])}: scores describe that small part of the inputs"
     ),
     "rows-left-out": _rows_left_out,
-    "values-kept": lambda values: (
-        f"{count(values['rows'], 'row')} with a value of {values['name']} that the schema does "
-        f"not have ({_texts(values['values'][:3])}{'' if len(values['values']) <= 3 else ', …'}): "
-        "run as it is, and tried for nobody else"
-    ),
+    "values-kept": _values_kept,
     "range-widened": "{name} was widened to {min} to {max} to fit the rows",
     "values-added": lambda values: (
         f"{values['name']} got further values to fit the rows: {_texts(values['values'])}"
@@ -432,6 +456,7 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "same-output": _same_output,
     "mostly-same": _mostly_same,
     "made-by-constraints": _made_by_constraints,
+    "inputs-unlike-rows": _inputs_unlike_rows,
     "pairs-not-confirmed": f"{ENDED[Ending.NOISE]}: pairs with different decisions got the "
     "same one when run again",
     "vouched-for": "the file vouches that the subject is deterministic: nothing was run again to "
@@ -470,10 +495,7 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "--against to know what to measure",
     "column-not-used": "the column {name!r} is no characteristic: it is not used",
     "same-subject": "as far as can be seen, the subject is the one that the result is of",
-    "no-such-value": lambda values: (
-        f"{values['name']} has no value like "
-        f"{repr(values['value']) if 'value' in values else 'nothing'}"
-    ),
+    "no-such-value": _no_such_value,
     "forbidden-by-constraint": "a constraint forbids the input",
     "no-such-characteristic": "there is no characteristic {name!r} to test against",
     "characteristic-removed": "{name} was removed from the schema",

@@ -153,9 +153,10 @@ def extremes(groups: Iterable[Group], shown: int) -> tuple[list[Group], int]:
 def failure_text(kind: str, failure: Mapping[str, Any]) -> str:
     """How often an execution failed in this way, with an example."""
     person = ", ".join(f"{visible(n)} {visible(v)}" for n, v in failure["input"].items())
+    which = f"the input: {person}" if person else "an input that is not shown: it is of a person"
     return (
         f"{visible(kind)} {count(failure['count'], 'time')}, e.g. "
-        f"{visible(failure['message'])} for the input: {person}"
+        f"{visible(failure['message'])} for {which}"
     )
 
 

@@ -150,15 +150,11 @@ def _effect(search: SearchResult, words: Wording, much: str) -> str:
     if kind != "exact" and not tolerance:
         by = f"by {much} on average" if search.threshold and much else "at all"
         return f"{name} {by}{proven}"
-    by, whom = f" by more than {tolerance}" if tolerance else "", words.whom(_population(search))
+    by, whom = f" by more than {tolerance}" if tolerance else "", words.whom(search.population)
     if not much or (search.found and not search.threshold):
         return f"{name}{by} for {'some' if search.found else 'any of the'} {whom}{proven}"
     more = " or more" if much.endswith(" or more") else ""
     return f"{name}{by} for {much.removesuffix(more)} of {whom}{more}{proven}"
-
-
-def _population(search: SearchResult) -> str:
-    return next((each.population for each in search.minimal_sets), "inputs")
 
 
 def _figure(search: SearchResult, words: Wording) -> str:
@@ -287,7 +283,8 @@ def example(score: Score, words: Wording = PLAIN) -> str | None:
     common = [name for name in first if name not in changed]
     both = [f"{set_phrase([name])} {set_phrase([visible(second[name])])}" for name in common]
     rest = f", + {len(common) - COMMON} more" if len(common) > COMMON else ""
-    return ", ".join(got) + (f"; both have {', '.join(both[:COMMON])}{rest}" if both else "")
+    whose = " (generated, not anybody's row)" if witness.generated else ""
+    return ", ".join(got) + (f"; both have {', '.join(both[:COMMON])}{rest}{whose}" if both else "")
 
 
 def protected_first(result: Result) -> Callable[[SearchResult], SearchResult]:

@@ -157,12 +157,12 @@ def _of_scores(result: Result, words: Wording) -> Verdict:
 def measured_on(result: Result) -> str:
     """On which inputs: generated ones, which are not people, or given rows."""
     words, data = wording(result), result.data or {}
-    kinds = {each.population for each in result.scores} or {"inputs"}
+    kinds = result.populations
     real = f"real {words.people}" if words.naming.people else "real people"
     made_up = f"generated {words.whom()}, not on {real}"
     rows = f"{count(data['used'], 'row')} of " if isinstance(data.get("used"), int) else ""
     given = f"{rows}{visible(data.get('file', 'the given rows'))}"
-    if "inputs" not in kinds and not result.searches:
+    if "inputs" not in kinds:
         how = "Measured on" if "rows" in kinds else "Measured on inputs drawn from"
         text = f"{how} {given}"
     elif kinds == {"inputs"}:

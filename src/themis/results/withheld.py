@@ -1,0 +1,183 @@
+"""What may be shown of people: nobody's row, unless `[report] rows` or `--rows` allows it.
+
+Pages, reports, terminals and notebooks show what `withheld` gives, so that no format can forget it.
+Pairs of generated values are shown whole. Where there are none, a pair of people is left with what
+differs. Files to work on (a saved result, a suite, the cache) hold rows, and say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import singledispatch
+from typing import Any, TypeAlias, TypeVar
+
+from themis.inputs.personal import without_values
+from themis.results.model import CausalScore, Result, Score, SearchResult
+from themis.results.notes import Note
+from themis.results.parts import Witness
+from themis.results.replays import Replay, ReplayedTest
+
+Thing = TypeVar("Thing")
+Values: TypeAlias = dict[str, Any]
+
+SHORT = 10  # numbers of one digit are shown as they are
+
+
+@dataclass(frozen=True, kw_only=True)
+class Withheld(Result):
+    """A result as documents may show it, and the whole one, whose hash they carry."""
+
+    whole: Result
+
+
+def withheld(thing: Thing) -> Thing:
+    """The result, score, search or replay, as documents may show it."""
+    shown: Thing = _withheld(thing)
+    return shown
+
+
+def withheld_notes(notes: Iterable[Note]) -> tuple[Note, ...]:
+    """The notes without values of single people."""
+    return tuple(map(_note, notes))
+
+
+@singledispatch
+def _withheld(thing: Any) -> Any:
+    return thing
+
+
+@_withheld.register
+def _(result: Result) -> Result:
+    allowed = result.report is not None and result.report.rows
+    if allowed or not result.holds_people or isinstance(result, Withheld):
+        return result
+    own = {each.name: getattr(result, each.name) for each in fields(Result)}
+    own |= {
+        "scores": tuple(map(withheld, result.scores)),
+        "searches": tuple(map(withheld, result.searches)),
+        "failures": _failures(result.failures),
+        "notes": withheld_notes(result.notes),
+        "data": None if result.data is None else _data(result.data),
+    }
+    return Withheld(**own, whole=result)
+
+
+@_withheld.register
+def _(search: SearchResult) -> SearchResult:
+    return replace(
+        search,
+        minimal_sets=tuple(map(withheld, search.minimal_sets)),
+        notes=_notes_of(search, search.notes),
+    )
+
+
+@_withheld.register
+def _(score: Score) -> Score:
+    return replace(score, notes=_notes_of(score, score.notes))
+
+
+@_withheld.register
+def _(score: CausalScore) -> CausalScore:
+    if score.population == "inputs":
+        return score
+    made_up = tuple(each for each in score.witnesses if each.generated)
+    return replace(
+        score,
+        witnesses=made_up or _differences(score.witnesses),
+        notes=withheld_notes(score.notes),
+    )
+
+
+@_withheld.register
+def _(replay: Replay) -> Replay:
+    if not replay.personal or replay.rows:
+        return replay
+    return replace(
+        replay,
+        examples=tuple(map(_test, replay.examples)),
+        failures=_failures(replay.failures),
+        unknown_rows=_counted(replay.unknown_rows),
+    )
+
+
+def _differences(pairs: Iterable[Witness]) -> tuple[Witness, ...]:
+    """What pairs differ in, and their outputs; each once."""
+    found: dict[str, Witness] = {}
+    for each in pairs:
+        first, second = _rough(each.inputs, each.differs_in)
+        pair = Witness((first, second), each.outputs, rows=each.rows or (True, True))
+        found.setdefault(f"{first} {second} {each.outputs}", pair)
+    return tuple(found.values())
+
+
+def _test(test: ReplayedTest) -> ReplayedTest:
+    names = [name for name in test.inputs[0] if test.inputs[0][name] != test.inputs[1][name]]
+    return replace(test, inputs=_rough(test.inputs, names or test.against))
+
+
+def _rough(inputs: tuple[Values, Values], names: Iterable[str]) -> tuple[Values, Values]:
+    """These values of two inputs; of numbers, no more than their first digit."""
+    shown: tuple[Values, Values] = ({}, {})
+    for name in names:
+        both = [each[name] for each in inputs]
+        texts = [_about(each) for each in both]
+        if texts[0] == texts[1] and both[0] != both[1]:
+            texts = ["lower", "higher"] if both[0] < both[1] else ["higher", "lower"]
+        shown[0][name], shown[1][name] = texts
+    return shown
+
+
+def _about(value: Any) -> Any:
+    """A value that many have; of a long number, its first digit and how large it is."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) < SHORT:
+        return value
+    return f"about {float(f'{value:.0e}'):,.10g}"
+
+
+def _failures(failures: Mapping[str, Any]) -> dict[str, Any]:
+    """Failures without their inputs, and without the inputs' values in what they say."""
+    return {
+        kind: {
+            "count": each["count"],
+            "message": without_values(each["message"], each["input"]),
+            "input": {},
+        }
+        for kind, each in failures.items()
+    }
+
+
+def _data(data: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {"kept": [{**each, "values": []} for each in data["kept"]]} if "kept" in data else {}
+    reasons = {"reasons": list(map(_reason, data["reasons"]))} if "reasons" in data else {}
+    return {**data, **kept, **reasons}
+
+
+def _reason(reason: Mapping[str, Any]) -> dict[str, Any]:
+    """Why rows do not fit: their places alone."""
+    return {**reason, "examples": [{**each, "value": None} for each in reason["examples"]]}
+
+
+def _notes_of(part: Score | SearchResult, notes: tuple[Note, ...]) -> tuple[Note, ...]:
+    return notes if part.population == "inputs" else withheld_notes(notes)
+
+
+def _note(note: Note) -> Note:
+    """The note without what belongs to one person."""
+    hide = _HIDDEN.get(note.code)
+    return note if hide is None else replace(note, values={**note.values, **hide(note.values)})
+
+
+_HIDDEN: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    "rows-left-out": lambda values: {"reasons": list(map(_reason, values["reasons"]))},
+    "values-kept": lambda values: {"values": []},
+    "inconsistent-example": lambda values: {"input": {}},
+    "no-such-value": lambda values: {"value": None},
+}
+
+
+def _counted(reasons: Mapping[Note, int]) -> dict[Note, int]:
+    counts: dict[Note, int] = {}
+    for note, rows in reasons.items():
+        counts[_note(note)] = counts.get(_note(note), 0) + rows
+    return counts

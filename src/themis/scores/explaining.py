@@ -1,0 +1,180 @@
+"""What explains a causal score: plain pairs, where most of the flips are, and nobody's row.
+
+Pairs of given people are their rows. Beside them are pairs of generated values, which documents can
+show: inputs drawn as if there were no people, changed in the set, run, and kept where they flip.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.engine.sampler import Sampler
+from themis.errors import SubjectError
+from themis.inputs.assignments import Assignments
+from themis.inputs.characteristics import Value
+from themis.inputs.following import as_drawn
+from themis.inputs.people import People
+from themis.inputs.streams import MIXING, BaseInputs
+from themis.results.model import CausalScore, Score
+from themis.results.notes import Ending
+from themis.results.parts import Region, Witness
+from themis.scores.kin import Kin, Pair
+from themis.scores.witnesses import SHOWN, FlipPool, plain_witnesses
+from themis.subjects.base import BudgetEndedError
+
+GENERATED = 5  # pairs of generated values that are kept
+GENERATED_BRANCH = 3_100  # their inputs are apart from those of the common stream
+SHARED = 5  # people who have a value, so that it is nobody's own
+ROUNDS = 2  # of looking for pairs that flip, with equal parts of what may be executed
+
+
+def explained(
+    score: CausalScore,
+    pool: FlipPool,
+    sampler: Sampler,
+    regions: Callable[[], tuple[Region, ...]] = tuple,
+    *,
+    people: NDArray[Any] | None = None,
+    known: bool = False,
+) -> CausalScore:
+    """The score with plain witnesses and the regions of its flips; its numbers stay as they are.
+
+    What was interrupted is not explained, nor where explaining it makes the subject fail, or takes
+    longer than the budget allows. Of `people`, or a profile, pairs stay as they are, and those of
+    generated values are behind them. `known` says that every output is remembered.
+    """
+    if score.stopped is Ending.INTERRUPTED or not score.witnesses:
+        return score
+    columns = pool.schema.columns_of(score.against)
+    try:
+        where = regions()
+        people = sampler.population.listed if people is None else people
+        if people is not None:
+            pairs = _beside_people(score.witnesses, pool, sampler, columns, people)
+        else:
+            pairs = plain_witnesses(pool, sampler, columns, known=known)
+    except (SubjectError, BudgetEndedError):
+        return score
+    except KeyboardInterrupt:
+        if not sampler.keep_on_interrupt:
+            raise
+        return replace(score, stopped=Ending.INTERRUPTED)
+    return replace(score, witnesses=pairs, regions=where)
+
+
+def of_people(score: Score, population: Literal["profile", "rows"], people: People) -> Score:
+    """The score as one of given people: its witnesses say which of their inputs are rows."""
+    score = replace(score, population=population)
+    if not isinstance(score, CausalScore):
+        return score
+    return replace(score, witnesses=tuple(_marked(each, people) for each in score.witnesses))
+
+
+def _marked(pair: Witness, people: People) -> Witness:
+    if pair.generated:
+        return pair
+    first, second = pair.inputs
+    return replace(pair, rows=(_is_row(first, people), _is_row(second, people)))
+
+
+def _is_row(values: dict[str, Value], people: People) -> bool:
+    """Whether an input is the row of somebody, as it is."""
+    places = np.arange(len(people))
+    for column, characteristic in enumerate(people.schema):
+        code = characteristic.encode(values[characteristic.name])
+        places = places[people.codes[places, column] == code]
+    return len(places) > 0
+
+
+def _beside_people(
+    pairs: tuple[Witness, ...],
+    pool: FlipPool,
+    sampler: Sampler,
+    columns: tuple[int, ...],
+    people: NDArray[Any],
+) -> tuple[Witness, ...]:
+    """The pairs of people, and behind them pairs of generated values, as far as some flip."""
+    drawing = copy.copy(sampler)  # it shares what was run
+    drawing.population = sampler.population.generated
+    drawing.base = BaseInputs(drawing.population, sampler.seed, branch=(GENERATED_BRANCH,))
+    found = _generated_flips(pool, drawing, columns, people)
+    plain = plain_witnesses(found, drawing, columns)[:GENERATED]
+    if pool.shown is None or found.shown is None or not plain:
+        return pairs
+    kept = SHOWN - len(plain)
+    pool.shown = np.concatenate([pool.shown[: 2 * kept], found.shown[: 2 * len(plain)]])
+    return (*pairs[:kept], *(replace(each, generated=True) for each in plain))
+
+
+def _generated_flips(
+    pool: FlipPool, drawing: Sampler, columns: tuple[int, ...], people: NDArray[Any]
+) -> FlipPool:
+    """Pairs of generated inputs that differ in the set as pairs of people do, and flip."""
+    reading, flips = drawing.reading, FlipPool(pool.schema, drawing.reading)
+    seen, kin = pool.most_different(SHOWN).codes, Kin(Assignments(pool.schema, columns))
+    count = drawing.trials.allowance // (2 * ROUNDS)
+    for number in range(ROUNDS if count else 0):
+        if drawing.trials.out_of_time:
+            break
+        base = _common_inputs(drawing, people, range(2 * number * count, 2 * (number + 1) * count))
+        pairs = _candidates(seen, base, kin)
+        inputs = np.asfortranarray(pairs.reshape(2 * len(pairs), len(pool.schema)))
+        cells, _ = drawing.trials.run(inputs, len(inputs))
+        outputs = reading.cells(cells).reshape(-1, 2)
+        chosen = reading.distances(outputs[:, 0], outputs[:, 1]) > 0
+        flips.add_pairs(pairs[chosen, 0], pairs[chosen, 1], outputs[chosen])
+        if chosen.any():
+            break
+    return flips
+
+
+def _common_inputs(drawing: Sampler, people: NDArray[Any], places: range) -> NDArray[Any]:
+    """Inputs that are nobody's: each value by itself, as often as people have it.
+
+    What fewer than SHARED people have is never taken; where most values are so, those of the schema
+    are drawn instead.
+    """
+    drawn = drawing.base.rows(places.start, places.stop).copy()
+    rng = drawing.base.generator(MIXING, places.start)
+    for column in range(drawn.shape[1]):
+        values, counts = np.unique(people[:, column], return_counts=True)
+        listed = drawing.population.schema.characteristics[column].first_extra
+        shared = (counts >= SHARED) & (values < listed)
+        if 2 * counts[shared].sum() >= len(people):
+            chances = counts[shared] / counts[shared].sum()
+            drawn[:, column] = rng.choice(values[shared], len(drawn), p=chances)
+    return drawn
+
+
+def _candidates(seen: NDArray[Any], base: NDArray[Any], kin: Kin) -> NDArray[Any]:
+    """Valid pairs: the first half of the inputs, changed in the set as pairs of people are."""
+    count, schema = len(base) // 2, kin.schema
+    pairs = np.stack([base[:count], base[:count]], axis=1)
+    for place in range(count):
+        drawn = base[[place, count + place]]
+        one, other = _assignments(seen[place % len(seen)], drawn, kin)
+        pair = kin.changed(pairs[place], [0], kin.columns, one)
+        pairs[place] = kin.changed(pair, [1], kin.columns, other)
+    first, second = pairs[:, 0], pairs[:, 1]
+    levels = kin.assignments.own_levels(first), kin.assignments.own_levels(second)
+    valid = (levels[0] != levels[1]).any(axis=1) & schema.valid(first)
+    valid &= schema.admits(first, second) & as_drawn(schema.ties, first)
+    return np.asarray(pairs[valid])
+
+
+def _assignments(seen: Pair, drawn: Pair, kin: Kin) -> NDArray[Any]:
+    """Two assignments of a set: as a pair of people has them, but numbers are drawn."""
+    each = [kin.schema.characteristics[column] for column in kin.columns]
+    ordered = np.array([one.ordered for one in each])
+    own = (seen[:, kin.columns] >= [one.first_extra for one in each]).any(axis=0)
+    found = np.where(ordered | own, drawn[:, kin.columns], seen[:, kin.columns])
+    levels = [one.level_of(found[:, place]) for place, one in enumerate(each)]
+    same = np.array([first == second for first, second in levels])
+    found[1, same] = found[0, same]  # values of one bin are no counterfactuals
+    return found

@@ -1,0 +1,315 @@
+"""Does nobody's row leave the machine in a document, a log or a suite, unless that was allowed?
+
+All people of these tests have an income that begins with MARK, which no generated value does.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import themis
+from tests.projects import enter, run, write_project
+from themis.results.model import Result
+from themis.results.saved import read_result, result_from_dict
+from themis.results.withheld import withheld
+from themis.show.reports.formats import FORMATS
+
+MARK = "48611"
+MADE = 60
+INPUTS = """\
+sex = { values = ["female", "male"], protected = true }
+hours = { min = 10, max = 60 }
+income = { min = 0, max = 9999999 }
+"""
+# Income decides nothing: pairs of generated values flip as those of people do.
+BIASED = "return int(person['hours'] + 5 * (person['sex'] == 'male') > 40)"
+# A pair flips only with an income that nobody but these people has.
+NARROW = "return int(person['sex'] == 'male' and str(person['income']).startswith('48611'))"
+FAILING = f"""\
+if person['income'] == {MARK}07:
+    raise ValueError(f"an income of {{person['income']}} is unheard of")
+{BIASED}"""
+COUNTING = """\
+import itertools
+calls = decide.__dict__.setdefault("calls", itertools.count())
+return int(person['hours'] + next(calls) % 7 > 40)"""
+PROFILE = '[profile]\ndata = "people.csv"\n'
+DOCUMENTS = ("html", "md", "sarif", "github")  # the others show no pairs
+Project = Callable[..., Path]
+
+
+def people(strange: bool = False) -> Iterator[str]:
+    yield "sex,hours,income"
+    for number in range(MADE):
+        sex = ("female", "male")[number % 2]
+        yield f"{sex},{20 + number * 7 % 40},{MARK}{number:02}"
+    if strange:
+        yield f"male,30,{MARK}99.5"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    enter(tmp_path, monkeypatch)
+
+    def make(body: str = BIASED, *, strange: bool = False, **options: Any) -> Path:
+        (tmp_path / "people.csv").write_text("\n".join(people(strange)) + "\n")
+        return write_project(tmp_path, body, **{"inputs": INPUTS, "extra": PROFILE, **options})
+
+    return make
+
+
+def documents(path: str, *options: str) -> Iterator[tuple[str, str]]:
+    """Every document of a saved result, by its name."""
+    for name in FORMATS:
+        done = run("report", path, "--format", name, "-o", f"out.{name}", *options)
+        assert done.exit_code == 0, done.output
+        yield name, Path(f"out.{name}").read_text(encoding="utf-8", errors="replace") + done.output
+
+
+def measures(*options: str) -> Iterator[tuple[str, str]]:
+    """What every command that measures prints, by its name."""
+    commands = (("score",), ("search", "--threshold", "0"), ("apparent",), ("check",))
+    for command in commands:
+        for way in ((), ("-v",), ("-q",)):
+            done = run(*command, *way, *options)
+            assert done.exit_code in (0, 1, 4), done.output
+            yield " ".join((*command, *way)), done.output
+    yield "validate", run("validate", *options).output
+
+
+CHECKS = '[[checks]]\nagainst = ["sex"]\nmax_score = 0.01\n'
+
+
+@pytest.mark.parametrize("body", [BIASED, NARROW, FAILING])
+def test_no_command_prints_a_row(project: Project, body: str) -> None:
+    project(body, subject="max_failures = 0.5", extra=PROFILE + CHECKS)
+    for name, text in measures():
+        assert MARK not in text, f"{name}: {text}"
+
+
+def test_with_rows_every_page_shows_them(project: Project) -> None:
+    project(FAILING, subject="max_failures = 0.5", extra=PROFILE + CHECKS)
+    for name, text in measures("--rows"):
+        if "-q" not in name:
+            assert MARK in text, f"{name}: {text}"
+
+
+@pytest.mark.parametrize("command", [("score",), ("search", "--threshold", "0"), ("apparent",)])
+@pytest.mark.parametrize("body", [BIASED, NARROW, FAILING])
+def test_no_document_has_a_row_unless_rows_are_allowed(
+    project: Project, body: str, command: tuple[str, ...]
+) -> None:
+    project(body, subject="max_failures = 0.5")
+    assert run(*command, "-o", "result.json").exit_code in (0, 4)
+    assert MARK in Path("result.json").read_text()
+    for name, text in documents("result.json"):
+        assert MARK not in text, name
+    for name, text in documents("result.json", "--rows"):
+        assert MARK in text or name not in DOCUMENTS, name
+
+
+def test_the_file_can_allow_rows(project: Project) -> None:
+    project(extra=f"{PROFILE}[report]\nrows = true\n")
+    assert MARK in run("score", "-o", "result.json").output
+    assert all(MARK in text for name, text in documents("result.json") if name in DOCUMENTS)
+    assert MARK not in run("score", "--no-rows").output
+
+
+def test_a_document_carries_the_hash_of_the_file(project: Project) -> None:
+    from themis.show.reports.method import digest
+
+    project()
+    run("score", "-o", "result.json")
+    hashed = digest(read_result("result.json"))
+    assert digest(withheld(read_result("result.json"))) == hashed
+    for name, text in (*documents("result.json"), *documents("result.json", "--rows")):
+        assert (hashed in text) == (name in ("html", "annex")), name
+
+
+def test_a_shown_pair_is_generated_was_run_and_flips(project: Project) -> None:
+    project()
+    run("score", "--measure", "causal", "-o", "result.json")
+    result = read_result("result.json")
+    (score,) = withheld(result).scores
+    assert isinstance(score, themis.CausalScore)
+    assert score.witnesses
+    for pair in score.witnesses:
+        assert pair.generated
+        first, second = (row["hours"] + 5 * (row["sex"] == "male") > 40 for row in pair.inputs)
+        assert first != second
+        assert pair.outputs == (int(first), int(second))
+    assert result.account is not None
+    assert result.account.explanations > 0
+
+
+def test_without_a_generated_pair_only_the_difference_is_shown(project: Project) -> None:
+    project(NARROW)
+    run("score", "--measure", "causal", "-o", "result.json")
+    (score,) = withheld(read_result("result.json")).scores
+    assert isinstance(score, themis.CausalScore)
+    assert [pair.inputs for pair in score.witnesses] == [({"sex": "male"}, {"sex": "female"})]
+    text = " ".join(run("score", "--measure", "causal").output.split())
+    assert "their other values are those of people, and are not shown" in text
+
+
+def test_the_json_says_which_inputs_are_rows(project: Project) -> None:
+    project()
+    data = json.loads(run("score", "--measure", "causal", "--json").stdout)
+    assert data["personal_data"] is True
+    rows = {tuple(line.split(",")) for line in people()}
+    pairs = data["scores"][0]["witnesses"]
+    assert any("generated" in pair for pair in pairs)
+    for pair in pairs:
+        texts = [tuple(map(str, each.values())) for each in pair["inputs"]]
+        if "generated" in pair:
+            assert "rows" not in pair
+        else:
+            assert pair["rows"] == [each in rows for each in texts]
+            assert any(pair["rows"])
+
+
+def test_a_result_of_generated_inputs_has_no_personal_data(project: Project) -> None:
+    project(extra="")
+    data = json.loads(run("score", "--json").stdout)
+    assert "personal_data" not in data
+    assert all("generated" not in each for s in data["scores"] for each in s["witnesses"])
+
+
+def test_a_result_of_an_earlier_version_is_taken_to_hold_rows(project: Project) -> None:
+    project()
+    data = json.loads(run("score", "--measure", "causal", "--json").stdout)
+    for pair in data["scores"][0]["witnesses"]:
+        pair.pop("rows", None)
+        pair.pop("generated", None)
+    (score,) = withheld(result_from_dict(data)).scores
+    assert isinstance(score, themis.CausalScore)
+    assert all(set(each.inputs[0]) == {"sex"} for each in score.witnesses)
+
+
+def test_a_failed_run_names_no_row(project: Project) -> None:
+    project(FAILING)
+    done = run("score")
+    assert done.exit_code == 3
+    assert "unheard of" in done.output
+    assert MARK not in done.output
+    assert MARK in run("score", "--rows").output
+
+
+def test_an_inconsistent_answer_is_shown_without_its_row(project: Project) -> None:
+    project(COUNTING)
+    done = run("score", "--measure", "causal", "-v")
+    assert "the same input got" in " ".join(done.output.split())
+    assert MARK not in done.output
+
+
+def test_rows_that_do_not_fit_are_named_by_their_lines(project: Project) -> None:
+    project(strange=True, extra=f'{PROFILE}unknown = "drop"\n')
+    done = run("score", "--measure", "causal")
+    text = " ".join(done.output.split())
+    assert "line 62" in text
+    assert MARK not in text
+    with pytest.warns(themis.RowsWarning) as caught:
+        themis.Audit.from_file("themis.toml")
+    assert all(MARK not in str(each.message) for each in caught)
+
+
+def test_values_that_only_rows_have_are_counted_and_not_shown(project: Project) -> None:
+    project(inputs=INPUTS.replace("9999999", "1000"))
+    done = run("score", "--measure", "causal")
+    assert "60 rows with a value of income" in " ".join(done.output.split())
+    assert MARK not in done.output
+
+
+def test_of_numbers_that_differ_only_the_first_digit_is_shown(project: Project) -> None:
+    project(NARROW)
+    run("search", "--threshold", "0", "--among", "income", "-o", "result.json")
+    (score,) = withheld(read_result("result.json")).scores
+    assert isinstance(score, themis.CausalScore)
+    shown = {str(each["income"]) for pair in score.witnesses for each in pair.inputs}
+    assert "about 5,000,000" in shown
+    assert all(re.fullmatch(r"\d|about \d[0,]*|lower|higher", e) for e in shown)
+
+
+def test_a_notebook_shows_no_row(project: Project) -> None:
+    project()
+    audit = themis.Audit.from_file("themis.toml")
+    result = audit.score([["sex"]])
+    shown = (audit, result, *result.scores, audit.search(0.0), audit.apparent())
+    assert all(MARK not in each._repr_html_() for each in shown)
+    open_audit = themis.Audit.from_file("themis.toml", show_rows=True)
+    assert MARK in open_audit.score([["sex"]])._repr_html_()
+    assert MARK in result.scores[0].witnesses[0]._repr_html_()  # asked for by itself
+
+
+def test_a_failed_assertion_shows_no_row(project: Project) -> None:
+    project(NARROW)
+    audit = themis.Audit.from_file("themis.toml")
+    with pytest.raises(themis.DiscriminationError) as failed:
+        audit.causal("sex").assert_below(0.01)
+    assert MARK not in str(failed.value)
+    with pytest.raises(themis.DiscriminationError) as failed:
+        audit.search(0.01, among=["sex"]).assert_nothing_found()
+    assert MARK not in str(failed.value)
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_a_test_that_fails_shows_rows_only_if_allowed(project: Project, allowed: bool) -> None:
+    from themis.testing.claims import AuditInTest
+
+    project(NARROW)
+    test = AuditInTest(themis.Audit.from_file("themis.toml", show_rows=allowed))
+    with pytest.raises(themis.DiscriminationError) as failed:
+        test.causal("sex").assert_below(0.01)
+    assert (MARK in str(failed.value)) == allowed
+
+
+@pytest.mark.parametrize("name", ["suite.csv", "suite.jsonl", "suite.parquet"])
+def test_a_suite_of_people_must_be_allowed_and_says_what_it_is(project: Project, name: str) -> None:
+    project()
+    done = run("score", "--suite", name)
+    assert done.exit_code == 2
+    assert "--suite: it would hold rows of people" in done.output
+    assert "--rows" in done.output
+    assert not Path(name).exists()
+    assert run("score", "--suite", name, "--rows", "--error", "0.2").exit_code == 0
+    assert "personal_data" in Path(name).read_text(encoding="utf-8", errors="replace")
+    for options, shown in (((), False), (("--rows",), True)):
+        done = run("replay", name, "-v", "--report", "replay.md", *options)
+        assert done.exit_code == 1, done.output
+        assert "column-not-used" not in done.output
+        assert "is no characteristic" not in done.output
+        assert (MARK in done.output) == shown
+        assert (MARK in Path("replay.md").read_text()) == shown
+
+
+def test_a_replayed_result_shows_no_row(project: Project) -> None:
+    project()
+    run("score", "-o", "result.json")
+    for options, shown in (((), False), (("--rows",), True)):
+        done = run("replay", "result.json", "-v", "--report", "replay.html", *options)
+        assert (MARK in done.output) == shown
+        assert (MARK in Path("replay.html").read_text()) == shown
+    assert MARK in run("replay", "result.json", "--json").output  # a file to work on
+    assert '"personal_data": true' in run("replay", "result.json", "--json").output
+
+
+def test_python_is_told_how_to_allow_a_suite(project: Project, tmp_path: Path) -> None:
+    rows = [{"sex": "male", "age": age} for age in range(30, 40)]
+    schema = themis.Schema(sex=["female", "male"], age=range(18, 70))
+    with pytest.raises(themis.RequestError) as told:
+        themis.Audit(lambda p: True, schema, profile=rows, suite=tmp_path / "suite.csv")
+    assert "show_rows=True" in str(told.value)
+
+
+def test_nothing_is_withheld_of_generated_inputs() -> None:
+    schema = themis.Schema(sex=["female", "male"], age=range(18, 70))
+    audit = themis.Audit(lambda p: p["sex"] == "male" and p["age"] > 30, schema)
+    result: Result = audit.score([["sex"]])
+    assert withheld(result) is result
+    assert withheld(result.scores[0]) is result.scores[0]
