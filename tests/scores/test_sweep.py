@@ -38,7 +38,7 @@ def held(measured: Any) -> Any:
     """A score without what differs where rows are sampled to explain it."""
     return replace(
         measured,
-        **{name: None for name in ("account", "reruns") if hasattr(measured, name)},
+        **{name: None for name in ("account", "reruns", "joint") if hasattr(measured, name)},
         executions=0,
         cache_hits=0,
         **{name: () for name in ("witnesses", "regions", "direction") if hasattr(measured, name)},

@@ -1,7 +1,8 @@
 """Sweeps: exact scores of domains that are too large to hold.
 
 Every input is run, in pieces that hold each context with all its variants, so that the score of the
-whole is the sum over the pieces. Only sums are kept, and a sample of rows to explain them.
+whole is the sum over the pieces. Only sums are kept, and a sample of rows to explain them; what two
+characteristics change only together is not counted.
 """
 
 from __future__ import annotations
