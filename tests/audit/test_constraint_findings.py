@@ -52,6 +52,13 @@ def test_a_difference_that_a_constraint_alone_makes_is_said_to_be_its() -> None:
     assert not notes(without)
 
 
+def test_only_constraints_that_link_the_set_to_others_are_named() -> None:
+    more = LINKED.where(old="age > 20", few="years < 49", women="sex == 'f' or years > 1")
+    (note,) = notes(themis.Audit(by_years, more).score([["age"]]))
+    assert note.values["constraints"].keys() == {"adult"}
+    assert note.values["linked"] == ["years"]
+
+
 def test_a_sampled_run_says_it_too() -> None:
     wide = themis.Schema(
         **{f"x{place}": range(100) for place in range(6)},
