@@ -208,7 +208,7 @@ def test_proxies_change_no_verdict_and_say_that_nothing_is_caused() -> None:
     unreal, some = sum(each.unreal for each in first.settings), 60 * len(first.settings)
     assert f"{unreal} of {some} combinations of these people with values of job are unreal" in shown
     (left,) = {each.value: each for each in first.extremes if each.unreal}.values()
-    assert f"without the {left.unreal} people for whom job {left.value} is unreal" in shown
+    assert f"Without the {left.unreal} people for whom job {left.value} is unreal" in shown
     assert f"differ by {100 * left.before:.1f} points as the others are" in shown
 
 
