@@ -52,6 +52,13 @@ def test_a_difference_that_a_constraint_alone_makes_is_said_to_be_its() -> None:
     assert not notes(without)
 
 
+def test_only_constraints_that_link_the_set_to_others_are_named() -> None:
+    more = LINKED.where(old="age > 20", few="years < 49", women="sex == 'f' or years > 1")
+    (note,) = notes(themis.Audit(by_years, more).score([["age"]]))
+    assert note.values["constraints"].keys() == {"adult"}
+    assert note.values["linked"] == ["years"]
+
+
 def test_a_sampled_run_says_it_too() -> None:
     wide = themis.Schema(
         **{f"x{place}": range(100) for place in range(6)},
@@ -103,16 +110,30 @@ def test_a_set_that_also_matters_by_itself_is_spoken_of_only_near_0(
 
 
 @pytest.mark.parametrize(
-    ("changed", "apart", "is_said"),
-    [(0.04, 0.08, True), (0.04, 0.07, False), (0.06, 0.5, False), (0.0, 0.0, False)],
+    ("seen", "changed", "apart", "is_said"),
+    [
+        (0.0, 0.04, 0.08, True),
+        (0.0, 0.04, 0.07, False),
+        (0.05, 0.1, 0.5, True),
+        (0.06, 0.1, 0.5, False),
+        (0.0, 0.0, 0.0, False),
+    ],
 )
 def test_half_of_the_difference_at_least_must_be_certain(
-    changed: float, apart: float, is_said: bool
+    seen: float, changed: float, apart: float, is_said: bool
 ) -> None:
     causal, group = themis.Audit(by_years, LINKED).score([["age"]]).scores
-    scores = [replace(causal, high=changed), replace(group, low=apart)]
-    assert len(list(made_by_constraints(scores, LINKED))) == is_said
-    assert not list(made_by_constraints(scores[1:], LINKED))  # the causal score is not known
+    scores = [replace(causal, score=seen, high=changed), replace(group, low=apart)]
+    assert len(list(made_by_constraints(scores, (), LINKED))) == is_said
+    assert not list(made_by_constraints(scores[1:], (), LINKED))  # the causal score is not known
+
+
+@pytest.mark.parametrize("measures", [("causal", "group"), ("group",)])
+def test_a_search_bounds_the_causal_score_if_it_looked_at_both(measures: Any) -> None:
+    result = themis.Audit(by_years, LINKED).search_all(0.1, measures)
+    assert ("age",) in result.searches[-1].found
+    sets = [note.values["against"] for note in notes(result)]
+    assert sets == ([["age"]] if "causal" in measures else [])
 
 
 def test_people_who_are_given_are_linked_by_more_than_constraints() -> None:

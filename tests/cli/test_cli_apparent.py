@@ -268,3 +268,62 @@ def test_a_table_in_the_place_of_the_file_is_told_apart(
     assert result.exit_code == 2
     assert "it is a table, not a themis.toml" in result.output
     assert "--data people.csv" in result.output
+
+
+OUTCOMES = """\
+race,sex,income,repaid
+green,f,40,1
+green,m,80,1
+green,m,20,0
+purple,f,40,1
+purple,m,70,0
+purple,m,20,
+"""
+
+
+def test_known_outcomes_and_proxies_stand_beside_the_scores(project: Project) -> None:
+    project()
+    Path("known.csv").write_text(OUTCOMES, encoding="utf-8")
+    plain = run("apparent", "--data", "known.csv", "--only-data")
+    done = run("apparent", "--data", "known.csv", "--only-data", "--label", "repaid", "--proxies")
+    assert (plain.exit_code, done.exit_code) == (0, 0)
+    assert "Outcomes known from repaid: 1 as favourable, 0 not. 1 of 6 people have" in done.stdout
+    assert "What may stand in for race" in done.stdout
+    assert "ignored: repaid" in plain.stdout
+    assert "ignored" not in done.stdout
+    first = plain.stdout.splitlines()[0]
+    assert done.stdout.splitlines()[0] == first  # the verdict is the same
+    reports = run("apparent", "--data", "known.csv", "--only-data", "--label", "repaid", "--json")
+    table = json.loads(reports.stdout)["outcomes"][0]
+    green = table["groups"][0]
+    assert (green["values"], green["true_positive_rate"]["of"]) == ({"race": "green"}, 2)
+
+
+def test_known_outcomes_of_the_profile_need_no_data(project: Project) -> None:
+    project(extra='[profile]\ndata = "known.csv"\n')
+    Path("known.csv").write_text(OUTCOMES, encoding="utf-8")
+    done = run("apparent", "--only-data", "--label", "repaid", "--json")
+    assert done.exit_code == 0, done.output
+    given = run("apparent", "--data", "known.csv", "--only-data", "--label", "repaid", "--json")
+    assert json.loads(done.stdout)["outcomes"] == json.loads(given.stdout)["outcomes"]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--label", "repayed"], "--label: known.csv has no column 'repayed'; did you mean"),
+        (["--label", "sex"], "--label: 'sex' is a characteristic"),
+        (["--label", "repaid", "--label-favourable", "2"], "--label-favourable: no row has"),
+        (["--label-favourable", "1"], "--label-favourable: there is no column of known outcomes"),
+        (["--label", "repaid", "--draw"], "--draw: known outcomes need every row"),
+        (["--proxies", "--draw"], "--draw: proxies need every row"),
+    ],
+)
+def test_mistakes_in_known_outcomes_name_the_options(
+    project: Project, options: list[str], problem: str
+) -> None:
+    project()
+    Path("known.csv").write_text(OUTCOMES, encoding="utf-8")
+    done = run("apparent", "--data", "known.csv", *options)
+    assert done.exit_code == 2
+    assert problem in done.output

@@ -110,15 +110,19 @@ def test_intervals_hold_for_every_value_that_might_have_been_tried() -> None:
     people, decide = world(5)
     proxy = proxies(people, decide).proxies[0]
     parts = 2 * (1 + 3 + 4 + 2)  # groups × (as they are, and each value of each characteristic)
-    ends = {}
+    assert (proxy.low, proxy.high) == pytest.approx(sampled_ends(people, decide, parts))
+
+
+def sampled_ends(people: list[dict[str, Any]], decide: Any, parts: int) -> tuple[float, float]:
+    """The ends of the difference if 1 − 0.99 is divided into so many parts."""
+    ends = []
     for sex in SEXES:
         own = [decide(person) for person in people if person["sex"] == sex]
         x, n, tail = sum(own), len(own), 0.01 / parts / 2
         low = stats.beta.ppf(tail, x, n - x + 1) if x else 0.0
-        ends[sex] = low, stats.beta.ppf(1 - tail, x + 1, n - x) if x < n else 1.0
-    f, m = ends["f"], ends["m"]
-    assert proxy.low == pytest.approx(max(0.0, f[0] - m[1], m[0] - f[1]))
-    assert proxy.high == pytest.approx(max(f[1] - m[0], m[1] - f[0]))
+        ends.append((low, stats.beta.ppf(1 - tail, x + 1, n - x) if x < n else 1.0))
+    f, m = ends
+    return max(0.0, f[0] - m[1], m[0] - f[1]), max(f[1] - m[0], m[1] - f[0])
 
 
 def test_of_a_large_range_the_values_of_people_at_equal_distances_are_tried() -> None:
@@ -130,6 +134,9 @@ def test_of_a_large_range_the_values_of_people_at_equal_distances_are_tried() ->
     assert (proxy.possible, proxy.at_least, proxy.changed) == (1_000, False, 1.0)
     narrow = proxies(people, lambda person: person["hours"] == 9, schema).proxies[0]
     assert (narrow.at_least, narrow.changed) == (True, 0.01)
+    parts = 2 * (1 + 1_000)  # also those that were not tried
+    ends = sampled_ends(people, lambda person: person["hours"] > 150, parts)
+    assert (proxy.low, proxy.high) == pytest.approx(ends)
     assert result.executions <= 100 + 2 * 100 + 10 * 100 + result.account.noise
 
 
@@ -176,8 +183,7 @@ def test_a_budget_that_ends_keeps_what_was_found_and_may_be_asked_again() -> Non
     short = audit.apparent(people, "sex", **options)
     assert short.stopped is Ending.BUDGET
     assert 0 < len(short.proxies) < 3
-    audit.settings = audit.settings.changed(max_executions=None)
-    assert audit.apparent(people, "sex", **options).proxies == whole.proxies
+    assert audit.apparent(people, "sex", **options).proxies == whole.proxies  # the rest of it
     assert audit.apparent(people, "sex", **options).executions == 0
 
 
@@ -202,7 +208,7 @@ def test_proxies_change_no_verdict_and_say_that_nothing_is_caused() -> None:
     unreal, some = sum(each.unreal for each in first.settings), 60 * len(first.settings)
     assert f"{unreal} of {some} combinations of these people with values of job are unreal" in shown
     (left,) = {each.value: each for each in first.extremes if each.unreal}.values()
-    assert f"without the {left.unreal} people for whom job {left.value} is unreal" in shown
+    assert f"Without the {left.unreal} people for whom job {left.value} is unreal" in shown
     assert f"differ by {100 * left.before:.1f} points as the others are" in shown
 
 

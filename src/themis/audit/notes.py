@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -22,14 +22,14 @@ from themis.inputs.people import People
 from themis.inputs.population import Population
 from themis.inputs.schema import Schema
 from themis.inputs.streams import BaseInputs
-from themis.results.model import CausalScore, GroupScore, Score
+from themis.results.model import CausalScore, GroupScore, Score, SearchResult, TestedSet
 from themis.results.notes import Ending, Note
 from themis.settings import Stopping
 from themis.subjects.base import Subject
 from themis.subjects.readings import Reading
 
 MOSTLY = 0.9  # of the inputs get the same answer: worth a word
-NEAR_ZERO = 0.05  # a causal score of at most this explains no difference that is large
+NEAR_ZERO = 0.05  # a causal score that is seen to be at most this
 FEW_RUNS = 20  # below this number nothing is odd about equal outputs
 START_SHARE = 0.5  # from this share of the time on, starting processes is worth a word
 FELT_SECONDS = 1.0  # of calls, from which on it is worth a word what takes them
@@ -85,37 +85,62 @@ def mostly_same(scores: Iterable[Score]) -> Iterator[Note]:
             yield Note.of("mostly-same", low=min(rates), high=max(rates), about=each.output)
 
 
-def made_by_constraints(scores: Iterable[Score], schema: Schema) -> Iterator[Note]:
+def made_by_constraints(
+    scores: Sequence[Score], searches: Sequence[SearchResult], schema: Schema
+) -> Iterator[Note]:
     """Which differences between groups come from constraints, and not from the set itself.
 
     Where nothing links a set to other characteristics, its groups differ by no more than its causal
     score (Theorem 4.3). So where they surely differ by twice as much or more, the constraints that
     link it make at least half of the difference. Only causal scores near 0 are spoken of.
     """
-    known = {
-        (each.against, each.output): each
-        for each in scores
-        if isinstance(each, CausalScore)
-        and _is_plain(each)
-        and each.distance == "exact"
-        and each.high <= NEAR_ZERO
-    }
+    bounds = _near_zero(scores, searches)
     for each in scores:
         if not isinstance(each, GroupScore) or not _is_plain(each) or each.statistic != "rate":
             continue
-        causal, links = known.get((each.against, each.output)), linking(schema, each.against)
-        if causal is None or not links or each.low <= 0 or 2 * causal.high > each.low:
+        most, links = bounds.get((each.against, each.output)), linking(schema, each.against)
+        if most is None or not links or each.low <= 0 or 2 * most > each.low:
             continue
         linked = [name for name in schema.names if any(name in e.variables for e in links)]
         yield Note.of(
             "made-by-constraints",
             against=each.against,
             difference=each.score,
-            changed=causal.high,
+            changed=most,
             constraints={one.name: one.text for one in links},
             linked=[name for name in linked if name not in each.against],
             about=each.output,
         )
+
+
+def _near_zero(
+    scores: Iterable[Score], searches: Iterable[SearchResult]
+) -> dict[tuple[tuple[str, ...], str | None], float]:
+    """The sets with a causal score near 0, by set and output, and what it is at most."""
+    found = {
+        (each.against, each.output): each.high
+        for each in scores
+        if isinstance(each, CausalScore) and _is_plain(each) and each.score <= NEAR_ZERO
+        if each.distance == "exact"
+    }
+    for search in searches:
+        if search.measure == "causal" and search.distance == "exact" and search.conclusive:
+            slack = 0.0 if search.method == "exact" else search.error
+            for tested in search.tested:
+                if tested.decision == "below" and _seen(tested) <= NEAR_ZERO:
+                    key = tested.against, search.output
+                    found.setdefault(key, search.threshold + slack)
+    return found
+
+
+def _seen(tested: TestedSet) -> float:
+    """The share of inputs that a search saw flip, or the exact score; 1 where it tells neither."""
+    for reason in tested.reasons:
+        if reason.code == "exact-score":
+            return float(reason.values["score"])
+        if reason.code == "inputs-flip":
+            return float(reason.values["flips"] / max(reason.values["inputs"], 1))
+    return 1.0
 
 
 def _is_plain(score: Score) -> bool:

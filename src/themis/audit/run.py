@@ -152,7 +152,7 @@ class Work:
                 *fit_notes(self._data),
                 *notes,
                 *mostly_same(self._scores),
-                *made_by_constraints(self._scores, runner.schema),
+                *made_by_constraints(self._scores, self._searches, runner.schema),
                 *self._probe.notes(),
             ),
             timing=timing_of(spent, runner.subject, self._started, seconds, [*cache_notes, *slow]),

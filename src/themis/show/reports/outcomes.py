@@ -131,6 +131,6 @@ def _gaps(outcomes: Outcomes, room: Room) -> Html:
 
     return table(
         f"How far the groups of {set_words(outcomes.against)} are apart",
-        ("", ("Difference", "number"), ("Ratio", "number"), "Lowest – highest"),
+        ("Compared by", ("Difference", "number"), ("Ratio", "number"), "Lowest – highest"),
         map(row, outcomes.gaps),
     )

@@ -276,7 +276,11 @@ def _made_by_constraints(values: Values) -> str:
 def command_without(note: Note, result: Result) -> str | None:
     """The command that measures again without the constraints that make a finding, if known."""
     command, names = (result.source or {}).get("command"), note.values.get("constraints")
-    measured = note.code == "made-by-constraints" and result.command in ("score", "apparent")
+    measured = note.code == "made-by-constraints" and result.command in (
+        "score",
+        "search",
+        "apparent",
+    )
     if not measured or not isinstance(command, str) or not isinstance(names, Mapping):
         return None
     return " ".join([command, *(f"--without-constraint {shlex.quote(name)}" for name in names)])

@@ -66,9 +66,9 @@ def _stands_in(proxy: Proxy, words: Wording) -> str:
     name, phrase = _name(proxy), set_phrase(proxy.against).removesuffix(" together")
     least = "at least " if proxy.at_least else ""
     return (
-        f"{name} may stand in for {phrase}: they go together (association "
-        f"{proxy.association:.2f}), and for {least}{percent(proxy.changed)} of "
-        f"{words.whom('rows')} the decision changes when only {name} is changed"
+        f"Among {words.whom('rows')} {name} may stand in for {phrase}: they go together "
+        f"(association {proxy.association:.2f}), and the decision changes for "
+        f"{least}{percent(proxy.changed)} of them when only {name} is changed"
     )
 
 
@@ -103,7 +103,7 @@ def _unreal(proxy: Proxy) -> Iterator[str]:
     for each in {s.value: s for s in proxy.extremes or ()}.values():
         if each.unreal and each.before is not None:
             yield (
-                f"without the {each.unreal:,} people for whom {_value(proxy, each)} is unreal, the "
+                f"Without the {each.unreal:,} people for whom {_value(proxy, each)} is unreal, the "
                 f"rates differ by {points(each.before)} as the others are"
             )
 
