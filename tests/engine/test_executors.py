@@ -404,8 +404,8 @@ def test_tasks_are_as_long_as_they_should_be() -> None:
         return [len(part) for part in cut(count, seconds, workers)]
 
     assert lengths(3, 1.0, 2) == [1, 1, 1]  # a second each
-    assert lengths(300, 1e-6, 2) == [128, 128, 44]  # as many as may be: too quick to be shared
-    assert lengths(100, 0.01, 2) == [25, 25, 25, 25]  # a quarter of a second
+    assert lengths(300, 1e-6, 2) == [100, 100, 100]  # of at most 128: too quick to be shared
+    assert lengths(150, 0.01, 2) == [37, 38, 37, 38]  # half a second, and the same for each worker
     assert lengths(20, 0.001, 2) == [10, 10]  # a part for each worker
     assert lengths(20, 0.001, 8) == [5, 5, 5, 5]  # but none of less than five thousandths
     assert lengths(0, 0.001, 2) == []

@@ -35,7 +35,7 @@ BATCH = 65_536  # inputs run together at most
 ROW_BATCH = 16_384  # of a row function: each is a dictionary
 FIRST_BATCH = 16  # the same for a subject whose speed is not known yet
 BATCH_SECONDS = 0.5  # a batch takes about this long
-SPREAD_SECONDS = 2.0  # the same for one that other processes run: between two they wait
+SPREAD_BATCH, SPREAD_SECONDS = 2**19, 2.0  # of one that others run: between two they wait
 EARLY_FAILURES = 10  # this many failures above the limit end a run early
 
 JOB_BATCH = 2  # inputs for each job of an external subject that are run together, at the least
@@ -208,7 +208,8 @@ class Runner:
             if pressed:
                 return FIRST_BATCH if self.traits.vectorised else 1
             return BATCH if self.traits.vectorised else FIRST_BATCH
-        most = BATCH if self.traits.vectorised or self.traits.executor else ROW_BATCH
+        most = BATCH if self.traits.vectorised else ROW_BATCH
+        most = SPREAD_BATCH if self.traits.executor else most
         # What is cut off at the deadline is lost: of single calls only half of the rest is planned.
         left = self.seconds_left if self.traits.vectorised else self.seconds_left / 2
         seconds = SPREAD_SECONDS if self.traits.executor else BATCH_SECONDS

@@ -288,7 +288,7 @@ class Tables:
         every = count == len(rows)
         wanted = cells.T[places]  # by column, as the table is
         missing = ((wanted if every else wanted[:, opened.places]) == NOT_RUN).T
-        if count >= COLUMN_ROWS:
+        if count >= COLUMN_ROWS and not self.runner.traits.executor:  # its workers share all cells
             whole = missing.all(axis=0)
             self._run_columns(variants, cells, opened, places[whole])
             if whole.all():

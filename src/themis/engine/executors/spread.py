@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 from uuid import uuid4
 
@@ -23,9 +24,9 @@ from themis.subjects.decisions import CRASH, INVALID, Failure
 from themis.subjects.secrets import Secrets
 
 HERE_SECONDS = 1.0  # work that is done here first: what takes less needs no other process
-TASK_SECONDS = 0.25  # that a task takes, about
+TASK_SECONDS = 0.5  # that a task takes, about
 LEAST_SECONDS = 0.005  # a shorter one costs more than it saves
-FEWEST, MOST = 16, 16_384  # inputs that are compared where none was run here, and of a task
+FEWEST, MOST = 16, 65_536  # inputs that are compared where none was run here, and of a task
 COMPARED = 1_000  # inputs that are run there and here, at most
 IN_FLIGHT = 2  # tasks for each worker that are on their way
 TURN = 0.5  # seconds after which an interrupt is heard at the latest
@@ -212,10 +213,16 @@ _UNSENT = Failure(INVALID, "an answer of its task can't be sent to another proce
 
 
 def cut(count: int, seconds: float, workers: int) -> list[Part]:
-    """A batch as parts of about the wanted time, one for each worker at least if that pays."""
+    """A batch as equal parts of about the wanted time, as many for each worker if that pays.
+
+    A part that were left over at the end would keep all workers but one waiting.
+    """
     size, least = (max(int(each / max(seconds, 1e-9)), 1) for each in (TASK_SECONDS, LEAST_SECONDS))
-    size = min(max(min(size, -(-count // workers)), least), MOST)
-    return [range(start, min(start + size, count)) for start in range(0, count, size)]
+    needed = -(-count // min(size, MOST))
+    even = -(-needed // workers) * workers
+    parts = min(even, max(count // least, needed))
+    edges = [count * number // max(parts, 1) for number in range(parts + 1)]
+    return [range(*each) for each in pairwise(edges)]
 
 
 class _Gathered:
