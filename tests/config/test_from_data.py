@@ -408,7 +408,7 @@ def test_tables_that_can_not_be_read_are_mistakes(
         (("--from", "nothing.csv"), "can't be read"),
         (("--protected", "race"), "there are no columns without --from"),
         (("--from", "words.txt"), "is not a file that can be converted"),
-        (("--from", "api.yaml"), "convert it to JSON first"),
+        (("--from", "api.yaml"), "describes no object"),
         (("--from", "broken.parquet"), "can't be read as Parquet"),
         (("--from", "broken.jsonl"), "broken.jsonl:2: is no JSON object"),
         (("--from", "settings.xml", "--target", "race"), "only rows of data"),
@@ -686,9 +686,37 @@ def test_rows_and_a_model_make_a_file_that_can_be_measured_at_once(model_project
     assert config.schema.names == ("sex", "region", "fixed", "income")
     assert config.schema.protected == ("sex",)
     assert config.subject.favourable == ("good",)
-    measured = run("score", "--quiet", "--error", "0.1")
+    measured = run("score", "--quiet", "--error", "0.1", "-o", "result.json")
     assert measured.exit_code == 0, measured.output
     assert "sex" in measured.output
+    reported = run("report")
+    assert reported.exit_code == 0, reported.output
+    assert "reporting result.json, the latest result in this folder" in reported.output
+    page = (model_project / "result.html").read_text(encoding="utf-8")
+    assert "the people in the profile" in page
+    assert "person 1" not in page
+
+
+def test_a_report_of_nothing_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(tmp_path, monkeypatch)
+    (tmp_path / "other.json").write_text("{}")
+    (tmp_path / "broken.json").write_text("{")
+    done = run("report")
+    assert done.exit_code == 2
+    assert "RESULT: no result is named, and none is saved in this folder" in done.output
+    assert "save one: themis score -o result.json" in done.output
+
+
+def test_wide_ranges_say_that_they_are_drawn_evenly(tmp_path: Path) -> None:
+    numbers = [7 * index**3 % 4_000_037 for index in range(300)]
+    remark = "too many values for weights: without a profile, drawn evenly"
+    for values, wide in ((numbers, True), ([number % 999 for number in numbers], False)):
+        write_csv(tmp_path / "rows.csv", {"amount": values, "sex": ["f", "m"] * 150})
+        pieces = read_pieces(tmp_path / "rows.csv")
+        text = draft_from_data(pieces, source="rows.csv").text()
+        assert (remark in " ".join(text.replace("\n#", " ").split())) == wide
 
 
 def test_a_column_that_the_model_needs_and_the_rows_lack_is_named(model_project: Path) -> None:

@@ -371,7 +371,7 @@ class TestTorch:
         torch.jit.trace(module, torch.ones(2, 3)).save(str(tmp_path / "m.pt"))
         cut = float(np.median(self.raw(module)))
         subject = f'file = "m.pt"\ncut = {cut!r}'
-        with pytest.raises(RequestError, match=r"state_dict.*--trust-pickle"):
+        with pytest.raises(RequestError, match=r"state_dict.*trust_pickle=True"):
             themis.Audit.from_file(write(tmp_path, subject, NUMBERS))
         decide = self.decide(module, cut)
         assert_scored_file(tmp_path, subject, decide, NUMBERS, trust_pickle=True)

@@ -69,10 +69,10 @@ def read_tests(
     sizes = np.bincount(tests.tests[tests.tests >= 0], minlength=1)
     if sizes.max() < 2:
         problem = "holds no tests: no two inputs belong together"
-        remedy = "write some: themis score --suite FILE"
+        remedy = "write some: suite=FILE"
         if tests.kind == "result":
             problem = "has no witnesses: there is nothing to run again"
-            remedy = "replay a suite, which --suite writes"
+            remedy = "replay a suite, which suite=FILE writes"
         raise RequestError([Mistake("no-tests", tests.source, problem, remedy)])
     return tests
 
@@ -85,7 +85,7 @@ def _read(source: Result | str | Path, schema: Schema, outputs: Sequence[Output]
         return _from_table(read_table(path, exact=True), str(path), schema, outputs, "suite")
     if path.suffix.lower() != ".json" and path.exists():
         problem = f"{str(path)!r} is neither a suite nor a result"
-        remedy = "name a .csv, .jsonl or .parquet that --suite wrote, or a .json that -o wrote"
+        remedy = "name a suite (.csv, .jsonl or .parquet), or a saved result (.json)"
         raise RequestError([Mistake("replay", "FILE", problem, remedy)])
     return _from_result(read_result(path), str(path), schema, outputs)
 
@@ -190,7 +190,7 @@ def _own_columns(table: Table, source: str, outputs: Sequence[Output]) -> OwnCol
         if not lacking:
             return own
     problem = f"is no suite of this subject: it has no column {', '.join(map(repr, lacking))}"
-    raise RequestError([Mistake("replay", source, problem, "write one with --suite")])
+    raise RequestError([Mistake("replay", source, problem, "write one: suite=FILE")])
 
 
 def _outputs(table: Table, own: OwnColumns, outputs: Sequence[Output]) -> Iterator[SavedOutput]:

@@ -63,26 +63,37 @@ def say_error(error: ThemisError) -> Exit:
     """Print every mistake on its own line, and give the exit code."""
     mistakes = error.mistakes if isinstance(error, MistakesError) else (error,)
     for mistake in mistakes:
-        say(f"error: {_with_option(mistake)}")
+        say(f"error: {in_options(str(_with_option(mistake)))}")
     if len(mistakes) > 1:
         say(f"{len(mistakes)} mistakes")
     return error.exit_code
 
 
-REMEDIES = {
-    "suite-of-people": "--rows, or rows = true in [report], allows it; or leave the profile out"
+# What Python writes is spelled differently on the command line.
+OPTIONS = {
+    "show_rows=True": "--rows",
+    "trust_pickle=True": "--trust-pickle",
+    "cache=False": "--no-cache",
+    "suite=FILE": "--suite FILE",
+    'unknown="keep", "drop" or "extend"': "--unknown keep, drop or extend",
+    'unknown="keep" or "drop"': "--unknown keep or drop",
+    'unknown="drop"': "--unknown drop",
 }
 ARGUMENTS = (  # of Python, that are options here
     *("against", "among", "executor", "threshold", "max_size"),
 )
 
 
+def in_options(text: str) -> str:
+    """A message with options in place of Python's arguments."""
+    for argument, option in OPTIONS.items():
+        text = text.replace(argument, option)
+    return text
+
+
 def _with_option(mistake: Mistake | ThemisError) -> Mistake | ThemisError:
     """The mistake at the option, where Python has an argument of that name."""
-    if not isinstance(mistake, Mistake):
-        return mistake
-    mistake = replace(mistake, remedy=REMEDIES.get(mistake.code, mistake.remedy))
-    if mistake.where in ARGUMENTS:
+    if isinstance(mistake, Mistake) and mistake.where in ARGUMENTS:
         return replace(mistake, where=f"--{mistake.where.replace('_', '-')}")
     return mistake
 

@@ -72,7 +72,7 @@ def write_converted(
         print_line(f"wrote {output}, from {one_line(source)}")
         return
     if kind == "schema":
-        document = _parse_json(name, data)
+        document = _parse_yaml(name, data) if _is_yaml(name) else _parse_json(name, data)
         draft = draft_from_json_schema(
             document, source=str(name), pointer=pointer, protected=protected
         )
@@ -101,7 +101,7 @@ def write_converted(
     guessed = [name for name in draft.protected if name not in protected]
     if guessed:
         print_line(f"protected, a guess from the names: {one_line(', '.join(guessed))}")
-    own = "look" if draft.model is not None else "put your own subject into it, and look"
+    own = "look" if draft.is_complete else "put your own subject into it, and look"
     print_line(f"{own} over what was guessed")
 
 
@@ -140,13 +140,13 @@ def _recognise(source: Path) -> tuple[str, bytes]:
         return "parquet", b""
     if start.startswith((b"{", b"[")):
         return ("jsonl" if _has_lines(start) else "schema"), data
-    if source.suffix.lower() in (".yaml", ".yml"):
-        problem = f"{str(source)!r} is YAML, which is not read here"
-        raise RequestError.one("source", "--from", problem, "convert it to JSON first")
+    if _is_yaml(source):
+        return "schema", data
     if any(mark in start.partition(b"\n")[0] for mark in (b",", b";", b"\t")):
         return "csv", b""
     problem = f"{str(source)!r} is not a file that can be converted"
-    remedy = "give rows (.csv, .jsonl, .parquet), a JSON Schema or OpenAPI (.json), or XML settings"
+    kinds = "rows (.csv, .jsonl, .parquet), a JSON Schema or OpenAPI (.json, .yaml)"
+    remedy = f"give {kinds}, or XML settings"
     raise RequestError.one("source", "--from", problem, remedy)
 
 
@@ -157,6 +157,24 @@ def _has_lines(start: bytes) -> bool:
         return bool(rest.strip()) and isinstance(json.loads(first), dict)
     except ValueError:
         return False
+
+
+def _is_yaml(source: Path) -> bool:
+    return source.suffix.lower() in (".yaml", ".yml")
+
+
+def _parse_yaml(source: Path, data: bytes) -> Any:
+    try:
+        import yaml  # type: ignore[import-untyped]
+    except ImportError:
+        problem = f"{str(source)!r} is YAML, and PyYAML is not installed"
+        remedy = "run pip install pyyaml, or convert it to JSON"
+        raise RequestError.one("source", "--from", problem, remedy) from None
+    try:
+        return yaml.safe_load(data)
+    except (yaml.YAMLError, RecursionError) as error:
+        problem = f"{str(source)!r} is no YAML: {' '.join(str(error).split())}"
+        raise RequestError.one("source", "--from", problem, "fix it") from None
 
 
 def _parse_json(source: Path, data: bytes) -> Any:

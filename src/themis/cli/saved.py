@@ -21,7 +21,7 @@ from themis.cli.files import (
     save,
 )
 from themis.cli.options import Options, with_options
-from themis.cli.printing import print_line, write
+from themis.cli.printing import print_line, say, write
 from themis.errors import Exit, RequestError, ThemisError
 from themis.show.words.values import one_line
 
@@ -35,7 +35,14 @@ SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"  # names the file that GitHub shows bel
 
 
 def report(
-    result: Annotated[Path, typer.Argument(metavar="RESULT", help="A saved result.")],
+    result: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="RESULT",
+            help="A saved result; else the latest one in this folder.",
+            show_default=False,
+        ),
+    ] = None,
     formats: Annotated[
         list[str],
         typer.Option(
@@ -63,6 +70,9 @@ def report(
     from themis.show.reports.formats import parse_formats
 
     chosen = parse_formats(formats)
+    if result is None:
+        result = _latest()
+        say(f"reporting {result}, the latest result in this folder")
     places = _places(chosen, output, result.stem)
     saved = read_result(result)
     _check_reads(places.values(), result, saved)
@@ -77,6 +87,18 @@ def report(
             _save(path, rendered)
             print_line(f"wrote {path}")
     return Exit.DONE
+
+
+def _latest() -> Path:
+    """The result in this folder that was saved last; raises RequestError where there is none."""
+    found = sorted(Path().glob("*.json"), key=lambda each: each.stat().st_mtime, reverse=True)
+    for each in found:
+        with suppress(OSError, ValueError):
+            data = json.loads(each.read_text(encoding="utf-8"))
+            if isinstance(data, dict) and "themis" in data and "scores" in data:
+                return each
+    problem = "no result is named, and none is saved in this folder"
+    raise RequestError.one("no-result", "RESULT", problem, "save one: themis score -o result.json")
 
 
 def _places(chosen: list[Format], output: str, stem: str) -> dict[str, Path | None]:

@@ -19,6 +19,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from themis.audit.audit import Audit
+from themis.cli.endings import in_options
 from themis.cli.files import Files, check_targets, output_mistake, save, source_of
 from themis.cli.options import Options
 from themis.cli.printing import say, write
@@ -116,7 +117,7 @@ class Session:
         if learned is not None:
             self._tell(learned, page, lines, failed=problem is not None)
         if problem is not None:
-            say(f"error: {problem}")
+            say(f"error: {in_options(problem)}")
             code: int = Exit.SUBJECT_FAILED
         else:
             assert learned is not None

@@ -198,6 +198,12 @@ class DraftFile:
     favourable_remark: str = "the outputs that count as the favourable decision"
     profile: str | None = None  # the rows that inputs are drawn from
     model: str | None = None  # the file of the model under test
+    subject: Sequence[str] = ()  # the lines of its table, where they are known otherwise
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the subject is known."""
+        return self.model is not None or bool(self.subject)
 
     @property
     def used(self) -> list[Draft]:
@@ -215,7 +221,10 @@ class DraftFile:
             "runs it."
         )
         yield "version = 1"
-        yield _UNKNOWN_SUBJECT.rstrip("\n") if self.model is None else _subject(self.model)
+        if self.subject:
+            yield from self.subject
+        else:
+            yield _UNKNOWN_SUBJECT.rstrip("\n") if self.model is None else _subject(self.model)
         yield from spell_remark(f"favourable: {self.favourable_remark}")
         shown = [1] if self.favourable is None else list(self.favourable)
         yield f"{'# ' * (self.favourable is None)}favourable = {spell_value(shown)}"

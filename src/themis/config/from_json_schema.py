@@ -11,13 +11,12 @@ from fractions import Fraction
 from typing import Any
 
 from themis.config.drafts import Draft, DraftFile, check_names, check_some_used
+from themis.config.from_openapi import inside, items, operations_of, pointer_to, service_of
 from themis.errors import Mistake, RequestError
 from themis.inputs.numbers import align, exact, is_number, round_step
 
 DESCRIPTION = 80  # characters of a description that are shown
 DEPTH = 20  # references that lead to references
-METHODS = ("post", "put", "patch")
-
 
 NULL_SHARE = 0.05  # of the inputs, where a schema allows null: it does not say how often it is
 
@@ -35,7 +34,8 @@ def draft_from_json_schema(
     """
     reader = _Reader(document, source)
     try:
-        properties, required = reader.object(reader.find(pointer))
+        pointer, found = reader.find(pointer)
+        properties, required = reader.object(found)
     except (_UnsupportedError, RecursionError) as error:
         problem = str(error) if isinstance(error, _UnsupportedError) else "leads in a circle"
         remedy = "name an object that is described in the file itself"
@@ -47,7 +47,19 @@ def draft_from_json_schema(
     ]
     problem, remedy = "no property has a finite list of values", "add enum, or minimum and maximum"
     check_some_used(drafts, source, problem, remedy)
-    return DraftFile(f"{source}{pointer}: {len(drafts)} properties", drafts, protected)
+    origin = f"{source}{pointer}: {len(drafts)} properties"
+    for operation in operations_of(document):
+        if operation.pointer == pointer:
+            service = service_of(document, operation, reader.resolved, drafts, properties, required)
+            return DraftFile(
+                origin,
+                drafts,
+                protected,
+                service.favourable,
+                service.remark,
+                subject=service.lines,
+            )
+    return DraftFile(origin, drafts, protected)
 
 
 class _Reader:
@@ -57,20 +69,20 @@ class _Reader:
         self._document = document
         self._source = source
 
-    def find(self, pointer: str) -> Any:
+    def find(self, pointer: str) -> tuple[str, Any]:
         """The object that describes an input: the one pointed at, or the only one there is."""
         if pointer:
             try:
-                return self._follow(pointer)
+                return pointer, self._follow(pointer)
             except _UnsupportedError as error:
                 raise self._mistake(f"{pointer}: {error}", "check the part behind #") from None
         if not isinstance(self._document, Mapping):
             raise self._mistake("is no description of an object", "name a JSON Schema")
         if "openapi" not in self._document and "swagger" not in self._document:
-            return self._document
+            return "", self._document
         found = dict(self._bodies()) or dict(self._named())
         if len(found) == 1:
-            return next(iter(found.values()))
+            return next(iter(found.items()))
         if not found:
             raise self._mistake("describes no object", "name one: --from FILE#/components/…")
         listed = ", ".join(list(found)[:8])
@@ -79,27 +91,22 @@ class _Reader:
 
     def _bodies(self) -> Iterator[tuple[str, Any]]:
         """The bodies that requests have, by the place they are described at."""
-        for path, operations in _items(self._document.get("paths")):
-            for method in METHODS:
-                place = (method, "requestBody", "content", "application/json", "schema")
-                spec = _inside(operations, *place)
-                if isinstance(spec, Mapping):
-                    pointer = spec.get("$ref") or _pointer("paths", path, *place)
-                    yield str(pointer), self._resolved(spec)
+        for each in operations_of(self._document):
+            yield each.pointer, self.resolved(each.body)
 
     def _named(self) -> Iterator[tuple[str, Any]]:
         holders: tuple[tuple[str, ...], ...] = (("components", "schemas"), ("definitions",))
         for holder in holders:
-            for name, spec in _items(_inside(self._document, *holder)):
+            for name, spec in items(inside(self._document, *holder)):
                 if isinstance(spec, Mapping) and ("properties" in spec or "allOf" in spec):
-                    yield _pointer(*holder, name), spec
+                    yield pointer_to(*holder, name), spec
 
     def object(self, spec: Any) -> tuple[dict[str, Any], set[str]]:
         """The properties of an object and the names of those that it must have."""
-        spec = self._resolved(spec)
+        spec = self.resolved(spec)
         if not isinstance(spec, Mapping):
             raise self._mistake("is no description of an object", "name a JSON Schema")
-        properties = dict(_items(spec.get("properties")))
+        properties = dict(items(spec.get("properties")))
         required = spec.get("required", [])
         names = {str(name) for name in required} if isinstance(required, list) else set()
         for part in spec.get("allOf", []) if isinstance(spec.get("allOf"), list) else []:
@@ -114,7 +121,7 @@ class _Reader:
         """The characteristic that a property is, or why it is none."""
         remarks: list[str] = []
         try:
-            resolved = self._resolved(spec)
+            resolved = self.resolved(spec)
             value = self._characteristic(resolved, remarks)
             if self._may_be_null(resolved):
                 value = value if isinstance(value, dict) else {"values": value}
@@ -165,7 +172,7 @@ class _Reader:
         null = spec.get("nullable") is True
         for key in ("anyOf", "oneOf"):
             if isinstance(spec.get(key), list):
-                parts = [self._resolved(part) for part in spec[key]]
+                parts = [self.resolved(part) for part in spec[key]]
                 real = [
                     p for p in parts if not (isinstance(p, Mapping) and p.get("type") == "null")
                 ]
@@ -180,12 +187,12 @@ class _Reader:
             spec = {**spec, "type": real_kinds[0]}
         return spec, null
 
-    def _resolved(self, spec: Any) -> Any:
+    def resolved(self, spec: Any) -> Any:
         """What a reference leads to, with what stands beside it."""
         for _ in range(DEPTH):
             if isinstance(spec, Mapping) and len(spec.get("allOf", ())) == 1 and "type" not in spec:
                 rest = {key: value for key, value in spec.items() if key != "allOf"}
-                spec = {**self._resolved(spec["allOf"][0]), **rest}
+                spec = {**self.resolved(spec["allOf"][0]), **rest}
             if not isinstance(spec, Mapping) or "$ref" not in spec:
                 return spec
             beside = {key: value for key, value in spec.items() if key != "$ref"}
@@ -275,18 +282,3 @@ def _bound(spec: Mapping[str, Any], name: str, exclusive: str) -> tuple[Fraction
     limit = exact(strict)
     looser = bound is not None and (bound > limit if name == "minimum" else bound < limit)
     return (bound, False) if looser else (limit, True)
-
-
-def _items(thing: Any) -> list[tuple[str, Any]]:
-    return [(str(key), value) for key, value in thing.items()] if isinstance(thing, Mapping) else []
-
-
-def _inside(thing: Any, *keys: str) -> Any:
-    """What these keys lead to; None where one of them is not there."""
-    for key in keys:
-        thing = thing.get(key) if isinstance(thing, Mapping) else None
-    return thing
-
-
-def _pointer(*parts: str) -> str:
-    return "#/" + "/".join(part.replace("~", "~0").replace("/", "~1") for part in parts)

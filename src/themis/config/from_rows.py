@@ -18,7 +18,7 @@ from themis.inputs.guesses import LIST_NUMBERS, LIST_TEXTS, count_of, guess_colu
 from themis.inputs.personal import words_of
 from themis.inputs.row_files import Table
 
-_NAMES_A_DECISION = {
+NAMES_A_DECISION = {
     "approved", "class", "decision", "label", "outcome", "output", "prediction", "target", "y",
 }  # fmt: skip
 _PROTECTED = {
@@ -142,7 +142,7 @@ def _find_target(typed: Mapping[str, Typed], model: ModelFacts | None) -> str | 
         for name in others:
             if classes and {_word(plain(value)) for value in typed[name].values} == classes:
                 return name
-    called = [name for name in others if not _NAMES_A_DECISION.isdisjoint(words_of(name))]
+    called = [name for name in others if not NAMES_A_DECISION.isdisjoint(words_of(name))]
     few = [name for name in called if 1 < len(typed[name].values) <= LIST_TEXTS]
     return few[-1] if few else None
 
@@ -159,7 +159,7 @@ def _favourable(
     """Which decisions people want, as far as can be guessed, and why."""
     if model is not None and model.classes:
         counts = dict.fromkeys(model.classes, 0)
-        return _wanted(list(counts.items()), "the classes of the model")
+        return wanted(list(counts.items()), "the classes of the model")
     if name is None or typed is None:
         return None, DraftFile.favourable_remark
     pairs = list(zip(typed.values, typed.counts, strict=True))
@@ -170,10 +170,11 @@ def _favourable(
             f"column {name!r} has {typed.number} different values: these are measurements, not "
             "decisions; let the subject compare them with a cut-off"
         )
-    return _wanted(pairs, f"column {name!r}")
+    return wanted(pairs, f"column {name!r}")
 
 
-def _wanted(pairs: list[tuple[Any, int]], source: str) -> tuple[list[Value], str]:
+def wanted(pairs: list[tuple[Any, int]], source: str) -> tuple[list[Value], str]:
+    """The decisions that people want, and how sure that is; each with its number of rows."""
     rows = [f" ({count_of(count, 'row')})" if count else "" for _, count in pairs]
     values = [repr(plain(value)) for value, _ in pairs]
     shown = ", ".join(value + count for value, count in zip(values[:10], rows, strict=False))

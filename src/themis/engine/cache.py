@@ -43,7 +43,7 @@ DAMAGED = (
     sqlite3.SQLITE_MISMATCH,
     sqlite3.SQLITE_TOOBIG,
 )
-CLEAR_REMEDY = "`themis cache clear` removes it, --no-cache does without"
+CLEAR_REMEDY = "`themis cache clear` removes it, cache=False does without"
 
 _TABLES = (
     "CREATE TABLE subjects (number INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL UNIQUE, "
@@ -74,7 +74,7 @@ def make_folder(folder: Path) -> None:
 def refuse_others(path: Path) -> None:
     """Raise RequestError for a file that is no cache of ours, before anything is made beside it."""
     if path.exists() and not (path.is_file() or path.is_dir()):
-        raise unusable(path, "is no file that can be kept", "name a file, or use --no-cache")
+        raise unusable(path, "is no file that can be kept", "name a file, or use cache=False")
     if not _may_be_ours(path):
         raise unusable(path, *NO_CACHE)
 
@@ -174,7 +174,7 @@ def _may_be_ours(path: Path) -> bool:
         return not path.exists() or is_marked(path) or journal_of(path).exists()
     except OSError as error:
         problem = f"can't be read: {error.strerror}"
-        raise unusable(path, problem, "name another file, or use --no-cache") from error
+        raise unusable(path, problem, "name another file, or use cache=False") from error
 
 
 def _identity(connection: sqlite3.Connection) -> tuple[int, int, int]:
@@ -190,15 +190,15 @@ def _explain(error: sqlite3.Error) -> tuple[str, str]:
         return (
             f"can't be written: {error}",
             "what was stored before is kept: make room and run the same command again, or use "
-            "--no-cache",
+            "cache=False",
         )
     if code == sqlite3.SQLITE_NOTADB:
         return NO_CACHE
     if code in DAMAGED:
         return f"is damaged: {error}", CLEAR_REMEDY
     if code == sqlite3.SQLITE_BUSY:
-        return "is locked by another program", "wait until that has ended, or use --no-cache"
-    return f"can't be used: {error}", "name another file, or use --no-cache"
+        return "is locked by another program", "wait until that has ended, or use cache=False"
+    return f"can't be used: {error}", "name another file, or use cache=False"
 
 
 class FileLock:

@@ -166,6 +166,8 @@ def _range(typed: Typed, *, protected: bool) -> tuple[dict[str, Any], list[str]]
     elif edges and protected:
         spec["bins"] = edges
         remarks.append("bins of about as many rows each")
+    if not weights and (high - low) // step >= WEIGHTED:
+        remarks.append("too many values for weights: without a profile, drawn evenly")
     return spec, remarks
 
 

@@ -76,12 +76,12 @@ def _untrusted(path: Path, kind: str) -> RequestError:
     problem = f"reading {path.name} would run any code that its author put into it"
     remedy = (
         "save the model as ONNX (skl2onnx) or skops (skops.io.dump), which are safe, "
-        "or pass --trust-pickle if you trust whoever made it"
+        "or pass trust_pickle=True if you trust whoever made it"
     )
     if kind in WEIGHTS:
         remedy = (
             "save its weights (torch.save(module.state_dict(), …)) and name the module, object = "
-            '"module:Class", or pass --trust-pickle if it is TorchScript and you trust its author'
+            '"module:Class", or pass trust_pickle=True if you trust who made it (TorchScript)'
         )
     return _unusable(problem, remedy, code="untrusted-pickle")
 
@@ -114,7 +114,7 @@ def _read_skops(path: Path, *, trusts: bool) -> Any:
     except Exception as error:
         raise _unreadable(path, error) from error
     problem = f"{path.name} holds types that skops does not know: {', '.join(unknown)}"
-    remedy = "pass --trust-pickle if you trust whoever made it, or save it as ONNX"
+    remedy = "pass trust_pickle=True if you trust whoever made it, or save it as ONNX"
     raise _unusable(problem, remedy, code="untrusted-types")
 
 

@@ -85,7 +85,7 @@ class DaskPool:
     def _unreachable(self, error: BaseException) -> SubjectError:
         return SubjectError(
             f"the Dask scheduler at {self.name} does not answer ({error}); start it and give the "
-            "command again, or run it here without --executor"
+            "command again, or run it here without an executor"
         )
 
 

@@ -206,5 +206,5 @@ def _stays_here(reason: str) -> RequestError:
         "subject-stays-here",
         "executor",
         f"the subject can't be sent to other processes: {reason}",
-        "run it here (--jobs 1), or make what can't be sent where it is first needed",
+        "run it here, without an executor, or make what can't be sent where it is first needed",
     )

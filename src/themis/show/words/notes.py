@@ -480,7 +480,7 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     ),
     "calls-take-time": "a call of {many:,} inputs took little longer than one of {few:,}: with "
     'cost = "calls" in [subject] fewer, larger calls are made',
-    "executor-not-used": "{executor} is not used: programs have processes of their own (--jobs), "
+    "executor-not-used": "{executor} is not used: programs have processes of their own (jobs), "
     "and a web service would get the requests of many machines instead of those it allows for one",
     "executor-differs": "{executor} was not used: some inputs got different answers there, so that "
     "all were run here; answers may depend on the state of a process, or on chance",

@@ -1,0 +1,195 @@
+"""Does an OpenAPI description become a service that can be measured at once?"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.projects import enter, run
+from tests.services import Reply, Request, Service, serve
+from themis.config.from_json_schema import draft_from_json_schema
+from themis.config.reader import read_config
+
+APPLICANT: dict[str, Any] = {
+    "type": "object",
+    "required": ["sex", "income", "name"],
+    "properties": {
+        "sex": {"enum": ["female", "male"]},
+        "income": {"type": "integer", "minimum": 0, "maximum": 99_999},
+        "name": {"type": "string", "minLength": 2},
+        "note": {"type": "string"},
+    },
+}
+ANSWER: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "string"},
+        "result": {"$ref": "#/components/schemas/Verdict"},
+        "points": {"type": "number"},
+    },
+}
+VERDICT = {"properties": {"decision": {"enum": ["denied", "granted"]}}}
+
+
+def description(**changes: Any) -> dict[str, Any]:
+    body = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Applicant"}}}}
+    answer = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Answer"}}}}
+    operation = {"requestBody": body, "responses": {"200": answer, "422": {}}}
+    schemas = {"Applicant": APPLICANT, "Answer": ANSWER, "Verdict": VERDICT}
+    whole = {"openapi": "3.1.0", "paths": {"/v1/decide": {"post": operation}}}
+    return {**whole, "components": {"schemas": schemas}, **changes}
+
+
+def text_of(document: Any, **options: Any) -> str:
+    return draft_from_json_schema(document, source="openapi.json", **options).text()
+
+
+def subject_of(document: Any, **options: Any) -> dict[str, Any]:
+    table: dict[str, Any] = tomllib.loads(text_of(document, **options))["subject"]
+    return table
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    def answer(request: Request) -> Reply:
+        person = request.json
+        if request.path != "/v1/decide" or len(person.get("name", "")) < 2:
+            return Reply("{}", 422)
+        good = person["income"] >= (30_000 if person["sex"] == "male" else 45_000)
+        decision = {"decision": "granted" if good else "denied"}
+        return Reply(json.dumps({"id": "7", "result": decision, "points": 0.5}))
+
+    with serve() as served:
+        served.answer = answer
+        yield served
+
+
+@pytest.mark.parametrize("name", ["openapi.json", "openapi.yaml"])
+def test_a_description_and_two_commands_measure_a_service(
+    name: str, service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(tmp_path, monkeypatch)
+    document = description(servers=[{"url": service.url}])
+    spell = json.dumps if name.endswith("json") else yaml.safe_dump
+    Path(name).write_text(spell(document))
+    done = run("init", "--from", name, "--protected", "sex")
+    assert done.exit_code == 0, done.output
+    assert "look over what was guessed" in done.output
+    done = run("score", "--measure", "causal", "--error", "0.1", "--json")
+    assert done.exit_code == 0, done.output
+    (score,) = json.loads(done.stdout)["scores"]
+    assert score["low"] <= 0.15 <= score["high"]
+
+
+def test_what_is_known_is_written_and_what_is_not_has_its_reason() -> None:
+    text = text_of(description(servers=[{"url": "https://loans.example/api/"}]))
+    subject = tomllib.loads(text)["subject"]
+    assert subject == {
+        "kind": "http",
+        "url": "https://loans.example/api/v1/decide",
+        "method": "POST",
+        "body": {"sex": "{sex}", "income": "{income}", "name": "xx"},
+        "answer": "/result/decision",
+        "favourable": ["granted"],
+    }
+    assert "# body: the service needs name as well" in text
+    assert "# answer: a guess; the answer also has /id, /points" in text
+
+
+def test_where_all_is_known_the_whole_input_is_sent() -> None:
+    document = description()
+    document["components"]["schemas"]["Applicant"] = {**APPLICANT, "required": ["sex"]}
+    assert subject_of(document)["body"] == "{input}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "url", "remark"),
+    [
+        ({}, "http://localhost:8000/v1/decide", True),
+        ({"servers": [{"url": "/api"}]}, "http://localhost:8000/api/v1/decide", True),
+        (
+            {"servers": [{"url": "https://{zone}.x", "variables": {"zone": {"default": "eu"}}}]},
+            "https://eu.x/v1/decide",
+            False,
+        ),
+        (
+            {"host": "x.org", "basePath": "/b", "schemes": ["http"]},
+            "http://x.org/b/v1/decide",
+            False,
+        ),
+    ],
+)
+def test_an_address_that_is_not_said_is_a_guess(
+    changes: dict[str, Any], url: str, remark: bool
+) -> None:
+    text = text_of(description(**changes))
+    assert tomllib.loads(text)["subject"]["url"] == url
+    assert ("# url: the description names no server" in text) == remark
+
+
+def test_a_parameter_of_the_path_gets_a_value_and_a_word() -> None:
+    document = description()
+    (path,) = document["paths"].values()
+    bank = {"name": "bank", "in": "path", "schema": {"type": "string", "default": "north"}}
+    document["paths"] = {"/{bank}/decide": {**path, "parameters": [bank]}}
+    text = text_of(document)
+    assert tomllib.loads(text)["subject"]["url"] == "http://localhost:8000/north/decide"
+    assert "# url: bank stands in the path, and 'north' is a guess" in text
+
+
+def test_a_service_that_asks_who_calls_gets_a_line_to_fill() -> None:
+    assert "# headers = { Authorization" in text_of(description(security=[{"key": []}]))
+    assert "# headers" not in text_of(description())
+
+
+@pytest.mark.parametrize(
+    ("answer", "pointer", "favourable"),
+    [
+        ({"type": "object", "properties": {"ok": {"type": "boolean"}}}, "/ok", [True]),
+        ({"type": "boolean"}, "text", [True]),
+        ({"properties": {"a": {"type": "number"}, "b": {"type": "boolean"}}}, "/b", [True]),
+        ({"properties": {"p": {"type": "number"}}}, "/p", None),
+        ({"properties": {"prediction": {"type": "string"}, "ok": {"type": "boolean"}}},
+         "/prediction", None),
+        ({}, None, None),
+        (None, None, None),
+    ],
+)  # fmt: skip
+def test_the_decision_is_looked_for_in_the_answer(
+    answer: Any, pointer: str | None, favourable: Any
+) -> None:
+    document = description()
+    document["components"]["schemas"]["Answer"] = answer
+    subject, text = subject_of(document), text_of(document)
+    assert subject.get("answer") == pointer
+    assert subject.get("favourable") == favourable
+    if pointer is None:
+        assert "# answer: the description does not say what the service answers" in text
+
+
+def test_the_file_is_valid_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "themis.toml").write_text(text_of(description()))
+    config = read_config(tmp_path / "themis.toml")
+    assert config.subject.kind == "http"
+
+
+def test_of_several_bodies_the_chosen_one_is_called() -> None:
+    document = description()
+    other = {"properties": {"flag": {"type": "boolean"}}}
+    document["components"]["schemas"]["Other"] = other
+    body = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Other"}}}}
+    document["paths"]["/other"] = {"put": {"requestBody": body}}
+    subject = subject_of(document, pointer="#/components/schemas/Other")
+    assert (subject["method"], subject["url"]) == ("PUT", "http://localhost:8000/other")
+
+
+def test_a_schema_without_a_service_still_has_a_place_to_fill() -> None:
+    assert tomllib.loads(text_of(VERDICT | {"properties": {"a": {"type": "boolean"}}}))["subject"][
+        "kind"
+    ] == "python"  # fmt: skip
