@@ -519,7 +519,17 @@ def test_every_public_name_is_in_the_python_guide() -> None:
 
 
 OPAQUE = ("schema.inputs", "schema.constraints", "failures", "timing")  # keys are the user's
-USERS = ("values", "value", "alone", "loses", "change_from", "change_to", "input", "inputs[]", "extended")
+USERS = (
+    "values",
+    "value",
+    "alone",
+    "loses",
+    "change_from",
+    "change_to",
+    "input",
+    "inputs[]",
+    "extended",
+)
 
 
 def paths_in(value: Any, path: str = "") -> Iterator[str]:
