@@ -521,17 +521,15 @@ def test_every_public_name_is_in_the_python_guide() -> None:
 
 OPAQUE = ("schema.inputs", "schema.constraints", "failures", "timing")  # keys are the user's
 USERS = (
-    *(
-        "values",
-        "value",
-        "alone",
-        "loses",
-        "change_from",
-        "change_to",
-        "input",
-        "inputs[]",
-        "extended",
-    ),
+    "values",
+    "value",
+    "alone",
+    "loses",
+    "change_from",
+    "change_to",
+    "input",
+    "inputs[]",
+    "extended",
     "lowest",
     "highest",
 )

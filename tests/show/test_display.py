@@ -7,6 +7,7 @@ import itertools
 import re
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,18 +15,22 @@ from rich.cells import cell_len
 
 import themis
 from tests.report_results import notes
+from themis import cli
 from themis.events import Activity, Progress
 from themis.results.model import CausalScore, GroupScore, Result
 from themis.results.notes import Ending
 from themis.results.parts import Group, Harm, Reruns, Witness
 from themis.settings import Stopping
 from themis.show.intervals import Axis
+from themis.show.terminal import parts
 from themis.show.terminal.parts import make_console
 from themis.show.terminal.progress import ProgressLine, ReadingLines, SearchProgressLine
 from themis.show.terminal.results import render_headlines, render_result
 from themis.show.words import headlines
 from themis.show.words import scores as score_words
 from themis.show.words import values as words
+from themis.show.words.headlines import kind_words
+from themis.show.words.wording import PLAIN
 
 COMMON: dict[str, Any] = {
     "confidence": 0.99,
@@ -324,10 +329,56 @@ def test_no_color_is_respected_on_a_terminal(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    assert "\x1b[36m" in render_result(result(causal()), file=Terminal(), width=80)
+    assert "\x1b[31m" in render_result(result(causal()), file=Terminal(), width=80)
     monkeypatch.setenv("NO_COLOR", "1")
     shown = render_result(result(causal()), file=Terminal(), width=80)
     assert not re.search(r"\x1b\[[\d;]*3\dm", shown)
+
+
+def test_no_text_is_yellow_which_a_light_terminal_does_not_show() -> None:
+    sources = [*Path(parts.__file__).parent.glob("*.py"), *Path(cli.__file__).parent.glob("*.py")]
+    assert len(sources) > 10
+    assert not [each.name for each in sources if "yellow" in re.sub("#.*", "", each.read_text())]
+
+
+def test_all_scores_of_a_page_are_drawn_on_one_scale() -> None:
+    small = causal(against=("sex",), score=0.02, low=0.01, high=0.03)
+    large = causal(score=0.6, low=0.5, high=0.7)
+    shown = render_result(result(small, large), width=100)
+    assert set(re.findall(r"(\d+) %$", shown, re.MULTILINE)) >= {"100"}
+    assert "█ 5 %" not in shown
+    bars = [line for line in shown.splitlines() if "causal score" in line]
+    assert [line.count("█") > 20 for line in bars] == [False, True]
+
+
+def test_rows_of_the_table_that_differ_in_people_or_statistic_are_told_apart() -> None:
+    kinds = [
+        kind_words(each)
+        for each in (
+            causal(),
+            causal(population="rows"),
+            causal(population="rows", counterfactuals="within"),
+            group(),
+            group(statistic="mean"),
+            group(output="limit"),
+        )
+    ]
+    assert len(set(kinds)) == len(kinds)
+    shown = render_result(
+        result(causal(population="rows"), causal(), causal(against=("sex",))), width=100
+    )
+    assert "causal, in the rows" in shown
+
+
+def test_a_label_that_is_too_long_keeps_every_value() -> None:
+    values = {"relationship": 7, "occupation_group": "Craft-repair-and-more"}
+    assert PLAIN.label(values) == "relationship 7 · Craft-repair-and-more"
+    assert PLAIN.label(values, most=30) == "7 · Craft-repair-and-more"
+    long = {"a": "x" * 40, "b": "y" * 40}
+    cut = PLAIN.label(long, most=21)
+    assert len(cut) <= 21
+    assert "x" in cut
+    assert "y" in cut
 
 
 @pytest.mark.parametrize(("high", "end"), [(0.0, 0.05), (0.163, 0.25), (0.25, 0.25), (0.9, 1.0)])

@@ -456,7 +456,9 @@ def test_github_gets_annotations_and_the_job_summary(
     done = run("report", "result.json", "--format", "github")
     assert done.exit_code == 0
     assert done.stdout.startswith("::error file=themis.toml,line=8,title=causal race at most 0.1")
-    assert Path("summary.md").read_text().startswith("before\n## Themis\n\n**The check is violated")
+    summary = Path("summary.md").read_text()
+    assert summary.startswith("before\n## Themis: ")
+    assert "\n\n**The check is violated" in summary
     assert {each.suffix for each in Path().iterdir() if each.is_file()} == {
         *(".json", ".md", ".py", ".toml")
     }
@@ -541,7 +543,9 @@ def test_escaped_text_is_read_as_it_was(text: str) -> None:
 
 def test_markdown_has_verdict_table_people_and_cost(results: dict[str, Result]) -> None:
     text = render_markdown(results["checks"])
-    assert text.startswith("## Themis\n\n**1 of 6 checks is violated, 1 is undecided, 3 are")
+    head, verdict = text.split("\n\n")[:2]
+    assert head == "## Themis: A python subject: violated"
+    assert verdict.startswith("**1 of 6 checks is violated, 1 is undecided, 3 are")
     shown = cells(text)
     for each in results["checks"].checks:
         assert each.name in shown
@@ -690,7 +694,7 @@ def test_one_text_can_go_to_stdout(project: Project) -> None:
     project()
     run("score", "-o", "result.json")
     done = run("report", "result.json", "--format", "md", "-o", "-")
-    assert done.stdout.startswith("## Themis\n")
+    assert done.stdout.startswith("## Themis: ")
     assert not Path("result.md").exists()
     for wrong in ("md,csv", "parquet"):
         done = run("report", "result.json", "--format", wrong, "-o", "-")

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import themis
 from tests import report_results as samples
 from themis.config.reader import read_config
 from themis.errors import ConfigError
@@ -208,3 +209,17 @@ def test_an_impact_ratio_is_told_from_four_fifths() -> None:
     assert [ratio_text(each) for each in (0.8, 0.7971, 0.803, 0.791, 1.0)] == [
         *("0.80", "0.7971", "0.803", "0.79", "1.00"),
     ]
+
+
+def test_a_score_that_stands_alone_speaks_in_the_words_of_its_audit() -> None:
+    audit = themis.Audit(
+        lambda person: int(person["savings"] > (30 if person["sex"] == "m" else 60)),
+        themis.Schema(sex=["f", "m"], savings=range(100)),
+    )
+    audit.naming = Naming(people="applicants", decision="approval", values={"sex": {"f": "women"}})
+    with pytest.raises(themis.DiscriminationError, match="test applicants"):
+        audit.causal("sex").assert_below(0.1)
+    with pytest.raises(themis.DiscriminationError, match="women"):
+        audit.group("sex").assert_below(0.1)
+    assert "test applicants" in audit.causal("sex")._repr_html_()
+    assert "naming" not in audit.causal("sex").to_dict()

@@ -515,6 +515,8 @@ class Audit:
             return self._with_example(weigh_search(found, self.probe, own), found.output)
 
         result = family.search(metered(self.runner, weigh))
+        named = tuple(map(self._named, result.minimal_sets))
+        result = replace(result, minimal_sets=named)
         if self.runner.fails_too_often:
             raise SubjectError(self.runner.failure_message(), result=result)
         return result
@@ -704,7 +706,12 @@ class Audit:
         work = Work(self.sampler, self.probe, family, own)
         work.do(measure)
         notes = [*notes, *sparse(self.population), *self._views.notes(self._favourable)]
-        return work.result(command, notes=notes, cache_notes=self.cache_notes, report=self.naming)
+        result = work.result(command, notes=notes, cache_notes=self.cache_notes, report=self.naming)
+        return replace(result, scores=tuple(map(self._named, result.scores)))
+
+    def _named(self, score: Score) -> Score:
+        """The score with the words of this audit, for where it is shown alone."""
+        return score if self.naming is None else replace(score, naming=self.naming)
 
     def _measure(
         self, against: tuple[OneSet, ...], measure: Measure, view: View, settings: Any
@@ -726,7 +733,7 @@ class Audit:
             weighed = self._with_example(self.probe.weigh(measured, own), measured.output)
             return with_commands(weighed, self.runner.subject)
 
-        score = family.score(metered(self.runner, weigh))
+        score = self._named(family.score(metered(self.runner, weigh)))
         if self.runner.fails_too_often:
             raise SubjectError(self.runner.failure_message(), result=score)
         self._asked.keep(question, [score], own)

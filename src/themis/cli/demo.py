@@ -122,7 +122,7 @@ def render_next_steps(file: IO[str]) -> str:
 
     def parts() -> Iterator[RenderableType]:
         yield ""
-        yield Rule(Text("what to do next", "bold cyan"), align="left", style="cyan")
+        yield Rule(Text("what to do next", "bold"), align="left", style=DIM)
         steps = [(f"{name} {command}", effect) for command, effect in NEXT_STEPS]
         if len(name) <= LONGEST_NAME:
             table = grid({}, {"no_wrap": False, "overflow": "fold"})

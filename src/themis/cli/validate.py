@@ -21,6 +21,7 @@ from themis.errors import Exit
 from themis.inputs.characteristics import Characteristic, Integers, Reals, Values
 from themis.show.terminal.parts import (
     DIM,
+    MARK,
     WARNING,
     Sentence,
     grid,
@@ -74,7 +75,7 @@ def show_plan(plan: Plan, name: str, *, width: int) -> Iterator[RenderableType]:
 
 
 def _title(text: str) -> Rule:
-    return Rule(Text(text, "bold cyan"), align="left", style="cyan")
+    return Rule(Text(text, "bold"), align="left", style=DIM)
 
 
 def _characteristics(plan: Plan, width: int) -> Table:
@@ -83,7 +84,7 @@ def _characteristics(plan: Plan, width: int) -> Table:
     table.add_row(*(short(head, DIM) for head in heads))
     for each in plan.schema:
         bins = "" if each.bin_starts is None else f"{each.filled_levels}"
-        protected = short("protected", "bold yellow") if each.protected else short("–", DIM)
+        protected = short("protected", MARK) if each.protected else short("–", DIM)
         table.add_row(
             short(visible(each.name)),
             short(f"{each.size:,}"),

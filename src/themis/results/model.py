@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -79,6 +79,7 @@ class Score(Plotted):
     notes: tuple[Note, ...] = ()
     reruns: Reruns | None = None  # None: nothing was run again
     output: str | None = None  # the output's name, where a subject has several
+    naming: Naming | None = field(default=None, compare=False, repr=False)  # its audit's words
     distance: str = "exact"  # what counts as another output
     scale: tuple[float, float] | None = None  # what 0 and 1 stand for, of numbers that are averaged
     population: Literal["inputs", "profile", "rows"] = "inputs"  # of whom this is the score
@@ -126,7 +127,8 @@ class Score(Plotted):
 
     def to_dict(self) -> dict[str, Any]:
         """The score as it stands in the JSON result."""
-        data: dict[str, Any] = plain(self)
+        data: dict[str, Any] = plain(replace(self, naming=None))
+        del data["naming"]  # it is the result's
         data["groups"] = data.get("groups", [])
         data["witnesses"] = data.get("witnesses", [])
         data["witnesses"] = [_used(each) for each in data["witnesses"]]
@@ -332,6 +334,7 @@ class CheckResult:
     sets: tuple[tuple[str, ...], ...] = ()  # what a search found
     reasons: tuple[Note, ...] = ()
     output: str | None = None  # the output's name, where a subject has several
+    naming: Naming | None = field(default=None, compare=False, repr=False)  # its audit's words
     accepted: tuple[Accepted, ...] = ()  # what was let pass
     baseline: Literal["new", "undecided", "known"] | None = None  # beside an earlier result
     family: int | None = None  # so many verdicts are right together; None: each by itself

@@ -388,6 +388,8 @@ def result_schema() -> dict[str, Any]:
     whole = _bare(TypeAdapter(_Written).json_schema(mode="serialization"))
     kinds, own = whole["$defs"], whole["properties"]
     del kinds["Score"], own["searches"]
+    for kind in ("CausalScore", "GroupScore"):
+        del kinds[kind]["properties"]["naming"]
     search = kinds["SearchResult"]["properties"]
     del search["cache_hits"]
     for name, key in _RENAMED.items():

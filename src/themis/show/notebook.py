@@ -35,7 +35,7 @@ from themis.show.words.scores import (
 from themis.show.words.searches import example, guarantee, search_headline, set_counts, set_text
 from themis.show.words.values import percent, visible
 from themis.show.words.verdicts import verdict
-from themis.show.words.wording import PLAIN, Wording, wording
+from themis.show.words.wording import PLAIN, Wording, brought, wording
 
 WITNESSES = 2
 CHANGES = 3
@@ -79,7 +79,7 @@ def _(result: Result) -> Html:
 
 @_html_of.register
 def _(score: Score) -> Html:
-    return _score_box(score, PLAIN)
+    return _score_box(score, brought([score]))
 
 
 def audit_html(
@@ -115,7 +115,7 @@ def _score_box(score: Score, words: Wording) -> Html:
 
 @_html_of.register
 def _(search: SearchResult) -> Html:
-    return _search_box(search, PLAIN)
+    return _search_box(search, brought(search.minimal_sets))
 
 
 def _search_box(search: SearchResult, words: Wording) -> Html:

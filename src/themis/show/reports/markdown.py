@@ -9,9 +9,10 @@ from themis.results.model import CausalScore, CheckResult, GroupScore, Result, S
 from themis.results.outcomes import Outcomes, Proxy
 from themis.results.parts import Witness
 from themis.show.html import cut
+from themis.show.reports.page import subject_title
 from themis.show.reports.scores import interval, point
 from themis.show.words.explanations import pairs_origin
-from themis.show.words.headlines import headline
+from themis.show.words.headlines import headline, kind_words
 from themis.show.words.notes import how_it_ended
 from themis.show.words.outcomes import (
     NO_VERDICT,
@@ -52,7 +53,7 @@ from themis.show.words.searches import (
 )
 from themis.show.words.values import percent, visible
 from themis.show.words.verdicts import verdict
-from themis.show.words.wording import PLACES, Wording, wording
+from themis.show.words.wording import Wording, wording
 
 LIMIT = 65_000  # characters; GitHub takes 65,536
 ROWS = 40  # of a table
@@ -69,7 +70,8 @@ _LEADING = re.compile(r"^(?:[-+=\s]|\d(?=\d*[.)](?:\s|$)))")  # would begin a li
 
 def render_markdown(result: Result) -> str:
     """The verdict, a table, the people it happens to, and the cost; at most LIMIT characters."""
-    parts = ["## Themis", *_verdict(result), *_tables(result), *_cautions(result)]
+    title = f"## Themis: {escape(subject_title(result))}: {verdict(result).word}"
+    parts = [title, *_verdict(result), *_tables(result), *_cautions(result)]
     parts += [_outcomes(each, result) for each in result.outcomes]
     parts += [_proxies(each, result) for each in by_proxied_set(result.proxies)]
     parts += [each for score in _worst(result) for each in _people(score, wording(result))]
@@ -136,19 +138,7 @@ def _check_row(check: CheckResult) -> tuple[str, ...]:
 def _score_row(score: Score) -> tuple[str, ...]:
     how = score.method if score.conclusive else how_it_ended(score.stopped)
     shown, ends = (point(score), interval(score)) if score.samples else ("–", "")
-    return (set_text(score.against), _what(score), shown, ends, how)
-
-
-def _what(score: Score) -> str:
-    """Which score of a set it is: of which output, statistic and people."""
-    parts = [score.measure if score.output is None else f"{score.measure} of {score.output}"]
-    if isinstance(score, GroupScore) and score.statistic == "mean":
-        parts.append("means")
-    if score.population in PLACES:
-        parts.append(PLACES[score.population])
-    if score.counterfactuals == "within":
-        parts.append("among themselves")
-    return ", ".join(parts)
+    return (set_text(score.against), kind_words(score), shown, ends, how)
 
 
 def _table(heads: Iterable[str], rows: Sequence[tuple[str, ...]]) -> str:

@@ -49,13 +49,13 @@ from themis.show.words.searches import (
 )
 from themis.show.words.values import count, percent, visible
 from themis.show.words.verdicts import verdict
-from themis.show.words.wording import wording
+from themis.show.words.wording import brought, wording
 
 STYLES = {
     "violated": "bold red",
     "holds": "green",
-    "accepted": "magenta",
-    "not enough evidence": "yellow",
+    "accepted": "blue",
+    "not enough evidence": WARNING,
 }
 SETS = 10  # found sets that are named
 
@@ -71,18 +71,19 @@ def show_checks(result: Result, *, width: int, everything: bool) -> Iterator[Ren
     yield Sentence(verdict(result).sentence, HEADLINE)
     yield from brief_doubts(result, everything=everything)
     yield indented(_table(result.checks) if width >= NARROW else _narrow_table(result.checks))
+    axis = _axis(result.checks)
     for each in result.checks:
         if each.verdict == "violated":
             yield ""
             yield Sentence(f"{visible(each.name)}: {verdict_words(each)}", STYLES["violated"])
-            yield from map(indented, _details(each, result, width, everything))
+            yield from map(indented, _details(each, result, width, everything, axis))
     yield from _accepted(result.checks)
     for each in result.checks:
         if each.verdict == "not enough evidence":
             why = "; ".join(filter(None, [each.reason, _found(each, everything)]))
             yield ""
             yield Sentence(f"{visible(each.name)}: {verdict_words(each)}: {why}", WARNING)
-            yield from map(indented, _bar(each))
+            yield from map(indented, _bar(each, axis))
     yield ""
     yield Sentence(checks_guarantee(result), DIM)
     yield from show_cost(result)
@@ -101,12 +102,16 @@ def _accepted(checks: tuple[CheckResult, ...]) -> Iterator[RenderableType]:
             yield from (indented(Sentence(text)) for text in acceptance_words(each))
 
 
-def _bar(check: CheckResult) -> Iterator[RenderableType]:
+def _axis(checks: tuple[CheckResult, ...]) -> Axis:
+    """One scale for all checks."""
+    return Axis.reaching(max(max(each.high or 0.0, each.max_score) for each in checks))
+
+
+def _bar(check: CheckResult, axis: Axis) -> Iterator[RenderableType]:
     """The interval on an axis, with the limit across it."""
     if check.low is None or check.high is None:
         return
-    axis = Axis.reaching(max(check.high, check.max_score))
-    style = {"violated": "red", "holds": "green"}.get(check.verdict, "yellow")
+    style = {"violated": "red", "holds": "green"}.get(check.verdict, WARNING)
     yield drawn("", IntervalBar(check.low, check.high, axis, style, check.max_score))
 
 
@@ -134,10 +139,10 @@ def _table(checks: tuple[CheckResult, ...]) -> Table:
 
 
 def _details(
-    check: CheckResult, result: Result, width: int, everything: bool
+    check: CheckResult, result: Result, width: int, everything: bool, axis: Axis
 ) -> Iterator[RenderableType]:
     """The interval, the sets above a limit and whom one of them hurts."""
-    yield from _bar(check)
+    yield from _bar(check, axis)
     if check.reason:
         yield Sentence(visible(check.reason))
     if check.sets:
@@ -219,7 +224,7 @@ def _parts(
 
 def _search_parts(search: SearchResult, width: int) -> Iterator[RenderableType]:
     yield ""
-    yield Sentence(search_headline(search))
+    yield Sentence(search_headline(search, brought(search.minimal_sets)))
     worst = sorted(search.minimal_sets, key=lambda score: -score.low)
     for score in worst[:SETS_OF_A_LIMIT]:
         yield ""
@@ -231,16 +236,17 @@ def _search_parts(search: SearchResult, width: int) -> Iterator[RenderableType]:
 
 
 def _score_parts(score: Score, limit: float, width: int) -> Iterator[RenderableType]:
-    yield Sentence(headline(score), break_before=" (")
+    words = brought([score])
+    yield Sentence(headline(score, words), break_before=" (")
     axis = Axis.reaching(max(score.high, limit))
     yield indented(drawn("", IntervalBar(score.low, score.high, axis, limit=limit)))
     yield indented(Sentence(f"┃ is the limit, {amount(limit, score.measure)}"))
     if isinstance(score, CausalScore):
-        yield from (indented(Sentence(text)) for text in harms(score, most=2))
+        yield from (indented(Sentence(text)) for text in harms(score, most=2, words=words))
         pairs = other_changes_first(score.witnesses)[:WITNESSES]
         yield from map(indented, show_pairs(score, pairs, width=width))
     elif isinstance(score, GroupScore):
-        yield indented(rates_table(score))
+        yield indented(rates_table(score, words=words))
         ratio = impact(score)
         yield from [] if ratio is None else [indented(Sentence(ratio))]
     yield from (indented(Sentence(visible(str(note)), first="note: ")) for note in score.notes)

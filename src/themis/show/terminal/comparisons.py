@@ -43,7 +43,7 @@ from themis.show.words.values import (
     with_followers,
 )
 
-STYLES = {"still": "bold red", "new": "bold red", "fixed": "green", "failed": "yellow"}
+STYLES = {"still": "bold red", "new": "bold red", "fixed": "green", "failed": WARNING}
 SHOWN = 2  # examples of each state, unless all are asked for
 COMMON = 8  # characteristics shown in which the two people agree
 

@@ -26,9 +26,10 @@ _BEFORE_UNIT = re.compile(r"(?<=\d) (?=[%×]|(?:points|min|s|h|days)\b)| (?=conf
 _PLAIN = dict(zip("█▒·┃│─‹→–…≥≤±×÷", "#+.||-<>-.><~x/", strict=True))  # one for one: columns stay
 
 HEADLINE = "bold"
-MARK = "bold yellow"
+# Colours for light and dark terminals: no yellow, no cyan text, and nothing said by them alone.
+MARK = "bold magenta"
 DIM = "dim"
-WARNING = "yellow"
+WARNING = "magenta"
 
 # Columns of a grid.
 NUMBER = {"justify": "right"}
@@ -190,7 +191,7 @@ def grid(
 
 def rule(title: str) -> Rule:
     """A line with a title, above what belongs together."""
-    return Rule(Text(title, "bold cyan"), align="left", style="cyan")
+    return Rule(Text(title, HEADLINE), align="left", style=DIM)
 
 
 def failures(found: Mapping[str, Any]) -> Iterator[RenderableType]:

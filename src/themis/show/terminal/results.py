@@ -33,7 +33,7 @@ from themis.show.terminal.parts import (
 )
 from themis.show.terminal.scores import show_score
 from themis.show.words.explanations import noise_warning, probe_sentence
-from themis.show.words.headlines import apart_text, headline, output_name
+from themis.show.words.headlines import apart_text, headline, kind_words
 from themis.show.words.notes import command_without
 from themis.show.words.proxies import by_proxied_set
 from themis.show.words.scores import (
@@ -69,21 +69,28 @@ def point(score: Score) -> str:
 
 def interval_text(score: Score) -> Text:
     """The interval of a score, or that there is none."""
-    return short(ends_text(score.low, score.high), DIM)
+    return short(ends_text(score.low, score.high, lambda end: _said(score, end)), DIM)
+
+
+def common_axis(scores: Sequence[Score]) -> Axis:
+    """One scale for all scores of a page."""
+    return Axis.reaching(max((score.high for score in scores if score.samples), default=1.0))
 
 
 def scores_table(scores: Sequence[Score]) -> Table:
     """A line for each score that was measured, all bars on one scale."""
     known = [score for score in scores if score.samples]
-    axis = Axis.reaching(max((score.high for score in known), default=1.0))
+    axis = common_axis(known)
     heads = ("set", "measure", "score", f"0 to {100 * axis.end:.0f} %", "interval")
     bars = {"ratio": 1, "min_width": 8}
-    table = grid({"max_width": 20}, {}, NUMBER, bars, NUMBER, heads=heads, expand=True)
+    table = grid(
+        {"max_width": 20}, {"max_width": 32}, NUMBER, bars, NUMBER, heads=heads, expand=True
+    )
     for score in known[:ROWS]:
         bar = IntervalBar(score.low, score.high, axis, "red" if score.low > 0 else "green")
         name = set_phrase(score.against).removesuffix(" together")
-        of = "" if score.output is None else f" → {output_name(score)}"
-        table.add_row(short(f"{name}{of}"), score.measure, point(score), bar, interval_text(score))
+        what = short(kind_words(score))
+        table.add_row(short(name), what, point(score), bar, interval_text(score))
     if len(known) > ROWS:
         table.add_row(short(f"… {len(known) - ROWS:,} more below", DIM))
     return table
@@ -100,7 +107,7 @@ def show_result(
     result: Result, *, width: int, everything: bool = False
 ) -> Iterator[RenderableType]:
     """The parts of a result: the verdict, what may invalidate it, set by set what is behind it."""
-    sets, words = by_set(result.scores), wording(result)
+    sets, words, axis = by_set(result.scores), wording(result), common_axis(result.scores)
     doubts = show_doubts(result, everything=everything)
     if len(sets) > 1:
         yield from show_overview(result.scores, words)
@@ -111,7 +118,7 @@ def show_result(
         for place, score in enumerate(scores):
             if place:
                 yield ""
-            parts = show_score(score, width=width, everything=everything, words=words)
+            parts = show_score(score, width=width, everything=everything, words=words, axis=axis)
             yield next(parts)  # of one set, the headline is the verdict
             yield from doubts
             yield from parts
@@ -163,7 +170,7 @@ def _remark(scores: list[Score], words: Wording) -> Iterator[RenderableType]:
     text = hidden_changes(scores, words)
     if text is not None:
         yield ""
-        yield indented(Sentence(text, "bold yellow", first="! "))
+        yield indented(Sentence(text, MARK, first="! "))
 
 
 IGNORED = 6  # columns named that the schema does not know

@@ -19,6 +19,7 @@ from themis.show.terminal.parts import (
     HEADLINE,
     MARK,
     NUMBER,
+    WARNING,
     IntervalBar,
     Sentence,
     ShellLine,
@@ -156,34 +157,40 @@ def _joined(cells: Sequence[Sequence[Text]]) -> Iterator[Text]:
 
 CHANGES = 3  # directions of harm shown
 ENDS = 5  # groups shown from either end
+LABEL = 36  # letters of a group's name
 
 
 def show_score(
-    score: Score, *, width: int, everything: bool = False, words: Wording = PLAIN
+    score: Score,
+    *,
+    width: int,
+    everything: bool = False,
+    words: Wording = PLAIN,
+    axis: Axis | None = None,
 ) -> Iterator[RenderableType]:
-    """The parts of one score, from its headline down."""
+    """The parts of one score, from its headline down; `axis` is that of all scores of a page."""
     yield Sentence(headline(score, words), HEADLINE, break_before=" (")
     if not score.samples:
         return  # an interval from 0 to 1 is all there is to draw, and the headline says why
     if isinstance(score, CausalScore):
-        yield indented(_causal_details(score, words))
+        yield indented(_causal_details(score, words, axis or Axis.reaching(score.high)))
         yield from show_witnesses(score, width=width, everything=everything)
     elif isinstance(score, GroupScore):
         yield indented(_group_details(score, everything, words))
     for note in score.notes:
-        yield indented(Sentence(str(note), "yellow", first="note: "))
+        yield indented(Sentence(str(note), WARNING, first="note: "))
 
 
-def _causal_details(score: CausalScore, words: Wording) -> Group:
+def _causal_details(score: CausalScore, words: Wording, axis: Axis) -> Group:
     shown = f"≥ {score.low:.3f}" if score.lower_bound else f"{score.score:.3f}"
     style = "red" if score.low > 0 else "green"
-    bar = IntervalBar(score.low, score.high, Axis.reaching(score.high), style)
+    bar = IntervalBar(score.low, score.high, axis, style)
     whom = words.whom(score.population)
     where = [Sentence(text) for text in joint_sentences(score, words)]
     where += [Sentence(region_sentence(region, whom, words)) for region in score.regions]
     noise = []
     if score.placebo is not None:
-        noise = [Sentence(placebo_sentence(score.placebo, whom), "yellow")]
+        noise = [Sentence(placebo_sentence(score.placebo, whom), WARNING)]
     picture = drawn(f"causal score {shown}", bar)
     how = Sentence(method(score, words), DIM)
     return Group(picture, how, *noise, *_harm(score, words), *where)
@@ -226,14 +233,15 @@ def _group_details(score: GroupScore, everything: bool, words: Wording) -> Group
 def rates_table(score: GroupScore, *, everything: bool = False, words: Wording = PLAIN) -> Table:
     """The groups by falling rate, each with its interval and its number of tests."""
     shown, hidden = extremes(score.groups, len(score.groups) if everything else ENDS)
-    table = grid({"max_width": 36}, {"ratio": 1}, NUMBER, NUMBER, NUMBER, expand=True)
+    table = grid({"max_width": LABEL}, {"ratio": 1}, NUMBER, NUMBER, NUMBER, expand=True)
     for place, group in enumerate(shown):
         if hidden and place == len(shown) - ENDS:
             table.add_row(short(f"… {hidden:,} more …", DIM))
         bar = IntervalBar(group.low, group.high, style="cyan")
         rate = rate_text(score, group.rate)
         tested = short(f"of {group.samples:,}", DIM)
-        table.add_row(short(words.label(group.values)), bar, rate, tested, _ends(score, group))
+        label = short(words.label(group.values, most=LABEL))
+        table.add_row(label, bar, rate, tested, _ends(score, group))
     return table
 
 

@@ -190,7 +190,7 @@ def _people(
         parts = list(show_people(score, width=width, everything=everything, words=words))
         if parts:
             yield ""
-            yield Text(set_phrase(score.against), "bold cyan")
+            yield Text(set_phrase(score.against), HEADLINE)
             yield from map(indented, parts)
     if len(shown) < len(measured):
         yield ""
@@ -233,7 +233,7 @@ def _undecided(search: SearchResult, everything: bool) -> Iterator[RenderableTyp
 
 def _tested(search: SearchResult) -> Table:
     """Every set that was looked at, with its decision and the reason."""
-    colours = {"above": "red", "below": "green", "undecided": "yellow"}
+    colours = {"above": "red", "below": "green", "undecided": WARNING}
     heads = ("set", "decision", "reason")
     table = grid({**FOLDED, "ratio": 2}, {}, {**FOLDED, "ratio": 3}, heads=heads)
     for each in search.tested[:ROWS]:

@@ -56,6 +56,19 @@ def score_words(score: Score) -> str:
     return f"{score.measure} score of {phrase}{of}{_where(score)}{within}{mean}"
 
 
+def kind_words(score: Score) -> str:
+    """Which score of a set it is: of which output, statistic and people; `group, in the rows`."""
+    of = "" if score.output is None else f" of {cut_name(visible(score.output))}"
+    parts = [f"{score.measure}{of}"]
+    if isinstance(score, GroupScore) and score.statistic == "mean":
+        parts.append("means")
+    if score.population in PLACES:
+        parts.append(PLACES[score.population])
+    if score.counterfactuals == "within":
+        parts.append("among themselves")
+    return ", ".join(parts)
+
+
 def plain_set(score: Score) -> str:
     """The set of a score: `race and sex`."""
     return set_phrase(score.against).removesuffix(" together")

@@ -7,11 +7,11 @@ that were given are people.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from themis.results.model import Result
+from themis.results.model import Result, Score
 from themis.results.parts import Naming
 from themis.show.words.values import count, cut_name, visible
 
@@ -69,13 +69,23 @@ class Wording:
         """A value: its word, or as it is."""
         return cut_name(visible(self._word(name, value) or value))
 
-    def label(self, values: Mapping[str, Any]) -> str:
-        """An assignment: `women`, `green`, `age 30`, `female · orange`, `men · age 30`."""
-        parts = (
+    def label(self, values: Mapping[str, Any], most: int | None = None) -> str:
+        """An assignment: `women`, `green`, `age 30`, `female · orange`, `men · age 30`.
+
+        Where it may have at most so many letters, names go first, then each value is cut alike.
+        """
+        parts = [
             self.value(*each) if self._is_plain(*each) else self.named(*each)
             for each in values.items()
-        )
-        return " · ".join(parts)
+        ]
+        text = " · ".join(parts)
+        if most is None or len(text) <= most:
+            return text
+        plain = [self.value(*each) for each in values.items()]
+        room = (most - 3 * (len(plain) - 1)) // len(plain)
+        if sum(map(len, plain)) + 3 * (len(plain) - 1) <= most:
+            return " · ".join(plain)
+        return " · ".join(each if len(each) <= room else f"{each[: room - 1]}…" for each in plain)
 
     def named(self, name: str, value: Any) -> str:
         """A value with the name of its characteristic, unless there is a word: `race green`."""
@@ -98,3 +108,9 @@ PLAIN = Wording()
 def wording(result: Result) -> Wording:
     """The words of a result."""
     return PLAIN if result.report is None else Wording(result.report)
+
+
+def brought(scores: Iterable[Score]) -> Wording:
+    """The words that scores bring along which are shown alone: those of their audit."""
+    known = (each.naming for each in scores if each.naming is not None)
+    return next((Wording(each) for each in known), PLAIN)
