@@ -18,8 +18,8 @@ from tests.show.test_display import causal, result, text
 from themis.inputs.population import Population
 from themis.inputs.streams import BaseInputs
 from themis.results.parts import Region
-from themis.scores import regions
-from themis.scores.regions import (
+from themis.scores.explanations import regions
+from themis.scores.explanations.regions import (
     FEWEST,
     ROWS,
     Condition,

@@ -14,10 +14,10 @@ from tests.external import ran, write_command
 from tests.worlds import Case, cases
 from themis.inputs.population import Population
 from themis.inputs.streams import reference_person
-from themis.scores import explaining as explanations
-from themis.scores import witnesses as shrinking
-from themis.scores.plainer import distance
-from themis.scores.witnesses import FlipPool, Pairs, plain_witnesses
+from themis.scores.explanations import explaining as explanations
+from themis.scores.explanations import witnesses as shrinking
+from themis.scores.explanations.plainer import distance
+from themis.scores.explanations.witnesses import FlipPool, Pairs, plain_witnesses
 from themis.subjects.decisions import FAILED
 
 SCHEMA = themis.Schema(

@@ -20,7 +20,7 @@ from themis.results.notes import Note
 from themis.results.outcomes import Outcomes, Proxy
 from themis.scores.accounts import metered
 from themis.scores.apparent import Counterfactuals, measure_people
-from themis.scores.explaining import of_people
+from themis.scores.explanations.explaining import of_people
 from themis.scores.outcomes import favourable_mistakes, known_outcomes
 from themis.scores.people import PeopleRun
 from themis.scores.proxies import proxies_of

@@ -21,7 +21,9 @@ from themis.results.notes import Ending, Note, ended_early
 from themis.results.parts import Group
 from themis.scores.causal import causal_score
 from themis.scores.counterparts import RowPairs
-from themis.scores.explaining import explained, of_people
+from themis.scores.explanations.explaining import explained, of_people
+from themis.scores.explanations.taken_away import with_taken_away
+from themis.scores.explanations.witnesses import POOL, FlipPool
 from themis.scores.group import GroupInputs, group_score, list_groups, passes
 from themis.scores.medians import scoring_rates
 from themis.scores.people import (
@@ -33,9 +35,7 @@ from themis.scores.people import (
     measure_within,
     weigh,
 )
-from themis.scores.taken_away import with_taken_away
 from themis.scores.undecided import people_undecided
-from themis.scores.witnesses import POOL, FlipPool
 from themis.settings import Settings, Stopping
 from themis.statistics.proportions import Interval
 from themis.subjects.answers import NumberPart

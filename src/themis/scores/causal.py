@@ -20,10 +20,10 @@ from themis.results.model import CausalScore
 from themis.results.notes import Ending, Note, ended_early
 from themis.results.parts import Region
 from themis.scores.early_ends import ending_early
-from themis.scores.explaining import explained
-from themis.scores.harm import WIDTH_LIMIT, Counts, Floats, HarmTally
-from themis.scores.joint import JointTally
-from themis.scores.regions import (
+from themis.scores.explanations.explaining import explained
+from themis.scores.explanations.harm import WIDTH_LIMIT, Counts, Floats, HarmTally
+from themis.scores.explanations.joint import JointTally
+from themis.scores.explanations.regions import (
     FEWEST,
     SeenRows,
     directed,
@@ -31,8 +31,8 @@ from themis.scores.regions import (
     losing_bits,
     sampled_regions,
 )
+from themis.scores.explanations.witnesses import FlipPool
 from themis.scores.spelling import with_spelling
-from themis.scores.witnesses import FlipPool
 from themis.settings import Settings, Stopping
 from themis.statistics.intervals import normal_quantile
 from themis.statistics.proportions import (

@@ -25,10 +25,10 @@ from themis.results.model import CausalScore, Measure
 from themis.results.notes import Ending
 from themis.results.parts import Region
 from themis.scores.causal import causal_score
-from themis.scores.explaining import explained
-from themis.scores.harm import HarmTally
-from themis.scores.joint import JointTally
-from themis.scores.regions import (
+from themis.scores.explanations.explaining import explained
+from themis.scores.explanations.harm import HarmTally
+from themis.scores.explanations.joint import JointTally
+from themis.scores.explanations.regions import (
     FEWEST,
     MOST_UNKNOWN,
     SeenRows,
@@ -37,7 +37,7 @@ from themis.scores.regions import (
     losing_bits,
     sampled_regions,
 )
-from themis.scores.witnesses import FlipPool
+from themis.scores.explanations.witnesses import FlipPool
 from themis.settings import Settings
 from themis.statistics.proportions import Interval
 from themis.subjects.base import BudgetEndedError

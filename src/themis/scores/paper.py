@@ -15,6 +15,7 @@ from themis.inputs.assignments import Assignments, set_name
 from themis.results.model import CausalScore, GroupScore
 from themis.results.notes import Ending, Note, ended_early
 from themis.results.parts import Group
+from themis.scores.explanations.witnesses import FlipPool
 from themis.scores.group import (
     favourable_ends,
     group_population,
@@ -24,7 +25,6 @@ from themis.scores.group import (
 )
 from themis.scores.spelling import with_spelling
 from themis.scores.undecided import OpenCells
-from themis.scores.witnesses import FlipPool
 from themis.settings import Settings
 from themis.statistics.proportions import Interval, PaperRule
 from themis.subjects.base import BudgetEndedError

@@ -26,10 +26,10 @@ from themis.results.model import CausalScore, Measure
 from themis.results.notes import Ending, Note, ended_early
 from themis.scores.causal import causal_score, too_many
 from themis.scores.early_ends import ending_early
-from themis.scores.explaining import explained
-from themis.scores.harm import HarmTally
-from themis.scores.joint import JointTally
-from themis.scores.witnesses import FlipPool
+from themis.scores.explanations.explaining import explained
+from themis.scores.explanations.harm import HarmTally
+from themis.scores.explanations.joint import JointTally
+from themis.scores.explanations.witnesses import FlipPool
 from themis.settings import Settings
 from themis.statistics.intervals import weighted_margin
 from themis.statistics.proportions import Interval, anytime_interval

@@ -25,9 +25,9 @@ from themis.results.model import CausalScore, Score
 from themis.results.notes import Note
 from themis.results.parts import Reruns, exceeds
 from themis.scores.accounts import metered
+from themis.scores.explanations.witnesses import FlipPool, Flips
 from themis.scores.group import KEPT_ROWS, GroupInputs
 from themis.scores.neighbours import Example, Neighbours
-from themis.scores.witnesses import FlipPool, Flips
 from themis.settings import Settings, Stopping
 from themis.statistics.reruns import (
     RERUNS_SHARE,

@@ -28,12 +28,12 @@ from themis.scores.exact import (
     run_domain,
 )
 from themis.scores.exact_groups import exact_group
-from themis.scores.explaining import of_people
+from themis.scores.explanations.explaining import of_people
+from themis.scores.explanations.taken_away import with_taken_away
 from themis.scores.group import measure_group
 from themis.scores.paper import paper_causal, paper_group, paper_variants
 from themis.scores.people import PeopleRun
 from themis.scores.sweep import FailedSweepError, cannot_sweep, sweep_causal, sweep_group
-from themis.scores.taken_away import with_taken_away
 from themis.settings import Settings, Stopping
 from themis.statistics.proportions import ProportionRule
 from themis.subjects.base import BudgetEndedError

@@ -28,11 +28,11 @@ from themis.scores.causal import causal_score
 from themis.scores.early_ends import ending_early
 from themis.scores.exact import Domain, Layout, Table, binned_ends, read_rows, rounded
 from themis.scores.exact_groups import GroupSums, score_of_sums
-from themis.scores.explaining import explained
+from themis.scores.explanations.explaining import explained
+from themis.scores.explanations.harm import HarmTally
+from themis.scores.explanations.regions import ROWS, SeenRows, sampled_regions
+from themis.scores.explanations.witnesses import KEPT, FlipPool
 from themis.scores.group import group_population, group_stream
-from themis.scores.harm import HarmTally
-from themis.scores.regions import ROWS, SeenRows, sampled_regions
-from themis.scores.witnesses import KEPT, FlipPool
 from themis.settings import Settings
 from themis.statistics.proportions import Interval
 from themis.subjects.base import BudgetEndedError

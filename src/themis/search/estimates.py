@@ -22,10 +22,10 @@ from themis.results.model import CausalScore
 from themis.results.notes import Ending
 from themis.scores.causal import causal_score
 from themis.scores.early_ends import ending_early
-from themis.scores.explaining import explained
-from themis.scores.harm import WIDTH_LIMIT, HarmTally
-from themis.scores.regions import SeenRows, sampled_regions
-from themis.scores.witnesses import KEPT, FlipPool
+from themis.scores.explanations.explaining import explained
+from themis.scores.explanations.harm import WIDTH_LIMIT, HarmTally
+from themis.scores.explanations.regions import SeenRows, sampled_regions
+from themis.scores.explanations.witnesses import KEPT, FlipPool
 from themis.search.flip_cells import UNTRIED
 from themis.search.flips import FIRST_TRIES, FlipBook
 from themis.search.lattice import members

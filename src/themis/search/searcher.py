@@ -14,7 +14,7 @@ from themis.results.model import CausalScore, Measure, Score, SearchResult, Test
 from themis.results.notes import Ending, Note
 from themis.results.verdicts import Acceptance, least_listed
 from themis.scores.accounts import asked_again, charged
-from themis.scores.explaining import of_people
+from themis.scores.explanations.explaining import of_people
 from themis.scores.noise import NoiseProbe, is_weighed
 from themis.scores.scorer import Scorer
 from themis.scores.spelling import spelling_in_search

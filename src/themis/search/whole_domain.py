@@ -23,9 +23,9 @@ from themis.inputs.schema import Schema
 from themis.results.model import TestedSet
 from themis.results.notes import Note
 from themis.scores.exact import Domain, count_missing, rounded, whole_numbers
+from themis.scores.explanations.witnesses import KEPT, Flips, Pairs
 from themis.scores.group import GroupInputs
 from themis.scores.reruns import Finding
-from themis.scores.witnesses import KEPT, Flips, Pairs
 from themis.search.lattice import Lattice, members
 from themis.search.walk import Decider, SearchRequest
 from themis.statistics.thresholds import Decision

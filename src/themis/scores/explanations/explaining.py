@@ -24,8 +24,8 @@ from themis.inputs.streams import MIXING, BaseInputs
 from themis.results.model import CausalScore, Score
 from themis.results.notes import Ending
 from themis.results.parts import Region, Witness
-from themis.scores.kin import Kin, Pair
-from themis.scores.witnesses import SHOWN, FlipPool, plain_witnesses
+from themis.scores.explanations.kin import Kin, Pair
+from themis.scores.explanations.witnesses import SHOWN, FlipPool, plain_witnesses
 from themis.subjects.base import BudgetEndedError
 
 GENERATED = 5  # pairs of generated values that are kept

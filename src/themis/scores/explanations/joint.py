@@ -13,8 +13,8 @@ from themis.engine.variants import Rows, Variants, own_columns
 from themis.inputs.characteristics import Value
 from themis.results.model import CausalScore
 from themis.results.parts import Joint, Witness
-from themis.scores.harm import WIDTH_LIMIT, Ends
-from themis.scores.witnesses import FlipPool, Pairs
+from themis.scores.explanations.harm import WIDTH_LIMIT, Ends
+from themis.scores.explanations.witnesses import FlipPool, Pairs
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells
 from themis.subjects.readings import Reading
 

@@ -23,8 +23,8 @@ from themis.inputs.following import as_drawn
 from themis.inputs.schema import Schema
 from themis.inputs.streams import reference_person
 from themis.results.parts import Witness
-from themis.scores.kin import Kin, Pair
-from themis.scores.plainer import (
+from themis.scores.explanations.kin import Kin, Pair
+from themis.scores.explanations.plainer import (
     ROUNDS,
     Plainness,
     Rounds,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.inputs.schema import Schema
-from themis.scores.kin import Kin, Pair
+from themis.scores.explanations.kin import Kin, Pair
 
 ROUNDS = 3  # of candidates, each round in one call
 NEARER = (8, 4, 2)  # from the usual value a number is away by such a part of what it was
