@@ -16,6 +16,7 @@ import pytest
 from scipy import stats
 
 import themis
+from themis.results.notes import Ending
 from themis.results.outcomes import Outcomes, Rate
 from themis.results.saved import result_from_dict, result_schema
 from themis.show.reports.markdown import render_markdown
@@ -309,6 +310,32 @@ def test_outcomes_are_saved_read_and_shown() -> None:
         assert f"{100 * (rate.rate or 0):.1f} %" in page
         assert "random sample" in page
         assert "no verdict rests" in " ".join(page.split())
+
+
+def test_an_interrupt_ends_the_run_also_while_outcomes_are_looked_at() -> None:
+    calls = []
+
+    def interrupted(person: Any) -> bool:
+        calls.append(person)
+        if len(calls) == 50:
+            raise KeyboardInterrupt
+        return decide(person)
+
+    audit = themis.Audit(interrupted, SCHEMA)
+    audit.sampler.keep_on_interrupt = True
+    result = audit.apparent(people(18), "sex", label="repaid")
+    assert result.stopped is Ending.INTERRUPTED
+    assert len(calls) == 50
+
+
+def test_a_budget_that_ends_leaves_the_rates_of_those_who_were_run() -> None:
+    result = themis.Audit(decide, SCHEMA, max_executions=100, deterministic=True).apparent(
+        people(19), "sex", label="repaid", only_data=True
+    )
+    (table,) = result.outcomes
+    assert result.stopped is Ending.BUDGET
+    assert table.undecided > 0
+    assert sum(group.selection_rate.of for group in table.groups) == 400 - table.undecided
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])

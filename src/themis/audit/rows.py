@@ -16,7 +16,7 @@ from themis.inputs.people import People
 from themis.inputs.population import Population
 from themis.inputs.schema import Schema
 from themis.results.model import Measure, Score
-from themis.results.notes import Note
+from themis.results.notes import Ending, Note
 from themis.results.outcomes import Outcomes, Proxy
 from themis.scores.accounts import metered
 from themis.scores.apparent import Counterfactuals, measure_people
@@ -94,7 +94,7 @@ def row_outcomes(
     if mistakes:
         raise RequestError(mistakes)
     reading = _decided(request, whole)
-    run.run(Assignments(run.people.schema, request.sets[0]), "group")
+    _run_all(request, run)
     return known_outcomes(run, reading, request.sets, request.favourable, settings.confidence)
 
 
@@ -104,8 +104,14 @@ def row_proxies(
     """What may stand in for the sets, where that was asked; runs everybody, and variants."""
     if request.proxies:
         reading = _decided(request, whole)
-        run.run(Assignments(run.people.schema, request.sets[0]), "group")
+        _run_all(request, run)
         yield from proxies_of(run, reading, request.sets, settings.confidence)
+
+
+def _run_all(request: RowRequest, run: PeopleRun) -> None:
+    """Run everybody as they are, as far as the budget goes."""
+    if run.run(Assignments(run.people.schema, request.sets[0]), "group") is Ending.INTERRUPTED:
+        raise KeyboardInterrupt
 
 
 def _decided(request: RowRequest, whole: Views) -> Reading:
