@@ -88,15 +88,16 @@ def flip_rate_sentence(score: CausalScore) -> str:
 
 def region_sentence(region: Region, whom: str = "test inputs", words: Wording = PLAIN) -> str:
     """Where many of the changed decisions are: how many, among how few of whom; who loses there."""
-    place = " and ".join(visible(each) for each in region.conditions)
+    place = f"where {' and '.join(visible(each) for each in region.conditions)}"
+    changes = f"{_of(region.flips)}changes"
     if region.loses is not None:
-        place = f"{place}, {words.label(region.loses)} lose"
+        place = f"{words.label(region.loses)} lose {place}"
+        changes = f"{_of(region.flips, '')}such changes"
     share = share_text(
         region.share, region.residents, region.inputs or 0, region.share_low, region.share_high
     )
     return (
-        f"where {place}: {covered_text(region)} {_of(region.flips)}{_such(region)}"
-        f"changes{_between(region)} "
+        f"{place}: {covered_text(region)} {changes}{_between(region)} "
         f"among {share} {_of(region.inputs, '')}{whom}, {_times(region.lift)} their share"
     )
 
@@ -155,11 +156,6 @@ def where_losing(score: CausalScore, words: Wording = PLAIN) -> str | None:
 def _of(total: int | None, the: str = "the ") -> str:
     """What joins a share and its noun: `12.3 % of the changes`, but `3 of 26 changes`."""
     return "" if total is not None and total < FEW_COUNTED else f"of {the}"
-
-
-def _such(region: Region) -> str:
-    """Which changes are meant: all, or those of one direction."""
-    return "" if region.loses is None else "such "
 
 
 def covered_text(region: Region) -> str:
