@@ -248,3 +248,25 @@ def test_where_the_flips_are_is_found_by_weight(monkeypatch: pytest.MonkeyPatch)
     (found,) = score.regions
     assert [found.coverage_low > 0.99, found.share_low < 0.2 < found.share_high] == [True, True]
     assert all(row["region"] == "b" for witness in score.witnesses for row in witness.inputs)
+
+
+def test_wide_sets_are_swept_unless_their_table_is_too_wide(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    schema = themis.Schema(race=range(20), income=range(30), age=range(4))
+
+    @themis.batch
+    def decide(people: themis.InputTable) -> Any:
+        return people["age"] * 300 > people["race"] * people["income"]
+
+    whole = themis.Audit(decide, schema).causal("race", "income")
+    monkeypatch.setattr(scorer, "EXACT_LIMIT", 0)
+    monkeypatch.setattr(sweep, "MOST_TOGETHER", 600)
+    swept = themis.Audit(decide, schema, exact=True).causal("race", "income")
+    assert (swept.method, swept.score) == (whole.method, whole.score) == ("exact", 0.25)
+    monkeypatch.setattr(sweep, "MOST_TOGETHER", 599)
+    for measure in ("causal", "group"):
+        score = getattr(themis.Audit(decide, schema, exact=True), measure)("race", "income")
+        assert [n.values["reason"] for n in score.notes if n.code == "exact-not-possible"] == [
+            "too-wide"
+        ]
