@@ -55,7 +55,7 @@ def pipeline() -> Any:
         (OneHotEncoder(handle_unknown="ignore"), ["race", "sex", "job", "region"]),
         remainder="passthrough",
     )
-    forest = RandomForestClassifier(150, max_depth=12, random_state=0)
+    forest = RandomForestClassifier(240, max_depth=12, random_state=0)
     return make_pipeline(one_hot, forest).fit(frame, target)
 
 

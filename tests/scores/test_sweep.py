@@ -248,3 +248,55 @@ def test_where_the_flips_are_is_found_by_weight(monkeypatch: pytest.MonkeyPatch)
     (found,) = score.regions
     assert [found.coverage_low > 0.99, found.share_low < 0.2 < found.share_high] == [True, True]
     assert all(row["region"] == "b" for witness in score.witnesses for row in witness.inputs)
+
+
+def test_wide_sets_are_swept_unless_their_table_is_too_wide(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    schema = themis.Schema(race=range(20), income=range(30), age=range(4))
+
+    @themis.batch
+    def decide(people: themis.InputTable) -> Any:
+        return people["age"] * 300 > people["race"] * people["income"]
+
+    whole = themis.Audit(decide, schema).causal("race", "income")
+    monkeypatch.setattr(scorer, "EXACT_LIMIT", 0)
+    monkeypatch.setattr(sweep, "MOST_TOGETHER", 600)
+    swept = themis.Audit(decide, schema, exact=True).causal("race", "income")
+    assert (swept.method, swept.score) == (whole.method, whole.score) == ("exact", 0.25)
+    monkeypatch.setattr(sweep, "MOST_TOGETHER", 599)
+    for measure in ("causal", "group"):
+        score = getattr(themis.Audit(decide, schema, exact=True), measure)("race", "income")
+        assert [n.values["reason"] for n in score.notes if n.code == "exact-not-possible"] == [
+            "too-wide"
+        ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_network_is_swept_and_each_batch_moves_once(
+    monkeypatch: pytest.MonkeyPatch, device: str
+) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed: make test-slow does it")
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("there is no GPU for PyTorch")
+    monkeypatch.setattr(scorer, "EXACT_LIMIT", 0)
+    monkeypatch.setattr(sweep, "PIECE", 6_000)
+    module = torch.nn.Sequential(torch.nn.Linear(3, 1))
+    with torch.no_grad():
+        module[0].weight[:] = torch.tensor([[-25.0, 1.0, 1.0]])
+        module[0].bias[:] = -99.0
+    moved: list[int] = []
+    move = torch.as_tensor
+
+    def counted(inputs: Any, **options: Any) -> Any:
+        moved.append(len(inputs))
+        return move(inputs, **options)
+
+    schema = themis.Schema(race=range(3), income=range(100), savings=range(100))
+    audit = themis.Audit(themis.model(module, cut=0.0, device=device), schema, exact=True, probe=0)
+    monkeypatch.setattr(torch, "as_tensor", counted)
+    score = audit.causal("race")
+    points = np.add.outer(np.arange(100), np.arange(100))
+    assert score.score == pytest.approx(((points >= 99) & (points < 149)).mean())
+    assert moved[:5] == [6_000] * 5  # the whole domain; what follows explains the score

@@ -40,7 +40,7 @@ from themis.subjects.decisions import FAILED, Cells
 from themis.subjects.readings import FLIP
 
 PIECE = 2**19  # cells of a piece, about; the same wherever the subject runs
-MOST_TOGETHER = 2**22  # cells of a context with its variants, at most
+MOST_TOGETHER = 2**22  # inputs, or cells, that must be looked at together, at most
 SAMPLED_CELLS = 2**22  # of rows that are kept to explain a score
 
 
@@ -57,9 +57,11 @@ def cannot_sweep(sampler: Sampler, assignments: Assignments, measure: Measure) -
             return "bins"
         if assignments.holds_followers:
             return "following"
-    together = _Pieces.of(sampler.population, assignments).together
-    width = assignments.count if measure == "causal" else 1
-    return "too-wide" if together * width > MOST_TOGETHER else None
+    pieces = _Pieces.of(sampler.population, assignments)
+    too_wide = max(pieces.together, assignments.count) > MOST_TOGETHER
+    if not too_wide and measure == "causal":
+        too_wide = pieces.cells > MOST_TOGETHER
+    return "too-wide" if too_wide else None
 
 
 @dataclass(frozen=True)
@@ -70,17 +72,16 @@ class _Pieces:
     """
 
     population: Population
+    assignments: Assignments
     together: int  # inputs that differ in those blocks only
-    width: int  # cells for each input, at most
 
     @classmethod
     def of(cls, population: Population, assignments: Assignments) -> _Pieces:
         changed = set(assignments.changed)
         inside = [each for each in population.blocks if not changed.isdisjoint(each.columns)]
         apart = [each for each in population.blocks if changed.isdisjoint(each.columns)]
-        width = assignments.count if assignments.schema.ties else 1
         together = math.prod(each.size or 0 for each in inside)
-        return cls(replace(population, blocks=(*apart, *inside)), together, width)
+        return cls(replace(population, blocks=(*apart, *inside)), assignments, together)
 
     @cached_property
     def size(self) -> int:
@@ -88,9 +89,23 @@ class _Pieces:
         return self.population.size or 0
 
     @cached_property
+    def cells(self) -> int:
+        """How many cells the table of so many inputs has."""
+        if self.assignments.binned:
+            return self.together
+        rows = self.together if self.assignments.schema.ties else len(self.layout.first)
+        return rows * self.assignments.count
+
+    @cached_property
     def length(self) -> int:
         """How many inputs a piece has, all but the last."""
-        return min(max(PIECE // (self.together * self.width), 1) * self.together, self.size)
+        times = max(PIECE // max(self.together, self.cells), 1)
+        return min(times * self.together, self.size)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Where those inputs stand in the set's table."""
+        return Layout.of(self.assignments, self.surroundings.codes)
 
     def run(self, sampler: Sampler) -> Iterator[Domain]:
         """Run piece after piece."""
@@ -261,15 +276,11 @@ class _FlipSums:
             return None
         if count == self._pieces.length:
             return self._whole
-        return self._one.repeated(count // self._pieces.together)
-
-    @cached_property
-    def _one(self) -> Layout:
-        return Layout.of(self._variants.assignments, self._pieces.surroundings.codes)
+        return self._pieces.layout.repeated(count // self._pieces.together)
 
     @cached_property
     def _whole(self) -> Layout:
-        return self._one.repeated(self._pieces.length // self._pieces.together)
+        return self._pieces.layout.repeated(self._pieces.length // self._pieces.together)
 
     def pool(self) -> FlipPool:
         """Some of the flips; of a set with bins, of rows that are run for it."""

@@ -8,7 +8,16 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from themis.results.outcomes import OutcomeGroup, Outcomes, Proxy
-from themis.show.terminal.parts import DIM, HEADLINE, NUMBER, Sentence, grid, indented, short
+from themis.show.terminal.parts import (
+    DIM,
+    HEADLINE,
+    NUMBER,
+    WARNING,
+    Sentence,
+    grid,
+    indented,
+    short,
+)
 from themis.show.words.outcomes import (
     GAP_WORDS,
     NO_VERDICT,
@@ -44,7 +53,7 @@ def show_outcomes(
     yield ""
     yield indented(_gaps(outcomes, words))
     for text in undefined(outcomes, words):
-        yield indented(Sentence(text, "yellow", first="undefined: "))
+        yield indented(Sentence(text, WARNING, first="undefined: "))
     yield indented(Sentence(f"{outcomes_certainty(outcomes)} {NO_VERDICT}", DIM))
 
 
