@@ -76,7 +76,7 @@ class Score(Plotted):
     cache_hits: int
     lower_bound: bool = False
     unknown: int = 0  # rows that could have gone either way: failures, or too many variants
-    notes: tuple[Note, ...] = ()
+    notes: tuple[Note, ...] = field(default=(), repr=False)
     reruns: Reruns | None = None  # None: nothing was run again
     output: str | None = None  # the output's name, where a subject has several
     naming: Naming | None = field(default=None, compare=False, repr=False)  # its audit's words
@@ -147,7 +147,7 @@ class Score(Plotted):
 class CausalScore(Score):
     """The fraction of inputs whose output changes when only the set changes (Def. 3.7)."""
 
-    witnesses: tuple[Witness, ...] = ()
+    witnesses: tuple[Witness, ...] = field(default=(), repr=False)  # logs show nobody's row
     flip_rate: float | None = None
     direction: tuple[Harm, ...] = ()
     regions: tuple[Region, ...] = ()
@@ -245,7 +245,7 @@ class SearchResult(Plotted):
     stopping: Stopping
     executions: int
     cache_hits: int
-    notes: tuple[Note, ...] = ()
+    notes: tuple[Note, ...] = field(default=(), repr=False)
     output: str | None = None  # as of the scores of its sets
     distance: str = "exact"
     statistic: Literal["rate", "mean"] = "rate"
@@ -373,13 +373,13 @@ class Result(Plotted):
     executions: int
     cache_hits: int
     stopped: Ending
-    failures: Mapping[str, Any]
-    notes: tuple[Note, ...] = ()
+    failures: Mapping[str, Any] = field(repr=False)
+    notes: tuple[Note, ...] = field(default=(), repr=False)
     timing: Mapping[str, Any] = field(default_factory=dict)
     searches: tuple[SearchResult, ...] = ()
     checks: tuple[CheckResult, ...] = ()
     noise: Noise | None = None
-    data: Mapping[str, Any] | None = None  # what was given and used, where rows were given
+    data: Mapping[str, Any] | None = field(default=None, repr=False)  # of rows that were given
     source: Mapping[str, Any] | None = None  # the file, its lines by characteristic, the command
     account: Account | None = None  # of all executions; None: not known
     report: Naming | None = None  # the words for documents, as far as there are some

@@ -54,14 +54,14 @@ class Replay:
     kind: Literal["suite", "result"]
     subject: Mapping[str, Any]
     sets: tuple[ReplayedSet, ...]
-    examples: tuple[ReplayedTest, ...]
+    examples: tuple[ReplayedTest, ...] = field(repr=False)
     inputs: int  # different ones that were run
     changed: int  # of them, that got another output than before
     executions: int
     cache_hits: int
     stopped: Ending
-    failures: Mapping[str, Any]
-    unknown_rows: Mapping[Note, int] = field(default_factory=dict)  # why, and how many
+    failures: Mapping[str, Any] = field(repr=False)
+    unknown_rows: Mapping[Note, int] = field(default_factory=dict, repr=False)  # why, and how many
     notes: tuple[Note, ...] = ()
     timing: Mapping[str, Any] = field(default_factory=dict)
     personal: bool = False  # whether the tests are of given people

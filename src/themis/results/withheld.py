@@ -7,6 +7,7 @@ differs. Files to work on (a saved result, a suite, the cache) hold rows, and sa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import singledispatch
@@ -15,12 +16,15 @@ from typing import Any, TypeAlias, TypeVar
 from themis.inputs.personal import without_values
 from themis.results.model import CausalScore, Result, Score, SearchResult
 from themis.results.notes import Note
-from themis.results.parts import Witness
+from themis.results.parts import Region, Witness
 from themis.results.replays import Replay, ReplayedTest
 
 Thing = TypeVar("Thing")
 Values: TypeAlias = dict[str, Any]
 
+_END = re.compile(
+    r"(?<=[≤≥=] )-?\d+(?:\.\d+)?$|^-?\d+(?:\.\d+)?(?= ≤)"
+)  # of a range, in a condition
 SHORT = 10  # numbers of one digit are shown as they are
 
 
@@ -85,6 +89,7 @@ def _(score: CausalScore) -> CausalScore:
     return replace(
         score,
         witnesses=made_up or _differences(score.witnesses),
+        regions=tuple(map(_region, score.regions)),
         notes=withheld_notes(score.notes),
     )
 
@@ -109,6 +114,17 @@ def _differences(pairs: Iterable[Witness]) -> tuple[Witness, ...]:
         pair = Witness((first, second), each.outputs, rows=each.rows or (True, True))
         found.setdefault(f"{first} {second} {each.outputs}", pair)
     return tuple(found.values())
+
+
+def _region(region: Region) -> Region:
+    """The region; the ends of its ranges are somebody's numbers, and are rounded."""
+    return replace(region, conditions=tuple(_END.sub(_rounded, each) for each in region.conditions))
+
+
+def _rounded(found: re.Match[str]) -> str:
+    number = float(found[0])
+    short = float(f"{number:.3g}")
+    return found[0] if short == number else f"about {short:,.10g}"
 
 
 def _test(test: ReplayedTest) -> ReplayedTest:
