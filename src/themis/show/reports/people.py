@@ -35,6 +35,7 @@ from themis.show.words.explanations import (
     other_changes_first,
 )
 from themis.show.words.headlines import capital
+from themis.show.words.scores import lesser
 from themis.show.words.searches import harms
 from themis.show.words.values import count, percent, share_text, visible, with_followers
 
@@ -45,6 +46,7 @@ LINE = 4_000  # letters of a command or an input
 def pairs_section(result: Result, room: Room) -> Html:
     """More pairs side by side; nothing if there are no witnesses."""
     scores = [each for each in scores_of(result, CausalScore) if each.witnesses]
+    scores = [each for each in scores if each not in lesser(scores)]
     pairs = room.pairs if len(scores) <= FEW else max(room.pairs // 2, 1)
     return blocks(
         "people",

@@ -40,6 +40,7 @@ from themis.show.words.scores import (
     hidden_changes,
     how_sure_together,
     inconclusive,
+    lesser,
 )
 from themis.show.words.values import count, percent, set_phrase, visible
 from themis.show.words.verdicts import overview, verdict
@@ -174,7 +175,7 @@ def show_apparent(
     result: Result, *, width: int, everything: bool = False
 ) -> Iterator[RenderableType]:
     """The parts of a result from top to bottom."""
-    data, words = result.data or {}, wording(result)
+    data, words, axis = result.data or {}, wording(result), common_axis(result.scores)
     yield Sentence(verdict(result).sentence, HEADLINE)
     yield Sentence(_rows_used(data))
     yield from _columns(data)
@@ -191,7 +192,10 @@ def show_apparent(
             yield indented(Sentence(why_they_differ(data), DIM))
         for score in rows:
             yield ""
-            yield from show_score(score, width=width, everything=everything, words=words)
+            parts = show_score(score, width=width, everything=everything, words=words, axis=axis)
+            if score in lesser(rows) and not everything:
+                parts = _in_short(score, words)
+            yield from parts
         yield ""
     for text in inconclusive(result.scores):
         yield Sentence(text, MARK, first="inconclusive: ")
@@ -200,6 +204,12 @@ def show_apparent(
 
 
 render_apparent = Page[Result](show_apparent)
+
+
+def _in_short(score: Score, words: Wording) -> Iterator[RenderableType]:
+    """What rows show among themselves: the lesser part of the same finding, without its pairs."""
+    yield Sentence(f"{headline(score, words)}; -v shows pairs")
+    yield from (indented(Sentence(str(note), DIM, first="note: ")) for note in score.notes)
 
 
 def _rows_used(data: Mapping[str, Any]) -> str:
