@@ -52,7 +52,7 @@ def pairs_section(result: Result, room: Room) -> Html:
         "people",
         "Pairs",
         "Each card shows a pair that differs only in the set but gets different decisions. The "
-        "favoured one stands first.",
+        "favoured one comes first.",
         scores,
         lambda each: _people_of(each, pairs, room),
         most=room.people,
@@ -98,7 +98,10 @@ def _side(pair: Witness, place: int, score: CausalScore, room: Room) -> Html:
     person, output = pair.inputs[place], pair.outputs[place]
     shown = pair.differs_in[: 3 * room.common]
     texts = [
-        tag("mark", tag("bdi", cut(_difference(pair, name, person[name], room), room.letters)))
+        tag(
+            "mark",
+            tag("bdi", _breaking(cut(_difference(pair, name, person[name], room), room.letters))),
+        )
         for name in shown
     ]
     more = len(pair.differs_in) - len(shown)
@@ -108,6 +111,12 @@ def _side(pair: Witness, place: int, score: CausalScore, room: Room) -> Html:
     gets = tag("b", value(output, room.letters))
     return tag("div", *texts, tag("p", tag("small", f"{cut(name, room.letters)}:"), " ", gets),
                class_=("better", "worse")[place])  # fmt: skip
+
+
+def _breaking(text: str) -> Html:
+    """The text, which may be broken behind its underscores and not in the midst of a word."""
+    first, *others = text.split("_")
+    return join([first, *(each for part in others for each in (Html("_<wbr>"), part))])
 
 
 def _difference(pair: Witness, name: str, value: Value, room: Room) -> str:
