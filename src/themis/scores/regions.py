@@ -7,8 +7,8 @@ holds for them.
 
 How well a simple condition on one characteristic tells them is F·KL(c ‖ s): F flips, of which a
 share c meets it, as a share s of all rows does. If flips had nothing to do with it, more than
-ln(1/p) would be seen with a chance of at most p (Chernoff's bound). Many conditions are looked at, so each is charged the logarithm of
-how many of its kind there are; what is left is evidence.
+ln(1/p) would be seen with a chance of at most p (Chernoff's bound). Many conditions are looked at,
+so each is charged the logarithm of how many of its kind there are; what is left is evidence.
 
 A few such conditions together are a suggestion, to be checked on other rows.
 """

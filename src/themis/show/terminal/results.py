@@ -10,8 +10,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from themis.results.model import GroupScore, Result, Score
-from themis.show.intervals import Axis, ends_text
+from themis.results.model import CausalScore, GroupScore, Result, Score
+from themis.show.intervals import Axis
 from themis.show.terminal.parts import (
     DIM,
     HEADLINE,
@@ -66,7 +66,9 @@ def point(score: Score) -> str:
 
 def interval_text(score: Score) -> Text:
     """The interval of a score, or that there is none."""
-    return short(ends_text(score.low, score.high, lambda end: _said(score, end)), DIM)
+    low, high = _said(score, score.low), _said(score, score.high)
+    unit = high.rpartition(" ")[2]  # is written once
+    return short("exact" if score.low == score.high else f"{low.removesuffix(unit)}– {high}", DIM)
 
 
 def common_axis(scores: Sequence[Score]) -> Axis:
@@ -208,7 +210,8 @@ render_apparent = Page[Result](show_apparent)
 
 def _in_short(score: Score, words: Wording) -> Iterator[RenderableType]:
     """What rows show among themselves: the lesser part of the same finding, without its pairs."""
-    yield Sentence(f"{headline(score, words)}; -v shows pairs")
+    pairs = "; -v shows pairs" if isinstance(score, CausalScore) and score.witnesses else ""
+    yield Sentence(f"{headline(score, words)}{pairs}")
     yield from (indented(Sentence(str(note), DIM, first="note: ")) for note in score.notes)
 
 

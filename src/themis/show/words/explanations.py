@@ -95,8 +95,7 @@ def region_sentence(region: Region, whom: str = "test inputs", words: Wording = 
         region.share, region.residents, region.inputs or 0, region.share_low, region.share_high
     )
     return (
-        f"where {place}: {covered_text(region)} {_of(region.flips)}{_such(region)}"
-        f"changes{_between(region)} "
+        f"where {place}: {covered_text(region)} {_such(region)}changes{_between(region)} "
         f"among {share} {_of(region.inputs, '')}{whom}, {_times(region.lift)} their share"
     )
 
@@ -161,7 +160,9 @@ def _of(total: int | None, the: str = "the ") -> str:
 
 def _such(region: Region) -> str:
     """Which changes are meant: all, or those of one direction."""
-    return "" if region.loses is None else "such "
+    if region.loses is None:
+        return _of(region.flips)
+    return f"{_of(region.flips, '')}such "
 
 
 def covered_text(region: Region) -> str:
