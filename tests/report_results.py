@@ -20,7 +20,7 @@ from themis.results.model import (
     TestedSet,
 )
 from themis.results.notes import OLD_SENTENCE, Ending, Note
-from themis.results.parts import Group, Harm, Noise, Placebo, Region, Reruns, Witness
+from themis.results.parts import Group, Harm, Naming, Noise, Placebo, Region, Reruns, Witness
 from themis.results.saved import result_from_dict
 from themis.settings import Stopping
 
@@ -84,6 +84,45 @@ def small_search() -> Result:
     )
     audit = themis.Audit(_pay, schema, seed=3)
     return saved(audit.search_all(0.2, ("causal", "group"), ["race", "sex", "children", "city"]))
+
+
+def _crossed(person: Any) -> str:
+    unfair = person["sex"] == "female" and person["race"] == "purple"
+    return "approved" if person["income"] >= (60 if unfair else 40) else "refused"
+
+
+def _crossed_audit(**settings: Any) -> themis.Audit:
+    schema = themis.Schema(
+        sex=themis.Values(["female", "male"], protected=True),
+        race=themis.Values(["green", "purple"], protected=True),
+        income=range(100),
+        savings=themis.Integers(0, 99_999),
+    )
+    audit = themis.Audit(_crossed, schema, favourable=["approved"], **settings)
+    audit.naming = Naming(name="Loan screen", people="applicants", decision="approval")
+    return audit
+
+
+@cache
+def audit() -> Result:
+    """A whole audit of a program that is unfair to two characteristics together."""
+    return saved(_crossed_audit(family=True, error=0.1).everything())
+
+
+@cache
+def apparent() -> Result:
+    """Scores of rows beside those of all inputs."""
+    chance = random.Random(3)
+    rows = [
+        {
+            "sex": chance.choice(["female", "male"]),
+            "race": chance.choice(["green", "green", "purple"]),
+            "income": chance.randrange(20, 80),
+            "savings": chance.randrange(5),
+        }
+        for _ in range(300)
+    ]
+    return saved(_crossed_audit(error=0.1).apparent(rows, ["sex", ["sex", "race"]]))
 
 
 def _bank(person: Any) -> dict[str, Any]:
@@ -323,4 +362,6 @@ SAMPLES = {
     "wide search": wide_search,
     "many groups": many_groups,
     "nothing": lambda: result(),
+    "audit": audit,
+    "apparent": apparent,
 }

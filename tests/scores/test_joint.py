@@ -70,7 +70,7 @@ def test_sampled_shares_have_an_interval_that_holds_the_truth() -> None:
     assert joint.only_low <= expected["only"] <= joint.only_high
     assert joint.only_low < joint.only < joint.only_high
     (text,) = joint_sentences(score)
-    assert text.startswith("Only changing both together alters the decision for ")
+    assert "the decision changes only if both are changed; for" in text
 
 
 def test_the_first_witness_needs_the_whole_set() -> None:

@@ -227,7 +227,10 @@ def test_paper_is_white_even_where_screens_are_dark(browser: Browser, folder: Pa
         assert paper == "rgb(255, 255, 255)"
 
 
-@pytest.mark.parametrize("name", ["demo", "small search", "everything", "outputs", "check"])
+@pytest.mark.parametrize(
+    "name",
+    ["demo", "small search", "everything", "outputs", "check", "audit", "apparent"],
+)
 def test_before_anything_is_unfolded_a_report_is_short(
     browser: Browser, folder: Path, name: str
 ) -> None:
@@ -267,3 +270,28 @@ def test_readers_that_hear_the_page_find_headings_tables_and_names(
         )
         assert levels[0] == 1
         assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+
+
+OVERLAPS = """
+[...document.querySelectorAll('.chart tbody td.number')].filter(e => {
+  const range = document.createRange(); range.selectNodeContents(e);
+  const text = range.getBoundingClientRect(), cell = e.getBoundingClientRect();
+  return e.checkVisibility() && text.right > cell.right + 1;
+}).map(e => e.textContent)
+"""
+
+
+@pytest.mark.parametrize(("width", "media"), [(390, "screen"), (1100, "screen"), (688, "print")])
+@pytest.mark.parametrize("name", ["demo page", "audit page", "apparent page", "audit annex"])
+def test_no_number_runs_into_the_next_one(
+    browser: Browser, folder: Path, name: str, width: int, media: str
+) -> None:
+    with opened(browser, folder / f"{name}.html", width=width, media=media) as page:
+        page.evaluate("document.querySelectorAll('details').forEach(e => e.open = true)")
+        assert page.evaluate(OVERLAPS) == []
+
+
+def test_paper_has_tables_and_no_phone_layout(browser: Browser, folder: Path) -> None:
+    with opened(browser, folder / "demo page.html", width=688, media="print") as page:
+        head = "document.querySelector('.chart thead')"
+        assert page.evaluate(f"getComputedStyle({head}).display") == "table-header-group"

@@ -16,6 +16,7 @@ from themis.results.parts import Group, Harm, Naming
 from themis.show.reports.cards import hundred_text, mark_of, of_hundred
 from themis.show.reports.page import render_page
 from themis.show.svg import dots
+from themis.show.terminal.results import render_apparent
 
 CALM: dict[str, Any] = {"score": 0.0, "low": 0.0, "high": 0.02}
 CHECK = CheckResult(
@@ -140,3 +141,19 @@ def test_a_large_search_is_a_matrix_of_pairs() -> None:
     cells = re.findall('aria-label="(.*?): (.*?)"', matrix[0])
     assert len(cells) == len(search.among) * (len(search.among) + 1) // 2
     assert 'class="levels"' not in page
+
+
+def test_what_rows_show_among_themselves_is_folded_and_not_without_anything_else() -> None:
+    rows = samples.causal(population="rows")
+    within = replace(rows, counterfactuals="within", score=0.2)
+    page = render_page(samples.result(samples.causal(), rows, within))
+    assert "<summary>Within the rows: compared with each other only" in page
+    alone = render_page(samples.result(within))
+    assert "Within the rows" not in alone
+    assert "compared among the rows only" in alone
+    facts = {"file": "a.csv", "rows": 2, "used": 2, "dropped": 0, "distinct": 2, "ignored": []}
+    result = replace(samples.result(samples.causal(), rows, within), data=facts)
+    short, whole = (render_apparent(result, width=100, everything=each) for each in (False, True))
+    assert short.count("Pairs who differ") == 1
+    assert whole.count("Pairs who differ") == 2
+    assert "-v shows pairs" in short

@@ -215,6 +215,7 @@ def test_a_score_that_stands_alone_speaks_in_the_words_of_its_audit() -> None:
     audit = themis.Audit(
         lambda person: int(person["savings"] > (30 if person["sex"] == "m" else 60)),
         themis.Schema(sex=["f", "m"], savings=range(100)),
+        deterministic=True,
     )
     audit.naming = Naming(people="applicants", decision="approval", values={"sex": {"f": "women"}})
     with pytest.raises(themis.DiscriminationError, match="test applicants"):

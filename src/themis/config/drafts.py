@@ -56,7 +56,7 @@ stopping = "certified"      # or "paper", the rule of the 2017 paper, for compar
 # max_executions = 1_000_000
 # max_seconds = 600
 # max_assignments = 1_000   # sets with more are only sampled, and give a lower bound
-# probe = 300               # inputs run again to look for noise; 0: none
+# probe = 300               # inputs repeated to check consistency; 0: none
 # max_noise = 0.02          # a score that noise alone may explain by more is inconclusive
 # ahead = false             # idle slots of a program or service run nothing before it is needed
 

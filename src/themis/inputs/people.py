@@ -420,7 +420,7 @@ _REMEDIES = {
     OUTSIDE: 'widen the range, or use unknown="keep", "drop" or "extend"',
     OFF_STEP: 'use a smaller step, or use unknown="keep" or "drop"',
     UNDERIVED: 'give the rows a column of it, or use unknown="drop"',
-    BREAKS: 'correct the constraint, or use unknown="drop"',
+    BREAKS: 'fix the constraint, or use unknown="drop"',
     WEIGHTLESS: 'give it a weight, or use unknown="drop"',
 }
 
@@ -439,5 +439,5 @@ def _as_mistake(misfit: Misfit, rows: GivenRows) -> Mistake:
     problem = f"{misfit.reason} in {number}: {shown}"
     if misfit.reason == BREAKS:
         where, problem = f"constraint {where!r}", f"broken by {number}: {shown}"
-    remedy = _REMEDIES.get(misfit.reason, 'correct the rows, or use unknown="drop"')
+    remedy = _REMEDIES.get(misfit.reason, 'fix the rows, or use unknown="drop"')
     return Mistake("misfit", where, problem, remedy, file=rows.name)

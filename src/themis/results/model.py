@@ -334,7 +334,6 @@ class CheckResult:
     sets: tuple[tuple[str, ...], ...] = ()  # what a search found
     reasons: tuple[Note, ...] = ()
     output: str | None = None  # the output's name, where a subject has several
-    naming: Naming | None = field(default=None, compare=False, repr=False)  # its audit's words
     accepted: tuple[Accepted, ...] = ()  # what was let pass
     baseline: Literal["new", "undecided", "known"] | None = None  # beside an earlier result
     family: int | None = None  # so many verdicts are right together; None: each by itself

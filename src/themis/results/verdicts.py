@@ -65,7 +65,7 @@ class Acceptance:
         None, "Accepted only up to here; else any score is", 0.12, ge=0, le=1
     )
     reason: str = field(
-        metadata=key("Why it is accepted", "ticket 4711, mended in the next release", min_length=1)
+        metadata=key("Why it is accepted", "ticket 4711, fixed in the next release", min_length=1)
     )
     until: date = field(metadata=key("The last day on which this counts", date(2027, 3, 31)))
     output: str | None = optional(None, "Which of the declared outputs", "limit")  # None: the first

@@ -1,18 +1,16 @@
-"""Where do the flips live? A few conditions on the context that most flips meet, checked afresh.
+"""Where the flips are: a few conditions on the context that most flips meet, checked afresh.
 
 One half of the rows suggests regions, the other half says how much of the flips they hold. When to
 stop a run depends on which rows flip, never on who they are; so, given which rows flip, the people
 of the second half are independent draws that the suggestion has not seen, and a fixed-n interval
 holds for them.
 
-Which simple condition on one characteristic tells flips from the rest best?
+How well a simple condition on one characteristic tells them is F·KL(c ‖ s): F flips, of which a
+share c meets it, as a share s of all rows does. If flips had nothing to do with it, more than
+ln(1/p) would be seen with a chance of at most p (Chernoff's bound). Many conditions are looked at,
+so each is charged the logarithm of how many of its kind there are; what is left is evidence.
 
-How well a condition tells them is F·KL(c ‖ s): F flips, of which a share c meets it, as a share s
-of all rows does. If flips had nothing to do with it, more than ln(1/p) would be seen with a chance
-of at most p (Chernoff's bound). Many conditions are looked at, so each is charged the logarithm of
-how many of its kind there are; what is left is evidence.
-
-Which few conditions would tell where the flips are? Suggestions, to be checked on other rows.
+A few such conditions together are a suggestion, to be checked on other rows.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ from themis.show.words.wording import wording
 
 SYNTHETIC = (
     "These rates were measured on inputs that Themis made up from the schema. Scores on synthetic "
-    "inputs differ from rates on historical applicants: they tell what the subject does with "
+    "inputs differ from rates on historical applicants: they show what the subject does with "
     "people as the schema describes them, and not who applied or what became of them."
 )
 ROWS = (
@@ -201,7 +201,7 @@ def _one(score: GroupScore, room: Room) -> Html:
             ),
             (_row(score, group, ratio, room) for group, ratio in shown),
             kind="chart",
-            foot=f"{more}, with lower rates, not shown here; all stand in the JSON result"
+            foot=f"{more}, with lower rates, not shown here; all are in the JSON result"
             if hidden
             else "",
         ),

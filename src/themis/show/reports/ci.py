@@ -318,7 +318,7 @@ _ORDER = ("error", "warning", "notice")  # GitHub shows the first ten of a step
 
 
 def render_annotations(result: Result) -> str:
-    """Workflow commands that GitHub reads from the output of a step, the gravest first."""
+    """Workflow commands that GitHub reads from the output of a step, the worst first."""
     ranked = sorted(findings(result), key=lambda each: _ORDER.index(_level(each)))
     return "".join(f"{_command(each, result)}\n" for each in ranked)
 

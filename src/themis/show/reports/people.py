@@ -36,6 +36,7 @@ from themis.show.words.explanations import (
     pairs_origin,
 )
 from themis.show.words.headlines import capital
+from themis.show.words.scores import lesser
 from themis.show.words.searches import harms
 from themis.show.words.values import count, percent, share_text, visible, with_followers
 
@@ -46,12 +47,13 @@ LINE = 4_000  # letters of a command or an input
 def pairs_section(result: Result, room: Room) -> Html:
     """More pairs side by side; nothing if there are no witnesses."""
     scores = [each for each in scores_of(result, CausalScore) if each.witnesses]
+    scores = [each for each in scores if each not in lesser(scores)]
     pairs = room.pairs if len(scores) <= FEW else max(room.pairs // 2, 1)
     return blocks(
         "people",
         "Pairs",
         "Each card shows a pair that differs only in the set but gets different decisions. The "
-        "favoured one stands first.",
+        "favoured one comes first.",
         scores,
         lambda each: _people_of(each, pairs, room),
         most=room.people,
@@ -99,7 +101,10 @@ def _side(pair: Witness, place: int, score: CausalScore, room: Room) -> Html:
     person, output = pair.inputs[place], pair.outputs[place]
     shown = pair.differs_in[: 3 * room.common]
     texts = [
-        tag("mark", tag("bdi", cut(_difference(pair, name, person[name], room), room.letters)))
+        tag(
+            "mark",
+            tag("bdi", _breaking(cut(_difference(pair, name, person[name], room), room.letters))),
+        )
         for name in shown
     ]
     more = len(pair.differs_in) - len(shown)
@@ -109,6 +114,12 @@ def _side(pair: Witness, place: int, score: CausalScore, room: Room) -> Html:
     gets = tag("b", value(output, room.letters))
     return tag("div", *texts, tag("p", tag("small", f"{cut(name, room.letters)}:"), " ", gets),
                class_=("better", "worse")[place])  # fmt: skip
+
+
+def _breaking(text: str) -> Html:
+    """The text, which may be broken behind its underscores and not in the midst of a word."""
+    first, *others = text.split("_")
+    return join([first, *(each for part in others for each in (Html("_<wbr>"), part))])
 
 
 def _difference(pair: Witness, name: str, value: Value, room: Room) -> str:

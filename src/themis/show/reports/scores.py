@@ -24,7 +24,7 @@ from themis.show.reports.document import (
 )
 from themis.show.svg import picture, scale
 from themis.show.words.headlines import apart_text, rate_text
-from themis.show.words.scores import by_set, extremes, impact, method
+from themis.show.words.scores import by_set, extremes, impact, lesser, method
 from themis.show.words.searches import amount
 from themis.show.words.values import count, percent, visible
 from themis.show.words.verdicts import state_of
@@ -42,7 +42,9 @@ MEANINGS = {
 def scores_section(result: Result, room: Room) -> Html:
     """All scores that were measured; nothing if there are none."""
     sets = by_set([each for each in scores_of(result, Score) if each.samples])
-    measured = [score for scores in sets.values() for score in scores]
+    every = [score for scores in sets.values() for score in scores]
+    folded_away = lesser(every)
+    measured = [each for each in every if each not in folded_away]
     if not measured:
         return Html()
     shown = measured[: room.scores]
@@ -56,16 +58,37 @@ def scores_section(result: Result, room: Room) -> Html:
         "scores",
         "Statistics",
         tag("p", *meanings),
-        table(
+        _scores_table(
             "Scores with their intervals",
-            ("Set", (scale(axis), "pic"), ("Score", "number"), ("Interval", "number")),
-            (_row(each, axis, _limits(result, each), room.words) for each in shown),
-            kind="chart",
-            foot=rest(len(measured) - len(shown), "more scores are not shown"),
+            shown,
+            axis,
+            result,
+            room,
+            rest(len(measured) - len(shown), "more scores are not shown"),
         ),
         _legend(result, shown),
+        *_among_rows(folded_away[: room.scores], axis, result, room),
         fold=len(measured) > OPEN_SCORES or bool(result.searches),
     )
+
+
+def _scores_table(
+    title: str, scores: Sequence[Score], axis: Axis, result: Result, room: Room, foot: str = ""
+) -> Html:
+    return table(
+        title,
+        ("Set", (scale(axis), "pic"), ("Score", "number"), ("Interval", "number")),
+        (_row(each, axis, _limits(result, each), room.words) for each in scores),
+        kind="chart",
+        foot=foot,
+    )
+
+
+def _among_rows(scores: Sequence[Score], axis: Axis, result: Result, room: Room) -> Iterator[Html]:
+    """What rows show among themselves, folded: it is the lesser part of the same findings."""
+    if scores:
+        title = "Within the rows: compared with each other only"
+        yield folded(title, _scores_table(title, scores, axis, result, room))
 
 
 def _reach(score: Score) -> float:

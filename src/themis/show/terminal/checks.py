@@ -71,19 +71,18 @@ def show_checks(result: Result, *, width: int, everything: bool) -> Iterator[Ren
     yield Sentence(verdict(result).sentence, HEADLINE)
     yield from brief_doubts(result, everything=everything)
     yield indented(_table(result.checks) if width >= NARROW else _narrow_table(result.checks))
-    axis = _axis(result.checks)
     for each in result.checks:
         if each.verdict == "violated":
             yield ""
             yield Sentence(f"{visible(each.name)}: {verdict_words(each)}", STYLES["violated"])
-            yield from map(indented, _details(each, result, width, everything, axis))
+            yield from map(indented, _details(each, result, width, everything))
     yield from _accepted(result.checks)
     for each in result.checks:
         if each.verdict == "not enough evidence":
             why = "; ".join(filter(None, [each.reason, _found(each, everything)]))
             yield ""
             yield Sentence(f"{visible(each.name)}: {verdict_words(each)}: {why}", WARNING)
-            yield from map(indented, _bar(each, axis))
+            yield from map(indented, _bar(each))
     yield ""
     yield Sentence(checks_guarantee(result), DIM)
     yield from show_cost(result)
@@ -102,15 +101,11 @@ def _accepted(checks: tuple[CheckResult, ...]) -> Iterator[RenderableType]:
             yield from (indented(Sentence(text)) for text in acceptance_words(each))
 
 
-def _axis(checks: tuple[CheckResult, ...]) -> Axis:
-    """One scale for all checks."""
-    return Axis.reaching(max(max(each.high or 0.0, each.max_score) for each in checks))
-
-
-def _bar(check: CheckResult, axis: Axis) -> Iterator[RenderableType]:
+def _bar(check: CheckResult) -> Iterator[RenderableType]:
     """The interval on an axis, with the limit across it."""
     if check.low is None or check.high is None:
         return
+    axis = Axis.reaching(max(check.high, check.max_score))
     style = {"violated": "red", "holds": "green"}.get(check.verdict, WARNING)
     yield drawn("", IntervalBar(check.low, check.high, axis, style, check.max_score))
 
@@ -139,10 +134,10 @@ def _table(checks: tuple[CheckResult, ...]) -> Table:
 
 
 def _details(
-    check: CheckResult, result: Result, width: int, everything: bool, axis: Axis
+    check: CheckResult, result: Result, width: int, everything: bool
 ) -> Iterator[RenderableType]:
     """The interval, the sets above a limit and whom one of them hurts."""
-    yield from _bar(check, axis)
+    yield from _bar(check)
     if check.reason:
         yield Sentence(visible(check.reason))
     if check.sets:

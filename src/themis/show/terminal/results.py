@@ -10,8 +10,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from themis.results.model import GroupScore, Result, Score
-from themis.show.intervals import Axis, ends_text
+from themis.results.model import CausalScore, GroupScore, Result, Score
+from themis.show.intervals import Axis
 from themis.show.terminal.outcomes import show_outcomes, show_proxies
 from themis.show.terminal.parts import (
     DIM,
@@ -44,6 +44,7 @@ from themis.show.words.scores import (
     hidden_changes,
     how_sure_together,
     inconclusive,
+    lesser,
 )
 from themis.show.words.values import count, percent, set_phrase, visible
 from themis.show.words.verdicts import overview, verdict
@@ -69,7 +70,9 @@ def point(score: Score) -> str:
 
 def interval_text(score: Score) -> Text:
     """The interval of a score, or that there is none."""
-    return short(ends_text(score.low, score.high, lambda end: _said(score, end)), DIM)
+    low, high = _said(score, score.low), _said(score, score.high)
+    unit = high.rpartition(" ")[2]  # is written once
+    return short("exact" if score.low == score.high else f"{low.removesuffix(unit)}– {high}", DIM)
 
 
 def common_axis(scores: Sequence[Score]) -> Axis:
@@ -180,7 +183,7 @@ def show_apparent(
     result: Result, *, width: int, everything: bool = False
 ) -> Iterator[RenderableType]:
     """The parts of a result from top to bottom."""
-    data, words = result.data or {}, wording(result)
+    data, words, axis = result.data or {}, wording(result), common_axis(result.scores)
     outcomes = {(each.against, each.output): each for each in result.outcomes}
     yield Sentence(verdict(result).sentence, HEADLINE)
     yield Sentence(_rows_used(data))
@@ -198,7 +201,10 @@ def show_apparent(
             yield indented(Sentence(why_they_differ(data), DIM))
         for score in rows:
             yield ""
-            yield from show_score(score, width=width, everything=everything, words=words)
+            parts = show_score(score, width=width, everything=everything, words=words, axis=axis)
+            if score in lesser(rows) and not everything:
+                parts = _in_short(score, words)
+            yield from parts
         yield ""
         for key in [key for key in outcomes if key[0] == against]:
             yield from show_outcomes(outcomes.pop(key), words, everything=everything)
@@ -217,6 +223,13 @@ def show_apparent(
 
 
 render_apparent = Page[Result](show_apparent)
+
+
+def _in_short(score: Score, words: Wording) -> Iterator[RenderableType]:
+    """What rows show among themselves: the lesser part of the same finding, without its pairs."""
+    pairs = "; -v shows pairs" if isinstance(score, CausalScore) and score.witnesses else ""
+    yield Sentence(f"{headline(score, words)}{pairs}")
+    yield from (indented(Sentence(str(note), DIM, first="note: ")) for note in score.notes)
 
 
 def _rows_used(data: Mapping[str, Any]) -> str:

@@ -107,15 +107,17 @@ def joint_sentences(score: CausalScore, words: Wording = PLAIN) -> Iterator[str]
     found = score.joint
     if found is None:
         return
+    whom, few = words.whom(score.population), found.inputs < FEW_COUNTED
     alone = [
-        f"changing only {visible(name)} does for {_share(share, found)}"
+        f"for {_share(share, found)} already if only {visible(name)} is"
         for name, share in found.alone.items()
     ]
-    whom = words.counted(found.inputs, score.population)
-    sure = "" if found.only_low is None else f", {confidence_text(score.confidence)}"
+    sure = confidence_text(score.confidence)
+    counted = words.counted(found.inputs, score.population)
+    how = counted if few or found.only_low is None else f"{counted}, {sure}"
     yield (
-        f"Only changing both together alters the decision for {_only(found)}; "
-        f"{', '.join(alone)} (counted on {whom}{sure})"
+        f"For {_only(found)} {_of(found.inputs, '')}{whom} the decision changes only if both are "
+        f"changed; {', '.join(alone)} (counted on {how})"
     )
 
 

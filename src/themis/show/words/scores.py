@@ -219,6 +219,16 @@ def by_set(scores: Sequence[Score]) -> dict[tuple[str, ...], list[Score]]:
     return sets
 
 
+def lesser(scores: Sequence[Score]) -> list[Score]:
+    """What rows show among themselves, of sets whose counterfactuals were generated as well."""
+    whole = {each.against for each in scores if _is_causal(each, "generated")}
+    return [each for each in scores if _is_causal(each, "within") and each.against in whole]
+
+
+def _is_causal(score: Score, counterfactuals: str) -> bool:
+    return score.measure == "causal" and score.counterfactuals == counterfactuals
+
+
 PURPOSES = {
     "sampling": "sampling",
     "noise": "repeated to check consistency",
