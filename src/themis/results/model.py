@@ -355,8 +355,7 @@ class CheckResult:
 
     def to_dict(self) -> dict[str, Any]:
         """The check as it stands in the JSON result."""
-        data: dict[str, Any] = plain(replace(self, naming=None))
-        del data["naming"]  # it is the result's
+        data: dict[str, Any] = plain(self)
         return data if self.family is not None else {n: data[n] for n in data if n != "family"}
 
 
