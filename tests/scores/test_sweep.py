@@ -178,6 +178,8 @@ def test_what_an_interrupt_leaves_holds_the_truth(
     score = getattr(audit, measure)("race")
     assert score.stopped == "interrupted"
     assert score.low < truth.score < score.high
+    assert score.low < score.score < score.high
+    assert score.score == pytest.approx(truth.score, abs=0.2)  # of what was run
     assert 0 < score.samples < 288_000
     progress = [each for each in told if isinstance(each, Progress)]
     assert all(each.low <= truth.score <= each.high for each in progress)

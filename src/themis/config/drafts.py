@@ -53,6 +53,7 @@ confidence = 0.99           # confidence level of the intervals
 error = 0.05                # their half width
 seed = 12                   # the same seed gives the same result
 stopping = "certified"      # or "paper", the rule of the 2017 paper, for comparison
+# exact = true              # run every input, however many: a score without an interval
 # max_executions = 1_000_000
 # max_seconds = 600
 # max_assignments = 1_000   # sets with more are only sampled, and give a lower bound

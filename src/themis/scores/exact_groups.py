@@ -121,12 +121,15 @@ def score_of_sums(
     `scoring` is the share of each assignment above the median, where that is known.
     """
     low, high, present = sums.rates(totals)
+    seen, none = sums.weight[present], np.zeros(len(present))
+    rates = np.divide(sums.certain[present], seen, out=none.copy(), where=seen > 0)
+    rates = np.clip(rates, low, high)  # of those run; an interrupt may leave a piece half counted
     labels = sums.assignments.labels_of(present)
-    listed, omitted = list_groups(low, low, high, np.arange(len(present)))
+    listed, omitted = list_groups(rates, low, high, np.arange(len(present)))
     groups = tuple(
         Group(
             values=labels[i],
-            rate=rounded(low[i]),
+            rate=rounded(rates[i]),
             low=rounded(low[i]),
             high=rounded(high[i]),
             samples=int(sums.count[present[i]]),
@@ -134,15 +137,14 @@ def score_of_sums(
         )
         for i in listed.tolist()
     )
-    score = rounded(low.max() - low.min())
+    score = rounded(rates.max() - rates.min())
     ends = sums.spread(totals)
     if not (sums.unknown or stopped.is_early) or len(present) == 1:
         ends = score, score  # one group is not apart from itself
     cost.runner.finding = GroupInputs(
-        members, int(low.argmax()), int(low.argmin()), sums.reading, kept=1.0
+        members, int(rates.argmax()), int(rates.argmin()), sums.reading, kept=1.0
     )
     failed, counted = sums.failed[present], sums.count[present]
-    seen, none = sums.weight[present], np.zeros(len(present))
     shares = np.divide(sums.failed_weight[present], seen, out=none, where=seen > 0)
     return group_score(
         groups,

@@ -158,10 +158,11 @@ def sweep_causal(
             flips.add(piece)
             sampler.tell("causal", assignments, flips.samples, pieces.size, flips.ends)
     low, high = flips.ends()
+    seen = min(rounded(flips.observed), high)  # an interrupt may leave a piece half counted
     stopped = early.ending or Ending.EXHAUSTED
     pool = flips.pool()
     score = causal_score(
-        Interval(low, low, high),
+        Interval(seen, low, high),
         against=assignments.names,
         followed=assignments.followed_names,
         settings=settings,
@@ -250,6 +251,12 @@ class _FlipSums:
         """The score at least and at most: what was not run yet may flip."""
         rest = 0.0 if self.samples == self._pieces.size else max(1.0 - self._weight, 0.0)
         return rounded(self._low), rounded(self._high + rest)
+
+    @property
+    def observed(self) -> float:
+        """The share that flips of what was run."""
+        whole = self.samples == self._pieces.size
+        return self._low if whole else self._low / self._weight if self._weight else 0.0
 
     def _add_binned(self, piece: Domain) -> None:
         if (piece.cells == FAILED).any():
