@@ -53,6 +53,18 @@ SUBJECTS: dict[str, tuple[Any, Schema]] = {
     ),
     "every input is run": (lambda p: int(p["d"] > 10 + p["a"]), SMALL),
     "few calls": (themis.batch(_threshold), TWO),
+    "one characteristic": (
+        lambda p: int(p["d"] > 40_000 + 20_000 * p["a"]),
+        Schema(a=Values([0, 1], protected=True), d=Integers(0, 100_000)),
+    ),
+    "values that are missing": (
+        lambda p: int(p["d"] > 50_000),
+        Schema(
+            a=Values([0, 1], protected=True, missing=0.1),
+            b=Values([0, 1, 2], protected=True),
+            d=Integers(0, 100_000),
+        ),
+    ),
 }  # fmt: skip
 
 
@@ -137,6 +149,20 @@ def test_what_a_file_names_is_measured_as_well_and_one_characteristic_needs_no_s
     plan = Everything.of(schema, [("b", "a"), ("a",)])
     assert plan.sets == (("a",), ("b", "a"))
     assert plan.among == ()
+
+
+def test_of_one_characteristic_there_is_no_search() -> None:
+    result, forecast = audited("one characteristic")
+    assert (result.searches, forecast.scores) == ((), 2)
+    assert {each.against for each in result.scores} == {("a",)}
+
+
+def test_people_of_a_profile_are_not_forecast_more_often_than_there_are_inputs() -> None:
+    rows = {"a": [0, 1] * 500, "b": [0, 1, 2, 0] * 250, "d": list(range(20)) * 50}
+    subject, schema = SUBJECTS["every input is run"]
+    said: list[Forecast] = []
+    result = Audit(subject, schema, profile=rows).everything(announce=said.append)
+    assert said[0].executions / FACTOR <= result.executions <= said[0].executions * FACTOR
 
 
 def test_nothing_protected_is_refused() -> None:

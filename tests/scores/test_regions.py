@@ -25,6 +25,7 @@ from themis.scores.explanations.regions import (
     Condition,
     SeenRows,
     Suggestion,
+    directed,
     evidence,
     known_regions,
     meets_all,
@@ -338,6 +339,49 @@ def test_coverages_hold_the_truth_as_often_as_stated() -> None:
     wrong, stated = misses(0.8, 500, 150, intervals)
     assert stated > 100
     assert wrong <= 0.2 * stated
+
+
+def leaky_back(codes: NDArray[Any]) -> NDArray[np.float64]:
+    """The chance that the other one loses: high elsewhere."""
+    return np.where((codes[:, 3] < 40) & (codes[:, 4] > 1), 0.5, 0.02)
+
+
+def test_coverages_of_both_directions_hold_together_as_often_as_stated() -> None:
+    everyone = BaseInputs(Population.of(SCHEMA), 999).rows(0, 65_536)
+    chances = (leaky(everyone), leaky_back(everyone))
+    wrong = stated = 0
+    for run in range(100):
+        rng = np.random.default_rng(run)
+        codes = BaseInputs(Population.of(SCHEMA), int(rng.integers(2**31))).rows(0, 500)
+        draw, first = rng.random(500), leaky(codes)
+        losing = np.where(draw < first, 1, np.where(draw < first + leaky_back(codes), 2, 0))
+        seen = SeenRows()
+        seen.add(codes, np.where(losing > 0, FLIP, CONSTANT).astype(np.int8), losing.astype("i4"))
+
+        def find(loser: int, own: float, seen: SeenRows = seen) -> tuple[Region, ...]:
+            return sampled_regions(seen, SCHEMA, RACE, own, loser=loser)
+
+        found = directed([0, 1], lambda loser: {"race": loser}, find, 0.8)
+        stated += len({str(each.loses) for each in found}) == 2
+        for each in found:
+            assert each.loses is not None
+            chance = chances[int(str(each.loses["race"]))]
+            truth = chance[meets(each.conditions, everyone)].sum() / chance.sum()
+            if not each.coverage_low <= truth <= each.coverage_high:
+                wrong += 1
+                break
+    assert stated > 60
+    assert wrong <= 0.2 * 100
+
+
+def test_who_loses_is_not_asked_of_rows_that_were_left_early() -> None:
+    seen, codes = SeenRows(), BaseInputs(Population.of(SCHEMA), 1).rows(0, 300)
+    states = np.full(100, FLIP, dtype=np.int8)
+    seen.add(codes[:100], states, np.ones(100, dtype=np.int32))
+    seen.add(codes[100:200], states)
+    seen.add(codes[200:], states, np.ones(100, dtype=np.int32))
+    inputs, flips = seen.table_of(0)
+    assert (len(inputs), int(flips.sum())) == (100, 100)
 
 
 def test_counting_on_the_rows_that_suggested_would_be_noticed() -> None:

@@ -101,7 +101,8 @@ def _too_wide(page: Page) -> Any:
 
 
 @pytest.mark.parametrize("file", ["everything page.html", "small search page.html",
-                                  "check page.html", "everything annex.html"])  # fmt: skip
+                                  "check page.html", "everything annex.html",
+                                  "audit page.html", "audit annex.html"])  # fmt: skip
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_all_text_stands_out_from_what_is_behind_it(
     file: str, dark: bool, browser: Browser, folder: Path

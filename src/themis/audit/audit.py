@@ -453,22 +453,21 @@ class Audit:
         views, searched = self.score_views, self._views.searchable(MEASURES)
         family = plan.family(self.settings, [measure for measure, _ in views], searched)
         scores = [(self.schema.columns_of(names), *view) for names in plan.sets for view in views]
-        steps = len(scores) + bool(plan.among)
+        steps, among = len(scores) + bool(plan.among), self._among(plan.among) if plan.among else ()
 
         def measure_all(work: Work) -> None:
             asked = [(columns, measure) for columns, measure, _ in scores]
             forecaster = Forecaster(self.sampler, family.settings)
-            announce(forecaster.forecast(asked, self._among(plan.among), max_size, threshold))
+            announce(forecaster.forecast(asked, among, max_size, threshold))
             for number, score in enumerate(scores, start=1):
                 listen_to_steps(number, steps)
                 self._add_score(work, *score, family)
             if plan.among:
                 listen_to_steps(steps, steps)
-                scope = (self._among(plan.among), max_size)
-                searcher = self._views.searched(None, searched).searcher
+                searcher, own = self._views.searched(None, searched).searcher, family.settings
                 work.add_searches(
                     searcher.search(
-                        searched, threshold, *scope, family.settings, self.probe, listen=listen
+                        searched, threshold, among, max_size, own, self.probe, listen=listen
                     )
                 )
 

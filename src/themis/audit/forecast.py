@@ -8,9 +8,10 @@ a forecast may be; a test holds it against what several subjects then took.
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, combinations
 
 import numpy as np
@@ -28,6 +29,7 @@ from themis.settings import Settings, Stopping
 from themis.statistics.proportions import ProportionRule
 from themis.statistics.reruns import RERUNS_SHARE, interval_confidence, reruns_for
 from themis.statistics.spreads import GroupRule
+from themis.subjects.decisions import NO_COUNTERFACTUAL
 from themis.subjects.readings import FLIP
 
 FACTOR = 3  # a forecast is within this factor of what is spent then
@@ -65,6 +67,7 @@ class _Seen:
     """What the first rows of a set show."""
 
     flips: float  # share of rows in which decisions differ
+    density: float = field(default=1.0, kw_only=True)  # share of the variants that exist
     variance: float  # of the difference between the extreme groups
     apart: float  # how far these are apart, less what chance may do
 
@@ -101,7 +104,7 @@ class Forecaster:
         parts = [Part(",".join(names[c] for c in columns), self._with_runs(cost), columns in exact)
                  for columns, cost in costs.items()]  # fmt: skip
         search = self._search(sum(costs.values()), among, max_size, threshold)
-        sampling = sum(costs.values()) + search
+        sampling = min(sum(costs.values()) + search, self._all_inputs())
         total = self._with_runs(sampling + self._noise(sampling, asked, search > 0))
         steps = len(asked) + bool(among)
         return Forecast(tuple(parts), total, *self._effort(total, steps), steps)
@@ -140,8 +143,12 @@ class Forecaster:
         return round(self._cover(columns, rows, self._saved(columns, measure)))
 
     def _size(self) -> int:
-        """How many inputs there are; of a profile, how many people with all their variants."""
         return self.sampler.population.size or 0
+
+    def _all_inputs(self) -> int:
+        """More than all inputs are not run where what was run is remembered."""
+        runner = self.sampler.runner
+        return runner.schema.size if runner.remembers else sys.maxsize
 
     def _is_exact(self, assignments: Assignments) -> bool:
         """Whether everything is run, because sampling might cost as much."""
@@ -170,12 +177,14 @@ class Forecaster:
     def _cover(self, columns: tuple[int, ...], rows: int, saved: float) -> float:
         """The cells of these rows that no set before ran: by which columns are changed."""
         schema, new = self.sampler.runner.schema, 0.0
+        density = self._seen[columns].density if columns in self._seen else 1.0
         changes = chain.from_iterable(combinations(columns, n) for n in range(len(columns) + 1))
         for changed in map(frozenset, changes):
             levels = math.prod(schema.characteristics[c].possible_count - 1 for c in changed)
             levels = min(levels, self.settings.max_assignments)
             known = self._covered.get(changed, 0)
-            new += levels * max(rows - known, 0) * (1.0 - saved if changed else 1.0)
+            part = (1.0 - saved) * density if changed else 1.0
+            new += levels * max(rows - known, 0) * part
             self._covered[changed] = max(rows, known)
         return new
 
@@ -219,16 +228,19 @@ class Forecaster:
             largest = max(parts, key=lambda each: each.flips, default=None)
             return largest or _Seen(flips=0.2, variance=0.2, apart=0.0)
         variants = Variants.of(assignments, limit=self.settings.max_assignments, base=sampler.base)
-        found, cells = sampler.tables.fill(variants, 0, rows, reading=sampler.reading)
-        own = own_columns(variants, found) if sampler.reading.graded else None
-        states = sampler.reading.row_states(cells, own, found.tolerances)
+        tried, cells = sampler.tables.fill(variants, 0, rows, reading=sampler.reading)
+        own = own_columns(variants, tried) if sampler.reading.graded else None
+        states = sampler.reading.row_states(cells, own, tried.tolerances)
         flips = (float((states == FLIP).sum()) + 0.5) / (rows + 1.0)
         low, high = favourable_ends(sampler, cells, 0, rows)
-        known = (cells >= 0).all(axis=1)
+        usual = (cells >= 0).mean(axis=0) > 0.5  # not what only inputs without a value have
+        known = (cells >= 0)[:, usual].all(axis=1) if usual.any() else usual[:0]
+        density = float((cells != NO_COUNTERFACTUAL).mean())
         if not known.any():
-            return _Seen(flips, 0.2, 0.0)
-        good = ((np.asarray(low, dtype=float) + np.asarray(high, dtype=float)) / 2)[known]
-        return self._spread(good, flips, shares=shares_contexts(sampler, assignments))
+            return _Seen(flips, 0.2, 0.0, density=density)
+        good = ((np.asarray(low, dtype=float) + np.asarray(high, dtype=float)) / 2)[known][:, usual]
+        found = self._spread(good, flips, shares=shares_contexts(sampler, assignments))
+        return replace(found, density=density)
 
     def _spread(self, good: NDArray[np.float64], flips: float, *, shares: bool) -> _Seen:
         """The variance between the extreme groups: in common contexts, or of separate draws."""
