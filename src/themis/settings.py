@@ -129,6 +129,9 @@ class Settings:
 
     def __post_init__(self) -> None:
         mistakes = [Mistake("setting", *broken) for broken in broken_rules(self)]
+        if self.exact is True and self.stopping == Stopping.PAPER:
+            problem = 'contradicts stopping = "paper", whose procedures sample'
+            mistakes.append(Mistake("setting", "exact", problem, "leave one of them out"))
         if mistakes:
             raise RequestError(mistakes)
         object.__setattr__(self, "stopping", Stopping(self.stopping))  # it may be given as text

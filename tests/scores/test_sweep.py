@@ -198,6 +198,11 @@ def test_limits_that_a_sweep_would_break_are_kept_by_sampling(swept: None, measu
     assert short.method == "sampled"
 
 
+def test_the_papers_procedures_are_never_exact() -> None:
+    with pytest.raises(themis.RequestError, match='exact: contradicts stopping = "paper"'):
+        themis.Audit(loan, LARGE, exact=True, stopping="paper")
+
+
 @pytest.mark.slow
 def test_a_sweep_is_the_same_in_other_processes(
     monkeypatch: pytest.MonkeyPatch,
