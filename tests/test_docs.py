@@ -579,6 +579,7 @@ def real_fields() -> set[str]:
     passes = Acceptance(against=("race",), reason="ticket 12", until=date.max)
     command = CommandSubject(small, ["sh", "-c", shell, "decide"])
     rows = {"race": ["green", "purple", "green"], "savings": [6, 6, 9], "count": [1, 0, 1]}
+    given = [{"race": ("green", "purple")[n % 2], "savings": n} for n in range(10, 60)]
     results = [
         themis.Audit(loan, schema, max_failures=0.1).score([["race"]]),
         themis.Audit(command, small, max_failures=0.5).score([["race"]]),
@@ -591,6 +592,7 @@ def real_fields() -> set[str]:
         themis.Audit(loan, small, max_failures=0.5).apparent(rows, "race", weights="count"),
         themis.Audit(loan, small, max_failures=0.5).apparent(rows, "race", unknown="extend"),
         themis.Audit(lambda person: person["b"], tied).score([["a"]]),
+        themis.Audit(lambda person: person["race"] == "green", schema, profile=given).search_all(0),
         themis.Audit(loan, small, max_failures=0.5).apparent(rows_of(rows), "race", unknown="drop"),
     ]
     fields = [set(paths_in(json.loads(json.dumps(each.to_dict())))) for each in results]
