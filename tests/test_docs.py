@@ -595,6 +595,7 @@ def real_fields() -> set[str]:
     command = CommandSubject(small, ["sh", "-c", shell, "decide"])
     rows = {"race": ["green", "purple", "green"], "savings": [6, 6, 9], "count": [1, 0, 1]}
     known = {"race": ["green", "purple"], "savings": [6, 6], "repaid": [True, False]}
+    given = [{"race": ("green", "purple")[n % 2], "savings": n} for n in range(10, 60)]
     results = [
         themis.Audit(loan, schema, max_failures=0.1).score([["race"]]),
         themis.Audit(command, small, max_failures=0.5).score([["race"]]),
@@ -611,6 +612,7 @@ def real_fields() -> set[str]:
         themis.Audit(loan, small, max_failures=0.5).apparent(
             known, "race", label="repaid", proxies=True
         ),
+        themis.Audit(lambda person: person["race"] == "green", schema, profile=given).search_all(0),
         themis.Audit(loan, small, max_failures=0.5).apparent(rows_of(rows), "race", unknown="drop"),
     ]
     fields = [set(paths_in(json.loads(json.dumps(each.to_dict())))) for each in results]

@@ -276,7 +276,7 @@ KEPT = 16  # audits; an older one is closed, and made again when a test names it
 OF_MEASUREMENT = tuple(each.name for each in fields(Settings) if each.name != "seed")
 OF_SUBJECT = (
     "seed", "favourable", "labels", "outputs", "max_failures", "max_undecided", "cache", "profile",
-    "profile_weights",
+    "profile_weights", "show_rows",
 )  # fmt: skip
 OF_FILE = (*OF_SUBJECT, "jobs", "trust_pickle")
 
