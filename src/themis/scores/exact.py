@@ -48,6 +48,8 @@ from themis.subjects.decisions import FAILED, NO_COUNTERFACTUAL, NOT_RUN, Cells
 from themis.subjects.readings import FLIP, UNKNOWN, Reading
 
 CHUNK = 2**18
+JOINT_CELLS = 2**24  # looked at to see what only two change together
+JOINT_PART = 2**20  # of them at a time
 DENSE_LIMIT = 2**25  # cells of a table that is built whole
 MOST_SHARES = 10_000  # distinct weights of inputs that are looked at for a common denominator
 LARGEST_DENOMINATOR, LARGEST_TOTAL = 10**8, 2**53
@@ -297,10 +299,13 @@ def _add_inputs(
     cells: Cells,
     keys: NDArray[np.int64],
 ) -> None:
-    """Count every input that occurs with the row of the table that its context has."""
+    """Count every input that occurs with the row of its context, unless they are too many."""
     base = domain.occurring if assignments.schema.ties else domain
-    for start in range(0, len(keys), CHUNK):
-        part = slice(start, start + CHUNK)
+    if len(keys) * cells.shape[1] > JOINT_CELLS:
+        return
+    step = max(JOINT_PART // cells.shape[1], 1)
+    for start in range(0, len(keys), step):
+        part = slice(start, start + step)
         joint.add(Rows(base.codes[part], {}), cells[keys[part]], base.weights[part])
 
 
