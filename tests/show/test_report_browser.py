@@ -230,7 +230,7 @@ def test_paper_is_white_even_where_screens_are_dark(browser: Browser, folder: Pa
 
 @pytest.mark.parametrize(
     "name",
-    ["demo", "small search", "everything", "outputs", "check", "audit", "apparent"],
+    ["demo", "small search", "everything", "outputs", "check", "audit", "apparent", "wide search"],
 )
 def test_before_anything_is_unfolded_a_report_is_short(
     browser: Browser, folder: Path, name: str

@@ -44,14 +44,27 @@ LIGHT, DARK = (
     dict(re.findall(r"--([\w-]+):(#[0-9a-f]{6});", part))
     for part in STYLE.split("prefers-color-scheme:dark")
 )
-VOID = {"meta", "link", "line", "circle", "rect", "polygon", "path"}
+VOID = {"meta", "wbr", "link", "line", "circle", "rect", "polygon", "path"}
 TAGS = {
-    *("html", "head", "meta", "title", "link", "style", "body", "header", "main", "nav", "footer"),
+    *(
+        "html",
+        "wbr",
+        "head",
+        "meta",
+        "title",
+        "link",
+        "style",
+        "body",
+        "header",
+        "main",
+        "nav",
+        "footer",
+    ),
     *("h1", "h2", "h3", "h4", "section", "div", "p", "span", "a", "b", "i", "bdi", "strong"),
     *("small", "mark", "code", "pre", "ul", "ol", "li", "dl", "dt", "dd", "details", "summary"),
     *("table", "caption", "thead", "tbody", "tr", "th", "td"),
     *("svg", "text", "tspan", "line", "circle", "rect", "polygon", "path"),
-    *("article", "figure", "figcaption", "abbr"),
+    *("article", "figure", "figcaption", "abbr", "wbr"),
 }
 RENDERERS: dict[str, Callable[[Result], str]] = {"page": render_page, "annex": render_annex}
 

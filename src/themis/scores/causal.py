@@ -25,6 +25,7 @@ from themis.scores.explanations.harm import WIDTH_LIMIT, Counts, Floats, HarmTal
 from themis.scores.explanations.joint import JointTally
 from themis.scores.explanations.regions import (
     FEWEST,
+    ROWS,
     SeenRows,
     directed,
     known_regions,
@@ -124,9 +125,9 @@ class _CausalRows:
 
     def _take(self, rows: Rows, cells: Cells, *, whole: bool) -> None:
         states = self._states(rows, cells)
-        self.seen.add(
-            rows.codes, states, losing_bits(cells, self.sampler.reading) if whole else None
-        )
+        asks = whole and self.seen.count < ROWS
+        losing = losing_bits(cells, self.sampler.reading) if asks else None
+        self.seen.add(rows.codes, states, losing)
         self.flips += int((states == FLIP).sum())
         self.unknown += int((states == UNKNOWN).sum())
         self.spelled += int(self.sampler.reading.spelled_rows(cells).sum())

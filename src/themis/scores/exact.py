@@ -45,6 +45,8 @@ from themis.subjects.decisions import FAILED, NO_COUNTERFACTUAL, NOT_RUN, Cells
 from themis.subjects.readings import FLIP, UNKNOWN, Reading
 
 CHUNK = 2**18
+JOINT_CELLS = 2**24  # looked at to see what only two change together
+JOINT_PART = 2**20  # of them at a time
 DENSE_LIMIT = 2**25  # cells of a table that is built whole
 MOST_SHARES = 10_000  # distinct weights of inputs that are looked at for a common denominator
 LARGEST_DENOMINATOR, LARGEST_TOTAL = 10**8, 2**53
@@ -284,10 +286,14 @@ def exact_causal(
 
 
 def _add_inputs(joint: JointTally, domain: Domain, assignments: Assignments, table: Table) -> None:
-    """Count every input that occurs with the row of the table that its context has."""
+    """Count every input that occurs with the row of its context, unless they are too many."""
     base = domain.occurring if assignments.schema.ties else domain
-    for start in range(0, len(table.places), CHUNK):
-        part = slice(start, start + CHUNK)
+    count, width = len(table.places), table.cells.shape[1]
+    if count * width > JOINT_CELLS:
+        return
+    step = max(JOINT_PART // width, 1)
+    for start in range(0, count, step):
+        part = slice(start, start + step)
         cells = table.cells[table.places[part]]
         joint.add(Rows(base.codes[part], {}), cells, base.weights[part])
 

@@ -65,9 +65,9 @@ from themis.show.words.verdicts import verdict
 from themis.show.words.wording import wording
 
 SYNTHETIC = (
-    "These rates were measured on inputs that Themis made up from the schema. Scores on synthetic "
-    "inputs differ from rates on historical applicants: they show what the subject does with "
-    "people as the schema describes them, and not who applied or what became of them."
+    "These rates were measured on test inputs that Themis generated from the schema. Scores on "
+    "synthetic inputs differ from rates on historical applicants: they show what the subject does "
+    "with people as the schema describes them, and not who applied or what became of them."
 )
 ROWS = (
     "These rates were measured on rows that were given. They are rates of those people, as far as "
@@ -111,7 +111,7 @@ def _about(result: Result, room: Room) -> Iterator[tuple[str, object]]:
     for name, given in (("Purpose", naming.purpose), ("Owner", naming.owner),
                         ("Auditor", naming.auditor)):  # fmt: skip
         yield name, tag("bdi", visible(given)) if given else OPEN
-    yield "Tool", f"Themis {__version__}, {_measured_with(result)}"
+    yield "Tool", f"Themis {_version(result)}"
     yield "Date of the test", started(result) or "unknown"
     kinds = {each.population for each in result.scores} or {"inputs"}
     yield "Source of the data", " ".join(MADE[each] for each in MADE if each in kinds)
@@ -124,11 +124,11 @@ def _about(result: Result, room: Room) -> Iterator[tuple[str, object]]:
         yield "Why test data", tag("bdi", visible(why)) if why else OPEN
 
 
-def _measured_with(result: Result) -> str:
-    """The version that measured it, where the result names one."""
+def _version(result: Result) -> str:
+    """The version that measured it, where the result names one; else the one that writes this."""
     versions = result.timing.get("versions")
     measured = versions.get("themis") if isinstance(versions, Mapping) else None
-    return f"measured with {visible(measured)}" if measured else "which wrote this annex"
+    return visible(measured or __version__)
 
 
 def tables_section(result: Result, room: Room) -> Html:
@@ -358,11 +358,11 @@ def _procedure(result: Result) -> Iterator[Html]:
 
 def _data(result: Result, room: Room) -> Iterator[Html]:
     names = {
-        "inputs": "inputs made up from the schema, all equally likely unless weights are given",
-        "profile": "inputs drawn by the operational profile",
+        "inputs": "generated from the schema, all equally likely unless weights are given",
+        "profile": "drawn by the operational profile",
         "rows": "rows that were given",
     }
-    yield tag("p", "People: ", "; ".join(names[each] for each in sorted(result.populations)), ".")
+    yield tag("p", "Inputs: ", "; ".join(names[each] for each in sorted(result.populations)), ".")
     yield inputs_table(result, room)
 
 

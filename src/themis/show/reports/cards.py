@@ -36,6 +36,7 @@ from themis.show.words.wording import PLACES
 OVER, WITHIN, ACCEPTED = "over the limit", "within the limit", "accepted"
 KINDS = {0: "protected", 1: "protected, with others", 2: "not protected"}
 ORDINARY = 2
+FEWEST_CARDS = 2
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,9 @@ def _own_share(scores: Sequence[Score]) -> float:
 
 def _cards(sets: Sequence[Sequence[Score]], result: Result, room: Room) -> Html:
     is_protected = protection(result, sets[0][0].against) != ORDINARY
-    most = room.cards if is_protected else max(room.cards // 2, 2)
+    most = room.cards
+    if not is_protected:  # of a search the matrix shows the rest
+        most = FEWEST_CARDS if result.searches else max(room.cards // 2, FEWEST_CARDS)
     cards = [_card(each, result, room) for each in sets[:most]]
     more = [_line(each, result) for each in sets[most : room.scores]]
     rest = folded(f"{len(more):,} more", tag("ul", *more, class_="lines")) if more else Html()

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from themis.inputs.characteristics import Value
 from themis.results.model import CausalScore, Result
 from themis.results.parts import Harm, Region, Witness
-from themis.show.html import Html, cut, folded, join, shell, table, tag, value
+from themis.show.html import Html, cut, empty, folded, join, shell, table, tag, value
 from themis.show.intervals import WHOLE, Interval
 from themis.show.reports.document import (
     LONGEST_SENTENCE,
@@ -119,7 +119,7 @@ def _side(pair: Witness, place: int, score: CausalScore, room: Room) -> Html:
 def _breaking(text: str) -> Html:
     """The text, which may be broken behind its underscores and not in the midst of a word."""
     first, *others = text.split("_")
-    return join([first, *(each for part in others for each in (Html("_<wbr>"), part))])
+    return join([first, *(each for part in others for each in ("_", empty("wbr"), part))])
 
 
 def _difference(pair: Witness, name: str, value: Value, room: Room) -> str:
