@@ -6,7 +6,7 @@
 
 Each mutant is one changed operator, number or condition in statistics, memory, tables, runner or
 search. The tests of these rooms are run once to see which of them run which lines; a mutant is
-caught when one of those that run its line fails, or hangs. What survives stands in the table, and
+caught when one of those that run its line fails, or hangs, or one of its room. What survives stands in the table, and
 what is equivalent to the original in `EQUIVALENT`, with the reason. Functions that only foresee
 what is cheapest (`FORESIGHT`) are left out: whatever they say, the answer is right. Ends with 1 if
 one survives.
@@ -23,7 +23,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -349,13 +349,20 @@ def copied(place: Path) -> Path:
 
 
 def catch(place: Path, mutant: Mutant, tests: Sequence[str]) -> bool:
-    """Whether one of these tests fails."""
-    if not tests:
-        return False
+    """Whether one of these tests fails, or one of its room: being watched, some run less."""
     path = place / PACKAGE / mutant.path
     original = path.read_text()
     path.write_text(mutant.source)
     env = {**os.environ, "PYTHONPATH": str(place / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    room = f"tests/{Path(mutant.path).parts[0]}"
+    try:
+        return any(fails(place, each, env) for each in ([*tests], [room]) if each)
+    finally:
+        path.write_text(original)
+
+
+def fails(place: Path, tests: Sequence[str], env: Mapping[str, str]) -> bool:
+    """Whether one of these tests fails, or hangs."""
     try:
         limits = [f"faulthandler_timeout={ONE_TEST}", "faulthandler_exit_on_timeout=true"]
         options = ["-x", *(word for each in limits for word in ("-o", each))]
@@ -368,8 +375,6 @@ def catch(place: Path, mutant: Mutant, tests: Sequence[str]) -> bool:
         return done.returncode != 0
     except subprocess.TimeoutExpired:
         return True
-    finally:
-        path.write_text(original)
 
 
 def show(count: int, survivors: Sequence[Mutant]) -> None:
