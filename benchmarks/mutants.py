@@ -6,10 +6,10 @@
 
 Each mutant is one changed operator, number or condition in statistics, memory, tables, runner or
 search. The tests of these rooms are run once to see which of them run which lines; a mutant is
-caught when one of those that run its line fails, or hangs, or one of its room. What survives stands in the table, and
-what is equivalent to the original in `EQUIVALENT`, with the reason. Functions that only foresee
-what is cheapest (`FORESIGHT`) are left out: whatever they say, the answer is right. Ends with 1 if
-one survives.
+caught when one of those that run its line fails, or hangs, or another test of its room. What
+survives stands in the table, and what is equivalent to the original in `EQUIVALENT`, with the
+reason. Functions that only foresee what is cheapest (`FORESIGHT`) are left out: whatever they say,
+the answer is right. Ends with 1 if one survives.
 """
 
 from __future__ import annotations
