@@ -50,7 +50,7 @@ ONLY = ["-q", "-n", "0", "-m", "not slow", "-p", "no:cacheprovider", "--no-heade
 FORESIGHT: dict[str, tuple[str, ...]] = {
     "search/deciders.py": (
         *("_costs_more", "_is_cheapest", "_cost", "_cost_of_all", "_cost_of_above"),
-        *("_open_costs", "_sizes", "_cost_to_come"),
+        *("_open_costs", "_sizes", "_cost_to_come", "takes_proofs"),
     ),
     "search/walk.py": ("together",),
     "search/whole_domain.py": ("is_cheaper", "pays", "_affordable", "_least_cost"),
@@ -102,6 +102,26 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "self.below[size] = {each: None for each in sets if each & mask != each}",
         "self.below[size] = {each: None for each in sets if each | mask != each}",
     ): "sets that follow from a larger one are kept beside it: a matter of time",
+    (
+        "search/deciders.py",
+        "if counts.total > self.rule.max_samples and (not (self.rule.floor == 0 and counts.hits))",
+        "if counts.total >= self.rule.max_samples and (not (self.rule.floor == 0 and counts.hits))",
+    ): "the last test may be asked as soon as there is all that it looks at",
+    (
+        "engine/memory.py",
+        "if not len(known[0])",
+        "if not len(known[1])",
+    ): "keys and outputs are as many",
+    (
+        "search/flips.py",
+        "rows = max(CELLS_AT_ONCE // min(cell.variants.width, 2 * least), 1)",
+        "rows = max(CELLS_AT_ONCE // min(cell.variants.width, 2 * least), 2)",
+    ): "how many rows are tried in one call: a matter of memory",
+    (
+        "inputs/keys.py",
+        "word, stride = (word + 1, 1)",
+        "word, stride = (word + 2, 1)",
+    ): "a word that is always 0: the keys are as distinct",
     (
         "search/tried_inputs.py",
         "if flips and (not sample.done)",

@@ -5,9 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 import themis
-from themis.engine.variants import Rows, Variants, all_variants, mark_impossible, own_columns
+from themis.engine.variants import (
+    TRIED,
+    Rows,
+    Variants,
+    all_variants,
+    mark_impossible,
+    own_columns,
+)
 from themis.inputs.assignments import Assignments
 from themis.inputs.characteristics import OWN
+from themis.inputs.population import Population
+from themis.inputs.streams import BaseInputs
 from themis.subjects.decisions import NO_COUNTERFACTUAL, NOT_RUN
 
 SCHEMA = themis.Schema(a=range(3), b=range(4), c=range(5))
@@ -41,3 +50,13 @@ def test_a_value_of_no_level_is_tried_for_nobody_who_has_another() -> None:
     assert marked(schema, codes, everything) == [[False] * 3 + [True], [False] * 4, [False] * 4]
     some = Variants(assignments, np.array([[OWN], [1]]), complete=False)
     assert marked(schema, codes, some) == [[False, False]] * 3
+
+
+def test_of_too_many_assignments_as_many_are_tried_as_may_be() -> None:
+    schema = themis.Schema(a=range(40), b=range(40), c=range(5))
+    base = BaseInputs(Population.of(schema), seed=1)
+    for limit, width in ((50, 50), (1_000, TRIED)):
+        variants = Variants.of(Assignments(schema, (0, 1)), limit=limit, base=base)
+        assert not variants.complete
+        assert variants.width == len({*map(tuple, variants.levels.tolist())}) == width
+        assert variants.levels[0].tolist() == [OWN, OWN]

@@ -156,3 +156,19 @@ def test_champions_and_the_spread_are_those_of_all_pairs(groups: int) -> None:
 def test_before_anything_is_seen_groups_may_differ_altogether(kind: Any) -> None:
     pairs = kind(3, Bets(4.6, (0.1, 0.3)))
     assert pairs.high == 1.0
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3, 5])
+@pytest.mark.parametrize("kind", KINDS)
+def test_truths_are_counted_like_numbers(kind: Outcomes, groups: int) -> None:
+    """A shortcut for two groups of plain truths gives what all others give."""
+    bets = Bets(40.0, bet_fractions(0.05))
+    truths, numbers = AllPairs(groups, bets), AllPairs(groups, bets)
+    rows = kind(np.random.default_rng(7), 300, groups)
+    truths.add(rows, rows)
+    numbers.add(rows.astype(np.int8), rows.astype(np.int8))
+    for each in (truths, numbers):
+        each.look()
+    assert (truths._plus == numbers._plus).all()
+    assert (truths._minus == numbers._minus).all()
+    assert truths.high == numbers.high
