@@ -47,7 +47,7 @@ class Held:
             scoring=any(g.above_median is not None for each in groups for g in each.groups),
             pairs=any(len(each.against) > 1 for each in groups),
             rows=any(each.population == "rows" for each in groups),
-            outcomes=False,
+            outcomes=bool(result.outcomes),
         )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from themis.results.model import CausalScore, GroupScore, Result, Score, SearchResult
@@ -230,9 +231,18 @@ def _found_clauses(scores: Sequence[Score], words: Wording) -> Iterator[str]:
     for each in found:
         subjects.setdefault(_subject(each, words), []).append(each)
     for subject, parts in subjects.items():
-        ranked = sorted(parts, key=lambda each: -each.low)
+        ranked = sorted(filter(partial(_adds, others=parts), parts), key=lambda each: -each.low)
         sizes = [_sized(each, words, first=not place) for place, each in enumerate(ranked)]
         yield f"{subject} {_listed(sizes)}"
+
+
+def _adds(score: Score, others: Sequence[Score]) -> bool:
+    """Whether a set says more than a part of it: certainly more, or something of both together."""
+    joint = score.joint if isinstance(score, CausalScore) else None
+    if joint is not None and (joint.only if joint.only_low is None else joint.only_low) > 0:
+        return True
+    own = set(score.against)
+    return not any(set(each.against) < own and each.high >= score.low for each in others)
 
 
 def _subject(score: Score, words: Wording) -> str:
