@@ -100,3 +100,19 @@ def test_figures_have_their_names_elsewhere_and_what_is_missing_is_said_to_be() 
     assert "information and no legal advice" in text
     for name in ("ISO/IEC TR 24027", "MEASURE 2.11", "Local Law 144", "Annex IV"):
         assert name in text
+
+
+def test_error_rates_are_in_the_annex_where_outcomes_are_known() -> None:
+    schema = themis.Schema(sex=["f", "m"], income=range(100))
+    rows = {
+        "sex": ["f", "m"] * 40,
+        "income": [*range(80)],
+        "repaid": [number % 3 > 0 for number in range(80)],
+    }
+    audit = themis.Audit(lambda person: person["income"] > 40, schema)
+    plain, known = (audit.apparent(rows, "sex", label=label) for label in (None, "repaid"))
+    assert "Known outcomes" not in render_annex(plain)
+    page = render_annex(known)
+    assert "Known outcomes" in page
+    assert "false positive rate" in page
+    assert page.count("not in this result") < render_annex(plain).count("not in this result")

@@ -35,6 +35,7 @@ from themis.show.reports.method import (
     inputs_table,
     started,
 )
+from themis.show.reports.outcomes import outcomes_section
 from themis.show.reports.page import LONGEST_VERDICT, subject_title
 from themis.show.reports.references import references_section
 from themis.show.reports.scores import (
@@ -448,6 +449,7 @@ def _render(result: Result, room: Room) -> str:
         _header(result, hashed),
         about_section(result, room),
         tables_section(result, room),
+        outcomes_section(result, room),
         log_section(result, room),
         references_section(result, room),
     )
