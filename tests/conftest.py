@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+from collections import Counter
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
@@ -22,3 +24,16 @@ if PROFILE == "steady" and hasattr(providers, "_get_local_constants"):
     # Hypothesis also tries constants that it finds in the modules loaded so far. Which these are
     # depends on the tests that this process ran before, and so on how busy the others are.
     providers._get_local_constants = lambda: providers._local_constants
+
+
+@pytest.hookimpl(tryfirst=True)  # before those are left out that are slow
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a test with many cases every few-th is quick enough for everybody, the others are slow."""
+    seen: Counter[str] = Counter()
+    for item in items:
+        some = item.get_closest_marker("some_slow")
+        if some is not None:
+            name = item.nodeid.partition("[")[0]
+            if seen[name] % some.kwargs["core"]:
+                item.add_marker(pytest.mark.slow)
+            seen[name] += 1

@@ -78,6 +78,7 @@ def audited(name: str, **settings: Any) -> tuple[Result, Forecast]:
 LONG = ("three characteristics", "groups that share no contexts")
 
 
+@pytest.mark.some_slow(core=4)
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=pytest.mark.slow) if n in LONG else n for n in SUBJECTS]
 )
@@ -88,6 +89,7 @@ def test_an_audit_costs_what_was_forecast_within_the_stated_factor(name: str) ->
     assert forecast.calls / FACTOR <= calls <= forecast.calls * FACTOR
 
 
+@pytest.mark.some_slow(core=4)
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_validate_forecasts_both_scores_within_the_stated_factor(name: str) -> None:
     subject, schema = SUBJECTS[name]

@@ -30,6 +30,7 @@ CELLS = [
 ]
 
 
+@pytest.mark.some_slow(core=5)
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.name)
 def test_noise_does_not_convict(cell: Cell) -> None:
     tally = simulate(cell, RUNS)

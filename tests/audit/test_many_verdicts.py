@@ -30,6 +30,7 @@ def test_sets_at_the_limit_are_not_convicted(family: Family, runs: int) -> None:
     assert not simulate(family, runs).surely_above(1 - family.confidence, cells=3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", ["causal", "group"])
 def test_these_runs_would_show_it_if_estimates_convicted(measure: Any) -> None:
     tally = simulate(Family(5, measure, "estimates"), 10)
@@ -65,6 +66,7 @@ def test_nothing_is_new_where_nothing_changed(how: Any, task: Any, domain: Any) 
         assert not tally.surely_above(2 * (1 - unchanged.confidence), cells=16)
 
 
+@pytest.mark.slow
 def test_what_a_baseline_left_open_would_often_seem_new_if_it_were_not_told_apart() -> None:
     unchanged = Unchanged("baseline", "search", "group", "whole", 0.005)
     assert not simulate(unchanged, 24).convicted
@@ -80,6 +82,7 @@ QUICK = [
 SLOW = [pytest.param(each, marks=pytest.mark.slow) for each in at_limits() if each not in QUICK]
 
 
+@pytest.mark.some_slow(core=4)
 @pytest.mark.parametrize("cell", [*QUICK, *SLOW], ids=lambda cell: cell.name)
 def test_nobody_is_cleared_or_convicted_right_at_a_limit(cell: AtALimit) -> None:
     assert not simulate(cell, 8).surely_above(1 - cell.confidence, cells=len(QUICK))
@@ -104,6 +107,7 @@ def test_one_of_ten_scores_is_often_wrong_where_each_is_right_by_itself() -> Non
     assert simulate(alone, 8).convicted > simulate(replace(alone, family=True), 8).convicted + 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["diff", "baseline"])
 def test_noise_would_seem_new_if_nothing_were_run_again(how: Any) -> None:
     unchanged = Unchanged(how, "score", "group", "whole", 0.01)

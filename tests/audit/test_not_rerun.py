@@ -50,6 +50,7 @@ def test_scores_of_given_people_do_not_convict() -> None:
             score.assert_below(0.05)
 
 
+@pytest.mark.some_slow(core=2)
 @pytest.mark.parametrize("check", [CHECK, SEARCH], ids=["score", "search"])
 def test_checks_end_with_4(check: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_project(tmp_path, extra=f"[run]\nprobe = 0\n{check}")

@@ -167,6 +167,7 @@ def convicted_by_coins(runs: int) -> int:
     return convicted
 
 
+@pytest.mark.slow
 def test_a_coin_for_each_call_convicts_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     assert convicted_by_coins(60) == 0
     monkeypatch.setattr(reruns, "MIXED_CALLS", 2)

@@ -912,6 +912,7 @@ tables = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(tables)
 @example([("[[l]]", "", {}), ("[[l.n]]", "", {"a": "1"}), ("[[l]]", "", {}), ("[[l.n]]", "", {})])

@@ -295,6 +295,7 @@ name = st.text(  # a tab or ; that is not in quotes may be taken for what separa
 ).map(str.strip)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(name, column, min_size=1, max_size=4), st.booleans())
 @example({"age": ["30", "40"] * 14 + ["30\x1f", "40"]}, False)  # blank to strip(), not to int()
@@ -334,6 +335,7 @@ def test_weights_add_up_and_stay_near_the_shares(counts: list[int]) -> None:
         assert abs(weight - count / sum(counts)) <= 0.001 + lifted
 
 
+@pytest.mark.slow
 def test_fifty_thousand_rows_do_not_take_minutes(tmp_path: Path) -> None:
     rng = random.Random(1)
     count = 50_000

@@ -143,6 +143,7 @@ def assert_accounted(answer: Result | Score | SearchResult, received: int) -> No
         assert part.executions == part.account.total <= received
 
 
+@pytest.mark.some_slow(core=3)
 @pytest.mark.parametrize("schema", [SMALL, LARGE], ids=["exact", "sampled"])
 @pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.parametrize("make", INNER, ids=lambda each: each.__name__)
@@ -180,6 +181,7 @@ def numbers(answer: Result | Score | SearchResult) -> Any:
     return measured(data)
 
 
+@pytest.mark.some_slow(core=4)
 @pytest.mark.parametrize("budget", [40, 150, 700, 3_000])
 @pytest.mark.parametrize("question", ["score", "searches", "checks", "apparent"])
 @pytest.mark.parametrize("make", [row_function, batch_function, noisy])
@@ -253,6 +255,7 @@ def http_lists(folder: Path, run: str) -> Iterator[tuple[Path, Callable[[], int]
         yield opened
 
 
+@pytest.mark.some_slow(core=3)
 @pytest.mark.parametrize("question", ["score", "search"])
 @pytest.mark.parametrize("kind", [command, worker, http, http_lists], ids=lambda k: k.__name__)
 def test_what_runs_elsewhere_is_accounted_for_and_kept_in_the_cache(

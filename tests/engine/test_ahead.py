@@ -39,6 +39,7 @@ def measured(result: Result) -> dict[str, Any]:
     return document
 
 
+@pytest.mark.some_slow(core=4)
 @pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
 def test_slots_and_running_ahead_change_nothing_that_is_measured(question: Question) -> None:
     results = [
@@ -48,6 +49,7 @@ def test_slots_and_running_ahead_change_nothing_that_is_measured(question: Quest
     assert all(each == results[0] for each in results[1:])
 
 
+@pytest.mark.some_slow(core=4)
 @pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
 def test_no_more_is_run_ahead_than_slots_and_a_tenth_of_the_executions(question: Question) -> None:
     subject = Slotted(16)

@@ -59,6 +59,7 @@ def test_inputs_of_a_wide_schema_are_drawn_in_few_cells_and_do_not_depend_on_the
     assert (np.concatenate(parts) == whole).all()
 
 
+@pytest.mark.slow
 def test_members_of_many_bins_are_drawn_in_few_cells_and_do_not_depend_on_the_request() -> None:
     ages = themis.Integers(0, 9_999, bins=list(range(10, 10_000, 10)))
     base = BaseInputs(Population.of(Schema(age=ages, sex=["f", "m"])), seed=1)

@@ -245,6 +245,7 @@ def test_all_outputs_of_a_subject_are_measured_on_the_rows_from_the_same_executi
     assert {score.output for score in only.scores} == {"limit"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 def test_intervals_over_members_hold_as_often_as_stated_though_people_differ(
     weighted: bool,

@@ -17,7 +17,7 @@ from tests import report_results as samples
 from themis.config.reader import read_config
 from themis.errors import ConfigError
 from themis.results.model import Result
-from themis.results.parts import Group, Naming
+from themis.results.parts import Group, Joint, Naming
 from themis.results.saved import result_from_dict
 from themis.show.reports.ci import render_annotations, render_junit
 from themis.show.reports.markdown import render_markdown
@@ -173,6 +173,16 @@ def test_a_finding_of_either_measure_is_in_the_verdict() -> None:
     assert "changes with race" in said
     assert "differ by age" in said
     assert "no difference found for sex" in said
+
+
+def test_a_set_that_says_no_more_than_a_part_of_it_is_not_in_the_verdict() -> None:
+    part, pair = samples.causal(), samples.causal(against=("race", "sex"))
+    more = replace(pair, score=part.high + 0.2, low=part.high + 0.1, high=part.high + 0.3)
+    joint = replace(pair, joint=Joint({"race": 0.1, "sex": 0.0}, 0.05, 200, 10, 0.01, 0.1))
+    alone = replace(pair, joint=Joint({"race": 0.1, "sex": 0.0}, 0.0, 200, 0, 0.0, 0.02))
+    said = [verdict(samples.result(part, each)).sentence for each in (pair, alone, more, joint)]
+    assert ["race and sex" in each for each in said] == [False, False, True, True]
+    assert "race and sex" in verdict(samples.result(samples.causal(**CALM), pair)).sentence
 
 
 def test_the_verdict_on_given_people_comes_before_that_on_generated_inputs() -> None:

@@ -278,6 +278,7 @@ def test_a_slow_worker_is_given_fewer_inputs_at_once(serving: Make) -> None:
 
 
 # Case 12: answers out of turn -----------
+@pytest.mark.some_slow(core=4)
 @pytest.mark.parametrize(
     ("deed", "message"),
     [
