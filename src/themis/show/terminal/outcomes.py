@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
 from rich.table import Table
+from rich.text import Text
 
 from themis.results.outcomes import OutcomeGroup, Outcomes, Proxy
 from themis.show.terminal.parts import (
     DIM,
+    FOLDED,
     HEADLINE,
     NUMBER,
     WARNING,
@@ -62,10 +64,8 @@ def show_proxies(
 ) -> Iterator[RenderableType]:
     """What may stand in for one set."""
     yield Sentence(f"What may stand in for {set_phrase(proxies[0].against)}", HEADLINE)
-    table = grid({"max_width": 20}, NUMBER, NUMBER, {}, {}, heads=PROXY_HEADS)
-    for each in proxies if everything else proxies[:GROUPS]:
-        table.add_row(*map(short, proxy_row(each)))
-    yield indented(table)
+    rows = [proxy_row(each) for each in (proxies if everything else proxies[:GROUPS])]
+    yield indented(_whole_numbers(PROXY_HEADS, rows))
     for text in proxy_sentences(proxies, words):
         yield indented(Sentence(f"{text}."))
     yield indented(Sentence(proxies_certainty(proxies), DIM))
@@ -91,10 +91,24 @@ def _people(group: OutcomeGroup) -> str:
 
 
 def _gaps(outcomes: Outcomes, words: Wording) -> Table:
-    heads = ("", "difference, points", "ratio", "lowest – highest")
-    table = grid({}, NUMBER, NUMBER, {}, heads=heads)
-    for gap in outcomes.gaps:
-        apart = gap_difference(gap).replace(" points", "")
-        parts = apart, gap_ratio(gap), gap_groups(gap, words)
-        table.add_row(short(GAP_WORDS[gap.name]), *map(short, parts))
+    heads = ("", "points apart", "ratio", "lowest – highest")
+    rows = [
+        (
+            GAP_WORDS[gap.name],
+            gap_difference(gap).replace(" points", ""),
+            gap_ratio(gap),
+            gap_groups(gap, words),
+        )
+        for gap in outcomes.gaps
+    ]
+    return _whole_numbers(heads, rows)
+
+
+def _whole_numbers(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """A table whose second and third column are numbers, and never cut; texts are folded."""
+    widths = [max(len(row[place]) for row in (heads, *rows)) for place in (1, 2)]
+    numbers = [{**NUMBER, "min_width": width} for width in widths]
+    table = grid(FOLDED, *numbers, *[FOLDED] * (len(heads) - 3), heads=heads)
+    for row in rows:
+        table.add_row(*map(Text, row))
     return table

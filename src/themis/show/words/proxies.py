@@ -17,7 +17,7 @@ from themis.show.words.values import (
 )
 from themis.show.words.wording import Wording
 
-PROXY_HEADS = ("characteristic", "association", "changed", "smallest difference", "largest")
+PROXY_HEADS = ("characteristic", "association", "changed", "smallest gap", "largest gap")
 TOLD = 3  # characteristics with sentences of their own
 NAMED = 6  # of those without any sign
 NOT_CAUSES = (
