@@ -250,10 +250,10 @@ def test_of_numbers_that_differ_only_the_first_digit_is_shown(project: Project) 
 @pytest.mark.parametrize(
     ("condition", "shown"),
     [
-        ("income ≥ 4861117", "income ≥ about 4,860,000"),
-        ("4861101 ≤ income ≤ 4861117", "about 4,860,000 ≤ income ≤ about 4,860,000"),
-        ("rate ≤ 0.12345", "rate ≤ about 0.123"),
-        ("income = 4861117", "income = about 4,860,000"),
+        ("income ≥ 4861117", "income ≥ about 4,900,000"),
+        ("4861101 ≤ income ≤ 4861117", "about 4,900,000 ≤ income ≤ about 4,900,000"),
+        ("rate ≤ 0.12345", "rate ≤ about 0.12"),
+        ("income = 4861117", "income = about 4,900,000"),
         ("hours ≥ 40", "hours ≥ 40"),
         ("gain ≤ 5000", "gain ≤ 5000"),
         ("town = A 4861117 b", "town = A 4861117 b"),

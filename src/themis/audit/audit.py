@@ -40,6 +40,7 @@ from themis.audit.rows import (
     CounterfactualChoice,
     RowRequest,
     favourable_outcomes,
+    missing_proxies,
     row_measures,
     row_outcomes,
     row_proxies,
@@ -647,6 +648,7 @@ class Audit:
 
         unlike = () if request.only_data else unlike_rows(people, whole.whole.population)
         result = self._run("apparent", measure_all, family, data=people.facts, notes=unlike)
+        result = replace(result, notes=(*result.notes, *missing_proxies(result, request, people)))
         if result.stopped is Ending.DONE or not request.proxies:  # else some may be missing
             self._asked.keep(question, result.scores, self.settings)
             self._observed[question] = result.outcomes, result.proxies

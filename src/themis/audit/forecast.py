@@ -60,6 +60,7 @@ class Forecast:
     calls: int
     seconds: float | None  # None: nothing was run that tells
     scores: int
+    among: int = 0  # so many characteristics are searched
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ class Forecaster:
         sampling = min(sum(costs.values()) + search, self._all_inputs())
         total = self._with_runs(sampling + self._noise(sampling, asked, search > 0))
         steps = len(asked) + bool(among)
-        return Forecast(tuple(parts), total, *self._effort(total, steps), steps)
+        return Forecast(tuple(parts), total, *self._effort(total, steps), steps, len(among))
 
     def _effort(self, executions: int, steps: int) -> tuple[int, float | None]:
         """How many calls so many executions are, and how long they take, as far as was seen."""

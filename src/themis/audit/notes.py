@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 from themis._version import __version__
 from themis.engine.account import Spent
 from themis.engine.runner import Runner
+from themis.engine.sampler import Sampler
+from themis.engine.variants import all_variants, mark_impossible
+from themis.inputs.assignments import Assignments
 from themis.inputs.characteristics import Value
 from themis.inputs.constraints import Constraint
 from themis.inputs.people import People
@@ -26,8 +29,11 @@ from themis.results.model import CausalScore, GroupScore, Score, SearchResult, T
 from themis.results.notes import Ending, Note
 from themis.settings import Stopping
 from themis.subjects.base import Subject
+from themis.subjects.decisions import NO_COUNTERFACTUAL
 from themis.subjects.readings import Reading
 
+MANY_FIXED = 0.5  # of the inputs have no counterfactual: worth a word
+TRIED, MOST_TRIED = 1_000, 200  # inputs, and assignments of a set, that are looked at for that
 MOSTLY = 0.9  # of the inputs get the same answer: worth a word
 NEAR_ZERO = 0.05  # a causal score that is seen to be at most this
 FEW_RUNS = 20  # below this number nothing is odd about equal outputs
@@ -88,11 +94,12 @@ def mostly_same(scores: Iterable[Score]) -> Iterator[Note]:
 def made_by_constraints(
     scores: Sequence[Score], searches: Sequence[SearchResult], schema: Schema
 ) -> Iterator[Note]:
-    """Which differences between groups come from constraints, and not from the set itself.
+    """Which differences between groups may come from constraints, and not from the set itself.
 
     Where nothing links a set to other characteristics, its groups differ by no more than its causal
     score (Theorem 4.3). So where they surely differ by twice as much or more, the constraints that
-    link it make at least half of the difference. Only causal scores near 0 are spoken of.
+    link it do something: they give the groups other people, or forbid what would change decisions.
+    Only causal scores near 0 are spoken of.
     """
     bounds = _near_zero(scores, searches)
     for each in scores:
@@ -111,6 +118,28 @@ def made_by_constraints(
             linked=[name for name in linked if name not in each.against],
             about=each.output,
         )
+
+
+def few_counterfactuals(scores: Iterable[Score], sampler: Sampler) -> Iterator[Note]:
+    """Of which sets constraints allow no other value to most inputs: they count as unchanged."""
+    schema = sampler.population.schema
+    causal = (each for each in scores if isinstance(each, CausalScore) and each.samples)
+    for against in dict.fromkeys(each.against for each in causal if each.population == "inputs"):
+        links = linking(schema, against)
+        assignments = Assignments(schema, schema.columns_of(against))
+        if not links or assignments.count > MOST_TRIED:
+            continue
+        variants, rows = all_variants(assignments), sampler.tables.rows(assignments, 0, TRIED)
+        cells = sampler.tables.empty(len(rows), variants.width)
+        mark_impossible(schema, variants, rows, cells)
+        fixed = float(((cells != NO_COUNTERFACTUAL).sum(axis=1) < 2).mean())
+        if fixed >= MANY_FIXED:
+            yield Note.of(
+                "few-counterfactuals",
+                against=against,
+                share=fixed,
+                constraints={one.name: one.text for one in links},
+            )
 
 
 def _near_zero(

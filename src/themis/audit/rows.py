@@ -15,7 +15,7 @@ from themis.inputs.characteristics import Value
 from themis.inputs.people import People
 from themis.inputs.population import Population
 from themis.inputs.schema import Schema
-from themis.results.model import Measure, Score
+from themis.results.model import Measure, Result, Score
 from themis.results.notes import Ending, Note
 from themis.results.outcomes import Outcomes, Proxy
 from themis.scores.accounts import metered
@@ -23,7 +23,7 @@ from themis.scores.apparent import Counterfactuals, measure_people
 from themis.scores.explanations.explaining import of_people
 from themis.scores.outcomes import favourable_mistakes, known_outcomes
 from themis.scores.people import PeopleRun
-from themis.scores.proxies import proxies_of
+from themis.scores.proxies import candidates, proxies_of
 from themis.settings import Settings
 from themis.subjects.readings import Reading
 
@@ -106,6 +106,16 @@ def row_proxies(
         reading = _decided(request, whole)
         _run_all(request, run)
         yield from proxies_of(run, reading, request.sets, settings.confidence)
+
+
+def missing_proxies(result: Result, request: RowRequest, people: People) -> Iterator[Note]:
+    """Which characteristics were not looked at before the run ended."""
+    if request.proxies:
+        names = [people.schema.names[column] for column in candidates(people.schema, request.sets)]
+        seen = {each.name for each in result.proxies}
+        missing = [name for name in names if name not in seen]
+        if missing:
+            yield Note.of("proxies-missing", names=missing)
 
 
 def _run_all(request: RowRequest, run: PeopleRun) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from themis.audit.family import Family
 from themis.audit.notes import (
+    few_counterfactuals,
     made_by_constraints,
     mostly_same,
     other_cost,
@@ -153,6 +154,7 @@ class Work:
                 *notes,
                 *mostly_same(self._scores),
                 *made_by_constraints(self._scores, self._searches, runner.schema),
+                *few_counterfactuals(self._scores, self._sampler),
                 *self._probe.notes(),
             ),
             timing=timing_of(spent, runner.subject, self._started, seconds, [*cache_notes, *slow]),

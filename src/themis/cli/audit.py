@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from themis.audit.audit import Audit
     from themis.audit.forecast import Forecast
     from themis.cli.session import Watch
+    from themis.config.reader import Config
     from themis.results.model import Result
 
 FOLDER = Path("themis-audit")
@@ -49,17 +50,22 @@ def audit(
     ] = None,
 ) -> int:
     """Measure all that is protected; one folder with report and annex."""
-    from themis.audit.everything import THRESHOLD
+    from themis.audit.everything import THRESHOLD, Everything
     from themis.cli.session import Session
     from themis.show.terminal.audits import render_audit, render_audit_headlines
 
     together = True if options.family is None else options.family
     own = replace(options, family=together, output=output / RESULT, suite=output / SUITE)
     session = Session.open(own)
-    assert session.config is not None
-    limits = [check.max_score for check in session.config.checks if check.search]
+    config = session.config
+    assert config is not None
+    if config.profile is not None and not _shows_rows(own, config):
+        own = replace(own, suite=None)  # it would hold rows of people
+        session = replace(session, options=own)
+    limits = [check.max_score for check in config.checks if check.search]
     wanted = min(limits, default=THRESHOLD) if threshold is None else threshold
-    check_targets({"--output": output}, config=session.config)
+    check_targets({"--output": output}, config=config)
+    Everything.of(config.schema, config.against)  # before anything is overwritten
     is_new = _make(output)
 
     def work(audited: Audit, watch: Watch) -> Result:
@@ -67,10 +73,11 @@ def audit(
             watch.line.expected = forecast.executions
             if own.talks:
                 from themis.cli.costs import forecast_sentence
+                from themis.show.words.values import count
 
-                say(
-                    f"{len(forecast.parts)} sets, a search and noise: {forecast_sentence(forecast)}"
-                )
+                searched = ", a search" if forecast.among > 1 else ""
+                sets = count(len(forecast.parts), "set")
+                say(f"{sets}{searched} and noise: {forecast_sentence(forecast)}")
 
         return audited.everything(
             wanted,
@@ -83,12 +90,17 @@ def audit(
     try:
         code = session.run(work, render_audit, render_audit_headlines, _exit_code)
         if (output / RESULT).is_file():
-            _write_documents(output, talks=own.talks)
+            _write_documents(output, has_suite=own.suite is not None, talks=own.talks)
         return code
     finally:
         if is_new:
             with suppress(OSError):  # it is not empty
                 output.rmdir()
+
+
+def _shows_rows(options: Options, config: Config) -> bool:
+    """Whether rows of people may be shown: the command line says so, or else the file."""
+    return config.report.rows if options.show_rows is None else options.show_rows
 
 
 def _make(folder: Path) -> bool:
@@ -117,7 +129,7 @@ def _check_folder(folder: Path) -> None:
     raise output_mistake(problem, "name another folder")
 
 
-def _write_documents(folder: Path, *, talks: bool) -> None:
+def _write_documents(folder: Path, *, has_suite: bool, talks: bool) -> None:
     """Render what was saved, so that all files tell the same."""
     from themis.results.saved import read_result
     from themis.show.reports.folder import render_cover
@@ -126,9 +138,12 @@ def _write_documents(folder: Path, *, talks: bool) -> None:
     result = read_result(folder / RESULT)
     for name, kind in DOCUMENTS.items():
         save(folder / name, FORMATS[kind].render(result))
-    save(folder / COVER, render_cover(result))
+    written = [*DOCUMENTS, COVER, RESULT, *([SUITE] if has_suite else [])]
+    save(folder / COVER, render_cover(result, written))
     if talks:
-        print_line(f"wrote {', '.join((*DOCUMENTS, COVER, RESULT, SUITE))} in {folder}")
+        print_line(f"wrote {', '.join(written)} in {folder}")
+        if not has_suite:
+            print_line("no suite.csv: it would hold rows of people, which --rows allows")
 
 
 def _exit_code(result: Result) -> Exit:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from themis.audit.forecast import FACTOR, Forecast
 from themis.show.words.values import count, duration
 
+FEW_SEARCHED = 4  # characteristics; the cost of a search among more is not foreseen well
+
 
 def forecast_sentence(forecast: Forecast) -> str:
     """All executions, with those that are repeated, in how many calls, and how long."""
@@ -12,6 +14,10 @@ def forecast_sentence(forecast: Forecast) -> str:
     if forecast.calls < forecast.executions:
         parts.append(f"in about {count(two_digits(forecast.calls), 'call')}")
     give_or_take = f"give or take a factor of {FACTOR}"
+    if forecast.among > FEW_SEARCHED:
+        give_or_take = (
+            f"a search among {forecast.among} characteristics may take many times as many"
+        )
     time = "" if forecast.seconds is None else f"; about {duration(forecast.seconds)}"
     return f"all together {' '.join(parts)} ({give_or_take}){time}"
 

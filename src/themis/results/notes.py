@@ -137,6 +137,8 @@ CODES: dict[str, tuple[str, ...]] = {
     "no-favourable-output": ("outputs", "favourable"),
     "same-output": ("output", "executions"),
     "mostly-same": ("low", "high"),
+    "proxies-missing": ("names",),
+    "few-counterfactuals": ("against", "share", "constraints"),
     "made-by-constraints": ("against", "difference", "changed", "constraints", "linked"),
     "inputs-unlike-rows": ("name", "low", "high", "rows", "generated"),
     "pairs-not-confirmed": (),

@@ -13,7 +13,6 @@ from dataclasses import dataclass, fields, replace
 from functools import singledispatch
 from typing import Any, TypeAlias, TypeVar
 
-from themis.inputs.personal import without_values
 from themis.results.model import CausalScore, Result, Score, SearchResult
 from themis.results.notes import Note
 from themis.results.parts import Region, Witness
@@ -25,6 +24,7 @@ Values: TypeAlias = dict[str, Any]
 _END = re.compile(
     r"(?<=[≤≥=] )-?\d+(?:\.\d+)?$|^-?\d+(?:\.\d+)?(?= ≤)"
 )  # of a range, in a condition
+NOT_SHOWN = "what it says may hold values of people; rows show it"
 SHORT = 10  # numbers of one digit are shown as they are
 
 
@@ -123,7 +123,7 @@ def _region(region: Region) -> Region:
 
 def _rounded(found: re.Match[str]) -> str:
     number = float(found[0])
-    short = float(f"{number:.3g}")
+    short = float(f"{number:.2g}")
     return found[0] if short == number else f"about {short:,.10g}"
 
 
@@ -146,19 +146,17 @@ def _rough(inputs: tuple[Values, Values], names: Iterable[str]) -> tuple[Values,
 
 def _about(value: Any) -> Any:
     """A value that many have; of a long number, its first digit and how large it is."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) < SHORT:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    if abs(value) < SHORT and value == int(value):
         return value
     return f"about {float(f'{value:.0e}'):,.10g}"
 
 
 def _failures(failures: Mapping[str, Any]) -> dict[str, Any]:
-    """Failures without their inputs, and without the inputs' values in what they say."""
+    """Failures without their inputs and what they say, which may hold the inputs' values."""
     return {
-        kind: {
-            "count": each["count"],
-            "message": without_values(each["message"], each["input"]),
-            "input": {},
-        }
+        kind: {"count": each["count"], "message": NOT_SHOWN, "input": {}}
         for kind, each in failures.items()
     }
 

@@ -108,8 +108,10 @@ class _Pieces:
         return Layout.of(self.assignments, self.surroundings.codes)
 
     def run(self, sampler: Sampler) -> Iterator[Domain]:
-        """Run piece after piece."""
-        for number, start in enumerate(range(0, self.size, self.length)):
+        """Run piece after piece, in random order: what an early end leaves is a sample of all."""
+        starts = range(0, self.size, self.length)
+        order = np.random.default_rng(sampler.seed).permutation(len(starts))
+        for number, start in ((number, starts[number]) for number in order.tolist()):
             indices = np.arange(start, min(start + self.length, self.size))
             codes = self.population.combinations(indices)
             cells = _run_piece(sampler, codes, number)
@@ -168,7 +170,7 @@ def sweep_causal(
         settings=settings,
         cost=cost,
         pool=pool,
-        tally=flips.tally,
+        tally=None if stopped.is_early else flips.tally,
         method="exact",
         samples=flips.samples,
         stopped=stopped,

@@ -23,6 +23,7 @@ from themis.statistics.special import bdtr, bdtrc, betaln, gammaln, xlogy
 # Asked with the possible numbers of flips and the log of the evidence against each.
 Enough: TypeAlias = Callable[[NDArray[np.int64], Floats], bool]
 
+FIRST_STEPS = 1_024  # samples that are looked ahead first
 _DISTANCES = np.array([1.5, 3.0, 6.0])  # of the alternatives from the ceiling, in deviations
 _NO_FLIP = 0.7  # the weight of the alternative that none of the open inputs flips
 _PRIOR = (1.0, 8.0)  # otherwise their share of flips is thought to be beta distributed
@@ -233,12 +234,17 @@ class ThresholdRule:
 
     def safe_steps(self, hits: int, misses: int, unknown: int = 0) -> int:
         """How many samples can be drawn at once without missing the earliest possible decision."""
-        left = self.max_samples - hits - misses - unknown
-        steps = np.arange(1.0, max(left, 1) + 1)
-        above = self._evidence_above(hits + steps, misses + unknown)
-        below = self._evidence_below(hits + unknown, misses + steps)
-        crossed = (above >= self._bar_above) | (below >= self._bar_below)
-        return int(steps[crossed.argmax()]) if crossed.any() else max(left, 1)
+        left = max(self.max_samples - hits - misses - unknown, 1)
+        first, last = 0, min(FIRST_STEPS, left)
+        while first < left:  # in ever larger parts: mostly the first is enough
+            steps = np.arange(first + 1.0, last + 1)
+            above = self._evidence_above(hits + steps, misses + unknown)
+            below = self._evidence_below(hits + unknown, misses + steps)
+            crossed = (above >= self._bar_above) | (below >= self._bar_below)
+            if crossed.any():
+                return int(steps[crossed.argmax()])
+            first, last = last, min(8 * last, left)
+        return left
 
     def spot_proofs(self) -> list[SpotProofs]:
         """The tests of "below" that settle a part of the open samples, in order.

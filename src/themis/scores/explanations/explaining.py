@@ -73,7 +73,8 @@ def of_people(score: Score, population: Literal["profile", "rows"], people: Peop
     score = replace(score, population=population)
     if not isinstance(score, CausalScore):
         return score
-    return replace(score, witnesses=tuple(_marked(each, people) for each in score.witnesses))
+    pairs = (each for each in score.witnesses if not (each.generated and _holds_row(each, people)))
+    return replace(score, witnesses=tuple(_marked(each, people) for each in pairs))
 
 
 def _marked(pair: Witness, people: People) -> Witness:
@@ -81,6 +82,11 @@ def _marked(pair: Witness, people: People) -> Witness:
         return pair
     first, second = pair.inputs
     return replace(pair, rows=(_is_row(first, people), _is_row(second, people)))
+
+
+def _holds_row(pair: Witness, people: People) -> bool:
+    """Whether one of two inputs happens to be the row of somebody."""
+    return any(_is_row(each, people) for each in pair.inputs)
 
 
 def _is_row(values: dict[str, Value], people: People) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from themis.results.model import Result
 from themis.show.reports.markdown import escape
@@ -19,19 +19,19 @@ FILES = {
 }
 
 
-def render_cover(result: Result) -> str:
-    """The note as Markdown."""
-    return "\n\n".join(_parts(result)) + "\n"
+def render_cover(result: Result, files: Collection[str] = tuple(FILES)) -> str:
+    """The note as Markdown, about these files."""
+    return "\n\n".join(_parts(result, files)) + "\n"
 
 
-def _parts(result: Result) -> Iterator[str]:
+def _parts(result: Result, files: Collection[str]) -> Iterator[str]:
     found = verdict(result)
     yield f"# Audit of {escape(subject_title(result))}"
     yield f"**{escape(found.sentence)}.**"
     if found.behind:
         yield escape(found.behind)
     yield escape(measured_on(result))
-    rows = [f"| [{name}]({name}) | {what} |" for name, what in FILES.items()]
+    rows = [f"| [{name}]({name}) | {what} |" for name, what in FILES.items() if name in files]
     yield "\n".join(["| file | what it is |", "| --- | --- |", *rows])
     yield "The command that made this folder (the same seed gives the same result):"
     yield f"```\n{command_again(result).line}\n```"

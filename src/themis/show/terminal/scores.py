@@ -120,7 +120,7 @@ def pairs_table(
     pairs: Sequence[Witness], width: int, *, everything: bool = False, output: str | None = None
 ) -> Table:
     """Pairs of people beside the names of their characteristics, then their decisions."""
-    names = list(pairs[0].inputs[0])
+    names = list(dict.fromkeys(name for pair in pairs for name in pair.inputs[0]))
     changed = {name for pair in pairs for name in pair.differs_in}
     common = [name for name in names if name not in changed]
     hidden = set() if everything else set(common[COMMON:])
@@ -142,6 +142,8 @@ def pairs_table(
 
 def _two(pair: Witness, name: str) -> list[Text]:
     """One characteristic of two people; marked where they differ."""
+    if name not in pair.inputs[0]:  # withheld: the two have the same value
+        return [short("=", DIM), short("=", DIM)]
     first, second = (visible(each[name]) for each in pair.inputs)
     if name in pair.differs_in:
         return [short(first, MARK), short(f"‹ {second}", MARK)]

@@ -263,13 +263,24 @@ def _made_by_constraints(values: Values) -> str:
     if len(rules) > 1:
         which, links, it = "constraints", "link", "them"
     changes = f"changes for at most {percent(values['changed'])} of test inputs"
-    most = "most of the difference" if values["changed"] else "the difference"
     changes = changes if values["changed"] else "never changes"
     return (
         f"the rates of the groups of {names} differ by {points(values['difference'])}, but the "
-        f"decision {changes} when only {names} is changed: {most} comes from the {which} "
-        f"{shown}{more}, which {links} {names} with {linked}; leave {it} out to see the "
-        "rates without"
+        f"decision {changes} when only {names} is changed, as far as that is allowed: the "
+        f"difference may come from the {which} {shown}{more}, which {links} {names} with {linked}; "
+        f"leave {it} out to see what is left of it"
+    )
+
+
+def _few_counterfactuals(values: Values) -> str:
+    names = " and ".join(values["against"])
+    rules = "; ".join(
+        f"{name} ({text})" for name, text in list(values["constraints"].items())[:RULES]
+    )
+    return (
+        f"for {percent(values['share'])} of test inputs the constraints allow no other {names}, so "
+        "that they count as unchanged, and the causal score says nothing about them: "
+        f"{rules}; characteristics that change together can be said to (follows)"
     )
 
 
@@ -460,6 +471,11 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "same-output": _same_output,
     "mostly-same": _mostly_same,
     "made-by-constraints": _made_by_constraints,
+    "few-counterfactuals": _few_counterfactuals,
+    "proxies-missing": lambda values: (
+        f"the run ended before it was seen whether {_listed(values['names'])} may stand in for "
+        "others"
+    ),
     "inputs-unlike-rows": _inputs_unlike_rows,
     "pairs-not-confirmed": f"{ENDED[Ending.NOISE]}: pairs with different decisions got the "
     "same one when run again",

@@ -98,7 +98,7 @@ def _unreal(proxy: Proxy) -> Iterator[str]:
     tried = unreal + sum(each.people + each.undecided for each in proxy.settings)
     yield (
         f"{unreal:,} of {tried:,} combinations of these people with values of {_name(proxy)} are "
-        "unreal, since constraints forbid them, and are left out"
+        "unreal (constraints forbid them, or the value is missing), and are left out"
     )
     for each in {s.value: s for s in proxy.extremes or ()}.values():
         if each.unreal and each.before is not None:
