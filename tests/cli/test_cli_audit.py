@@ -145,3 +145,38 @@ def test_the_live_line_shows_the_whole_audit() -> None:
     assert str(line.line()).startswith("running")
     line.listen_to_steps(3, 7)
     assert str(line.line()).startswith("step 3 of 7 · running")
+
+
+FEW = """
+race = { values = ["green", "purple"], protected = PROTECTED }
+sex = { values = ["female", "male"], protected = PROTECTED }
+savings = { min = 0, max = 9 }
+"""
+
+
+def test_an_audit_of_a_profile_holds_no_rows_unless_they_are_allowed(folder: Path) -> None:
+    rows = [("green", "female", 1), ("purple", "male", 8), ("green", "male", 3)] * 4
+    lines = [",".join(map(str, each)) for each in rows]
+    (folder / "people.csv").write_text("\n".join(["race,sex,savings", *lines]) + "\n")
+    body = "return int(person['race'] == 'green' or person['sex'] == 'male')"
+    inputs = FEW.replace("PROTECTED", "true")
+    write_project(folder, body, inputs=inputs, extra='[profile]\ndata = "people.csv"\n')
+    done = run("audit", "-o", "out")
+    assert done.exit_code in (0, 4), done.output
+    assert {each.name for each in Path("out").iterdir()} == FILES - {"suite.csv"}
+    assert "suite.csv" not in Path("out/README.md").read_text()
+    assert "no suite.csv: it would hold rows of people" in done.stdout
+    run("audit", "-o", "out", "--rows")
+    assert {each.name for each in Path("out").iterdir()} == FILES
+
+
+def test_an_audit_of_nothing_leaves_an_older_one_as_it_is(folder: Path) -> None:
+    body = "return int(person['race'] == 'green')"
+    write_project(folder, body, inputs=FEW.replace("PROTECTED", "true"))
+    run("audit", "-o", "out", "-q")
+    before = Path("out/suite.csv").read_bytes()
+    write_project(folder, body, inputs=FEW.replace("PROTECTED", "false"))
+    assert run("audit", "-o", "out", "-q").exit_code == 2
+    assert Path("out/suite.csv").read_bytes() == before
+    assert run("audit", "-o", "new", "-q").exit_code == 2
+    assert not Path("new").exists()

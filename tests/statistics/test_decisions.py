@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from themis.statistics import thresholds
 from themis.statistics.thresholds import Spot, ThresholdRule
 
 
@@ -126,3 +127,14 @@ def test_no_more_is_drawn_at_once_than_the_last_test_sees(
     known = rule.max_samples - left - open_
     hits = int(share * known)
     assert 1 <= rule.safe_steps(hits, known - hits, open_) <= max(left, 1)
+
+
+@given(st.integers(0, 2_000), st.integers(0, 2_000), st.sampled_from([1, 5, 1_024]))
+def test_looking_ahead_in_parts_finds_the_same_step(hits: int, misses: int, first: int) -> None:
+    rule = ThresholdRule(0.3, 0.02, 0.01)
+    whole = rule.safe_steps(hits, misses)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(thresholds, "FIRST_STEPS", first)
+        assert rule.safe_steps(hits, misses) == whole
+        patch.setattr(thresholds, "FIRST_STEPS", rule.max_samples)
+        assert rule.safe_steps(hits, misses) == whole
