@@ -65,6 +65,7 @@ def junit_counts(result: Result) -> tuple[str, str]:
 # A budget that ends between scores --------------------------------------------------------
 
 
+@pytest.mark.some_slow(core=2)
 @pytest.mark.parametrize("executions", ["1", "600"])
 def test_scores_that_the_budget_does_not_reach_are_named_and_end_with_4(
     project: Project, executions: str

@@ -189,6 +189,7 @@ def test_a_derived_characteristic_is_no_set_of_the_command(names: str, tmp_path:
     assert "name 'sex' instead" in " ".join(result.output.split())
 
 
+@pytest.mark.some_slow(core=2)
 @pytest.mark.parametrize("exact", [True, False])
 def test_the_tests_of_a_suite_differ_in_the_set_and_what_follows(
     exact: bool, tmp_path: Path

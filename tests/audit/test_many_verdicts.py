@@ -37,6 +37,7 @@ def test_these_runs_would_show_it_if_estimates_convicted(measure: Any) -> None:
     assert tally.surely_above(0.1, cells=3)
 
 
+@pytest.mark.some_slow(core=6)
 @pytest.mark.parametrize("sets", [5, 20, 50])
 @pytest.mark.parametrize("measure", ["causal", "group"])
 def test_every_set_is_at_the_limit(measure: str, sets: int) -> None:

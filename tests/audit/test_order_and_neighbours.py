@@ -31,6 +31,7 @@ def test_functions_that_remember_are_not_convicted(subject: str, task: Any, doma
     assert is_harmless(Case(subject, "row function", task, domain), runs=3)
 
 
+@pytest.mark.some_slow(core=3)
 @pytest.mark.parametrize("subject", STATES)
 def test_workers_that_remember_are_not_convicted(subject: str) -> None:
     assert is_harmless(Case(subject, "worker", "check", "sampled"), runs=1)
@@ -115,6 +116,7 @@ def test_alternation_would_convict_if_inputs_were_run_in_order(
     assert case.run(0).convicted
 
 
+@pytest.mark.some_slow(core=3)
 @pytest.mark.parametrize("subject", SEEN)
 def test_memory_convicts_if_nothing_is_run_again(subject: str) -> None:
     assert simulate(Case(subject, "row function", "check", "sampled", options=VOUCHED), 3).convicted

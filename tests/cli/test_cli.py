@@ -303,6 +303,7 @@ def test_same_seed_prints_the_same_json(project: Project) -> None:
     assert first == second
 
 
+@pytest.mark.some_slow(core=2)
 @pytest.mark.parametrize("width", [60, 80])
 def test_no_line_is_longer_than_the_terminal(
     project: Project, monkeypatch: pytest.MonkeyPatch, width: int

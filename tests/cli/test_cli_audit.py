@@ -116,6 +116,7 @@ def test_an_interrupt_keeps_what_was_learned(folder: Path) -> None:
     assert "the run was interrupted" in Path("out/summary.md").read_text()
 
 
+@pytest.mark.slow
 def test_an_audit_of_a_program_goes_on_where_another_ended(folder: Path) -> None:
     (folder / "decide.py").write_text(
         "import sys\nfor line in sys.stdin:\n"

@@ -253,6 +253,7 @@ def test_interrupt_shows_what_was_found(project: Project) -> None:
     assert strict_json(Path("result.json").read_text())["stopped"] == "interrupted"
 
 
+@pytest.mark.some_slow(core=3)
 # Shape ------------------------------------------------------------------------------------
 @pytest.mark.parametrize("width", [60, 80])
 def test_no_line_is_longer_than_the_terminal(

@@ -32,6 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.some_slow(core=3)
 @pytest.mark.parametrize(
     ("command", "words"),
     [

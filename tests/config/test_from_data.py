@@ -679,6 +679,7 @@ def model_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.some_slow(core=2)
 def test_rows_and_a_model_make_a_file_that_can_be_measured_at_once(model_project: Path) -> None:
     result = run("init", "--from", "rows.csv", "--model", "model.skops")
     assert result.exit_code == 0, result.output

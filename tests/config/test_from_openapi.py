@@ -70,6 +70,7 @@ def service() -> Iterator[Service]:
         yield served
 
 
+@pytest.mark.some_slow(core=3)
 @pytest.mark.parametrize("name", ["openapi.json", "openapi.yaml"])
 def test_a_description_and_two_commands_measure_a_service(
     name: str, service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -64,6 +64,7 @@ def test_no_more_is_run_ahead_than_slots_and_a_tenth_of_the_executions(question:
     assert len(subject.answered) == result.executions + last.ahead
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("question", "error", "least"),
     [
@@ -80,6 +81,7 @@ def test_most_of_64_slots_are_busy(question: Question, error: float, least: floa
     assert busy(filled, result.executions) >= least > 1.2 * busy(plain, result.executions)
 
 
+@pytest.mark.slow
 def test_a_filled_batch_holds_as_many_inputs_as_there_are_slots_or_a_multiple() -> None:
     subject = Slotted(16)
     audit(subject).causal("race", "region")
@@ -100,6 +102,7 @@ def test_batches_are_mixed_in_an_order_that_the_seed_decides() -> None:
     assert all(len(np.unique(batch[:, column])) > 1 for batch in full)
 
 
+@pytest.mark.slow
 def test_what_is_needed_does_not_come_before_what_is_run_with_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -161,6 +164,7 @@ def test_a_cache_file_keeps_what_was_run_ahead(tmp_path: Path) -> None:
         assert run.runner.account.executions == run.runner.account.ahead == 0
 
 
+@pytest.mark.some_slow(core=4)
 @pytest.mark.parametrize("stop_at", [20, 100, 333, 700])
 def test_an_interrupt_keeps_what_was_run_ahead(tmp_path: Path, stop_at: int) -> None:
     cache = tmp_path / "cache.sqlite"

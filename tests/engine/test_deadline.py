@@ -87,6 +87,7 @@ def test_a_run_whose_subject_never_answers_ends_with_its_time(tmp_path: Path, ki
     wait_until(lambda: not processes_in(tmp_path))
 
 
+@pytest.mark.some_slow(core=4)
 @pytest.mark.parametrize(("kind", "least"), [(command, 18), (worker, 5), (service, 18)])
 def test_what_was_answered_before_the_deadline_is_counted_and_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Kind, least: int
@@ -173,6 +174,7 @@ def replay(subject: Hurried) -> Any:
     return subject.audit().replay(result)
 
 
+@pytest.mark.some_slow(core=5)
 @pytest.mark.parametrize(
     "measure",
     [score, paper, paper_search, apparent, replay, *map(slowly, (search, check))],

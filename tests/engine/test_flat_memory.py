@@ -23,6 +23,7 @@ def loan(people: themis.InputTable) -> Any:
     return points > np.where(people["race"] == 0, 400, 420)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", [pytest.param("causal", marks=pytest.mark.slow), "group"])
 def test_a_longer_run_holds_no_more(monkeypatch: pytest.MonkeyPatch, measure: str) -> None:
     monkeypatch.setattr(memory, "STORE_LIMIT", 2**16)  # what is kept for other sets, at most

@@ -49,6 +49,7 @@ def test_noise_is_found_stated_and_leaves_no_verdict(seed: int) -> None:
     assert result.spent.noise > 100
 
 
+@pytest.mark.slow
 def test_true_score_is_in_the_interval_in_spite_of_the_noise() -> None:
     covered = 0
     for seed in range(20):

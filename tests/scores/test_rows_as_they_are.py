@@ -219,6 +219,7 @@ def test_scores_of_all_inputs_do_not_depend_on_given_rows(
             assert (score.score, score.low, score.high) == (own.score, own.low, own.high)
 
 
+@pytest.mark.some_slow(core=3)
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
 def test_a_suite_holds_the_rows_as_they_are(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"suite{suffix}"

@@ -38,6 +38,7 @@ def test_each_error_is_at_most_as_frequent_as_stated(found: float) -> None:
     assert "undecided" not in low + high
 
 
+@pytest.mark.slow
 def test_a_sample_of_the_easy_ones_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Settling those first that do not flip must break the guarantee, or this file is blind."""
     monkeypatch.setattr(SimulatedBook, "shuffled", constant_first)

@@ -86,6 +86,7 @@ def searched(calls: bool, **options: Any) -> tuple[themis.SearchResult, int]:
     return result, audit.runner.account.calls
 
 
+@pytest.mark.some_slow(core=2)
 @pytest.mark.parametrize("threshold", [0.2, 0.35])
 def test_a_search_takes_few_calls_and_finds_the_same(threshold: float) -> None:
     together, few = searched(True, threshold=threshold)

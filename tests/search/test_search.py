@@ -343,6 +343,7 @@ def test_the_answer_does_not_depend_on_the_batch_size() -> None:
     assert results[0] == results[1]
 
 
+@pytest.mark.some_slow(core=4)
 @pytest.mark.parametrize(
     ("low", "tenths"), [(low, tenths) for tenths in range(1, 10) for low in range(11 - tenths)]
 )

@@ -118,6 +118,7 @@ def rendered(request: pytest.FixtureRequest) -> str:
     return RENDERERS[kind](samples.SAMPLES[name]())
 
 
+@pytest.mark.some_slow(core=2)
 def test_a_report_is_one_small_file_that_refers_to_nothing_else(rendered: str) -> None:
     page = Document(rendered)
     assert len(rendered.encode()) < LIMIT_BYTES
@@ -424,6 +425,7 @@ def test_the_recorded_command_is_shown_as_it_was() -> None:
     assert command_again(told).line == "themis score x.toml"
 
 
+@pytest.mark.some_slow(core=4)
 @pytest.mark.parametrize(
     "asked",
     [

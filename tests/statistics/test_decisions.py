@@ -38,6 +38,7 @@ def outcome(rule: ThresholdRule, p: float) -> tuple[float, float, float]:
 CASES = [(0.75, 0.05, 0.02), (0.1, 0.05, 0.05), (0.5, 0.1, 0.01), (0.03, 0.05, 0.05)]
 
 
+@pytest.mark.some_slow(core=2)
 @pytest.mark.parametrize(("threshold", "error", "delta"), CASES)
 def test_each_error_is_at_most_delta(threshold: float, error: float, delta: float) -> None:
     rule = ThresholdRule(threshold, error, delta)

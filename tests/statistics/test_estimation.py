@@ -185,6 +185,7 @@ def test_mean_samples_are_as_documented(
     assert ours == pytest.approx(means, rel=2e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("confidence", [0.95, 0.99])
 def test_the_hardest_case_costs_little_more_than_the_best_fixed_size(confidence: float) -> None:
     error = 0.05
@@ -198,6 +199,7 @@ def test_the_hardest_case_costs_little_more_than_the_best_fixed_size(confidence:
     assert fixed < ours < 1.15 * fixed
 
 
+@pytest.mark.some_slow(core=5)
 @pytest.mark.parametrize(
     ("confidence", "error", "size"),
     [(0.95, 0.05, 20), (0.95, 0.05, 100), (0.99, 0.05, 100), (0.9, 0.1, 61), (0.8, 0.2, 7)],
@@ -664,6 +666,7 @@ def test_one_group_has_a_score_of_zero_at_once() -> None:
     assert state.done
 
 
+@pytest.mark.slow
 def test_group_intervals_hold_jointly() -> None:
     rng = np.random.default_rng(6)
     rule, runs, missed = GroupRule(0.8, 0.1), 100, 0

@@ -150,12 +150,14 @@ def chance_that_the_share_is_ever_left_out(size: int, marked: int, alpha: float)
     return float(lost)
 
 
+@pytest.mark.some_slow(core=3)
 @pytest.mark.parametrize("size", [10, 60, 200])
 def test_bounds_without_replacement_hold_at_every_look_at_once(size: int) -> None:
     for marked in {0, 1, size // 10, size // 3, size // 2}:
         assert chance_that_the_share_is_ever_left_out(size, marked, 0.2) <= 0.2
 
 
+@pytest.mark.slow
 def test_bounds_without_replacement_with_a_wrong_level_would_be_noticed() -> None:
     assert chance_that_the_share_is_ever_left_out(200, 66, 0.2) > 0.02
     assert chance_that_the_share_is_ever_left_out(200, 66, 0.8) > 0.2

@@ -49,6 +49,7 @@ def test_all_ends_hold_together_at_every_look() -> None:
     assert _misses(0.9) <= 0.1
 
 
+@pytest.mark.slow
 def test_a_rule_that_forgot_to_divide_would_be_noticed() -> None:
     undivided = 1 - 0.1 * len(RATES)  # each group has all of it
     assert _misses(undivided) > 0.1

@@ -394,6 +394,7 @@ def test_an_interrupt_kills_the_children_at_once(shell: Write, tmp_path: Path) -
         assert_dies(int(pid))
 
 
+@pytest.mark.slow
 def test_two_thousand_runs_leave_neither_descriptors_nor_zombies() -> None:
     def descriptors() -> int:
         return len(os.listdir("/dev/fd"))  # noqa: PTH208 - the same cost before and after

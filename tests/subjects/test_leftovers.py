@@ -59,6 +59,7 @@ def start(folder: Path, *arguments: str, **options: Any) -> subprocess.Popen[str
     return child
 
 
+@pytest.mark.some_slow(core=2)
 @pytest.mark.parametrize("kind", ["command", "worker"])
 def test_a_run_that_is_killed_leaves_no_process_behind(tmp_path: Path, kind: str) -> None:
     if kind == "command":

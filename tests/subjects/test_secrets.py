@@ -43,6 +43,7 @@ def assert_secret(text: str) -> None:
         assert form not in text
 
 
+@pytest.mark.some_slow(core=2)
 @pytest.mark.parametrize("where", ["env", "inherited"])
 def test_a_failing_command_puts_no_token_into_any_document(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str

@@ -199,6 +199,7 @@ def test_mistakes_are_refused_at_once() -> None:
         WorkerSubject(AGES, ["cat"], recycle_after=0)
 
 
+@pytest.mark.some_slow(core=3)
 # Case 8: crashes --------------------
 @pytest.mark.parametrize("flush", [True, False])
 def test_inputs_on_which_it_dies_are_found_and_the_others_keep_their_answers(
@@ -219,6 +220,7 @@ def test_a_crash_is_told_with_its_signal_and_the_last_words(worker: Make) -> Non
     assert np.flatnonzero(runner.run(np.arange(9)[:, None]) < 0).tolist() == [4]
 
 
+@pytest.mark.slow
 def test_one_percent_of_crashes_costs_two_starts_each(worker: Make, tmp_path: Path) -> None:
     starts = tmp_path / "starts"
     source = misdeed("if n % 100 == 50: sys.exit(1)")
@@ -374,6 +376,7 @@ def test_a_c_program_with_its_usual_buffers_is_a_worker(tmp_path: Path) -> None:
     subject.close()
 
 
+@pytest.mark.some_slow(core=2)
 # Case 11: floods ------------------------
 def test_floods_are_bounded(worker: Make) -> None:
     run(worker(misdeed("pass")), range(10))
