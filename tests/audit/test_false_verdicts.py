@@ -40,7 +40,7 @@ def test_noise_does_not_convict(cell: Cell) -> None:
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.name)
 @pytest.mark.slow
 def test_these_runs_would_show_it_if_nothing_were_run_again(cell: Cell) -> None:
-    tally = simulate(replace(cell, options=VOUCHED), RUNS)
+    tally = simulate(replace(cell, options=VOUCHED), 2 * RUNS)
     assert tally.surely_above(1 - cell.confidence, cells=len(CELLS))
 
 

@@ -50,7 +50,7 @@ def files_read(*arguments: str) -> str:
     "command",
     [
         "validate",
-        "score -o new.json --suite suite.csv",
+        "score -o new.json --suite suite.csv --rows",
         "search --threshold 0.9 -o new.json",
         "apparent -o new.json",
         "check --baseline result.json -o new.json",

@@ -384,7 +384,7 @@ def test_ctrl_c_twice_leaves_no_traceback_and_no_process(tmp_path: Path, pause: 
             time.sleep(pause)
         _, said = driver.communicate(timeout=PATIENCE)
     assert "Traceback" not in said
-    assert driver.returncode == 130
+    assert driver.returncode in (130, -signal.SIGINT)  # the second may come after all was done
     assert not any(_is_alive(pid) for pid in pids)
 
 
