@@ -65,7 +65,7 @@ def causal(against: str) -> CausalScore:
     return score
 
 
-def check(case: str, score: CausalScore, plain: Sequence[bool]) -> None:
+def assert_agrees(case: str, score: CausalScore, plain: Sequence[bool]) -> None:
     """Whether the score agrees with a plain sample, and with what the documentation says."""
     share = float(np.mean(plain))
     margin = 2.6 * max(share * (1 - share) / len(plain), 1 / len(plain) ** 2) ** 0.5  # 99 %
@@ -91,7 +91,7 @@ def test_german_credit_with_a_pipeline(folder: Path) -> None:
     told("score", "--measure", "causal", "-o", "result.json")
     people = pd.read_csv("people.csv", keep_default_na=False).sample(SAMPLE, random_state=1)
     model = skops.io.load("model.skops")
-    check(
+    assert_agrees(
         "German credit",
         causal("gender"),
         changes(model.predict, people.drop(columns="credit"), "gender", people["gender"].unique()),
@@ -114,7 +114,7 @@ def test_adult_with_a_boosted_model(folder: Path) -> None:
     def decide(rows: pd.DataFrame) -> Any:
         return model.predict(rows.astype(kinds))
 
-    check("Adult", causal("sex"), changes(decide, people, "sex", ["Female", "Male"]))
+    assert_agrees("Adult", causal("sex"), changes(decide, people, "sex", ["Female", "Male"]))
 
 
 def test_a_torch_module_by_its_weights(folder: Path) -> None:
@@ -134,7 +134,7 @@ def test_a_torch_module_by_its_weights(folder: Path) -> None:
         numbers = torch.tensor(rows.to_numpy(), dtype=torch.float32)
         return (module.eval()(numbers)[:, 0] >= 0.5).numpy()
 
-    check("torch", causal("sex"), changes(decide, people, "sex", [0, 1]))
+    assert_agrees("torch", causal("sex"), changes(decide, people, "sex", [0, 1]))
 
 
 @contextmanager
@@ -174,7 +174,7 @@ def test_a_fastapi_service_by_its_own_description(folder: Path) -> None:
         numbers = (rng.integers(0, most, SAMPLE).tolist() for most in (58, 120_001, 2))
         inputs = zip(*numbers, strict=True)
         flips = [len({asked(url, sex, *each) for sex in ("female", "male")}) > 1 for each in inputs]
-    check("service", score, flips)
+    assert_agrees("service", score, flips)
 
 
 def asked(url: str, sex: str, years: int, income: int, employed: int) -> bool:

@@ -38,7 +38,7 @@ class Activity:
 
     purpose: str  # sampling, noise or explanations
     executions: int
-    planned: int | None = None  # at most so many executions are left of it, where that is known
+    planned: int | None = None  # the most executions that are left of it, where that is known
 
 
 SearchListener: TypeAlias = Callable[[SearchProgress], None]

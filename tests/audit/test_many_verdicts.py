@@ -71,7 +71,7 @@ def test_nothing_is_new_where_nothing_changed(how: Any, task: Any, domain: Any) 
 def test_what_a_baseline_left_open_would_often_seem_new_if_it_were_not_told_apart() -> None:
     unchanged = Unchanged("baseline", "search", "group", "whole", 0.005)
     assert not simulate(unchanged, 24).convicted
-    assert simulate(replace(unchanged, rule="not known"), 24).convicted >= 2
+    assert simulate(replace(unchanged, rule="not known"), 36).convicted >= 3
 
 
 QUICK = [

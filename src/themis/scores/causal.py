@@ -182,7 +182,7 @@ class _CausalRows:
         return directed(losers, label, sampled, confidence) or sampled(None, confidence)
 
     def expected(self, settings: Settings) -> int:
-        """At most so many rows, if the rest looks like those seen so far."""
+        """The most rows it will take, if the rest looks like those seen so far."""
         share = (self.flips + 1) / (self.count + 2)
         normal = normal_quantile(settings.confidence) ** 2 * share * (1 - share) / settings.error**2
         return max(self.count, int(1.2 * normal), self.first_look)

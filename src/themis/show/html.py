@@ -63,7 +63,7 @@ def value(each: Any, longest: int = LONGEST) -> Html:
 
 
 def cut(shown: str, longest: int = LONGEST) -> str:
-    """Text of at most so many characters."""
+    """The text, cut to a number of characters."""
     return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
 
 

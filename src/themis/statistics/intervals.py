@@ -359,7 +359,7 @@ def exact_ends(successes: int, trials: int, tail: float) -> tuple[float, float]:
 
 
 def placebo_at_most(rate: float, runs: int, *, two_outputs: bool) -> float:
-    """At most so often one of `runs` runs differs from the first, if the second does at this rate.
+    """The largest chance that one of `runs` runs differs from the first, if the second does so.
 
     Given an input and its first output, the others differ independently, each with some chance δ,
     and none does with (1−δ)ᵏ⁻¹; on average over inputs that is at least (1−d)ᵏ⁻¹, since it is

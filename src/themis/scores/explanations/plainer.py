@@ -65,7 +65,7 @@ def target_of(code: int, column: int, reference: NDArray[Any], schema: Schema) -
 
 
 def tried_at_once(pair: Pair, *, plainness: Plainness, kin: Kin, most: int) -> Rounds:
-    """Three rounds of at most so many candidates each."""
+    """Three rounds of candidates, each of `most` at most."""
     changes = _Changes(plainness.reference, kin)
 
     def take(candidates: list[Pair], flip: Sequence[bool]) -> Pair:

@@ -136,7 +136,7 @@ def _reproduce(pair: Witness) -> Html:
     return folded("The two inputs", shell(inputs), kind="inputs")
 
 
-CHANGES_KEPT = 20  # a result keeps at most so many directions of harm; fewer means: all of them
+CHANGES_KEPT = 20  # the most directions of harm that a result keeps; if it has fewer, it has all
 SHADES = (0.01, 0.05, 0.1, 0.25, 0.5)  # from which share on a cell of the matrix is darker
 
 Key = tuple[tuple[str, Value], ...]

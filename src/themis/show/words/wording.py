@@ -72,7 +72,7 @@ class Wording:
     def label(self, values: Mapping[str, Any], most: int | None = None) -> str:
         """An assignment: `women`, `green`, `age 30`, `female · orange`, `men · age 30`.
 
-        Where it may have at most so many letters, names go first, then each value is cut alike.
+        Where the number of letters is limited, names go first, then each value is cut alike.
         """
         parts = [
             self.value(*each) if self._is_plain(*each) else self.named(*each)
