@@ -210,18 +210,17 @@ def test_ends_are_those_of_clopper_and_pearson() -> None:
 # Repeats bring noise under control -----------------------------------------------------------
 @pytest.mark.slow
 def test_verdicts_are_right_when_each_output_is_the_majority_of_five_runs() -> None:
-    right = 0
+    noisy = 0
     for seed in range(25):
         for gap, expected in ((20, "violated"), (0, "holds")):
             subject = table_subject(0.01, gap=gap, seed=seed)
             audit = themis.Audit(subject, SCHEMA, seed=seed, error=0.02, repeats=5)
             result = run_checks(audit, [limit("race", 0.1)])
-            (check,) = result.checks
-            assert check.verdict in (expected, "not enough evidence")
-            right += check.verdict == expected
             assert result.noise is not None
-            assert result.noise.differing == 0
-    assert right >= 49
+            noisy += result.noise.differing > 0  # a majority is wrong once in a hundred thousand
+            open_ = ["not enough evidence"] if result.noise.differing else []
+            assert result.checks[0].verdict in [expected, *open_]
+    assert noisy <= 2
 
 
 def test_noise_that_repeats_do_not_remove_is_still_found() -> None:
