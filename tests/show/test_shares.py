@@ -15,7 +15,7 @@ from themis.show.reports.page import render_page
 from themis.show.terminal.results import render_result
 from themis.show.words.explanations import change_sentence, region_sentence
 from themis.show.words.scores import method
-from themis.show.words.values import share_text
+from themis.show.words.values import percent_sure, share_text
 from themis.statistics.proportions import anytime_interval
 
 LARGE = themis.Schema(
@@ -115,3 +115,14 @@ def test_a_direction_of_an_earlier_version_is_shown_as_before() -> None:
     harm = Harm({"race": "green"}, {"race": "purple"}, 0.113, 0.0, 1_404)
     sentence = "green → purple: 11.3 % lose the favourable decision, 0 % gain it"
     assert change_sentence(harm) == sentence
+
+
+@pytest.mark.parametrize(
+    ("confidence", "shown"),
+    [(0.99, "99"), (0.9975, "99.75"), (0.99875, "99.875"), (1 - 0.01 / 11, "99.909"), (0.5, "50")],
+)
+def test_a_confidence_has_few_digits_and_is_never_more_than_it_is(
+    confidence: float, shown: str
+) -> None:
+    assert percent_sure(confidence) == shown
+    assert float(shown) <= 100 * confidence + 1e-9

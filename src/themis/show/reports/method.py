@@ -20,7 +20,15 @@ from themis.show.words.explanations import probe_sentence
 from themis.show.words.notes import how_it_ended
 from themis.show.words.scores import account_text, method
 from themis.show.words.searches import checks_guarantee
-from themis.show.words.values import confidence_text, count, duration, percent, size, visible
+from themis.show.words.values import (
+    confidence_text,
+    count,
+    duration,
+    percent,
+    percent_sure,
+    size,
+    visible,
+)
 from themis.show.words.wording import Wording
 
 
@@ -133,7 +141,7 @@ def _sureness(result: Result) -> Iterator[Html]:
         yield tag(
             "p",
             f"{confidence_text(confidence)} is about the procedure: of 100 runs with other seeds, "
-            f"in at least {100 * confidence:.10g} the interval contains the true score. "
+            f"in at least {percent_sure(confidence)} the interval contains the true score. "
             f"It is that of {_of_whom(certified[0])}.",
         )
     if any(each.method == "exact" and each.conclusive for each in result.scores):

@@ -11,6 +11,7 @@ from themis.show.words.values import (
     cut_name,
     hundredths,
     percent,
+    percent_sure,
     points,
     set_phrase,
     visible,
@@ -270,7 +271,7 @@ def how(score: Score) -> str:
     ends = _interval(score)
     if score.method == "sampled" and score.stopping is Stopping.CERTIFIED:
         if score.family in (None, 1):
-            return f"{100 * score.confidence:.10g} % confidence interval: {ends}"
+            return f"{percent_sure(score.confidence)} % confidence interval: {ends}"
         return f"interval {ends}, {certainty(score)}"
     return f"between {ends.replace('–', ' and ')}, {certainty(score)}"
 

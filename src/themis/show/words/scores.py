@@ -15,6 +15,7 @@ from themis.show.words.values import (
     count,
     duration,
     percent,
+    percent_sure,
     points,
     set_phrase,
     visible,
@@ -42,7 +43,7 @@ def how_sure_together(result: Result, *, remedy: str = FOR_ALL) -> str | None:
 
 
 def _level(scores: Iterable[Score]) -> str:
-    return f"{100 * min(each.confidence for each in scores):.10g} % confidence"
+    return f"{percent_sure(min(each.confidence for each in scores))} % confidence"
 
 
 def _them(result: Result, family: int) -> str:

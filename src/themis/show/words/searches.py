@@ -27,6 +27,7 @@ from themis.show.words.values import (
     cut_text,
     hundredths,
     percent,
+    percent_sure,
     set_phrase,
     visible,
 )
@@ -201,7 +202,7 @@ def _certain(search: SearchResult) -> str:
     if search.stopping is Stopping.PAPER:
         return "The paper's stopping rule was used: that this list is right is not certified."
     above, missed = _certain_ends(search)
-    sure = f"With {100 * search.confidence:.10g} % confidence"
+    sure = f"With {percent_sure(search.confidence)} % confidence"
     if search.method == "exact":
         sure = "Every input was run:"
     if search.stopped is Ending.NOISE:
@@ -390,7 +391,9 @@ def checks_guarantee(result: Result) -> str:
     text = f"Every verdict{but} is exact: all inputs were run."
     if result.searches or any(map(_is_partial, result.scores)):
         first = result.checks[0]
-        text = f"Each verdict by itself is right with {100 * first.confidence:.10g} % confidence."
+        text = (
+            f"Each verdict by itself is right with {percent_sure(first.confidence)} % confidence."
+        )
         if first.family not in (None, 1):
             text = f"The verdicts have {confidence_text(first.confidence, first.family)}."
     tolerant = [each for each in result.checks if each.search and each.verdict == "holds"]

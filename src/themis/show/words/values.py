@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -76,7 +77,12 @@ def hundredths(share: float) -> str:
 def confidence_text(confidence: float, family: int | None = None) -> str:
     """`99 % confidence`, or `99 % confidence for all 8 together`."""
     together = "" if family in (None, 1) else f" for all {family} together"
-    return f"{100 * confidence:.10g} % confidence{together}"
+    return f"{percent_sure(confidence)} % confidence{together}"
+
+
+def percent_sure(confidence: float) -> str:
+    """A confidence in percent, to three digits behind the point and never more than it is."""
+    return f"{math.floor(1e5 * confidence + 1e-6) / 1e3:.10g}"
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
