@@ -181,3 +181,15 @@ def test_an_audit_of_nothing_leaves_an_older_one_as_it_is(folder: Path) -> None:
     assert Path("out/suite.csv").read_bytes() == before
     assert run("audit", "-o", "new", "-q").exit_code == 2
     assert not Path("new").exists()
+
+
+def test_a_failed_audit_does_not_say_that_it_wrote_an_older_one(folder: Path) -> None:
+    inputs = FEW.replace("PROTECTED", "true")
+    write_project(folder, "return int(person['race'] == 'green')", inputs=inputs)
+    run("audit", "-o", "out", "-q")
+    before = {each: each.read_bytes() for each in Path("out").iterdir()}
+    write_project(folder, "raise ValueError('no')", inputs=inputs)
+    done = run("audit", "-o", "out")
+    assert done.exit_code == 3
+    assert "wrote" not in done.stdout
+    assert {each: each.read_bytes() for each in Path("out").iterdir()} == before

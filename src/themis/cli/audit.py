@@ -87,9 +87,10 @@ def audit(
             listen_to_steps=watch.listen_to_steps,
         )
 
+    before = _saved_at(output)
     try:
         code = session.run(work, render_audit, render_audit_headlines, _exit_code)
-        if (output / RESULT).is_file():
+        if _saved_at(output) != before:
             _write_documents(output, has_suite=own.suite is not None, talks=own.talks)
         return code
     finally:
@@ -101,6 +102,12 @@ def audit(
 def _shows_rows(options: Options, config: Config) -> bool:
     """Whether rows of people may be shown: the command line says so, or else the file."""
     return config.report.rows if options.show_rows is None else options.show_rows
+
+
+def _saved_at(folder: Path) -> int | None:
+    """When the result in a folder was written; None if there is none."""
+    path = folder / RESULT
+    return path.stat().st_mtime_ns if path.is_file() else None
 
 
 def _make(folder: Path) -> bool:

@@ -391,9 +391,7 @@ def checks_guarantee(result: Result) -> str:
     text = f"Every verdict{but} is exact: all inputs were run."
     if result.searches or any(map(_is_partial, result.scores)):
         first = result.checks[0]
-        text = (
-            f"Each verdict by itself is right with {percent_sure(first.confidence)} % confidence."
-        )
+        text = f"Each verdict by itself is right with {confidence_text(first.confidence)}."
         if first.family not in (None, 1):
             text = f"The verdicts have {confidence_text(first.confidence, first.family)}."
     tolerant = [each for each in result.checks if each.search and each.verdict == "holds"]
