@@ -19,19 +19,16 @@ from themis.inputs.population import Population
 from themis.inputs.streams import BaseInputs
 from themis.results.parts import Region
 from themis.scores.explanations import regions
+from themis.scores.explanations.conditions import Condition, meets_all
 from themis.scores.explanations.regions import (
     FEWEST,
     ROWS,
-    Condition,
     SeenRows,
-    Suggestion,
     directed,
-    evidence,
     known_regions,
-    meets_all,
     sampled_regions,
-    suggest_regions,
 )
+from themis.scores.explanations.suggestions import Suggestion, evidence, suggest_regions
 from themis.show.notebook import html_of
 from themis.show.words import explanations as words
 from themis.statistics.intervals import clopper_pearson
