@@ -181,8 +181,13 @@ def _parameter(option: Field[Any], text: str | None) -> inspect.Parameter:
         option.name,
         inspect.Parameter.KEYWORD_ONLY,
         default=option.default,
-        annotation=Annotated[get_type_hints(Options)[option.name], info],
+        annotation=Annotated[_option_types()[option.name], info],
     )
+
+
+@functools.cache
+def _option_types() -> dict[str, Any]:
+    return get_type_hints(Options)
 
 
 def _command_of(context: typer.Context) -> str:
