@@ -657,6 +657,11 @@ def test_a_dropped_group_still_counts_in_the_upper_end() -> None:
     assert state.high == 0.77
 
 
+def test_groups_are_looked_at_rarely_until_they_could_be_settled() -> None:
+    looks = list(itertools.islice(GroupRule(0.99, 0.01).looks(), 8))
+    assert looks == [30, 45, 68, 102, 153, 230, 265, 305]  # ln(200) / 0.02 is 265
+
+
 def test_one_group_has_a_score_of_zero_at_once() -> None:
     state = GroupRule(0.95, 0.05).start(1)
     assert state.done

@@ -124,6 +124,7 @@ def test_association_is_1_where_one_tells_the_other_and_0_by_chance_alone() -> N
     assert association(np.diag([30, 20, 10])) == pytest.approx(1.0)
     assert association([[10, 10], [20, 20]]) == 0.0
     assert association([[7, 3]]) == association([[0, 0], [0, 0]]) == 0.0
+    assert association(np.eye(3)) == 0.0  # everybody has values that nobody else has
     rng = np.random.default_rng(6)
     tables = rng.multinomial(60, np.full(40, 1 / 40), 300).reshape(300, 2, 20)
     plain = [np.sqrt(_chi_square(each) / each.sum()) for each in tables]
