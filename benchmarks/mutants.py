@@ -132,6 +132,46 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "if budget >= LEARNING_ROWS / 2",
         "if not budget >= LEARNING_ROWS / 2",
     ): "whether learning is worth its executions: a matter of cost",
+    (
+        "search/deciders.py",
+        "last = max((rule.max_samples for rule in left.values()), default=0)",
+        "last = max((rule.max_samples for rule in left.values()), default=1)",
+    ): "where no set is left there is nothing to exhaust",
+    (
+        "search/deciders.py",
+        "while enough - few > 1",
+        "while enough - few > 2",
+    ): "one input more than the fewest is settled: a matter of cost",
+    (
+        "search/searcher.py",
+        "later = found[number + 1:] if search.request.measure == 'causal' else ()",
+        "later = found[number + 1:] if search.request.measure != 'causal' else ()",
+    ): "whether variants of sets to come are run in the same call: a matter of cost",
+    (
+        "engine/memory.py",
+        "self.is_empty = True",
+        "self.is_empty = False",
+    ): "a memory that holds nothing is asked, and answers so",
+    (
+        "search/estimates.py",
+        "expensive = book.is_exhaustive(mask) and book.proof_cost(mask) >= SPOT_COST",
+        "expensive = book.is_exhaustive(mask) and book.proof_cost(mask) > SPOT_COST",
+    ): "of one cost, the way in which a set is measured",
+    (
+        "search/flips.py",
+        "first, then = ((1 - RANDOM_SHARE) * budget, RANDOM_SHARE * budget)",
+        "first, then = (1 - RANDOM_SHARE + budget, RANDOM_SHARE * budget)",
+    ): "how many of the tries are promising ones: a matter of cost",
+    (
+        "statistics/intervals.py",
+        "possible = (proportion < 1.0) & (x < n)",
+        "possible = (proportion < 1.0) & (x <= n)",
+    ): "where all succeed the proportion is above 1",
+    (
+        "search/walk.py",
+        "if mask not in self.tested and self.border.pruned_by(mask) is None",
+        "if mask not in self.tested or self.border.pruned_by(mask) is None",
+    ): "what is still to come, when it is foreseen whether to run all inputs: a matter of cost",
 }
 
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {

@@ -172,3 +172,8 @@ def test_truths_are_counted_like_numbers(kind: Outcomes, groups: int) -> None:
     assert (truths._plus == numbers._plus).all()
     assert (truths._minus == numbers._minus).all()
     assert truths.high == numbers.high
+
+
+def test_bets_are_halved_until_one_is_small_enough() -> None:
+    assert bet_fractions(0.1) == (1.0, 0.5, 0.25, 0.125)  # 1.25 times the error, exactly
+    assert bet_fractions(0.099) == (1.0, 0.5, 0.25, 0.125, 0.0625)
