@@ -382,3 +382,27 @@ def test_noise_ends_only_a_search_that_was_done(
     probe: Any = SimpleNamespace(noise=lambda _: SimpleNamespace(high=0.2 if noise else 0.01))
     search: Any = SimpleNamespace(stopped=ended)
     assert searcher._stopped(search, [], probe, settings) is expected
+
+
+def test_a_search_that_has_all_it_needs_and_nothing_more_ends_as_without_a_budget() -> None:
+    schema = themis.Schema(a=range(4), b=range(3), c=range(10**5))
+
+    def decide(table: themis.InputTable) -> Any:
+        return (table["c"] % 7) + table["a"] * (table["b"] == 1) > 4
+
+    def search(budget: int | None) -> themis.SearchResult:
+        audit = themis.Audit(
+            themis.batch(decide),
+            schema,
+            seed=3,
+            error=0.1,
+            deterministic=True,
+            cost="executions",
+            max_executions=budget,
+        )
+        return audit.search(0.15, among=["a", "b"], decide_only=True)
+
+    free = search(None)
+    exact = search(free.executions)
+    assert (exact.found, exact.executions, exact.conclusive) == (free.found, free.executions, True)
+    assert not search(free.executions - 1).conclusive
