@@ -406,3 +406,18 @@ def test_a_search_that_has_all_it_needs_and_nothing_more_ends_as_without_a_budge
     exact = search(free.executions)
     assert (exact.found, exact.executions, exact.conclusive) == (free.found, free.executions, True)
     assert not search(free.executions - 1).conclusive
+
+
+def test_a_set_is_not_below_when_one_of_its_values_always_fails() -> None:
+    schema = themis.Schema(a=range(10), b=range(3), x=range(10**5))
+
+    def decide(row: dict[str, Any]) -> bool:
+        if row["a"] == 9:
+            raise ValueError("no such a")
+        return bool(row["x"] > 50_000)
+
+    audit = themis.Audit(decide, schema, seed=1, confidence=0.9, error=0.1, max_failures=1.0)
+    result = audit.search(0.3, among=["a", "b"])
+    assert not result.found
+    assert ("a",) in result.undecided
+    assert ("b",) not in result.undecided  # fails only where the input itself does

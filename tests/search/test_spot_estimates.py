@@ -55,6 +55,13 @@ def test_the_interval_is_as_narrow_as_asked_and_the_score_within_it(share: float
         assert one.high - RULE.error <= one.score <= one.low + RULE.error
 
 
+def test_a_wide_interval_has_the_likeliest_score_and_not_one_of_its_ends() -> None:
+    for seed in range(20):
+        one = estimate(SimulatedBook(seed, 0.5, 0.9, 500, failing=0.3))
+        assert one.high - one.low > 2 * RULE.error
+        assert one.low + 0.1 < one.score < one.high
+
+
 def test_a_fraction_of_the_proofs_is_needed() -> None:
     rule = ProportionRule(0.99, 0.05)
     all_of_them = next(n for n in rule.looks() if rule.done(round(0.8 * n), n)) * 0.2
