@@ -172,6 +172,21 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "if mask not in self.tested and self.border.pruned_by(mask) is None",
         "if mask not in self.tested or self.border.pruned_by(mask) is None",
     ): "what is still to come, when it is foreseen whether to run all inputs: a matter of cost",
+    (
+        "search/deciders.py",
+        "if counts.total >= rule.max_samples",
+        "if counts.total > rule.max_samples",
+    ): "inputs are drawn once more before all are settled: a matter of cost",
+    (
+        "search/tried_inputs.py",
+        "if flips and (not sample.done)",
+        "if flips and (not not sample.done)",
+    ): "whether others are tried before the next proofs: a matter of cost",
+    (
+        "search/whole_domain.py",
+        "weights = self.weights[part].transpose(order).reshape(-1, width).sum(axis=1)",
+        "weights = self.weights[part].transpose(order).reshape(-2, width).sum(axis=1)",
+    ): "numpy takes both for the length that is left",
 }
 
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {

@@ -9,10 +9,12 @@ import pytest
 from numpy.typing import NDArray
 
 import themis
+from themis.audit.run import start_budget
 from themis.search.flip_cells import waves
 from themis.search.flips import FlipBook
 from themis.search.lattice import members
-from themis.subjects.base import Answers, Batch, CodesBatch, Subject, Traits
+from themis.subjects.base import Answers, Batch, BudgetEndedError, CodesBatch, Subject, Traits
+from themis.subjects.readings import CONSTANT, FLIP
 
 
 @pytest.mark.parametrize("most", [None, 1, 3, 16])
@@ -56,3 +58,20 @@ def test_no_large_batch_holds_one_assignment_only(mask: int) -> None:
     large = [codes[:, columns] for codes in subject.batches if len(codes) >= 50]
     assert len(large) > 1
     assert all(len(np.unique(codes, axis=0)) > 1 for codes in large)
+
+
+def test_inputs_that_a_budget_left_in_the_middle_go_on_where_they_were() -> None:
+    schema = themis.Schema(a=range(60), x=range(10**6))
+
+    def decide(table: themis.InputTable) -> Any:
+        return (table["a"] == 50 + table["x"] % 10) & (table["x"] % 3 > 0)
+
+    audit = themis.Audit(themis.batch(decide), schema, seed=1, cost="executions")
+    book = FlipBook(audit.sampler, (0,), cap=50_000)
+    start_budget(audit.runner, audit.settings.changed(max_executions=600))
+    with pytest.raises(BudgetEndedError):
+        book.states(0b1, 0, 60)
+    start_budget(audit.runner, audit.settings)
+    book.states(0b1, 60, 300)  # teaches which variants are worth a try, first of all
+    x = audit.sampler.tables.base.rows(0, 60)[:, 1]
+    np.testing.assert_array_equal(book.states(0b1, 0, 60), np.where(x % 3 > 0, FLIP, CONSTANT))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import themis
@@ -11,6 +12,7 @@ from tests.simulated_flips import SimulatedBook, constant_first
 from themis.search import estimates as search_estimates
 from themis.search.estimates import SpotRule, spot_estimate
 from themis.search.tried_inputs import TriedInputs
+from themis.statistics.intervals import clopper_pearson
 from themis.statistics.proportions import Interval, ProportionRule
 
 RULE = SpotRule(confidence=0.9, error=0.05)
@@ -125,3 +127,11 @@ def test_a_budget_that_ends_in_between_leaves_a_wider_interval_that_holds() -> N
 
 def test_the_stages_share_what_may_be_wrong() -> None:
     assert sum(stage.alpha for stage in RULE.stages()) == pytest.approx(1 - RULE.confidence)
+
+
+def test_what_may_be_wrong_with_a_stage_is_shared_by_the_open_inputs_and_the_ends() -> None:
+    stage = RULE.stages()[1]
+    rest = stage.alpha * (1 - search_estimates._PART)
+    ends = search_estimates._ends(stage, np.array([7, 9]), 2)
+    assert ends[0] == clopper_pearson(7, stage.rows, rest)[0]
+    assert ends[1] == clopper_pearson(11, stage.rows, rest)[1]

@@ -774,3 +774,9 @@ def test_the_paper_claims_certainty_after_eleven_failures() -> None:
 def test_the_paper_reports_the_margin_it_reached_when_cut_short() -> None:
     rule = PaperRule(0.95, 0.01, max_samples=100)
     assert rule.interval(50, 100).high == pytest.approx(0.5 + 0.098, abs=1e-4)
+
+
+def test_the_interval_of_the_paper_has_only_shares() -> None:
+    rule = PaperRule(0.95, 0.1)
+    assert (rule.interval(1, 20).low, rule.interval(1, 20).high) == (0.0, pytest.approx(0.15))
+    assert (rule.interval(19, 20).low, rule.interval(19, 20).high) == (pytest.approx(0.85), 1.0)

@@ -5,7 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from themis.statistics.reruns import REPEATED, explained_by_noise, fewest_reruns, reruns_for
+from themis.statistics.reruns import (
+    REPEATED,
+    drift_ends,
+    explained_by_noise,
+    fewest_reruns,
+    reruns_for,
+)
 
 alphas = st.floats(1e-9, 0.4)
 
@@ -25,3 +31,20 @@ def test_reruns_that_all_come_out_the_same_bound_what_noise_explains(
     assert explained_by_noise(0, count, alpha) <= share + 1e-9
     fewest = fewest_reruns(alpha)
     assert count == fewest or explained_by_noise(0, count - 1, alpha) > share - 1e-9
+
+
+@pytest.mark.parametrize(("lost", "won"), [(0.0, 0.0), (0.1, 0.3), (0.3, 0.0), (0.02, 0.02)])
+def test_how_much_a_group_drifts_is_covered_as_often_as_stated(lost: float, won: float) -> None:
+    runs, alpha, covered = 20, 0.1, 0.0
+    for fewer in range(runs + 1):
+        for more in range(runs + 1 - fewer):
+            low, high = drift_ends(fewer, more, runs, alpha)
+            counts = [fewer, more, runs - fewer - more]
+            chance = multinomial(runs, [lost, won, 1 - lost - won]).pmf(counts)
+            covered += float(chance) if low <= won - lost <= high else 0.0
+    assert covered >= 1 - alpha
+
+
+def test_each_of_four_ends_of_a_drift_has_a_quarter_of_what_may_be_wrong() -> None:
+    end = 1 - (0.04 / 4) ** (1 / 50)
+    assert drift_ends(0, 0, 50, 0.04) == (pytest.approx(-end), pytest.approx(end))
