@@ -22,14 +22,16 @@ from themis.scores.explanations import regions
 from themis.scores.explanations.regions import (
     FEWEST,
     ROWS,
-    Condition,
     SeenRows,
-    Suggestion,
     directed,
-    evidence,
     known_regions,
-    meets_all,
     sampled_regions,
+)
+from themis.scores.explanations.suggestions import (
+    Condition,
+    Suggestion,
+    evidence,
+    meets_all,
     suggest_regions,
 )
 from themis.show.notebook import html_of
