@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from themis.audit.rows import left_out
-from themis.engine.cache import Cache, default_path
+from themis.engine.cache import Cache
+from themis.engine.cache_files import default_path
 from themis.engine.recall import Recall
 from themis.errors import Mistake, RequestError, RowsWarning
 from themis.events import ignore
