@@ -22,16 +22,14 @@ from themis.scores.explanations import regions
 from themis.scores.explanations.regions import (
     FEWEST,
     ROWS,
-    SeenRows,
-    directed,
-    known_regions,
-    sampled_regions,
-)
-from themis.scores.explanations.suggestions import (
     Condition,
+    SeenRows,
     Suggestion,
+    directed,
     evidence,
+    known_regions,
     meets_all,
+    sampled_regions,
     suggest_regions,
 )
 from themis.show.notebook import html_of
