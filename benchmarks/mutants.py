@@ -4,10 +4,10 @@
     python benchmarks/mutants.py > mutants.md       # 160 of them, about half an hour on two cores
     python benchmarks/mutants.py --count 20 --only statistics --seed 3
 
-Each mutant is one changed operator, number or condition in statistics, memory, tables, runner or
-search. The tests of these rooms are run once to see which of them run which lines; a mutant is
-caught when one of those that run its line fails, or hangs, or another test of its room. What
-survives stands in the table, and what is equivalent to the original in `EQUIVALENT`, with the
+Each mutant is one changed operator, number or condition in statistics, memory, tables, runner,
+batches or search. The tests of these rooms are run once to see which of them run which lines; a
+mutant is caught when one of those that run its line fails, or hangs, or another test of its room.
+What survives stands in the table, and what is equivalent to the original in `EQUIVALENT`, with the
 reason. Functions that only foresee what is cheapest (`FORESIGHT`) are left out: whatever they say,
 the answer is right. Ends with 1 if one survives.
 """
@@ -39,7 +39,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "src/themis"
 CHANGED = (
     *("statistics/", "search/", "inputs/keys.py"),
-    *(f"engine/{name}.py" for name in ("memory", "tables", "variants", "runner")),
+    *(f"engine/{name}.py" for name in ("memory", "tables", "variants", "runner", "batches")),
 )
 TESTS = ("statistics", "engine", "search", "scores", "inputs", "audit")  # rooms that may notice
 SECONDS = 900  # for the tests of one mutant: what takes longer hangs, …

@@ -46,5 +46,5 @@ SearchListener: TypeAlias = Callable[[SearchProgress], None]
 Listener: TypeAlias = Callable[[Progress], None]
 
 
-def ignore(_: Progress) -> None:
+def ignore(*_: object) -> None:
     """Listens to nothing."""

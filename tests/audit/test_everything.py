@@ -135,7 +135,7 @@ def test_no_score_of_an_audit_is_there_twice_and_a_saved_one_is_the_same() -> No
 def test_the_confidence_is_divided_among_all_scores_and_the_search() -> None:
     plan = Everything.of(TWO, ())
     audit = Audit(SUBJECTS["no effect"][0], TWO, family=True)
-    family = plan.family(audit.settings, ["causal", "group"], ["causal", "group"])
+    family = plan.family(audit.settings, audit._views)
     # Three sets with one causal statement and two of groups each; two for the searches.
     assert family.parts == 3 * 3 + 2
     assert family.settings.confidence == pytest.approx(1 - 0.01 / 11)

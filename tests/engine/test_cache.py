@@ -21,7 +21,8 @@ from typer.testing import CliRunner
 import themis
 from tests.external import PATIENCE, lasting, ran, stored, write_command, write_worker
 from themis.cli import app
-from themis.engine.cache import Cache, FileLock, read_contents
+from themis.engine.cache import Cache, read_contents
+from themis.engine.cache_files import FileLock
 from themis.engine.recall import BatchRecords, InputRecords, Recall, Seals
 from themis.engine.runner import Runner
 from themis.errors import RequestError

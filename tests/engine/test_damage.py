@@ -20,7 +20,8 @@ from tests.clocks import Clock
 from tests.external import RACE, ran, write_command, write_sh_worker
 from themis.cli import app
 from themis.engine import runner as runner_module
-from themis.engine.cache import Cache, default_path, read_contents
+from themis.engine.cache import Cache, read_contents
+from themis.engine.cache_files import default_path
 from themis.engine.recall import Recall, Seals
 from themis.engine.runner import Runner
 from themis.errors import RequestError

@@ -34,7 +34,7 @@ from tests.external import (
 )
 from themis.cli import main
 from themis.engine import cache as cache_module
-from themis.engine.cache import default_path
+from themis.engine.cache_files import default_path
 
 POINTS = 40
 BATCH = 32  # inputs of a command that are run together, and of a service with two connections

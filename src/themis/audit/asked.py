@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from themis.audit.views import View
 from themis.results.model import Measure, Score
+from themis.results.outcomes import Outcomes, Proxy
 from themis.settings import Settings
 
 
@@ -25,6 +26,7 @@ class Asked:
 
     def __init__(self) -> None:
         self._answers: dict[object, tuple[Score, ...]] = {}
+        self.observed: dict[object, tuple[tuple[Outcomes, ...], tuple[Proxy, ...]]] = {}  # in rows
 
     def answers(self, question: object) -> tuple[Score, ...]:
         """What was answered; nothing if it was not asked before."""

@@ -6,24 +6,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
 
+from themis.audit.apparatus import Apparatus
 from themis.audit.family import Family
-from themis.audit.forecast import Forecast
+from themis.audit.forecast import Forecast, Forecaster
+from themis.audit.run import Sought, Work
+from themis.audit.views import Views
 from themis.errors import RequestError
+from themis.events import SearchListener
 from themis.inputs.schema import Schema
 from themis.results.model import Measure
 from themis.settings import Settings
 
+MEASURES: tuple[Measure, ...] = ("causal", "group")
 THRESHOLD = 0.05  # of the search, unless somebody asks for another
 
 Steps = Callable[[int, int], None]  # hears the number of a step, and how many there are
-
-
-def ignore_steps(_number: int, _total: int) -> None:
-    """Listens to nothing."""
-
-
-def ignore_forecast(_forecast: Forecast) -> None:
-    """Listens to nothing."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +54,34 @@ class Everything:
         among = tuple(protected) if len(protected) > 1 else ()
         return cls(tuple(distinct.values()), among, threshold, max_size)
 
-    def family(
-        self, settings: Settings, measures: Sequence[Measure], searched: Sequence[Measure]
-    ) -> Family:
-        """All scores, the searches, and what those find: one statement.
+    def family(self, settings: Settings, views: Views) -> Family:
+        """All scores, the searches, and what those find: one statement."""
+        measures = [measure for measure, _ in views.measured(MEASURES)]
+        scores = Family.of(settings, measures * len(self.sets))
+        return scores.with_searches(views.searchable(MEASURES)) if self.among else scores
 
-        `measures` are those of each set, one for each of its scores.
-        """
-        scores = Family.of(settings, list(measures) * len(self.sets))
-        return scores.with_searches(searched) if self.among else scores
+    def measure(
+        self,
+        work: Work,
+        apparatus: Apparatus,
+        settings: Settings,
+        announce: Callable[[Forecast], None],
+        listen: SearchListener | None,
+        listen_to_steps: Steps,
+    ) -> None:
+        """Say what it will cost; then measure set by set, and search."""
+        views, columns_of = apparatus.views, apparatus.schema.columns_of
+        scored = list(views.measured(MEASURES))
+        scores = [(columns_of(names), *view) for names in self.sets for view in scored]
+        among = columns_of(self.among, where="among") if self.among else ()
+        steps = len(scores) + bool(among)
+        asked = [(columns, measure) for columns, measure, _ in scores]
+        forecaster = Forecaster(apparatus.sampler, settings)
+        announce(forecaster.forecast(asked, among, self.max_size, self.threshold))
+        for number, score in enumerate(scores, start=1):
+            listen_to_steps(number, steps)
+            work.measure(*score)
+        if among:
+            listen_to_steps(steps, steps)
+            searched = views.searchable(MEASURES)
+            work.search(Sought(searched, self.threshold, among, self.max_size, listen=listen))

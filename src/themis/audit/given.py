@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from themis.audit.rows import left_out
 from themis.engine.cache import Cache
+from themis.engine.cache_files import default_path
 from themis.engine.recall import Recall
 from themis.errors import Mistake, RequestError, RowsWarning
+from themis.events import ignore
 from themis.inputs.characteristics import Value
 from themis.inputs.people import People, columns_read, people_of
-from themis.inputs.row_files import ReadListener, hear_nothing
+from themis.inputs.row_files import ReadListener
 from themis.inputs.rows import read_rows, rows_of
 from themis.inputs.schema import Schema
 from themis.results.notes import Note
@@ -72,8 +74,24 @@ def subject_of(config: Config, schema: Schema, *, jobs: int | None, trust_pickle
         )
 
 
+def place_of(
+    config: Config,
+    subject: Subject,
+    jobs: int | None,
+    executor: str | Executor | None,
+    cache: CachePlace,
+) -> dict[str, Any]:
+    """Where the subject of a file runs, and what keeps its decisions, unless that is given."""
+    external = subject.traits.external
+    if executor is None and (jobs or 1) > 1 and not external:
+        executor = f"processes:{jobs}"
+    if cache is None and external:
+        cache = default_path(config.folder)
+    return {"executor": executor, "cache": cache}
+
+
 def profile_of(
-    config: Config, listen: ReadListener = hear_nothing, label: str | None = None
+    config: Config, listen: ReadListener = ignore, label: str | None = None
 ) -> People | None:
     """The people of a file's profile, if it has one; with their known outcomes, if asked for."""
     from themis.config.reader import placing

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from themis.audit.apparatus import Apparatus
+from themis.audit.asked import question_of
 from themis.audit.family import Family
 from themis.audit.notes import (
     few_counterfactuals,
@@ -16,24 +18,56 @@ from themis.audit.notes import (
     mostly_same,
     other_cost,
     slow_start,
+    sparse,
     timing_of,
     with_commands,
 )
 from themis.audit.rows import fit_notes, left_out
+from themis.audit.views import View
 from themis.engine.failures import TooManyFailuresError
 from themis.engine.runner import Budget, Runner
-from themis.engine.sampler import Sampler
 from themis.errors import SubjectError
-from themis.results.model import GroupScore, Result, Score, SearchResult
+from themis.events import SearchListener
+from themis.results.model import GroupScore, Measure, Result, Score, SearchResult
 from themis.results.notes import Ending, Note
 from themis.results.outcomes import Outcomes, Proxy
 from themis.results.parts import Naming
 from themis.scores.accounts import account_of, asked_again, metered
 from themis.scores.early_ends import ending_early
 from themis.scores.noise import NoiseProbe
-from themis.search.searcher import weigh_search
+from themis.search.searcher import Accepted, weigh_search
 from themis.search.walk import SEARCH_ASSIGNMENTS
 from themis.settings import Settings
+
+
+@dataclass(frozen=True)
+class Sought:
+    """What searches are asked for: the minimal sets above a threshold, by each measure."""
+
+    measures: Sequence[Measure]
+    threshold: float
+    among: tuple[int, ...]  # columns of the schema
+    max_size: int | None = None
+    output: str | None = None  # of several; None: the first
+    prune: bool = True
+    decide_only: bool = False
+    accepted: Accepted | None = None
+    listen: SearchListener | None = None
+
+    def find(self, apparatus: Apparatus, settings: Settings) -> tuple[SearchResult, ...]:
+        """What there is, within the budget."""
+        return apparatus.views.searched(self.output, self.measures).searcher.search(
+            self.measures,
+            self.threshold,
+            self.among,
+            self.max_size,
+            settings,
+            apparatus.probe,
+            prune=self.prune,
+            decide_only=self.decide_only,
+            accepted=self.accepted,
+            listen=self.listen,
+        )
 
 
 class Work:
@@ -41,14 +75,13 @@ class Work:
 
     def __init__(
         self,
-        sampler: Sampler,
-        probe: NoiseProbe,
+        apparatus: Apparatus,
         family: Family,
         data: Mapping[str, Any] | None = None,
     ) -> None:
-        self._data = data  # of the rows that scores are of
-        self._sampler = sampler
-        self._probe = probe
+        self._data = apparatus.facts if data is None else data  # of the rows that scores are of
+        self._apparatus = apparatus
+        self._sampler, self._probe = apparatus.sampler, apparatus.probe
         self._family, self._settings = family, family.settings
         self._scores: list[Score] = []
         self._searches: list[SearchResult] = []
@@ -60,11 +93,20 @@ class Work:
         self._ended: Ending | None = None  # early, outside of any score
         self._started, self._clock = datetime.now(UTC), time.monotonic()
         self._before = self._runner.account
-        start_budget(self._runner, self._settings, probe)
+        start_budget(self._runner, self._settings, self._probe)
 
     @property
     def _runner(self) -> Runner:
         return self._sampler.runner
+
+    def measure(
+        self, columns: tuple[int, ...], measure: Measure, view: View, limit: float | None = None
+    ) -> object:
+        """Keep a score, measured unless it was asked for before; gives the question."""
+        question = question_of(columns, measure, view, self._settings, limit)
+        if not self.add_known(self._apparatus.asked.answers(question)):
+            self.add(view.scorer.measure(columns, measure, self._settings), limit)
+        return question
 
     def add(self, score: Score, limit: float | None = None) -> None:
         """Keep a score, after running again what it rests on."""
@@ -83,11 +125,11 @@ class Work:
         self._runner.ledger.remember(sum(each.cache_hits + each.executions for each in scores))
         return bool(scores)
 
-    def add_searches(self, searches: Iterable[SearchResult]) -> None:
+    def search(self, sought: Sought) -> None:
         """Keep searches with the scores of what they found, unless those are known already."""
         self._searches += [
             replace(each, minimal_sets=tuple(of_rows(s, self._data) for s in each.minimal_sets))
-            for each in searches
+            for each in sought.find(self._apparatus, self._settings)
         ]
         measured = set(map(_about, self._scores))
         found = [score for each in self._searches for score in each.minimal_sets]
@@ -114,18 +156,10 @@ class Work:
             self._weigh(may_run=False)
 
     def result(
-        self,
-        command: str,
-        *,
-        notes: Iterable[Note],
-        cache_notes: Iterable[Note],
-        report: Naming | None = None,
+        self, command: str, naming: Naming | None = None, notes: Iterable[Note] = ()
     ) -> Result:
-        """What was learned; an error that holds it where the subject failed too often.
-
-        `notes` belong to what was measured, `cache_notes` to this run on this machine.
-        """
-        runner = self._runner
+        """What was learned; an error that holds it where the subject failed too often."""
+        apparatus, runner = self._apparatus, self._runner
         stops = {each.stopped for each in self._scores} | {each.stopped for each in self._searches}
         stops |= {self._ended} if self._ended else set()
         stopped = Ending.BUDGET if Ending.BUDGET in stops else Ending.DONE
@@ -152,22 +186,27 @@ class Work:
             notes=(
                 *fit_notes(self._data),
                 *notes,
+                *sparse(apparatus.population),
+                *apparatus.views.notes(apparatus.handling.favourable),
                 *mostly_same(self._scores),
                 *made_by_constraints(self._scores, self._searches, runner.schema),
                 *few_counterfactuals(self._scores, self._sampler),
                 *self._probe.notes(),
             ),
-            timing=timing_of(spent, runner.subject, self._started, seconds, [*cache_notes, *slow]),
+            timing=timing_of(
+                spent, runner.subject, self._started, seconds, [*apparatus.cache_notes, *slow]
+            ),
             noise=self._probe.noise(self._settings.confidence),
             data=self._data,
             account=account_of(spent),
-            report=report,
+            report=naming,
             outcomes=self.outcomes,
             proxies=self.proxies,
         )
         if failed:
             raise SubjectError(runner.failure_message(), result=self._family.whole(result))
-        return self._family.whole(result)
+        whole = self._family.whole(result)
+        return replace(whole, scores=tuple(in_words(each, naming) for each in whole.scores))
 
     def _with_measured(self, search: SearchResult) -> SearchResult:
         """The search with the scores that its sets have in the result, as a saved one has them."""
@@ -205,6 +244,11 @@ def of_rows(score: Score, data: Mapping[str, Any] | None) -> Score:
     """The score; one of given rows says if some of them were left out."""
     notes = () if score.population == "inputs" else tuple(left_out(data))
     return replace(score, notes=(*score.notes, *notes)) if notes else score
+
+
+def in_words(score: Score, naming: Naming | None) -> Score:
+    """The score with the words of an audit, for where it is shown alone."""
+    return score if naming is None else replace(score, naming=naming)
 
 
 def start_budget(runner: Runner, settings: Settings, probe: NoiseProbe | None = None) -> None:

@@ -35,6 +35,13 @@ class View:
         """Searches for sets that change this output."""
         return Searcher(self.sampler, self.scorer)
 
+    @property
+    def lacks_favourable(self) -> bool:
+        """Whether there are outputs, and none so far was one that `favourable` names."""
+        reading = self.sampler.reading
+        seen = len(reading.labels.labels) > 0
+        return seen and reading.has_favourable and not reading.labels.favourable.any()
+
 
 class Views:
     """The outputs of an audit; without declared ones, the decision is the only one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,8 +19,7 @@ from themis.results.notes import Ending
 if TYPE_CHECKING:
     from themis.audit.audit import Audit
     from themis.audit.forecast import Forecast
-    from themis.cli.session import Watch
-    from themis.config.reader import Config
+    from themis.cli.session import Session, Watch
     from themis.results.model import Result
 
 FOLDER = Path("themis-audit")
@@ -51,17 +51,11 @@ def audit(
 ) -> int:
     """Measure all that is protected; one folder with report and annex."""
     from themis.audit.everything import THRESHOLD, Everything
-    from themis.cli.session import Session
     from themis.show.terminal.audits import render_audit, render_audit_headlines
 
-    together = True if options.family is None else options.family
-    own = replace(options, family=together, output=output / RESULT, suite=output / SUITE)
-    session = Session.open(own)
-    config = session.config
+    session = _session(options, output)
+    config, talks = session.config, session.options.talks
     assert config is not None
-    if config.profile is not None and not _shows_rows(own, config):
-        own = replace(own, suite=None)  # it would hold rows of people
-        session = replace(session, options=own)
     limits = [check.max_score for check in config.checks if check.search]
     wanted = min(limits, default=THRESHOLD) if threshold is None else threshold
     check_targets({"--output": output}, config=config)
@@ -69,20 +63,10 @@ def audit(
     is_new = _make(output)
 
     def work(audited: Audit, watch: Watch) -> Result:
-        def announce(forecast: Forecast) -> None:
-            watch.line.expected = forecast.executions
-            if own.talks:
-                from themis.cli.costs import forecast_sentence
-                from themis.show.words.values import count
-
-                searched = ", a search" if forecast.among > 1 else ""
-                sets = count(len(forecast.parts), "set")
-                say(f"{sets}{searched} and noise: {forecast_sentence(forecast)}")
-
         return audited.everything(
             wanted,
             max_size=max_size,
-            announce=announce,
+            announce=partial(_announce, watch, talks=talks),
             listen=watch.listen_to_search,
             listen_to_steps=watch.listen_to_steps,
         )
@@ -91,7 +75,8 @@ def audit(
     try:
         code = session.run(work, render_audit, render_audit_headlines, _exit_code)
         if _saved_at(output) != before:
-            _write_documents(output, has_suite=own.suite is not None, talks=own.talks)
+            has_suite = session.options.suite is not None
+            _write_documents(output, has_suite=has_suite, talks=talks)
         return code
     finally:
         if is_new:
@@ -99,9 +84,31 @@ def audit(
                 output.rmdir()
 
 
-def _shows_rows(options: Options, config: Config) -> bool:
-    """Whether rows of people may be shown: the command line says so, or else the file."""
-    return config.report.rows if options.show_rows is None else options.show_rows
+def _session(options: Options, output: Path) -> Session:
+    """The session that writes into this folder; no suite where that would hold rows of people."""
+    from themis.cli.session import Session
+
+    together = True if options.family is None else options.family
+    own = replace(options, family=together, output=output / RESULT, suite=output / SUITE)
+    session = Session.open(own)
+    config = session.config
+    assert config is not None
+    shows_rows = config.report.rows if options.show_rows is None else options.show_rows
+    if config.profile is None or shows_rows:
+        return session
+    return replace(session, options=replace(own, suite=None))
+
+
+def _announce(watch: Watch, forecast: Forecast, *, talks: bool) -> None:
+    """Let the live line know what the audit will cost, and say it."""
+    watch.line.expected = forecast.executions
+    if talks:
+        from themis.cli.costs import forecast_sentence
+        from themis.show.words.values import count
+
+        searched = ", a search" if forecast.among > 1 else ""
+        sets = count(len(forecast.parts), "set")
+        say(f"{sets}{searched} and noise: {forecast_sentence(forecast)}")
 
 
 def _saved_at(folder: Path) -> int | None:

@@ -128,64 +128,69 @@ def search(
     return session.run(work, render_search, render_search_headlines, _search_exit_code)
 
 
+Data = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="The people: CSV, JSON lines or Parquet. Default: the [profile] of the file.",
+    ),
+]
+Counterfactuals = Annotated[
+    CounterfactualOption | None,
+    typer.Option(
+        help="Of the causal score: made up for each person, or found within the rows. "
+        "Default: both, since the second costs nothing."
+    ),
+]
+Unknown = Annotated[
+    UnknownChoice,
+    typer.Option(
+        help="Values that the schema lacks: keep them for their rows, leave the rows out, "
+        "stop, or widen the schema."
+    ),
+]
+Weights = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="The column that says how often a row counts."),
+]
+Draw = Annotated[
+    bool, typer.Option("--draw", help="Draw from the rows, with intervals, if all are too many.")
+]
+OnlyData = Annotated[bool, typer.Option("--only-data", help="Do not measure all inputs as well.")]
+Label = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN", help="A column with known outcomes: show error rates by group as well."
+    ),
+]
+LabelFavourable = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="VALUE",
+        help="An outcome that is favourable; may be given several times. Default: those that "
+        "are favourable outputs.",
+    ),
+]
+Proxies = Annotated[
+    bool,
+    typer.Option("--proxies", help="Show which other characteristics may stand in for the sets."),
+]
+
+
 @with_options(without=("exact", "repeats", "probe", "suite"))
 def apparent(
     options: Options,
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="The people: CSV, JSON lines or Parquet. Default: the [profile] of the file.",
-        ),
-    ] = None,
+    data: Data = None,
     against: Against = None,
     measure: Measured = MeasureChoice.BOTH,
-    counterfactuals: Annotated[
-        CounterfactualOption | None,
-        typer.Option(
-            help="Of the causal score: made up for each person, or found within the rows. "
-            "Default: both, since the second costs nothing."
-        ),
-    ] = None,
-    unknown: Annotated[
-        UnknownChoice,
-        typer.Option(
-            help="Values that the schema lacks: keep them for their rows, leave the rows out, "
-            "stop, or widen the schema."
-        ),
-    ] = UnknownChoice.KEEP,
-    weights: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="The column that says how often a row counts."),
-    ] = None,
-    draw: Annotated[
-        bool,
-        typer.Option("--draw", help="Draw from the rows, with intervals, if all are too many."),
-    ] = False,
-    only_data: Annotated[
-        bool, typer.Option("--only-data", help="Do not measure all inputs as well.")
-    ] = False,
-    label: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="A column with known outcomes: show error rates by group as well.",
-        ),
-    ] = None,
-    label_favourable: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="VALUE",
-            help="An outcome that is favourable; may be given several times. Default: those that "
-            "are favourable outputs.",
-        ),
-    ] = None,
-    proxies: Annotated[
-        bool,
-        typer.Option(
-            "--proxies", help="Show which other characteristics may stand in for the sets."
-        ),
-    ] = False,
+    counterfactuals: Counterfactuals = None,
+    unknown: Unknown = UnknownChoice.KEEP,
+    weights: Weights = None,
+    draw: Draw = False,
+    only_data: OnlyData = False,
+    label: Label = None,
+    label_favourable: LabelFavourable = None,
+    proxies: Proxies = False,
 ) -> int:
     """Measure how much the subject discriminates among given people."""
     from themis.cli.session import Session, naming, score_exit_code

@@ -251,7 +251,7 @@ def clear(
 def _cache_of(place: Path | None) -> Path:
     """The cache that is meant: a file itself, or that of a configuration file."""
     from themis.config.reader import find_config
-    from themis.engine.cache import default_path
+    from themis.engine.cache_files import default_path
 
     place = place or Path()
     if place.is_dir():

@@ -25,8 +25,7 @@ from themis.cli.options import Options
 from themis.cli.printing import say, write
 from themis.config.reader import Config, load_config
 from themis.errors import Exit, RequestError, SubjectError
-from themis.events import Progress, SearchProgress
-from themis.inputs.row_files import hear_nothing
+from themis.events import Progress, SearchProgress, ignore
 from themis.results.model import Result
 from themis.results.notes import Ending, Note
 from themis.results.replays import Replay
@@ -263,7 +262,7 @@ class Watch:
 
     def __init__(self, *, live: bool, talks: bool = False) -> None:
         self.line = SearchProgressLine(enabled=live)
-        self._lines = ReadingLines(say) if talks and not live else hear_nothing
+        self._lines = ReadingLines(say) if talks and not live else ignore
         self.exit_code: int = Exit.INTERRUPTED
         self._interrupted = self._spares_one = False
         self._heard = -math.inf

@@ -17,9 +17,9 @@ from themis.config.format import (
     File,
     RangeInput,
     Subject,
-    Table,
     ValuesInput,
 )
+from themis.config.tables import Table
 from themis.config.toml import KeyPath, spell_value
 from themis.errors import Mistake, suggest
 from themis.subjects.meanings import CODE as LABELS

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.account import Ledger, Purpose, Spent
 from themis.engine.ahead import Ahead, answered, chosen_answers, merged
+from themis.engine.batches import InputAt, PlainBatch, RememberedBatch, RunnerBatch, WholeBatch
 from themis.engine.combining import RunAgain, run_combined
 from themis.engine.failures import FailureLog, TooManyFailuresError, number_answers
 from themis.engine.memory import Memory
@@ -22,14 +22,10 @@ from themis.engine.recall import Recall
 from themis.errors import SubjectError
 from themis.events import Activity
 from themis.inputs.assignments import Places
-from themis.inputs.characteristics import Codes
 from themis.inputs.schema import Schema
 from themis.subjects.answers import AnswerLabels
 from themis.subjects.base import Answers, Batch, CostKind, Subject, Traits
 from themis.subjects.decisions import INVALID, NOT_RUN, Cells, Failure, Labels
-
-# The input at a place of a batch, or the inputs at several places.
-InputAt = Callable[[Any], NDArray[Any]]
 
 BATCH = 65_536  # inputs run together at most
 ROW_BATCH = 16_384  # of a row function: each is a dictionary
@@ -250,8 +246,10 @@ class Runner:
     def load(self, codes: NDArray[Any]) -> RunnerBatch:
         """A batch of inputs whose columns can be overwritten between runs."""
         if self.remembers:
-            return _RememberedBatch(self, codes)
-        return (_WholeBatch if self.traits.external else _PlainBatch)(self, codes)
+            return RememberedBatch(codes, self.perform, self.memory, lambda: not self.explains)
+        if self.traits.external:
+            return WholeBatch(codes, self.perform)
+        return PlainBatch(codes, self.subject.load(codes), self.execute)
 
     def run(self, codes: NDArray[Any]) -> Cells:
         """The label number of each input, FAILED where the subject gave no decision."""
@@ -477,89 +475,3 @@ class Runner:
         finally:
             if self.recall is not None:
                 self.recall.cache.close()
-
-
-class RunnerBatch(Protocol):
-    """Inputs to run, with columns that can be overwritten between runs."""
-
-    def overwrite(self, column: int, codes: Codes | int) -> None:
-        """Give all inputs these codes in one column, or all the same code."""
-
-    def take(self, places: NDArray[np.int64]) -> RunnerBatch:
-        """Only these inputs; columns that were overwritten must be overwritten again."""
-
-    def run(self) -> Cells:
-        """The label numbers of the inputs as they stand now."""
-
-
-class _PlainBatch:
-    """Always executes: the domain is so large that no input comes twice."""
-
-    def __init__(self, runner: Runner, codes: NDArray[Any]) -> None:
-        self._runner = runner
-        self._codes = codes
-        self._changes: dict[int, Codes | int] = {}
-        self._batch = runner.subject.load(codes)
-
-    def overwrite(self, column: int, codes: Codes | int) -> None:
-        self._changes[column] = codes
-        self._batch.overwrite(column, codes)
-
-    def take(self, places: NDArray[np.int64]) -> RunnerBatch:
-        part = copy.copy(self)
-        part._codes, part._changes = self._codes[places], {}
-        part._batch = self._batch.take(places)
-        return part
-
-    def run(self) -> Cells:
-        return self._runner.execute(self._batch, self._input_at)
-
-    def _input_at(self, place: Any) -> NDArray[Any]:
-        rows: NDArray[Any] = self._codes[place].copy()
-        for column, codes in self._changes.items():
-            rows[..., column] = codes if isinstance(codes, int) else codes[place]
-        return rows
-
-
-class _WholeBatch:
-    """Inputs that are known as a whole, so that their decisions can be looked up."""
-
-    def __init__(self, runner: Runner, codes: NDArray[Any]) -> None:
-        self._runner = runner
-        self._codes = codes.copy(order="F")
-
-    def overwrite(self, column: int, codes: Codes | int) -> None:
-        self._codes[:, column] = codes
-
-    def take(self, places: NDArray[np.int64]) -> RunnerBatch:
-        return _WholeBatch(self._runner, self._codes[places])
-
-    def run(self) -> Cells:
-        return self._runner.perform(self._codes)
-
-
-class _RememberedBatch:
-    """Executes only inputs that were never run before."""
-
-    def __init__(self, runner: Runner, codes: NDArray[Any]) -> None:
-        self._runner = runner
-        self._codes = codes.copy(order="F")
-        self._keys = runner.memory.keys.of(codes)
-
-    def overwrite(self, column: int, codes: Codes | int) -> None:
-        old = self._codes[:, column].copy()
-        self._codes[:, column] = codes
-        self._runner.memory.keys.overwrite(self._keys, column, old, self._codes[:, column])
-
-    def take(self, places: NDArray[np.int64]) -> RunnerBatch:
-        part = copy.copy(self)
-        part._codes, part._keys = self._codes[places], self._keys[places]
-        return part
-
-    def run(self) -> Cells:
-        runner, codes = self._runner, self._codes
-        return runner.memory.settle(
-            self._keys,
-            lambda places: runner.perform(codes if len(places) == len(codes) else codes[places]),
-            keeps_failures=not runner.explains,
-        )

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.engine.batches import RunnerBatch
 from themis.engine.coming import ComingCells, FlipChances, LaterRows
 from themis.engine.memory import TableMemory
-from themis.engine.runner import Runner, RunnerBatch
+from themis.engine.runner import Runner
 from themis.engine.suites import Suite
 from themis.engine.variants import (
     Rows,

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.errors import Mistake, RequestError
+from themis.events import ignore
 
 CHUNK = 50_000  # rows that are held as texts at once
 CHUNK_CELLS = 2**18  # or fewer rows, with about so many cells
@@ -43,10 +44,6 @@ KINDS = {
 
 
 ReadListener: TypeAlias = Callable[[int, int], None]  # bytes that were read, and all
-
-
-def hear_nothing(_: int, __: int) -> None:
-    """Listens to nothing."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +105,7 @@ def read_table(
     kind: str | None = None,
     exact: bool = False,
     only: Collection[str] | None = None,
-    listen: ReadListener = hear_nothing,
+    listen: ReadListener = ignore,
 ) -> Table:
     """The rows of a file, by what its name or `kind` says it is; raises RequestError.
 
@@ -141,7 +138,7 @@ def read_pieces(
     kind: str | None = None,
     exact: bool = False,
     only: Collection[str] | None = None,
-    listen: ReadListener = hear_nothing,
+    listen: ReadListener = ignore,
 ) -> Iterator[Table]:
     """The same piece by piece, so that no more than one of them has to be held.
 

@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.errors import Mistake, RequestError
+from themis.events import ignore
 from themis.inputs import row_files
 from themis.inputs.characteristics import Characteristic, Integers, Reals, Value, Values
 from themis.inputs.numbers import exact, is_number
-from themis.inputs.row_files import MISSING, ReadListener, hear_nothing, read_table
+from themis.inputs.row_files import MISSING, ReadListener, read_table
 
 Column = NDArray[Any]  # text and mixed values as objects, with None where a value is missing
 AnyColumn = Column | row_files.Column
@@ -52,7 +53,7 @@ def read_rows(
     path: str | Path,
     *,
     only: Collection[str] | None = None,
-    listen: ReadListener = hear_nothing,
+    listen: ReadListener = ignore,
 ) -> GivenRows:
     """The rows of a file, chosen by its ending; raises RequestError when it can't be read.
 

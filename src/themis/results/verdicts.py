@@ -231,16 +231,16 @@ def judge_search(
     scores = {each.against: each for each in search.minimal_sets if each.samples}
     covers = {names: _cover(accepted, search, names, scores) for names in search.found}
     left = [names for names in search.found if covers[names] != "yes"]
-    bounds = {
-        names: found.max_score
+    counting = {
+        names: each
         for names, cover in covers.items()
         if cover == "yes"
-        if (found := accepted.counting(search, names)) is not None and found.max_score is not None
+        if (each := accepted.counting(search, names)) is not None
     }
 
     def limit(names: tuple[str, ...]) -> float:
-        parts = [bound for part, bound in bounds.items() if set(part) < set(names)]
-        return max([check.max_score, *parts])
+        parts = (each.max_score for part, each in counting.items() if set(part) < set(names))
+        return max([check.max_score, *(bound for bound in parts if bound is not None)])
 
     above = [
         scores[names]
@@ -274,12 +274,7 @@ def judge_search(
         high=missed if worst is None else worst.high,
         sets=search.found,
         reasons=reasons,
-        accepted=tuple(
-            each.told()
-            for names in search.found
-            if covers[names] == "yes"
-            if (each := accepted.counting(search, names)) is not None
-        ),
+        accepted=tuple(each.told() for each in counting.values()),
     )
 
 

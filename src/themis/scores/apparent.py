@@ -6,7 +6,7 @@ claimed. Where executions failed or the budget ended, the ends are what the rest
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +18,6 @@ from themis.inputs.keys import InputKeys
 from themis.inputs.people import People
 from themis.results.model import CausalScore, GroupScore, Measure, Score
 from themis.results.notes import Ending, Note, ended_early
-from themis.results.parts import Group
 from themis.scores.causal import causal_score
 from themis.scores.counterparts import RowPairs
 from themis.scores.explanations.explaining import explained, of_people
@@ -38,7 +37,6 @@ from themis.scores.people import (
 from themis.scores.undecided import people_undecided
 from themis.settings import Settings, Stopping
 from themis.statistics.proportions import Interval
-from themis.subjects.answers import NumberPart
 from themis.subjects.decisions import Cells
 from themis.subjects.readings import Reading
 
@@ -82,55 +80,26 @@ def apparent_group(
     """
     cost = Cost(run.sampler.runner)
     stopped = run.run(assignments, "group")
-    run = run.part(assignments.in_groups(run.codes))
-    values, own = groups_of(assignments, run.codes)
-    cells = reading.cells(run.answers)
-    least, most = _favour(cells, reading)
-    known = cells >= 0
-
-    def total(weights: NDArray[Any]) -> NDArray[np.float64]:
-        return np.bincount(own, weights, len(values)).astype(float)
-
-    weight, decided = total(run.weights), total(run.weights * known)
-    low, high = total(run.weights * least) / weight, total(run.weights * most) / weight
-    rates = np.divide(low * weight, decided, out=np.zeros(len(values)), where=decided > 0)
-    heads, counts = total(run.heads), total(run.counts)
-    shown = np.flatnonzero(decided > 0)
-    listed, omitted = list_groups(rates, low, high, shown)
-    scoring = scoring_rates(reading, cells, own, len(values), run.weights)
-    groups = tuple(
-        Group(
-            values=values[place],
-            rate=float(rates[place]),
-            low=float(low[place]),
-            high=float(high[place]),
-            samples=int(counts[place]),
-            few=bool(heads[place] < FEW),
-            above_median=scoring[place],
-        )
-        for place in listed.tolist()
+    rows = _RowGroups.of(run.part(assignments.in_groups(run.codes)), reading, assignments)
+    run, shown = rows.run, np.flatnonzero(rows.decided > 0)
+    groups, omitted = list_groups(
+        rows.labels,
+        rows.rates,
+        rows.low,
+        rows.high,
+        rows.counts,
+        places=shown,
+        scoring=scoring_rates(reading, rows.cells, rows.own, len(rows.labels), run.weights),
+        few=rows.heads < FEW,
     )
-    spread = float(np.ptp(rates[shown])) if len(shown) else 0.0
-    interval = Interval(spread, spread, spread)
-    if (most > least).any() and len(values) > 1:
-        interval = Interval(
-            spread, max(0.0, float(low.max() - high.min())), float(high.max() - low.min())
-        )
     if len(shown):
-        best, worst = (int(shown[pick(rates[shown])]) for pick in (np.argmax, np.argmin))
-
-        def members(group: int, count: int, rng: np.random.Generator) -> tuple[NDArray[Any], Cells]:
-            inside = np.flatnonzero((own == group) & known)
-            chances = run.weights[inside] / run.weights[inside].sum()
-            chosen = inside[passes(rng, chances, count)]
-            return run.codes[chosen], cells[chosen]
-
-        cost.runner.finding = GroupInputs(members, best, worst, reading, kept=1.0)
-    silent = len(values) - len(shown)
+        best, worst = (int(shown[pick(rows.rates[shown])]) for pick in (np.argmax, np.argmin))
+        cost.runner.finding = GroupInputs(rows.members, best, worst, reading, kept=1.0)
+    silent = len(rows.labels) - len(shown)
     silence = [Note.of("groups-without-decision", groups=silent)] if silent else []
     score = group_score(
         groups,
-        interval,
+        rows.spread(shown),
         settings=settings,
         cost=cost,
         reading=reading,
@@ -138,25 +107,66 @@ def apparent_group(
         method="exact",
         samples=run.seen,
         stopped=stopped or Ending.EXHAUSTED,
-        unknown=int(run.counts[most > least].sum()),
-        spelled=int(run.counts[reading.is_spelled(cells)].sum()),
+        unknown=int(run.counts[rows.is_open].sum()),
+        spelled=int(run.counts[reading.is_spelled(rows.cells)].sum()),
         notes=(
             *_ended(stopped, settings, run.seen),
             *silence,
             *omitted,
-            *people_undecided(values, own, cells, run.weights, run.counts),
+            *people_undecided(rows.labels, rows.own, rows.cells, run.weights, run.counts),
         ),
     )
     return replace(score, impact_ratio_low=0.0) if silent and score.impact_ratio else score
 
 
-def _favour(cells: Cells, reading: Reading) -> tuple[NDArray[Any], NDArray[Any]]:
-    """How favourable each output is, at least and at most: 0 or 1, or a share of a scale."""
-    if reading.statistic == "rate":
-        return reading.favourable_ends(cells)
-    assert isinstance(reading.labels, NumberPart)
-    shares = reading.labels.shares(cells)
-    return shares, np.where(cells < 0, 1.0, shares)
+@dataclass(frozen=True)
+class _RowGroups:
+    """The groups among given rows, with their rates: as seen, at least and at most."""
+
+    run: PeopleRun
+    cells: Cells  # the rows' outputs
+    is_open: NDArray[np.bool_]  # whether it is not known how favourable it is
+    labels: Labels
+    own: NDArray[np.int64]  # each row's group
+    counts: NDArray[np.float64]  # of each group: rows
+    heads: NDArray[np.float64]  # people
+    decided: NDArray[np.float64]  # the weight of those that have an output
+    rates: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, run: PeopleRun, reading: Reading, assignments: Assignments) -> _RowGroups:
+        labels, own = groups_of(assignments, run.codes)
+        cells = reading.cells(run.answers)
+        least, most = reading.share_ends(cells)
+
+        def total(figures: NDArray[Any]) -> NDArray[np.float64]:
+            return np.bincount(own, figures, len(labels)).astype(float)
+
+        counts, heads = total(run.counts), total(run.heads)
+        weight, decided = total(run.weights), total(run.weights * (cells >= 0))
+        low, high = total(run.weights * least) / weight, total(run.weights * most) / weight
+        rates = np.divide(low * weight, decided, out=np.zeros(len(labels)), where=decided > 0)
+        is_open = most > least
+        return cls(run, cells, is_open, labels, own, counts, heads, decided, rates, low, high)
+
+    def spread(self, shown: NDArray[np.int64]) -> Interval:
+        """How far the groups are apart; one group is not apart from itself."""
+        spread = float(np.ptp(self.rates[shown])) if len(shown) else 0.0
+        if not self.is_open.any() or len(self.labels) < 2:
+            return Interval(spread, spread, spread)
+        least, most = self.low.max() - self.high.min(), self.high.max() - self.low.min()
+        return Interval(spread, max(0.0, float(least)), float(most))
+
+    def members(
+        self, group: int, count: int, rng: np.random.Generator
+    ) -> tuple[NDArray[Any], Cells]:
+        """So many random rows of a group that have an output, by their weights."""
+        inside = np.flatnonzero((self.own == group) & (self.cells >= 0))
+        chances = self.run.weights[inside] / self.run.weights[inside].sum()
+        chosen = inside[passes(rng, chances, count)]
+        return self.run.codes[chosen], self.cells[chosen]
 
 
 def causal_within(

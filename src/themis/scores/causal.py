@@ -100,8 +100,8 @@ class _CausalRows:
         self.spelled = 0  # of the unknown ones, those whose outputs differ only in spelling
         self.pool = FlipPool(sampler.runner.schema, sampler.reading)
         self.seen = SeenRows()
-        fits = variants.complete and HarmTally.fits(variants.assignments, sampler.reading)
-        self.tally = HarmTally(variants.assignments, sampler.reading) if fits else None
+        whole = variants.complete
+        self.tally = HarmTally.of(variants.assignments, sampler.reading) if whole else None
         self.joint = JointTally.of(variants, sampler.reading)
 
     def advance(self, source: Source, target: int, settings: Settings) -> None:

@@ -14,14 +14,12 @@ from themis.engine.variants import Variants
 from themis.inputs.assignments import Assignments, Places
 from themis.results.model import GroupScore
 from themis.results.notes import Ending, Note
-from themis.results.parts import Group
 from themis.scores.exact import Domain, rounded
 from themis.scores.group import GroupInputs, group_score, list_groups, passes
 from themis.scores.medians import scoring_rates
 from themis.scores.undecided import exact_undecided
 from themis.settings import Settings
 from themis.statistics.proportions import Interval
-from themis.subjects.answers import NumberPart
 from themis.subjects.decisions import FAILED, Cells
 from themis.subjects.readings import Reading
 
@@ -53,7 +51,7 @@ class GroupSums:
         domain = members_of(domain, self.assignments)
         own, size = self.assignments.index_of(domain.codes), self.assignments.count
         cells, weights = self.reading.cells(domain.cells), domain.weights
-        certain, possible = _shares(cells, self.reading)
+        certain, possible = self.reading.share_ends(cells)
         self.certain += np.bincount(own, weights * certain, size)
         self.possible += np.bincount(own, weights * possible, size)
         self.count += np.bincount(own, minlength=size)
@@ -124,18 +122,16 @@ def score_of_sums(
     seen, none = sums.weight[present], np.zeros(len(present))
     rates = np.divide(sums.certain[present], seen, out=none.copy(), where=seen > 0)
     rates = np.clip(rates, low, high)  # of those run; an interrupt may leave a piece half counted
-    labels = sums.assignments.labels_of(present)
-    listed, omitted = list_groups(rates, low, high, np.arange(len(present)))
-    groups = tuple(
-        Group(
-            values=labels[i],
-            rate=rounded(rates[i]),
-            low=rounded(low[i]),
-            high=rounded(high[i]),
-            samples=int(sums.count[present[i]]),
-            above_median=scoring[present[i]] if scoring else None,
-        )
-        for i in listed.tolist()
+    labels, counts = sums.assignments.labels_of(present), sums.count[present]
+    groups, omitted = list_groups(
+        labels,
+        rates,
+        low,
+        high,
+        counts,
+        places=np.arange(len(present)),
+        scoring=[scoring[place] for place in present] if scoring else [None] * len(present),
+        figure=rounded,
     )
     score = rounded(rates.max() - rates.min())
     ends = sums.spread(totals)
@@ -144,7 +140,6 @@ def score_of_sums(
     cost.runner.finding = GroupInputs(
         members, int(rates.argmax()), int(rates.argmin()), sums.reading, kept=1.0
     )
-    failed, counted = sums.failed[present], sums.count[present]
     shares = np.divide(sums.failed_weight[present], seen, out=none, where=seen > 0)
     return group_score(
         groups,
@@ -158,7 +153,7 @@ def score_of_sums(
         unknown=sums.unknown,
         reading=sums.reading,
         spelled=sums.spelled,
-        notes=(*notes, *omitted, *exact_undecided(labels, failed, counted, shares)),
+        notes=(*notes, *omitted, *exact_undecided(labels, sums.failed[present], counts, shares)),
     )
 
 
@@ -166,12 +161,3 @@ def members_of(domain: Domain, assignments: Assignments) -> Domain:
     """Those inputs of a domain that occur and belong to a group."""
     domain = domain.occurring
     return domain.part(assignments.in_groups(domain.codes))
-
-
-def _shares(cells: Cells, reading: Reading) -> tuple[NDArray[Any], NDArray[Any]]:
-    """How favourable each output is, at the ends: 0 or 1, or a share of a scale."""
-    if reading.statistic == "rate":
-        return reading.favourable_ends(cells)
-    assert isinstance(reading.labels, NumberPart)
-    shares = reading.labels.shares(cells)
-    return shares, np.where(cells == FAILED, 1.0, shares)

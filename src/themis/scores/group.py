@@ -420,21 +420,41 @@ LISTED = 10_000  # groups of a result at most
 
 
 def list_groups(
+    labels: Sequence[dict[str, Value]],
     rates: NDArray[np.float64],
     low: NDArray[np.float64],
     high: NDArray[np.float64],
+    counts: NDArray[Any],
+    *,
     places: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], tuple[Note, ...]]:
-    """Which of the groups at these places a result lists, and a note if that is not all of them.
+    scoring: Sequence[float | None],
+    few: NDArray[np.bool_] | None = None,
+    figure: Callable[[float], float] = float,
+) -> tuple[tuple[Group, ...], tuple[Note, ...]]:
+    """Those of the groups at these places that a result lists, and a note if that is not all.
 
     Of very many, those with the lowest and highest rates and ends: all that a ratio rests on.
+    `scoring` is the share of each above the median, `figure` makes a rate a figure of the result.
     """
-    if len(places) <= LISTED:
-        return places, ()
-    ends = LISTED // 6
-    orders = [places[np.argsort(each[places], kind="stable")] for each in (rates, low, high)]
-    listed = np.unique(np.concatenate([part for o in orders for part in (o[:ends], o[-ends:])]))
-    return listed, (Note.of("groups-not-listed", groups=len(places), listed=len(listed)),)
+    listed, notes = places, tuple[Note, ...]()
+    if len(places) > LISTED:
+        ends = LISTED // 6
+        orders = [places[np.argsort(each[places], kind="stable")] for each in (rates, low, high)]
+        listed = np.unique(np.concatenate([part for o in orders for part in (o[:ends], o[-ends:])]))
+        notes = (Note.of("groups-not-listed", groups=len(places), listed=len(listed)),)
+    groups = (
+        Group(
+            values=labels[place],
+            rate=figure(rates[place]),
+            low=figure(low[place]),
+            high=figure(high[place]),
+            samples=int(counts[place]),
+            few=few is not None and bool(few[place]),
+            above_median=scoring[place],
+        )
+        for place in listed.tolist()
+    )
+    return tuple(groups), notes
 
 
 def group_score(

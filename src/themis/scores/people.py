@@ -260,10 +260,10 @@ class _GeneratedTable:
         return cls(run, reading, variants, Rows(codes, {}).take(first), number[keys])
 
     def __post_init__(self) -> None:
-        fits = self.variants.complete and HarmTally.fits(self.variants.assignments, self.reading)
+        assignments, whole = self.variants.assignments, self.variants.complete
         self.least, self.most = np.zeros(len(self.place)), np.ones(len(self.place))
-        self.tally = HarmTally(self.variants.assignments, self.reading) if fits else None
-        binned = self.variants.assignments.binned  # their members are drawn, not the people's own
+        self.tally = HarmTally.of(assignments, self.reading) if whole else None
+        binned = assignments.binned  # their members are drawn, not the people's own
         self.joint = None if binned else JointTally.of(self.variants, self.reading)
         self.pool = FlipPool(self.people.people.schema, self.reading)
         self._order = np.argsort(self.place, kind="stable")  # people by their rows

@@ -21,12 +21,8 @@ from themis.results.notes import Note
 from themis.scores.accounts import metered
 from themis.scores.apparent import mark_few, measure_people
 from themis.scores.causal import measure_causal
-from themis.scores.exact import (
-    Domain,
-    can_be_exact,
-    exact_causal,
-    run_domain,
-)
+from themis.scores.exact import Domain, can_be_exact, run_domain
+from themis.scores.exact_causal import exact_causal
 from themis.scores.exact_groups import exact_group
 from themis.scores.explanations.explaining import of_people
 from themis.scores.explanations.taken_away import with_taken_away

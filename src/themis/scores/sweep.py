@@ -24,11 +24,10 @@ from themis.inputs.streams import MIXING
 from themis.results.model import CausalScore, GroupScore, Measure
 from themis.results.notes import Ending, ended_early
 from themis.results.parts import Region
-from themis.scores.causal import causal_score
 from themis.scores.early_ends import ending_early
-from themis.scores.exact import Domain, Layout, Table, binned_ends, read_rows, rounded
+from themis.scores.exact import Domain, rounded
+from themis.scores.exact_causal import Flips, Layout, Table, binned_ends, read_rows, score_of_flips
 from themis.scores.exact_groups import GroupSums, score_of_sums
-from themis.scores.explanations.explaining import explained
 from themis.scores.explanations.harm import HarmTally
 from themis.scores.explanations.regions import ROWS, SeenRows, sampled_regions
 from themis.scores.explanations.witnesses import KEPT, FlipPool
@@ -154,32 +153,14 @@ def sweep_causal(
     """
     assignments = variants.assignments
     pieces = _Pieces.of(sampler.population, assignments)
-    flips = _FlipSums(sampler, variants, pieces)
+    sums = _FlipSums(sampler, variants, pieces)
     with ending_early(keeps_interrupts=sampler.keep_on_interrupt) as early:
         for piece in pieces.run(sampler):
-            flips.add(piece)
-            sampler.tell("causal", assignments, flips.samples, pieces.size, flips.ends)
-    low, high = flips.ends()
-    seen = min(rounded(flips.observed), high)  # an interrupt may leave a piece half counted
+            sums.add(piece)
+            sampler.tell("causal", assignments, sums.samples, pieces.size, sums.ends)
     stopped = early.ending or Ending.EXHAUSTED
-    pool = flips.pool()
-    score = causal_score(
-        Interval(seen, low, high),
-        against=assignments.names,
-        followed=assignments.followed_names,
-        settings=settings,
-        cost=cost,
-        pool=pool,
-        tally=None if stopped.is_early else flips.tally,
-        method="exact",
-        samples=flips.samples,
-        stopped=stopped,
-        unknown=flips.unknown,
-        spelled=flips.spelled,
-        notes=(ended_early(stopped, settings, flips.samples),) if stopped.is_early else (),
-        **sampler.reading.details(),
-    )
-    return explained(score, pool, sampler, partial(flips.regions, settings.confidence))
+    flips = sums.flips(settings.confidence)
+    return score_of_flips(flips, sampler, assignments, settings, cost, stopped=stopped)
 
 
 def sweep_group(sampler: Sampler, variants: Variants, settings: Settings, cost: Cost) -> GroupScore:
@@ -231,10 +212,9 @@ class _FlipSums:
     def __init__(self, sampler: Sampler, variants: Variants, pieces: _Pieces) -> None:
         self._sampler, self._variants, self._pieces = sampler, variants, pieces
         self._low = self._high = self._weight = 0.0
-        self.samples = self.unknown = self.spelled = 0
+        self.samples = self._unknown = self._spelled = 0
         assignments, self._reading = variants.assignments, sampler.reading
-        fits = HarmTally.fits(assignments, self._reading)
-        self.tally = HarmTally(assignments, self._reading) if fits else None
+        self._tally = HarmTally.of(assignments, self._reading)
         rng = np.random.default_rng(sampler.seed)
         self._flipping = _SomeFlips(min(KEPT, max(SAMPLED_CELLS // assignments.count, 1)), rng)
         self._rows = _SomeRows(ROWS, rng)
@@ -254,11 +234,21 @@ class _FlipSums:
         rest = 0.0 if self.samples == self._pieces.size else max(1.0 - self._weight, 0.0)
         return rounded(self._low), rounded(self._high + rest)
 
-    @property
-    def observed(self) -> float:
-        """The share that flips of what was run."""
+    def flips(self, confidence: float) -> Flips:
+        """What they amount to; of the share, what was observed and its ends."""
+        low, high = self.ends()
         whole = self.samples == self._pieces.size
-        return self._low if whole else self._low / self._weight if self._weight else 0.0
+        seen = self._low if whole else self._low / self._weight if self._weight else 0.0
+        seen = min(rounded(seen), high)  # an interrupt may leave a piece half counted
+        return Flips(
+            share=Interval(seen, low, high),
+            samples=self.samples,
+            unknown=self._unknown,
+            spelled=self._spelled,
+            pool=self._pool(),
+            tally=self._tally,
+            regions=partial(self._regions, confidence),
+        )
 
     def _add_binned(self, piece: Domain) -> None:
         if (piece.cells == FAILED).any():
@@ -266,17 +256,17 @@ class _FlipSums:
         assignments = self._variants.assignments
         low, high = binned_ends(piece, self._sampler.population, assignments, self._reading)
         self._low, self._high = self._low + low, self._high + high
-        self.unknown = self.spelled = int(self._high > self._low)
+        self._unknown = self._spelled = int(self._high > self._low)
 
     def _add_table(self, piece: Domain) -> None:
         assignments, reading = self._variants.assignments, self._reading
         table = Table.of(piece, assignments, reading, self._layout(len(piece.cells)))
         ends = table.ends(piece, self._variants, reading)
         self._low, self._high = self._low + ends.low, self._high + ends.high
-        self.unknown += ends.unknown
-        self.spelled += int(reading.spelled_rows(table.cells).sum())
-        if self.tally is not None:
-            self.tally.add(table.cells, table.weights)
+        self._unknown += ends.unknown
+        self._spelled += int(reading.spelled_rows(table.cells).sum())
+        if self._tally is not None:
+            self._tally.add(table.cells, table.weights)
         self._rows.add(table, ends.states)
         self._flipping.add(table, np.flatnonzero(ends.states == FLIP))
 
@@ -291,7 +281,7 @@ class _FlipSums:
     def _whole(self) -> Layout:
         return self._pieces.layout.repeated(self._pieces.length // self._pieces.together)
 
-    def pool(self) -> FlipPool:
+    def _pool(self) -> FlipPool:
         """Some of the flips; of a set with bins, of rows that are run for it."""
         pool = FlipPool(self._sampler.runner.schema, self._reading)
         if not self._variants.assignments.binned:
@@ -299,12 +289,12 @@ class _FlipSums:
             return pool
         try:
             with self._sampler.runner.apart():
-                self._seen = read_rows(self._sampler, self._variants, pool, self.tally)
+                self._seen = read_rows(self._sampler, self._variants, pool, self._tally)
         except BudgetEndedError:
             pass
         return pool
 
-    def regions(self, confidence: float) -> tuple[Region, ...]:
+    def _regions(self, confidence: float) -> tuple[Region, ...]:
         """Where the flips are, as a sample of all rows shows it."""
         assignments = self._variants.assignments
         if self._reading.graded or self.samples < self._pieces.size:

@@ -110,6 +110,14 @@ class Reading:
             possible = possible | self.is_spelled(cells)
         return favourable, possible
 
+    def share_ends(self, cells: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """How favourable each output is, at least and at most: 0 or 1, or a share of a scale."""
+        if self.statistic == "rate":
+            return self.favourable_ends(cells)
+        assert isinstance(self.labels, NumberPart)
+        shares = self.labels.shares(cells)
+        return shares, np.where(cells < 0, 1.0, shares)
+
     def is_spelled(self, cells: NDArray[Any]) -> NDArray[np.bool_]:
         """Which cells hold a text that is spelled like a favourable one, and is none."""
         maybe = self.labels.maybe_favourable

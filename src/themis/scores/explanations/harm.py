@@ -93,6 +93,11 @@ class HarmTally:
         order = np.argsort(-most, kind="stable")
         return [int(place) for place in order if most[place] >= count]
 
+    @classmethod
+    def of(cls, assignments: Assignments, reading: Reading) -> HarmTally | None:
+        """An empty tally; None for a set with too many assignments."""
+        return cls(assignments, reading) if cls.fits(assignments, reading) else None
+
     @staticmethod
     def fits(assignments: Assignments, reading: Reading) -> bool:
         """Whether a set has few enough assignments to compare them all."""

@@ -1,0 +1,60 @@
+"""The result of given rows: their scores, known outcomes and proxies, each measured once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from themis.audit.apparatus import Apparatus
+from themis.audit.family import Family
+from themis.audit.notes import unlike_rows
+from themis.audit.rows import (
+    RowRequest,
+    missing_proxies,
+    row_measures,
+    row_outcomes,
+    row_proxies,
+    row_scores,
+)
+from themis.audit.run import Work
+from themis.inputs.people import People
+from themis.results.model import Result
+from themis.results.notes import Ending
+from themis.results.parts import Naming
+from themis.scores.people import PeopleRun
+from themis.scores.proxies import ranked
+from themis.settings import Settings
+
+
+def measure_rows(
+    apparatus: Apparatus,
+    people: People,
+    request: RowRequest,
+    settings: Settings,
+    naming: Naming | None,
+) -> Result:
+    """What is wanted of these people, beside all inputs if that is wanted, too."""
+    asked, sampler, whole = apparatus.asked, apparatus.sampler, apparatus.whole_views
+    apparatus.runner.failures.personal = not apparatus.handling.show_rows
+    family = Family.of(settings, row_measures(request, whole))
+    question = (people.digest, str(request), family.settings)
+
+    def measure_all(work: Work) -> None:
+        work.outcomes, work.proxies = asked.observed.get(question, ((), ()))
+        if work.add_known(asked.answers(question)):
+            return
+        run = PeopleRun(sampler, people)
+        work.outcomes = row_outcomes(request, run, whole, settings)
+        for score in row_scores(request, run, sampler, whole, family.settings):
+            work.add(score)
+        for proxy in row_proxies(request, run, whole, settings):
+            work.proxies = ranked([*work.proxies, proxy])
+
+    unlike = () if request.only_data else unlike_rows(people, whole.whole.population)
+    work = Work(apparatus, family, people.facts)
+    work.do(measure_all)
+    result = work.result("apparent", naming, unlike)
+    result = replace(result, notes=(*result.notes, *missing_proxies(result, request, people)))
+    if result.stopped is Ending.DONE or not request.proxies:  # else some may be missing
+        asked.keep(question, result.scores, settings)
+        asked.observed[question] = result.outcomes, result.proxies
+    return result
