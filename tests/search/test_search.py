@@ -264,7 +264,15 @@ def test_a_budget_is_kept_and_what_is_open_is_said(measure: Any) -> None:
     assert result.stopped == "budget"
     assert not result.conclusive
     assert result.sets_open > 0
+    assert result.sets_pruned == 0  # as nothing was found
     assert "open" in result.why("age", "city", "id")
+
+
+def test_what_a_found_set_prunes_is_counted_although_a_budget_ends_the_search() -> None:
+    audit = themis.Audit(themis.batch(loan), LARGE, seed=1, max_executions=20_000)
+    result = audit.search(0.15)
+    assert (result.found, result.stopped) == ((("race",),), "budget")
+    assert result.sets_pruned == 2**5 - 1  # race with any of the five others
 
 
 def test_sets_that_can_not_be_exhausted_are_undecided_or_found_never_dropped() -> None:
