@@ -20,10 +20,10 @@ from themis.results.notes import Ending, Note
 from themis.results.outcomes import Outcomes, Proxy
 from themis.scores.accounts import metered
 from themis.scores.apparent import Counterfactuals, measure_people
-from themis.scores.explanations.explaining import of_people
 from themis.scores.outcomes import favourable_mistakes, known_outcomes
 from themis.scores.people import PeopleRun
 from themis.scores.proxies import candidates, proxies_of
+from themis.scores.whose import of_people
 from themis.settings import Settings
 from themis.subjects.readings import Reading
 

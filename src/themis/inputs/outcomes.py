@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from themis.errors import Mistake
 from themis.inputs.assignments import context_keys
 from themis.inputs.characteristics import Value
+from themis.inputs.personal import SHARED
 from themis.inputs.rows import AnyColumn, factorise, is_missing
 
 MOST_VALUES = 100  # different outcomes; with more, a column holds measurements or names
@@ -25,6 +26,12 @@ class KnownOutcomes:
     values: tuple[Value, ...]  # as they stand in the rows
     weights: NDArray[np.float64]  # distinct people × values
     heads: NDArray[np.float64]  # the same in people
+
+    @property
+    def rare(self) -> tuple[Value, ...]:
+        """The outcomes that fewer than SHARED people have."""
+        people = self.heads.sum(axis=0).tolist()
+        return tuple(v for v, count in zip(self.values, people, strict=True) if count < SHARED)
 
 
 def outcomes_of(

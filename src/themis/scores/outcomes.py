@@ -20,8 +20,8 @@ from themis.inputs.characteristics import Value
 from themis.inputs.outcomes import KnownOutcomes
 from themis.inputs.rows import spellings
 from themis.results.outcomes import RATES, Gap, OutcomeGroup, Outcomes, Rate, RateName
-from themis.scores.apparent import groups_of
 from themis.scores.people import PeopleRun
+from themis.scores.whose import groups_of
 from themis.statistics.proportions import Interval
 from themis.statistics.rates import ratio_of, sampled_rate, spread_of
 from themis.subjects.answers import NumberPart
@@ -208,6 +208,7 @@ def _table(
         groups_total=len(groups),
         gaps=tuple(_gaps(groups)),
         output=reading.details().get("output"),
+        rare=known.rare,
     )
 
 

@@ -187,20 +187,27 @@ class Column:
         return Condition(self.number, low, high)
 
     def _lists(self, inside: Floats, share: Floats) -> Iterator[Proposal]:
-        """The values with most flips for their share, one to six; or all but those with fewest."""
-        occurs = np.flatnonzero(share > 0)
+        """The values with most flips for their share, one to six; or all but those with fewest.
+
+        Values that only rows have are never listed: each would name somebody.
+        """
+        listed = self.values < self.characteristic.first_extra
+        occurs = np.flatnonzero(listed & (share > 0))
+        own = float(inside[~listed].sum()), float(share[~listed].sum())
+        if not len(occurs):
+            return
         order = occurs[np.argsort(-inside[occurs] / share[occurs], kind="stable")]
         c, s = np.cumsum(inside[order]), np.cumsum(share[order])
         known = _all_evidence(c, s)
         chosen = int(np.argmax(known[:LISTED])) + 1
-        listed = Condition(self.number, values=self._codes(order[:chosen]))
-        yield Proposal(listed, float(c[chosen - 1]), float(s[chosen - 1]))
+        some = Condition(self.number, values=self._codes(order[:chosen]))
+        yield Proposal(some, float(c[chosen - 1]), float(s[chosen - 1]))
         last = len(order) - 1
         first = max(last - LISTED, 0)
         kept = first + int(np.argmax(known[first:last])) + 1 if last else 0
         if kept > chosen:
             others = Condition(self.number, values=self._codes(order[kept:]), excluded=True)
-            yield Proposal(others, float(c[kept - 1]), float(s[kept - 1]))
+            yield Proposal(others, float(c[kept - 1]) + own[0], float(s[kept - 1]) + own[1])
 
     def _codes(self, places: NDArray[Any]) -> tuple[int, ...]:
         return tuple(sorted(self.values[places].tolist()))

@@ -194,10 +194,14 @@ def _apart(score: GroupScore, difference: float) -> str:
 
 
 def _group(score: GroupScore, words: Wording) -> str:
-    few = [words.label(group.values) for group in score.groups if group.few]
-    if not few:
+    few = [words.label(group.values) for group in score.groups if group.few and group.values]
+    unnamed = sum(group.few for group in score.groups) - len(few)
+    if not few and not unnamed:
         return _spread(score, words)
     rest = [f"{len(few) - FEW_NAMED:,} more"] if len(few) > FEW_NAMED else []
+    if unnamed:
+        group = words.label({})
+        rest.append(group if unnamed == 1 else group.replace("a group", f"{unnamed:,} groups"))
     shown = "; ".join([*few[:FEW_NAMED], *rest])
     start, bracket, behind = _spread(score, words).rpartition(" (")
     start, behind = (start, f"{bracket}{behind}") if bracket else (behind, "")
