@@ -117,7 +117,7 @@ class Audit:
 
     suite: Suite | None = None  # the file that gets the tests, if one was asked for
     naming: Naming | None = None  # the words of reports, where a file or `favourable` has some
-    _read_profile: Callable[[str], People | None]  # again, with a column of known outcomes
+    _read_profile: Callable[[str | None, Unknown | None], People | None]  # again, in another way
     _named_sets: tuple[tuple[str, ...], ...] = ()  # by the file
 
     def __init__(
@@ -575,7 +575,7 @@ class Audit:
         measures: Sequence[Measure] = ("causal", "group"),
         output: str | None = None,
         counterfactuals: CounterfactualChoice | None = None,
-        unknown: Unknown = "keep",
+        unknown: Unknown | None = None,
         weights: str | Sequence[float] | None = None,
         draw: bool = False,
         only_data: bool = False,
@@ -589,19 +589,24 @@ class Audit:
         columns, or a path; `weights` a column of it, or a number for each row. Without rows
         they are those of the audit's profile. Counterfactuals of the causal score are "generated"
         (every admissible assignment), looked for "within" the rows, or "both"; `unknown` says
-        what to do with rows that do not fit the schema. With `draw` the rows are sampled from,
+        what to do with rows that do not fit the schema ("keep", unless a profile says something
+        else). With `output` all of this is about that one of several outputs; known outcomes and
+        proxies are about the first one where none is named. With `draw` the rows are sampled from,
         with intervals, where running them all is more expensive. `label` is a column with known
         outcomes: `outcomes` of the result then has error rates by group. An outcome is favourable
         if it is a favourable output, or one of `label_favourable`. With `proxies` the result also
         says which other characteristics may stand in for the sets.
         """
         if rows is None:
-            people = self._own_people(label)
+            people = self._own_people(label, unknown, weights)
         else:
             given = rows_of(rows, only=columns_read(self.schema, weights, label))
-            if unknown == "keep" and self._remake is None:  # a ready-made subject is as it is
-                unknown = "drop"
-            people = people_of(given, self.schema, weights=weights, unknown=unknown, label=label)
+            way = unknown or "keep"
+            if way == "keep" and self._remake is None:  # a ready-made subject is as it is
+                way = "drop"
+            # What only a profile's rows have is unknown for others.
+            own = self.schema if self._remake is None else self.schema.with_extra({})
+            people = people_of(given, own, weights=weights, unknown=way, label=label)
             if given is not rows:
                 warn_of(people.facts)
         request = RowRequest(
@@ -620,12 +625,19 @@ class Audit:
                 return wider._apparent(people, request)
         return self._apparent(people, request)
 
-    def _own_people(self, label: str | None) -> People:
+    def _own_people(self, label: str | None, unknown: Unknown | None, weights: Any) -> People:
+        """The people of the profile, read again if they are asked for in another way."""
         if self._people is None:
             problem = "there are no rows to measure"
             remedy = "name a file or a table of people, or give a profile"
             raise RequestError([Mistake("no-rows", "rows", problem, remedy)])
-        people = self._people if label is None else self._read_profile(label)
+        if weights is not None:
+            problem = "there are no rows besides those of the profile, which says what they weigh"
+            remedy = "give it to the profile, or give the rows"
+            raise RequestError([Mistake("weights", "weights", problem, remedy)])
+        if label is None and unknown is None:
+            return self._people
+        people = self._read_profile(label, unknown)
         assert people is not None
         return people
 

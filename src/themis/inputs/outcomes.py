@@ -28,10 +28,9 @@ class KnownOutcomes:
     heads: NDArray[np.float64]  # the same in people
 
     @property
-    def rare(self) -> tuple[Value, ...]:
-        """The outcomes that fewer than SHARED people have."""
-        people = self.heads.sum(axis=0).tolist()
-        return tuple(v for v, count in zip(self.values, people, strict=True) if count < SHARED)
+    def is_rare(self) -> NDArray[np.bool_]:
+        """For each outcome whether fewer than SHARED people have it."""
+        return np.asarray(self.heads.sum(axis=0) < SHARED)
 
 
 def outcomes_of(
