@@ -572,7 +572,7 @@ OPTIONAL = {  # fields that a run may have
     *("scores[].regions[].share_low", "scores[].regions[].share_high"),
     "data.reasons[].examples[].line",
     "scores[].groups[].above_median",
-    *("scores[].witnesses[].joint", "scores[].regions[].loses"),
+    *("scores[].witnesses[].joint", "scores[].witnesses[].rare", "scores[].regions[].loses"),
     *("source", "source.file", "source.lines", "source.checks", "source.command"),
     *("search.ties", "search.decide_only", "search.output", "search.distance", "search.statistic"),
 }

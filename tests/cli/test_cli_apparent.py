@@ -119,8 +119,11 @@ def test_weights_count_people(project: Project) -> None:
 
 def test_small_groups_are_never_presented_as_fair(project: Project) -> None:
     project(body="return 1")
-    done = run("apparent", "--data", "people.csv", "--measure", "group", "--only-data", "-q")
-    assert "too few people to judge: green; purple" in " ".join(done.stdout.split())
+    command = ("apparent", "--data", "people.csv", "--measure", "group", "--only-data", "-q")
+    shown = " ".join(run(*command, "--rows").stdout.split())
+    assert "too few people to judge: green; purple" in shown
+    shown = " ".join(run(*command).stdout.split())
+    assert "too few people to judge: 2 groups of fewer than 5 people" in shown
 
 
 def test_rows_that_do_not_fit_are_an_error_if_wanted(project: Project) -> None:
@@ -327,3 +330,61 @@ def test_mistakes_in_known_outcomes_name_the_options(
     done = run("apparent", "--data", "known.csv", *options)
     assert done.exit_code == 2
     assert problem in done.output
+
+
+SOME_UNKNOWN = """\
+race,sex,income
+green,f,40
+green,m,80
+purple,f,40
+blue,m,70
+"""
+
+
+@pytest.mark.parametrize(("unknown", "used"), [(None, 4), ("keep", 4), ("drop", 3), ("extend", 4)])
+def test_unknown_is_heeded_for_the_rows_of_the_profile(
+    project: Project, unknown: str | None, used: int
+) -> None:
+    project(extra='[profile]\ndata = "some.csv"\n')
+    Path("some.csv").write_text(SOME_UNKNOWN, encoding="utf-8")
+    options = [] if unknown is None else ["--unknown", unknown]
+    profile = run("apparent", "--only-data", "--json", *options)
+    assert profile.exit_code == 0, profile.output
+    given = run("apparent", "--data", "some.csv", "--only-data", "--json", *options)
+    first, second = (json.loads(each.stdout) for each in (profile, given))
+    assert first["data"]["used"] == used
+    for each in (first, second):
+        assert (unknown == "extend") == ("blue" in each["schema"]["inputs"]["race"]["values"])
+    scores = [[(s["measure"], s["score"]) for s in each["scores"]] for each in (first, second)]
+    assert scores[0] == scores[1]
+
+
+def test_unknown_error_refuses_rows_of_the_profile(project: Project) -> None:
+    project(extra='[profile]\ndata = "some.csv"\n')
+    Path("some.csv").write_text(SOME_UNKNOWN, encoding="utf-8")
+    done = run("apparent", "--only-data", "--unknown", "error")
+    assert done.exit_code == 2
+    assert "race: unknown value in 1 row: 'blue' in line 5" in done.stderr
+
+
+def test_a_profile_that_drops_goes_on_dropping(project: Project) -> None:
+    project(extra='[profile]\ndata = "some.csv"\nunknown = "drop"\n')
+    Path("some.csv").write_text(SOME_UNKNOWN, encoding="utf-8")
+    assert json.loads(run("apparent", "--json").stdout)["data"]["used"] == 3
+    kept = run("apparent", "--json", "--unknown", "keep")
+    assert json.loads(kept.stdout)["data"]["used"] == 4
+
+
+def test_weights_without_rows_of_their_own_are_refused(project: Project) -> None:
+    project(extra='[profile]\ndata = "some.csv"\n')
+    Path("some.csv").write_text(SOME_UNKNOWN, encoding="utf-8")
+    done = run("apparent", "--weights", "income")
+    assert done.exit_code == 2
+    assert "--weights: there are no rows besides those of the profile" in done.stderr
+
+
+def test_an_output_that_is_not_declared_is_refused(project: Project) -> None:
+    project()
+    done = run("apparent", "--data", "people.csv", "--of", "rate")
+    assert done.exit_code == 2
+    assert "--of: there is no output 'rate'; declare it in the file" in done.stderr

@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import random
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -142,6 +143,24 @@ def test_what_is_missing_is_no_value_and_is_counted(tmp_path: Path) -> None:
     assert "3 rows have no value here ('NA', '?'); if the subject takes 'NA', '?' instead" in text
 
 
+def test_one_value_that_most_rows_lack_is_no_constant(tmp_path: Path) -> None:
+    union = of("union", ["yes", *[""] * 19], tmp_path)
+    assert union.values == ("yes",)
+    assert union.missing == 0.95
+    assert "if no value means something, such as 'no'" in _unwrapped(tmp_path / "themis.toml")
+
+
+@pytest.mark.parametrize("outlier", [47_000.17, 5_000_000.17])
+def test_no_comment_has_a_number_of_one_row(tmp_path: Path, outlier: float) -> None:
+    rng = random.Random(0)
+    values = [round(rng.gauss(30_000, 3_000), 2) for _ in range(399)] + [outlier]
+    of("salary", values, tmp_path)
+    text = (tmp_path / "themis.toml").read_text()
+    assert "in the rows" in text
+    found = set(re.findall(r"\d+\.\d+", text.replace(",", "")))
+    assert found.isdisjoint(map(str, values))
+
+
 @pytest.mark.parametrize(
     ("values", "reason"),
     [
@@ -174,7 +193,7 @@ def test_a_protected_column_of_many_texts_keeps_the_most_frequent(tmp_path: Path
 
 def test_a_few_far_away_rows_are_pointed_at(tmp_path: Path) -> None:
     of("income", [*range(0, 1000, 5), 1_000_000], tmp_path)
-    assert "narrow it?" in (tmp_path / "themis.toml").read_text()
+    assert "narrow it?" in _unwrapped(tmp_path / "themis.toml")
 
 
 def test_names_that_toml_must_quote_are_quoted(tmp_path: Path) -> None:

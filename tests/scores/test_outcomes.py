@@ -267,6 +267,74 @@ def test_an_output_that_is_no_favourable_text_is_suggested() -> None:
         audit.apparent(frame, "sex", label="repaid")
 
 
+@pytest.mark.parametrize(
+    ("outcomes", "declared", "most"),
+    [
+        (("yes", "no"), {}, 50),  # after the first people
+        (("yes", "denied"), {}, 400),  # one of them is an output: the other may come
+        (
+            ("yes", "denied"),
+            {"labels": {"approved": ["approved"], "denied": ["denied"]}},
+            0,
+        ),  # known before
+    ],
+)
+def test_outcomes_that_are_no_outputs_are_noticed_early(
+    outcomes: tuple[str, str], declared: dict[str, Any], most: int
+) -> None:
+    asked: list[Any] = []
+
+    def subject(person: Any) -> str:
+        asked.append(person)
+        return "approved" if decide(person) else "denied"
+
+    frame = people(9)
+    frame["repaid"] = np.where(frame["repaid"], *outcomes)
+    audit = themis.Audit(subject, SCHEMA, favourable=["approved"], **declared)
+    with pytest.raises(themis.RequestError, match=r"'yes', .*label_favourable=\[…\]"):
+        audit.apparent(frame, "sex", label="repaid")
+    assert len(asked) <= most
+
+
+def test_the_classes_of_a_model_say_before_it_is_run_which_outcomes_it_has() -> None:
+    from sklearn.tree import DecisionTreeClassifier
+
+    frame = people(9)
+    model = DecisionTreeClassifier(max_depth=2).fit(frame[["income"]], frame["repaid"].map(str))
+    schema = themis.Schema(income=range(50))
+    audit = themis.Audit(model, schema, favourable=["True"])
+    assert audit.apparent(frame, "income", label="repaid", only_data=True).outcomes
+    audit = themis.Audit(model, schema, favourable=["True"])
+    frame["repaid"] = np.where(frame["repaid"], "True", "never")
+    with pytest.raises(themis.RequestError, match="choose from: False, True"):
+        audit.apparent(frame, "income", label="repaid")
+    assert audit.runner.executions == 0
+
+
+def test_known_outcomes_and_proxies_are_of_the_named_output() -> None:
+    frame = people(10)
+    outputs = [
+        themis.Output(name="loan", at="/loan", favourable=[1]),
+        themis.Output(name="card", at="/card", favourable=[1]),
+    ]
+
+    def subject(person: Any) -> dict[str, int]:
+        return {"loan": int(decide(person)), "card": int(person["sex"] == "m")}
+
+    audit = themis.Audit(subject, SCHEMA, outputs=outputs)
+    asked: dict[str, Any] = {"label": "repaid", "only_data": True, "proxies": True}
+    first = audit.apparent(frame, "sex", **asked)
+    second = audit.apparent(frame, "sex", output="card", **asked)
+    assert {each.output for each in (*first.outcomes, *first.proxies)} == {"loan"}
+    assert {each.output for each in (*second.outcomes, *second.proxies)} == {"card"}
+    assert second.outcomes[0].metrics["demographic_parity_difference"] == 1.0
+    assert first.outcomes[0].metrics["demographic_parity_difference"] < 1.0
+    for result, name in ((first, "loan"), (second, "card")):
+        text = " ".join(render_apparent(result).split())
+        assert f"Outcomes known from repaid, beside the output {name}: true as" in text
+        assert f"beside the output {name}" in render_markdown(result)
+
+
 def test_outcomes_change_no_score_no_verdict_and_cost_nothing() -> None:
     frame = people(9)
     plain, beside = measured(frame, label=None), measured(frame)

@@ -84,6 +84,16 @@ def measures(*options: str) -> Iterator[tuple[str, str]]:
     yield "validate", run("validate", *options).output
 
 
+def assert_private(*command: str) -> None:
+    """Neither what a command prints nor any document of its result has a value of single people."""
+    done = run(*command, "-v", "-o", "result.json")
+    assert done.exit_code in (0, 4), done.output
+    assert MARK not in done.output, done.output
+    for name, text in documents("result.json"):
+        assert MARK not in text, name
+    assert MARK in Path("result.json").read_text(), "nothing was there to withhold"
+
+
 def slowly(*case: Any) -> Any:
     return pytest.param(*case, marks=pytest.mark.slow)
 
@@ -268,6 +278,108 @@ def test_the_ends_of_a_region_are_rounded(project: Project, condition: str, show
     assert found.conditions == (shown,)
     (whole,) = withheld(replace(score, regions=(region,), population="inputs")).regions
     assert whole.conditions == (condition,)
+
+
+RARE = "a group of fewer than 5 people"
+TOWNS = INPUTS + 'town = ["Aber", "Bree"]\n'
+OWN_TOWN = f"return int(person['town'] != 'Villa {MARK}' and person['hours'] > 30)"
+
+
+def test_a_group_of_fewer_than_five_people_is_not_named(project: Project) -> None:
+    """Every income is a group of its own, and one person has it."""
+    project()
+    command = ("score", "--against", "income", "--measure", "group")
+    assert_private(*command)
+    assert RARE in " ".join(Path("out.html").read_text().split())
+    (score,) = withheld(read_result("result.json")).scores
+    assert isinstance(score, themis.GroupScore)
+    assert {len(each.values) for each in score.groups} == {0}
+    assert MARK not in repr(read_result("result.json").scores)
+    assert MARK in run(*command, "--rows").output
+
+
+def test_a_search_names_no_group_of_fewer_than_five_people(project: Project) -> None:
+    """At most two people work as many hours."""
+    project()
+    run("search", "--threshold", "0.1", "--measure", "group", "--among", "hours", "-o", "r.json")
+    (score,) = withheld(read_result("r.json")).scores
+    assert isinstance(score, themis.GroupScore)
+    assert {each.people for each in score.groups} <= {1, 2}
+    assert {len(each.values) for each in score.groups} == {0}
+
+
+def test_a_search_of_groups_of_which_none_is_tried_is_undecided(project: Project) -> None:
+    project()
+    done = run("search", "--threshold", "0.1", "--measure", "group", "--among", "income", "-v")
+    assert done.exit_code == 4, done.output
+    assert "give the characteristic bins" in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize(("people", "named"), [(1, False), (4, False), (5, True)])
+def test_what_five_people_share_is_named(project: Project, people: int, named: bool) -> None:
+    project()
+    rows = [{"sex": "female", "hours": 20 + n, "income": n} for n in range(40)]
+    rows += [{"sex": "male", "hours": 50 + n, "income": n} for n in range(people)]
+    audit = themis.Audit.from_file("themis.toml")
+    result = audit.apparent(rows, "sex", measures=["group"], only_data=True)
+    (score,) = withheld(result).scores
+    assert isinstance(score, themis.GroupScore)
+    assert [each.values for each in score.groups] == [
+        {"sex": "female"}, {"sex": "male"} if named else {}
+    ]  # fmt: skip
+    assert [each.people for each in score.groups] == [40, people]
+    assert (RARE in score._repr_html_()) != named
+    assert score.observed == result.scores[0].observed  # type: ignore[attr-defined]
+
+
+def in_towns(folder: Path) -> None:
+    """The people in two towns, but the last has one of their own, and an outcome of their own."""
+    header, *lines = people()
+    towns = [f"{line},{('Aber', 'Bree')[n % 2]},{n % 2}" for n, line in enumerate(lines[:-1])]
+    own = f"{lines[-1]},Villa {MARK},fraud {MARK}"
+    (folder / "people.csv").write_text("\n".join([f"{header},town,repaid", *towns, own]) + "\n")
+
+
+def test_a_text_that_one_row_has_is_not_shown(project: Project, tmp_path: Path) -> None:
+    project(OWN_TOWN, inputs=TOWNS)
+    in_towns(tmp_path)
+    assert_private("apparent", "--against", "town", "--only-data")
+    for score in withheld(read_result("result.json")).scores:
+        if isinstance(score, themis.CausalScore) and score.counterfactuals == "generated":
+            assert ({"town": "Aber"}, {"town": "a rare value"}) in [
+                each.inputs for each in score.witnesses
+            ]
+    assert MARK not in run("replay", "result.json", "-v").output
+    assert MARK in run("replay", "result.json", "-v", "--rows").output
+
+
+def test_no_region_names_a_value_that_only_rows_have() -> None:
+    schema = themis.Schema(sex=["f", "m"], town=["Aber", "Bree"], income=range(2_000))
+    towns = ("Aber", "Bree", f"Villa {MARK}", "Bree")
+    rows = [{"sex": "fm"[n % 2], "town": towns[n % 4], "income": n} for n in range(2_000)]
+    for town in ("Aber", towns[2]):
+        audit = themis.Audit(
+            lambda p, town=town: p["sex"] == "m" or p["town"] != town, schema, profile=rows
+        )
+        score = audit.causal("sex")
+        assert score.score == pytest.approx(0.25, abs=0.05)
+        conditions = {each.conditions for each in score.regions}
+        assert conditions == ({("town = Aber",)} if town == "Aber" else set())
+
+
+def test_rare_outcomes_and_numbers_of_proxies_are_not_shown(
+    project: Project, tmp_path: Path
+) -> None:
+    project(inputs=TOWNS)
+    in_towns(tmp_path)
+    known = ("--label", "repaid", "--label-favourable", "1")
+    assert_private("apparent", "--against", "income", "--only-data", *known)
+    assert_private("apparent", "--against", "sex", "--only-data", "--proxies", *known)
+    table = withheld(read_result("result.json")).outcomes[0]
+    assert table.favourable == ("1",)
+    assert table.unfavourable == ("0", "1 rare outcome")
+    text = run("apparent", "--against", "sex", "--only-data", "--rows", "--proxies", *known).output
+    assert f"fraud {MARK}" in text
 
 
 def test_a_notebook_shows_no_row(project: Project) -> None:

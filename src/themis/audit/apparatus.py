@@ -24,7 +24,7 @@ from themis.engine.suites import Suite
 from themis.errors import RequestError
 from themis.events import Listener
 from themis.inputs.characteristics import Value
-from themis.inputs.people import People
+from themis.inputs.people import People, Unknown
 from themis.inputs.population import Population
 from themis.inputs.schema import Schema
 from themis.results.notes import Note
@@ -79,7 +79,7 @@ class Apparatus:
     With `people` inputs are drawn from them. `suite` is the file that gets the tests.
     """
 
-    read_profile: Callable[[str], People | None]  # again, with a column of known outcomes
+    read_profile: Callable[[str | None, Unknown | None], People | None]  # again, in another way
 
     def __init__(
         self,
@@ -136,16 +136,22 @@ class Apparatus:
         runner, of_people = self.runner, self.people is not None
         return Suite(path, self.schema, runner.labels, runner.failures, of_people=of_people)
 
-    def own_people(self, label: str | None) -> People:
-        """The people of the profile, read again with a column of known outcomes where one is named.
+    def own_people(self, label: str | None, unknown: Unknown | None, weights: Any) -> People:
+        """The people of the profile, read again if they are asked for in another way.
 
-        Raises RequestError without a profile.
+        Raises RequestError without a profile, and with weights: a profile has its own.
         """
         if self.people is None:
             problem = "there are no rows to measure"
             remedy = "name a file or a table of people, or give a profile"
             raise RequestError.one("no-rows", "rows", problem, remedy)
-        people = self.people if label is None else self.read_profile(label)
+        if weights is not None:
+            problem = "there are no rows besides those of the profile, which says what they weigh"
+            remedy = "give it to the profile, or give the rows"
+            raise RequestError.one("weights", "weights", problem, remedy)
+        if label is None and unknown is None:
+            return self.people
+        people = self.read_profile(label, unknown)
         assert people is not None
         return people
 

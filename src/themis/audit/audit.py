@@ -409,7 +409,7 @@ class Audit:
         measures: Sequence[Measure] = ("causal", "group"),
         output: str | None = None,
         counterfactuals: CounterfactualChoice | None = None,
-        unknown: Unknown = "keep",
+        unknown: Unknown | None = None,
         weights: str | Sequence[float] | None = None,
         draw: bool = False,
         only_data: bool = False,
@@ -423,21 +423,23 @@ class Audit:
         columns, or a path; `weights` a column of it, or a number for each row. Without rows
         they are those of the audit's profile. Counterfactuals of the causal score are "generated"
         (every admissible assignment), looked for "within" the rows, or "both"; `unknown` says
-        what to do with rows that do not fit the schema. With `draw` the rows are sampled from,
+        what to do with rows that do not fit the schema ("keep", unless a profile says something
+        else). With `output` all of this is about that one of several outputs; known outcomes and
+        proxies are about the first one where none is named. With `draw` the rows are sampled from,
         with intervals, where running them all is more expensive. `label` is a column with known
         outcomes: `outcomes` of the result then has error rates by group. An outcome is favourable
         if it is a favourable output, or one of `label_favourable`. With `proxies` the result also
         says which other characteristics may stand in for the sets.
         """
         if rows is None:
-            people = self._apparatus.own_people(label)
+            people = self._apparatus.own_people(label, unknown, weights)
         else:
             given = rows_of(rows, only=columns_read(self.schema, weights, label))
-            if (
-                unknown == "keep" and self._apparatus.remake is None
-            ):  # a ready-made subject is as it is
-                unknown = "drop"
-            people = people_of(given, self.schema, weights=weights, unknown=unknown, label=label)
+            way, own = unknown or "keep", self.schema.with_extra({})
+            if self._apparatus.remake is None:  # a ready-made subject is as it is
+                way, own = "drop" if way == "keep" else way, self.schema
+            # Otherwise what only a profile's rows have is unknown for others.
+            people = people_of(given, own, weights=weights, unknown=way, label=label)
             if given is not rows:
                 warn_of(people.facts)
         request = RowRequest(

@@ -16,7 +16,7 @@ from themis.engine.recall import Recall
 from themis.errors import Mistake, RequestError, RowsWarning
 from themis.events import ignore
 from themis.inputs.characteristics import Value
-from themis.inputs.people import People, columns_read, people_of
+from themis.inputs.people import People, Unknown, columns_read, people_of
 from themis.inputs.row_files import ReadListener
 from themis.inputs.rows import read_rows, rows_of
 from themis.inputs.schema import Schema
@@ -91,9 +91,15 @@ def place_of(
 
 
 def profile_of(
-    config: Config, listen: ReadListener = ignore, label: str | None = None
+    config: Config,
+    listen: ReadListener = ignore,
+    label: str | None = None,
+    unknown: Unknown | None = None,
 ) -> People | None:
-    """The people of a file's profile, if it has one; with their known outcomes, if asked for."""
+    """The people of a file's profile, if it has one; with their known outcomes, if asked for.
+
+    `unknown` is done with rows that do not fit instead of what the file says.
+    """
     from themis.config.reader import placing
 
     profile = config.profile
@@ -108,20 +114,25 @@ def profile_of(
             ),
             config.schema,
             weights=profile.weights,
-            unknown=profile.unknown,
+            unknown=unknown or profile.unknown,
             label=label,
             where="profile.data",
         )
 
 
 def given_people(
-    given: Any, schema: Schema, weights: str | Sequence[float] | None, label: str | None = None
+    given: Any,
+    schema: Schema,
+    weights: str | Sequence[float] | None,
+    label: str | None = None,
+    unknown: Unknown | None = None,
 ) -> People | None:
     """The people that Python code gives as a profile, if any; with their known outcomes."""
     if given is None or isinstance(given, People):
         return given
     rows = rows_of(given, only=columns_read(schema, weights, label))
-    return people_of(rows, schema, weights=weights, label=label, where="profile")
+    way = unknown or "keep"
+    return people_of(rows, schema, weights=weights, unknown=way, label=label, where="profile")
 
 
 def warn_of(facts: Mapping[str, Any] | None) -> None:

@@ -23,6 +23,7 @@ from themis.errors import SubjectError
 from themis.inputs.assignments import Assignments, Places
 from themis.inputs.keys import InputKeys
 from themis.results.notes import Ending, Note
+from themis.results.parts import Rare
 from themis.results.replays import STATES, Replay, ReplayedSet, ReplayedTest, State
 from themis.scores.early_ends import ending_early
 from themis.subjects.answers import Part
@@ -342,7 +343,16 @@ class _Outcome:
                     (schema.decode_row(codes[first]), schema.decode_row(codes[second])),
                     (self._output(self.then, first), self._output(self.then, second)),
                     (self._output(self.later, first), self._output(self.later, second)),
+                    self._only_of_rows(first, second),
                 )
+
+    def _only_of_rows(self, first: int, second: int) -> Rare | None:
+        """Where two inputs have values that the schema does not list."""
+        schema, codes = self.runner.schema, self.saved.codes
+        bounds = [each.first_extra for each in schema]
+        own = [np.flatnonzero(codes[row] >= bounds) for row in (first, second)]
+        one, other = (tuple(schema.names[place] for place in each) for each in own)
+        return (one, other) if one or other else None
 
     def _pair(self, state: State, test: int) -> tuple[int, int]:
         """Two rows with different outputs; of a failed test, one that failed and another."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, get_args
@@ -20,10 +20,10 @@ from themis.results.notes import Ending, Note
 from themis.results.outcomes import Outcomes, Proxy
 from themis.scores.accounts import metered
 from themis.scores.apparent import Counterfactuals, measure_people
-from themis.scores.explanations.explaining import of_people
-from themis.scores.outcomes import favourable_mistakes, known_outcomes
+from themis.scores.outcomes import check_outcomes, favourable_mistakes, known_outcomes
 from themis.scores.people import PeopleRun
 from themis.scores.proxies import candidates, proxies_of
+from themis.scores.whose import of_people
 from themis.settings import Settings
 from themis.subjects.readings import Reading
 
@@ -94,7 +94,12 @@ def row_outcomes(
     if mistakes:
         raise RequestError(mistakes)
     reading = _decided(request, whole)
-    _run_all(request, run)
+    look = None
+    if request.favourable is None:
+        possible = run.sampler.runner.subject.possible_outputs()
+        look = partial(check_outcomes, known, reading, possible)
+        look()
+    _run_all(request, run, look)
     return known_outcomes(run, reading, request.sets, request.favourable, settings.confidence)
 
 
@@ -118,9 +123,10 @@ def missing_proxies(result: Result, request: RowRequest, people: People) -> Iter
             yield Note.of("proxies-missing", names=missing)
 
 
-def _run_all(request: RowRequest, run: PeopleRun) -> None:
-    """Run everybody as they are, as far as the budget goes."""
-    if run.run(Assignments(run.people.schema, request.sets[0]), "group") is Ending.INTERRUPTED:
+def _run_all(request: RowRequest, run: PeopleRun, look: Callable[[], None] | None = None) -> None:
+    """Run everybody as they are, as far as the budget goes; `look` is called after the first."""
+    assignments = Assignments(run.people.schema, request.sets[0])
+    if run.run(assignments, "group", look) is Ending.INTERRUPTED:
         raise KeyboardInterrupt
 
 

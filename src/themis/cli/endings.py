@@ -78,6 +78,7 @@ OPTIONS = {
     'unknown="keep", "drop" or "extend"': "--unknown keep, drop or extend",
     'unknown="keep" or "drop"': "--unknown keep or drop",
     'unknown="drop"': "--unknown drop",
+    "label_favourable=[…]": "--label-favourable VALUE",
 }
 ARGUMENTS = (  # of Python, that are options here
     *("against", "among", "executor", "threshold", "max_size"),

@@ -142,11 +142,20 @@ Counterfactuals = Annotated[
         "Default: both, since the second costs nothing."
     ),
 ]
+Of = Annotated[
+    str | None,
+    typer.Option(
+        metavar="OUTPUT",
+        help="Only this one of several outputs. Default: scores of all of them, known outcomes "
+        "and proxies of the first.",
+    ),
+]
 Unknown = Annotated[
-    UnknownChoice,
+    UnknownChoice | None,
     typer.Option(
         help="Values that the schema lacks: keep them for their rows, leave the rows out, "
-        "stop, or widen the schema."
+        "stop, or widen the schema. Default: what [profile] says, otherwise keep.",
+        show_default=False,
     ),
 ]
 Weights = Annotated[
@@ -184,7 +193,8 @@ def apparent(
     against: Against = None,
     measure: Measured = MeasureChoice.BOTH,
     counterfactuals: Counterfactuals = None,
-    unknown: Unknown = UnknownChoice.KEEP,
+    of: Of = None,
+    unknown: Unknown = None,
     weights: Weights = None,
     draw: Draw = False,
     only_data: OnlyData = False,
@@ -197,16 +207,22 @@ def apparent(
     from themis.show.terminal.results import render_apparent, render_headlines
 
     own = ("against", "weights", "unknown", "counterfactuals", "draw", "label", "label_favourable")
-    names = {"rows": "--data", **{name: f"--{name.replace('_', '-')}" for name in own}}
+    names = {
+        "rows": "--data",
+        "output": "--of",
+        **{name: f"--{name.replace('_', '-')}" for name in own},
+    }
 
     def work(audit: Audit, watch: Watch) -> Result:
+        _check_output(audit, of)
         with naming(names):
             return audit.apparent(
                 _rows(data, audit.schema, weights, label, watch),
                 parse_sets(audit, against or ()),
                 measures=measures_of(measure),
+                output=of,
                 counterfactuals=None if counterfactuals is None else counterfactuals.value,
-                unknown=unknown.value,
+                unknown=None if unknown is None else unknown.value,
                 weights=weights,
                 draw=draw,
                 only_data=only_data,
@@ -271,6 +287,11 @@ def _check_search(audit: Audit, of: str | None, *, no_prune: bool) -> None:
         problem = "the certified search never tests what follows from other sets"
         remedy = "leave it out, or add --stopping paper"
         raise RequestError.one("no-prune", "--no-prune", problem, remedy)
+    _check_output(audit, of)
+
+
+def _check_output(audit: Audit, of: str | None) -> None:
+    """Refuse an output's name where the file declares none."""
     if of is not None and audit.first_output is None:
         problem = f"there is no output {of!r}"
         remedy = f"declare it in the file as [outputs.{of}], or leave --of out"

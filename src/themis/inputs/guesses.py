@@ -75,7 +75,7 @@ def _reason_against(name: str, typed: Typed, *, protected: bool, needed: bool) -
         return personal
     if needed:
         return ""
-    if len(typed.values) == 1:
+    if len(typed.values) == 1 and not typed.facts.missing:
         return "it is the same in all rows; uncomment it if the subject reads it"
     if protected:
         return ""
@@ -117,6 +117,11 @@ def _common_remarks(typed: Typed) -> Iterator[str]:
         has = "has" if facts.missing == 1 else "have"
         other = f"; if the subject takes {texts} instead, add it as a value" if texts else ""
         yield f"{count_of(facts.missing, 'row')} {has} no value here{shown}{other}"
+    if facts.missing and len(typed.values) == 1:
+        yield (
+            "all others have the same value: if no value means something, such as 'no', write that "
+            "into the rows, or there is nothing to change it to"
+        )
     if facts.leading_zeros and typed.kind == "text":
         yield "numbers with leading zeros are taken as texts"
     if typed.kind == "mixed":
@@ -180,7 +185,7 @@ def _step(typed: Typed, low: Any, high: Any) -> tuple[Any, list[str]]:
     if step is not None and (high - low) / step <= FINE_STEPS:
         return step, []
     rounded = round_step(high - low)
-    return rounded, [f"{plain(low)} to {plain(high)} in the rows; the step is rounded"]
+    return rounded, [f"about {_short(low)} to {_short(high)} in the rows; the step is rounded"]
 
 
 def _outliers(typed: Typed) -> Iterator[str]:
@@ -189,7 +194,12 @@ def _outliers(typed: Typed) -> Iterator[str]:
     one, most = (_exact(_quantile(typed, share)) for share in (0.01, 0.99))
     middle = most - one
     if middle > 0 and (high - most > OUTLYING * middle or one - low > OUTLYING * middle):
-        yield f"98 % of the rows lie between {plain(one)} and {plain(most)}: narrow it?"
+        yield f"98 % of the rows lie between about {_short(one)} and {_short(most)}: narrow it?"
+
+
+def _short(number: Any) -> str:
+    """A number with two digits: the whole one may be somebody's."""
+    return f"{float(f'{float(number):.2g}'):,g}"
 
 
 def _quantile(typed: Typed, share: float) -> Any:

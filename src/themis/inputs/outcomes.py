@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from themis.errors import Mistake
 from themis.inputs.assignments import context_keys
 from themis.inputs.characteristics import Value
+from themis.inputs.personal import SHARED
 from themis.inputs.rows import AnyColumn, factorise, is_missing
 
 MOST_VALUES = 100  # different outcomes; with more, a column holds measurements or names
@@ -25,6 +26,11 @@ class KnownOutcomes:
     values: tuple[Value, ...]  # as they stand in the rows
     weights: NDArray[np.float64]  # distinct people × values
     heads: NDArray[np.float64]  # the same in people
+
+    @property
+    def is_rare(self) -> NDArray[np.bool_]:
+        """For each outcome whether fewer than SHARED people have it."""
+        return np.asarray(self.heads.sum(axis=0) < SHARED)
 
 
 def outcomes_of(

@@ -133,7 +133,7 @@ class Score(Plotted):
         data["witnesses"] = data.get("witnesses", [])
         data["witnesses"] = [_used(each) for each in data["witnesses"]]
         for group in data["groups"]:
-            for name in ("few", "above_median"):
+            for name in ("few", "above_median", "people"):
                 if group[name] in (False, None):
                     del group[name]
         for name in ("direction", "regions"):
@@ -159,7 +159,7 @@ class CausalScore(Score):
 class GroupScore(Score):
     """The largest difference between the groups' rates of favourable decisions (Def. 3.5, 3.6)."""
 
-    groups: tuple[Group, ...] = ()
+    groups: tuple[Group, ...] = field(default=(), repr=False)  # nor who is a group alone
     statistic: Literal["rate", "mean"] = "rate"  # of favourable outputs, or of a number's values
     impact_ratio: float | None = None
     impact_ratio_low: float | None = None
@@ -451,7 +451,7 @@ class Result(Plotted):
 
 def _used(witness: Mapping[str, Any]) -> dict[str, Any]:
     """A witness without what says nothing of it."""
-    optional = ("reproduce", "generated", "rows")
+    optional = ("reproduce", "generated", "rows", "rare")
     return {
         name: value
         for name, value in witness.items()

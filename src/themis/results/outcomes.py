@@ -99,6 +99,7 @@ class Outcomes:
     groups_total: int
     gaps: tuple[Gap, ...]
     output: str | None = None
+    rare: tuple[Value, ...] = ()  # outcomes that hardly anybody has
 
     @property
     def metrics(self) -> dict[str, float | None]:

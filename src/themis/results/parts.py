@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, TypeAlias
 
 from themis.inputs.characteristics import Value
 from themis.results.hooks import Shown
+
+Rare: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]  # names, for each of two inputs
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,7 @@ class Witness(Shown):
     joint: int | None = None  # the one, 0 or 1, whose output no part of the difference changes
     generated: bool = False  # beside pairs of given people: made up, and nobody's values
     rows: tuple[bool, bool] | None = None  # of given people: which of the two is a row as it is
+    rare: Rare | None = None  # of rows, where they differ: values that hardly anybody has
 
     @property
     def differs_in(self) -> tuple[str, ...]:
@@ -126,6 +129,7 @@ class Group(Shown):
     samples: int
     few: bool = False  # too few people to call it fair or unfair
     above_median: float | None = None  # share of its numbers above the median of all; as counted
+    people: int | None = None  # of given people: how many are in it
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from themis._version import __version__
 from themis.inputs.characteristics import Value
 from themis.results.model import FORMAT, plain
 from themis.results.notes import Ending, Note
+from themis.results.parts import Rare
 
 State = Literal["still", "new", "fixed", "same", "unclear", "failed", "unknown", "not run"]
 
@@ -27,6 +28,7 @@ class ReplayedTest:
     inputs: tuple[dict[str, Value], dict[str, Value]]
     before: tuple[Any, Any]  # of several outputs: a dictionary
     now: tuple[Any, Any]
+    rare: Rare | None = None  # of each input, where it has a value that only rows have
 
 
 @dataclass(frozen=True)
@@ -119,5 +121,5 @@ class Replay:
 
 
 def _example(test: ReplayedTest) -> dict[str, Any]:
-    data = asdict(test)
+    data = {name: each for name, each in asdict(test).items() if each is not None}
     return {name: list(each) if isinstance(each, tuple) else each for name, each in data.items()}

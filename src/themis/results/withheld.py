@@ -2,23 +2,29 @@
 
 Pages, reports, terminals and notebooks show what `withheld` gives, so that no format can forget it.
 Pairs of generated values are shown whole. Where there are none, a pair of people is left with what
-differs. Files to work on (a saved result, a suite, the cache) hold rows, and say so.
+differs. What fewer than SHARED people have is not named: neither a group, nor a value, nor a known
+outcome. Files to work on (a saved result, a suite, the cache) hold rows, and say so.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import singledispatch
 from typing import Any, TypeAlias, TypeVar
 
-from themis.results.model import CausalScore, Result, Score, SearchResult
+from themis.inputs.characteristics import Value
+from themis.inputs.personal import SHARED
+from themis.results.model import CausalScore, GroupScore, Result, Score, SearchResult
 from themis.results.notes import Note
-from themis.results.parts import Region, Witness
+from themis.results.outcomes import Gap, OutcomeGroup, Outcomes, Proxy
+from themis.results.parts import Group, Rare, Region, Witness
 from themis.results.replays import Replay, ReplayedTest
 
 Thing = TypeVar("Thing")
+AnyGroup = TypeVar("AnyGroup", Group, OutcomeGroup)
 Values: TypeAlias = dict[str, Any]
 
 _END = re.compile(
@@ -26,6 +32,7 @@ _END = re.compile(
 )  # of a range, in a condition
 NOT_SHOWN = "what it says may hold values of people; rows show it"
 SHORT = 10  # numbers of one digit are shown as they are
+RARE = ("a rare value", "another rare value")  # in place of texts that hardly anybody has
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +70,8 @@ def _(result: Result) -> Result:
         "failures": _failures(result.failures),
         "notes": withheld_notes(result.notes),
         "data": None if result.data is None else _data(result.data),
+        "outcomes": tuple(map(withheld, result.outcomes)),
+        "proxies": tuple(map(withheld, result.proxies)),
     }
     return Withheld(**own, whole=result)
 
@@ -95,6 +104,36 @@ def _(score: CausalScore) -> CausalScore:
 
 
 @_withheld.register
+def _(score: GroupScore) -> GroupScore:
+    if score.population == "inputs":
+        return score
+    groups = tuple(map(_unnamed, score.groups))
+    named = [each.values for each in groups]
+    notes = (_among(note, named) for note in withheld_notes(score.notes))
+    return replace(score, groups=groups, notes=tuple(notes))
+
+
+@_withheld.register
+def _(outcomes: Outcomes) -> Outcomes:
+    groups = tuple(map(_unnamed, outcomes.groups))
+    named = [each.values for each in groups]
+    return replace(
+        outcomes,
+        groups=groups,
+        gaps=tuple(_gap(each, named) for each in outcomes.gaps),
+        favourable=_common(outcomes.favourable, outcomes.rare),
+        unfavourable=_common(outcomes.unfavourable, outcomes.rare),
+        rare=(),
+    )
+
+
+@_withheld.register
+def _(proxy: Proxy) -> Proxy:
+    settings = (replace(each, value=_short(each.value)) for each in proxy.settings)
+    return replace(proxy, settings=tuple(settings))
+
+
+@_withheld.register
 def _(replay: Replay) -> Replay:
     if not replay.personal or replay.rows:
         return replay
@@ -106,11 +145,49 @@ def _(replay: Replay) -> Replay:
     )
 
 
+def _unnamed(group: AnyGroup) -> AnyGroup:
+    """The group, without its values where it is one of fewer than SHARED people."""
+    return replace(group, values={}) if 0 < (group.people or 0) < SHARED else group
+
+
+def _among(note: Note, named: Sequence[Values]) -> Note:
+    """The note on groups, of which only those are named that are named elsewhere."""
+    if note.code not in ("no-decision-rates", "no-decision-apart"):
+        return note
+    groups = [
+        each if each["values"] in named else {**each, "values": {}}
+        for each in note.values["groups"]
+    ]
+    return replace(note, values={**note.values, "groups": groups})
+
+
+def _gap(gap: Gap, named: Sequence[Values]) -> Gap:
+    """The gap, whose groups have values only where they are named elsewhere."""
+    lowest, highest = (
+        each if each is None or each in named else {} for each in (gap.lowest, gap.highest)
+    )
+    return replace(gap, lowest=lowest, highest=highest)
+
+
+def _common(values: tuple[Value, ...], rare: tuple[Value, ...]) -> tuple[Value, ...]:
+    """The outcomes, and how many of them are too rare to be named."""
+    common = tuple(each for each in values if each not in rare)
+    number = len(values) - len(common)
+    return (*common, f"{number} rare outcome{'s' * (number > 1)}") if number else common
+
+
+def _short(value: Value) -> Value:
+    """A value that everybody is given in turn: a long number is somebody's, and is rounded."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    return _rounded(str(value)) if math.isfinite(value) else value
+
+
 def _differences(pairs: Iterable[Witness]) -> tuple[Witness, ...]:
     """What pairs differ in, and their outputs; each once."""
     found: dict[str, Witness] = {}
     for each in pairs:
-        first, second = _rough(each.inputs, each.differs_in)
+        first, second = _rough(each.inputs, each.differs_in, each.rare)
         pair = Witness((first, second), each.outputs, rows=each.rows or (True, True))
         found.setdefault(f"{first} {second} {each.outputs}", pair)
     return tuple(found.values())
@@ -118,26 +195,37 @@ def _differences(pairs: Iterable[Witness]) -> tuple[Witness, ...]:
 
 def _region(region: Region) -> Region:
     """The region; the ends of its ranges are somebody's numbers, and are rounded."""
-    return replace(region, conditions=tuple(_END.sub(_rounded, each) for each in region.conditions))
+    return replace(region, conditions=tuple(_END.sub(_end, each) for each in region.conditions))
 
 
-def _rounded(found: re.Match[str]) -> str:
-    number = float(found[0])
+def _end(found: re.Match[str]) -> str:
+    return _rounded(found[0])
+
+
+def _rounded(text: str) -> str:
+    """A number as it is written, if it has two digits; else about how much it is."""
+    number = float(text)
     short = float(f"{number:.2g}")
-    return found[0] if short == number else f"about {short:,.10g}"
+    return text if short == number else f"about {short:,.10g}"
 
 
 def _test(test: ReplayedTest) -> ReplayedTest:
     names = [name for name in test.inputs[0] if test.inputs[0][name] != test.inputs[1][name]]
-    return replace(test, inputs=_rough(test.inputs, names or test.against))
+    return replace(test, inputs=_rough(test.inputs, names or test.against, test.rare))
 
 
-def _rough(inputs: tuple[Values, Values], names: Iterable[str]) -> tuple[Values, Values]:
-    """These values of two inputs; of numbers, no more than their first digit."""
+def _rough(
+    inputs: tuple[Values, Values], names: Iterable[str], rare: Rare | None
+) -> tuple[Values, Values]:
+    """These values of two inputs; of numbers, no more than their first digit, and no rare text."""
     shown: tuple[Values, Values] = ({}, {})
     for name in names:
         both = [each[name] for each in inputs]
         texts = [_about(each) for each in both]
+        hidden = iter(RARE)
+        for place, own in enumerate(rare or ()):
+            if name in own and isinstance(both[place], str):
+                texts[place] = next(hidden)
         if texts[0] == texts[1] and both[0] != both[1]:
             texts = ["lower", "higher"] if both[0] < both[1] else ["higher", "lower"]
         shown[0][name], shown[1][name] = texts

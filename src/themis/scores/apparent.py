@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 from themis.engine.sampler import Cost
 from themis.inputs.assignments import Assignments, Labels
 from themis.inputs.keys import InputKeys
-from themis.inputs.people import People
 from themis.results.model import CausalScore, GroupScore, Measure, Score
 from themis.results.notes import Ending, Note, ended_early
 from themis.scores.causal import causal_score
 from themis.scores.counterparts import RowPairs
-from themis.scores.explanations.explaining import explained, of_people
+from themis.scores.explanations.explaining import explained
 from themis.scores.explanations.taken_away import with_taken_away
 from themis.scores.explanations.witnesses import POOL, FlipPool
 from themis.scores.group import GroupInputs, group_score, list_groups, passes
@@ -35,12 +34,11 @@ from themis.scores.people import (
     weigh,
 )
 from themis.scores.undecided import people_undecided
+from themis.scores.whose import groups_of
 from themis.settings import Settings, Stopping
 from themis.statistics.proportions import Interval
 from themis.subjects.decisions import Cells
 from themis.subjects.readings import Reading
-
-FEW = 30  # people; a smaller group is marked: its rate says little about others like them
 
 Counterfactuals = Literal["generated", "within"]
 
@@ -53,22 +51,20 @@ def measure_people(
     settings: Settings,
     counterfactuals: Counterfactuals = "generated",
 ) -> Score:
-    """The apparent group or causal score of a set of columns."""
+    """The apparent group or causal score of a set of columns; `of_people` says whose it is."""
     assignments = Assignments(run.people.schema, columns)
     settings = replace(settings, stopping=Stopping.CERTIFIED)  # there is no rule that stops it
     if measure == "group":
-        score: Score = apparent_group(run, reading, assignments, settings)
-    elif counterfactuals == "within":
-        score = causal_within(run, reading, assignments, settings)
-    else:
-        score = with_taken_away(
-            causal_generated(run, reading, assignments, settings),
-            run.sampler,
-            reading,
-            codes=run.codes,
-            weights=run.weights,
-        )
-    return of_people(score, "rows", run.people)
+        return apparent_group(run, reading, assignments, settings)
+    if counterfactuals == "within":
+        return causal_within(run, reading, assignments, settings)
+    return with_taken_away(
+        causal_generated(run, reading, assignments, settings),
+        run.sampler,
+        reading,
+        codes=run.codes,
+        weights=run.weights,
+    )
 
 
 def apparent_group(
@@ -76,7 +72,7 @@ def apparent_group(
 ) -> GroupScore:
     """The spread of the groups' rates (or means) among the rows, each row with its weight.
 
-    Groups below FEW people are marked, and count like all others.
+    Groups of few people count like all others.
     """
     cost = Cost(run.sampler.runner)
     stopped = run.run(assignments, "group")
@@ -90,7 +86,6 @@ def apparent_group(
         rows.counts,
         places=shown,
         scoring=scoring_rates(reading, rows.cells, rows.own, len(rows.labels), run.weights),
-        few=rows.heads < FEW,
     )
     if len(shown):
         best, worst = (int(shown[pick(rows.rates[shown])]) for pick in (np.argmax, np.argmin))
@@ -129,7 +124,6 @@ class _RowGroups:
     labels: Labels
     own: NDArray[np.int64]  # each row's group
     counts: NDArray[np.float64]  # of each group: rows
-    heads: NDArray[np.float64]  # people
     decided: NDArray[np.float64]  # the weight of those that have an output
     rates: NDArray[np.float64]
     low: NDArray[np.float64]
@@ -144,12 +138,12 @@ class _RowGroups:
         def total(figures: NDArray[Any]) -> NDArray[np.float64]:
             return np.bincount(own, figures, len(labels)).astype(float)
 
-        counts, heads = total(run.counts), total(run.heads)
+        counts = total(run.counts)
         weight, decided = total(run.weights), total(run.weights * (cells >= 0))
         low, high = total(run.weights * least) / weight, total(run.weights * most) / weight
         rates = np.divide(low * weight, decided, out=np.zeros(len(labels)), where=decided > 0)
         is_open = most > least
-        return cls(run, cells, is_open, labels, own, counts, heads, decided, rates, low, high)
+        return cls(run, cells, is_open, labels, own, counts, decided, rates, low, high)
 
     def spread(self, shown: NDArray[np.int64]) -> Interval:
         """How far the groups are apart; one group is not apart from itself."""
@@ -234,28 +228,6 @@ def _apart(first: Cells, second: Cells) -> NDArray[np.float64]:
     """1 where two outputs are known and differ."""
     apart = (first >= 0) & (second >= 0) & (first != second)
     return np.asarray(apart.astype(float))
-
-
-def groups_of(assignments: Assignments, codes: NDArray[Any]) -> tuple[Labels, NDArray[np.int64]]:
-    """What the groups that occur among these inputs are called, and each input's group."""
-    places = assignments.places_of(codes)
-    keys, own = np.unique(InputKeys.among(places).of(places), return_inverse=True)
-    first = np.empty(len(keys), dtype=np.int64)
-    first[own] = np.arange(len(own))
-    each = [assignments.schema.characteristics[c] for c in assignments.columns]
-    levels = [one.possible_levels(places[first, i]) for i, one in enumerate(each)]
-    return Labels(assignments, np.stack(levels, axis=1)), own.reshape(-1)
-
-
-def mark_few(score: GroupScore, people: People, columns: tuple[int, ...]) -> GroupScore:
-    """The score with those groups marked of which a profile holds few people."""
-    labels, own = groups_of(Assignments(people.schema, columns), people.codes)
-    heads = np.bincount(own, people.heads).tolist()
-    sizes = {tuple(each.values()): size for each, size in zip(labels, heads, strict=True)}
-    groups = tuple(
-        replace(each, few=sizes.get(tuple(each.values.values()), 0) < FEW) for each in score.groups
-    )
-    return replace(score, groups=groups)
 
 
 def _ended(stopped: Ending | None, settings: Settings, samples: int) -> tuple[Note, ...]:

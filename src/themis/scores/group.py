@@ -428,7 +428,6 @@ def list_groups(
     *,
     places: NDArray[np.int64],
     scoring: Sequence[float | None],
-    few: NDArray[np.bool_] | None = None,
     figure: Callable[[float], float] = float,
 ) -> tuple[tuple[Group, ...], tuple[Note, ...]]:
     """Those of the groups at these places that a result lists, and a note if that is not all.
@@ -449,7 +448,6 @@ def list_groups(
             low=figure(low[place]),
             high=figure(high[place]),
             samples=int(counts[place]),
-            few=few is not None and bool(few[place]),
             above_median=scoring[place],
         )
         for place in listed.tolist()

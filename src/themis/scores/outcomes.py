@@ -20,8 +20,8 @@ from themis.inputs.characteristics import Value
 from themis.inputs.outcomes import KnownOutcomes
 from themis.inputs.rows import spellings
 from themis.results.outcomes import RATES, Gap, OutcomeGroup, Outcomes, Rate, RateName
-from themis.scores.apparent import groups_of
 from themis.scores.people import PeopleRun
+from themis.scores.whose import groups_of
 from themis.statistics.proportions import Interval
 from themis.statistics.rates import ratio_of, sampled_rate, spread_of
 from themis.subjects.answers import NumberPart
@@ -73,6 +73,25 @@ def favourable_mistakes(known: KnownOutcomes, favourable: Iterable[Value]) -> It
             yield Mistake("label-favourable", "label_favourable", problem, remedy)
 
 
+def check_outcomes(
+    known: KnownOutcomes, reading: Reading, possible: Sequence[Value] | None
+) -> None:
+    """Raise RequestError for outcomes that are no outputs, as soon as that is clear.
+
+    It is before anything was run, where all possible outputs are known; otherwise once there are
+    outputs, and not one of the outcomes is among them or among the favourable ones.
+    """
+    labels = reading.labels
+    if isinstance(labels, NumberPart):
+        possible = ()
+    elif labels.meanings is not None:
+        possible = labels.meanings.names
+    wrong = [each for each in known.values if _meaning(each, reading, possible or ()) is None]
+    unlike = len(wrong) == len(known.values) and len(labels.labels) > 0
+    if wrong and (possible is not None or unlike):
+        raise RequestError(_no_output(each, known.label, reading, possible) for each in wrong)
+
+
 def _favourable(
     known: KnownOutcomes, reading: Reading, favourable: Iterable[Value] | None
 ) -> NDArray[np.bool_]:
@@ -87,7 +106,7 @@ def _favourable(
     return np.array(found, dtype=bool)
 
 
-def _meaning(value: Value, reading: Reading) -> bool | None:
+def _meaning(value: Value, reading: Reading, possible: Sequence[Value] = ()) -> bool | None:
     """Whether an outcome is a favourable output, or another one; None: it is none."""
     labels = reading.labels
     if isinstance(labels, NumberPart):
@@ -99,7 +118,8 @@ def _meaning(value: Value, reading: Reading) -> bool | None:
     for each in spellings(value):
         if each in labels.wanted:
             return True
-        if each in labels.labels or (not isinstance(each, str) and _is_other(each, labels.wanted)):
+        seen = each in labels.labels or each in possible
+        if seen or (not isinstance(each, str) and _is_other(each, labels.wanted)):
             return False
     return None
 
@@ -109,12 +129,14 @@ def _is_other(value: Value, wanted: Sequence[Value]) -> bool:
     return value == 0 and any(each == 1 for each in wanted if not isinstance(each, str))
 
 
-def _no_output(value: Value, label: str, reading: Reading) -> Mistake:
-    remedy = "say which outcomes are favourable"
+def _no_output(
+    value: Value, label: str, reading: Reading, possible: Sequence[Value] | None = None
+) -> Mistake:
+    remedy = "say which outcomes are favourable: label_favourable=[…]"
     if isinstance(reading.labels, NumberPart):
         problem = f"{label!r} has the outcome {value!r}, and the outputs are numbers"
         return Mistake("label-value", "label", problem, remedy)
-    outputs = list(dict.fromkeys(str(each) for each in reading.labels.labels))
+    outputs = list(dict.fromkeys(str(each) for each in possible or reading.labels.labels))
     problem = f"{label!r} has the outcome {value!r}, which is none of the outputs"
     return Mistake("label-value", "label", problem, f"{remedy}, or {suggest(str(value), outputs)}")
 
@@ -208,6 +230,11 @@ def _table(
         groups_total=len(groups),
         gaps=tuple(_gaps(groups)),
         output=reading.details().get("output"),
+        rare=tuple(
+            value
+            for value, rare, yes in zip(known.values, known.is_rare, good, strict=True)
+            if rare and not yes and _meaning(value, reading) is None  # else it is no secret
+        ),
     )
 
 

@@ -38,6 +38,7 @@ from themis.subjects.decisions import FAILED, NOT_RUN, Cells
 from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN, Reading
 
 ROWS_BRANCH = 3_000  # members drawn for given people are apart from those of the common stream
+FIRST_LOOK = 50  # people who are run before somebody looks whether their outputs make sense
 
 
 class RowInputs(BaseInputs):
@@ -87,8 +88,13 @@ class PeopleRun:
         other.order = self.order[chosen]
         return other
 
-    def run(self, assignments: Assignments, measure: Measure) -> Ending | None:
-        """Run the people as they are; gives why that ended early, if it did."""
+    def run(
+        self, assignments: Assignments, measure: Measure, look: Callable[[], None] | None = None
+    ) -> Ending | None:
+        """Run the people as they are; gives why that ended early, if it did.
+
+        `look` is called when the first few have been run.
+        """
         runner = self.sampler.runner
         missing = np.flatnonzero(self.answers == NOT_RUN)
         runner.ledger.remember(len(self.answers) - len(missing))
@@ -97,12 +103,16 @@ class PeopleRun:
             with ending_early(keeps_interrupts=self.sampler.keep_on_interrupt) as early:
                 while done < len(missing):
                     size = int(min(self.block_rows(1), runner.executions_left))
+                    is_first = look is not None and not done
+                    size = min(size, FIRST_LOOK) if is_first else size
                     if size < 1 or runner.out_of_time:
                         return Ending.BUDGET
                     chosen = missing[done : done + size]
                     self.answers[chosen] = runner.run(self.codes[chosen])
                     done += len(chosen)
                     self.tell(assignments, measure, 1 - (len(missing) - done) / len(self.answers))
+                    if look is not None and is_first:
+                        look()
         finally:
             run = missing[:done]
             self.memory.add(self.memory.keys.of(self.codes[run]), self.answers[run])

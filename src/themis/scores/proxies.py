@@ -24,8 +24,8 @@ from themis.inputs.characteristics import Characteristic
 from themis.inputs.following import follow
 from themis.inputs.schema import Schema
 from themis.results.outcomes import Proxy, Setting
-from themis.scores.apparent import groups_of
 from themis.scores.people import PeopleRun
+from themis.scores.whose import groups_of
 from themis.statistics.proportions import Interval
 from themis.statistics.rates import association, sampled_rate, spread_of
 from themis.subjects.decisions import NO_COUNTERFACTUAL, Cells

@@ -16,20 +16,20 @@ from themis.inputs.assignments import Assignments
 from themis.inputs.following import as_drawn
 from themis.inputs.people import People
 from themis.inputs.population import Population
-from themis.results.model import CausalScore, GroupScore, Measure, Score
+from themis.results.model import CausalScore, Measure, Score
 from themis.results.notes import Note
 from themis.scores.accounts import metered
-from themis.scores.apparent import mark_few, measure_people
+from themis.scores.apparent import measure_people
 from themis.scores.causal import measure_causal
 from themis.scores.exact import Domain, can_be_exact, run_domain
 from themis.scores.exact_causal import exact_causal
 from themis.scores.exact_groups import exact_group
-from themis.scores.explanations.explaining import of_people
 from themis.scores.explanations.taken_away import with_taken_away
 from themis.scores.group import measure_group
 from themis.scores.paper import paper_causal, paper_group, paper_variants
 from themis.scores.people import PeopleRun
 from themis.scores.sweep import FailedSweepError, cannot_sweep, sweep_causal, sweep_group
+from themis.scores.whose import of_people
 from themis.settings import Settings, Stopping
 from themis.statistics.proportions import ProportionRule
 from themis.subjects.base import BudgetEndedError
@@ -173,8 +173,6 @@ class Scorer:
             )
             sampled = measure_causal if measure == "causal" else measure_group
             score = self._explained(sampled(self.sampler, variants, settings))
-        if isinstance(score, GroupScore):
-            score = mark_few(score, run.people, columns)
         return of_people(score, "profile", run.people)
 
     def _executions_left(self, wanted: int) -> float:

@@ -14,10 +14,10 @@ from themis.results.model import CausalScore, Measure, Score, SearchResult, Test
 from themis.results.notes import Ending, Note
 from themis.results.verdicts import Acceptance, least_listed
 from themis.scores.accounts import asked_again, charged
-from themis.scores.explanations.explaining import of_people
 from themis.scores.noise import NoiseProbe, is_weighed
 from themis.scores.scorer import Scorer
 from themis.scores.spelling import spelling_in_search
+from themis.scores.whose import of_people
 from themis.search.coming_tries import ComingTries
 from themis.search.deciders import CausalDecider
 from themis.search.estimates import estimate_found

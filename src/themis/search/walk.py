@@ -422,6 +422,9 @@ class GroupDecider(Decider):
         )
         limits = ThresholdRule(self.search.threshold, self.settings.error, delta)
         source = group_source(self.sampler, variants)
+        if not source.labels:  # of very many, none of those that were tried occurs
+            untried = Note.of("too-many-groups", groups=variants.assignments.count, tried=0)
+            return TestedSet(variants.assignments.names, "undecided", (untried,))
         zone = round((limits.ceiling - limits.floor) / 2, 12)  # narrower near 0 and 1
         error = min(self.settings.error, zone)
         rule = GroupRule(1.0 - delta, error, decide_below=limits.ceiling)

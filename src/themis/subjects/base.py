@@ -135,6 +135,10 @@ class Subject(ABC):
         """What is wrong with what counts as a decision; None: nobody said what is favourable."""
         return iter(())
 
+    def possible_outputs(self) -> tuple[Value, ...] | None:
+        """All that it can answer, where that is known before it is run."""
+        return None
+
     def reproduce(self, row: Mapping[str, Value]) -> str | None:
         """A line that a person can paste into a shell to run the subject on this input."""
         return None

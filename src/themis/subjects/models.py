@@ -159,6 +159,10 @@ class Model(Subject):
                     remedy = f"choose from: {_listed(classes)}"
                     yield Mistake("model-favourable", "favourable", problem, remedy)
 
+    def possible_outputs(self) -> tuple[Value, ...] | None:
+        decides = self.cut is None and self.place is None and not self.structured
+        return self.trained.classes if decides else None
+
     def load(self, codes: NDArray[Any]) -> Batch:
         return _FrameBatch(self, codes) if self.as_frame else _ArrayBatch(self, codes)
 

@@ -72,6 +72,9 @@ class SpreadSubject(Subject):
     def fingerprint(self) -> str:
         return self._subject.fingerprint()
 
+    def possible_outputs(self) -> tuple[Value, ...] | None:
+        return self._subject.possible_outputs()
+
     def reproduce(self, row: Mapping[str, Value]) -> str | None:
         return self._subject.reproduce(row)
 

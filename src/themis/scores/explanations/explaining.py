@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 from themis.engine.sampler import Sampler
 from themis.errors import SubjectError
 from themis.inputs.assignments import Assignments
-from themis.inputs.characteristics import Value
 from themis.inputs.following import as_drawn
-from themis.inputs.people import People
+from themis.inputs.personal import SHARED
 from themis.inputs.streams import MIXING, BaseInputs
-from themis.results.model import CausalScore, Score
+from themis.results.model import CausalScore
 from themis.results.notes import Ending
 from themis.results.parts import Region, Witness
 from themis.scores.explanations.kin import Kin, Pair
@@ -30,7 +29,6 @@ from themis.subjects.base import BudgetEndedError
 
 GENERATED = 5  # pairs of generated values that are kept
 GENERATED_BRANCH = 3_100  # their inputs are apart from those of the common stream
-SHARED = 5  # people who have a value, so that it is nobody's own
 ROUNDS = 2  # of looking for pairs that flip, with equal parts of what may be executed
 
 
@@ -66,36 +64,6 @@ def explained(
             raise
         return replace(score, stopped=Ending.INTERRUPTED)
     return replace(score, witnesses=pairs, regions=where)
-
-
-def of_people(score: Score, population: Literal["profile", "rows"], people: People) -> Score:
-    """The score as one of given people: its witnesses say which of their inputs are rows."""
-    score = replace(score, population=population)
-    if not isinstance(score, CausalScore):
-        return score
-    pairs = (each for each in score.witnesses if not (each.generated and _holds_row(each, people)))
-    return replace(score, witnesses=tuple(_marked(each, people) for each in pairs))
-
-
-def _marked(pair: Witness, people: People) -> Witness:
-    if pair.generated:
-        return pair
-    first, second = pair.inputs
-    return replace(pair, rows=(_is_row(first, people), _is_row(second, people)))
-
-
-def _holds_row(pair: Witness, people: People) -> bool:
-    """Whether one of two inputs happens to be the row of somebody."""
-    return any(_is_row(each, people) for each in pair.inputs)
-
-
-def _is_row(values: dict[str, Value], people: People) -> bool:
-    """Whether an input is the row of somebody, as it is."""
-    places = np.arange(len(people))
-    for column, characteristic in enumerate(people.schema):
-        code = characteristic.encode(values[characteristic.name])
-        places = places[people.codes[places, column] == code]
-    return len(places) > 0
 
 
 def _beside_people(

@@ -317,10 +317,18 @@ class _Lists(_Columns):
         counts = (each.code_count for each in self.characteristics)
         return np.array([[_list_charge(n, length) for length in range(LISTED + 1)] for n in counts])
 
+    @cached_property
+    def _listed(self) -> NDArray[np.bool_]:
+        """Which values may be listed; those that only rows have would name somebody."""
+        ends = [each.first_extra for each in self.characteristics]
+        return np.asarray(self.values < np.repeat(ends, self.sizes))
+
     def proposals(self, rows: Places, flips: Floats, weights: Floats) -> Iterator[Proposals]:
         """The values with most flips for their share, one to six; or all but those with fewest."""
         inside, share = self.counted(rows, flips, weights)
-        met = Segments.of(share > 0, self.sizes)
+        met = Segments.of(self._listed & (share > 0), self.sizes)
+        if not len(met.columns):
+            return
         ratio = inside[met.places] / share[met.places]
         order = met.places[np.lexsort((-ratio, met.owners))]
         c, s = _sums(inside[order]), _sums(share[order])
@@ -333,7 +341,6 @@ class _Lists(_Columns):
         begins = np.concatenate([first, kept[others]])
         ends = np.concatenate([listed, met.ends[others]])
         columns = np.concatenate([met.columns, met.columns[others]])
-        upto, start = np.concatenate([listed, kept[others]]), np.concatenate([first, first[others]])
 
         def condition(number: int) -> Condition:
             values = self.values[order[begins[number] : ends[number]]]
@@ -341,9 +348,15 @@ class _Lists(_Columns):
             column = int(self.numbers[columns[number]])
             return Condition(column, values=tuple(sorted(values.tolist())), excluded=excluded)
 
-        counted = c[upto] - c[start], s[upto] - s[start]
+        def meet(counted: Floats, sums: Floats) -> Floats:
+            """What those count that meet each condition; all but some: also what no list names."""
+            unnamed = np.add.reduceat(np.where(self._listed, 0.0, counted), self.starts)
+            rest = sums[kept[others]] - sums[first[others]] + unnamed[met.columns[others]]
+            return np.concatenate([sums[listed] - sums[first], rest])
+
         charge = self._charges[columns, ends - begins]
-        yield Proposals(self.numbers[columns], *counted, charge, condition)
+        numbers = self.numbers[columns]
+        yield Proposals(numbers, meet(inside, c), meet(share, s), charge, condition)
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,7 @@ def _encodable(value: Any) -> Any:
 
 
 def _named(values: Mapping[str, Any]) -> str:
-    return ", ".join(PLAIN.named(*each) for each in values.items())
+    return ", ".join(PLAIN.named(*each) for each in values.items()) or PLAIN.label(values)
 
 
 def _row(score: Score, result: Result) -> dict[str, Any]:

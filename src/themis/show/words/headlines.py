@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from themis.results.model import CausalScore, GroupScore, Score
 from themis.results.notes import Ending
+from themis.results.parts import Group
 from themis.settings import Stopping
 from themis.show.words.notes import how_it_ended
 from themis.show.words.values import (
@@ -194,10 +195,13 @@ def _apart(score: GroupScore, difference: float) -> str:
 
 
 def _group(score: GroupScore, words: Wording) -> str:
-    few = [words.label(group.values) for group in score.groups if group.few]
-    if not few:
+    few = [words.label(group.values) for group in score.groups if group.few and group.values]
+    unnamed = sum(group.few for group in score.groups) - len(few)
+    if not few and not unnamed:
         return _spread(score, words)
     rest = [f"{len(few) - FEW_NAMED:,} more"] if len(few) > FEW_NAMED else []
+    if unnamed:
+        rest.append(_unnamed(unnamed, words))
     shown = "; ".join([*few[:FEW_NAMED], *rest])
     start, bracket, behind = _spread(score, words).rpartition(" (")
     start, behind = (start, f"{bracket}{behind}") if bracket else (behind, "")
@@ -249,18 +253,29 @@ def _between(score: GroupScore, words: Wording) -> str:
     assert best is not None
     if len(score.groups) == 2:
         first, second = (worst, best) if worst is not best else score.groups
-        return f"between {words.label(first.values)} and {words.label(second.values)}"
+        return f"between {_both(first, second, words)}"
     several = f"{len(score.groups):,} groups of {plain_set(score)}"
     if worst.rate == best.rate:
         return f"between {several}"
-    ends = f"{words.label(worst.values)} and {words.label(best.values)}"
-    return f"between {ends}, the lowest and highest of {several}"
+    return f"between {_both(worst, best, words)}, the lowest and highest of {several}"
+
+
+def _both(first: Group, second: Group, words: Wording) -> str:
+    if not first.values and not second.values:
+        return _unnamed(2, words)
+    return f"{words.label(first.values)} and {words.label(second.values)}"
+
+
+def _unnamed(number: int, words: Wording) -> str:
+    """Groups of too few people to be named: `a group of fewer than 5 people`, `3 groups of …`."""
+    group = words.label({})
+    return group if number == 1 else group.replace("a group", f"{number:,} groups", 1)
 
 
 def _equal(score: GroupScore, words: Wording) -> str:
     if len(score.groups) == 2:
         first, second = score.groups
-        return f"for {words.label(first.values)} and {words.label(second.values)}"
+        return f"for {_both(first, second, words)}"
     return f"in all {len(score.groups):,} groups of {plain_set(score)}"
 
 

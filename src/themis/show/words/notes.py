@@ -23,6 +23,7 @@ from themis.show.words.values import (
     share_text,
     visible,
 )
+from themis.show.words.wording import PLAIN
 
 Values = Mapping[str, Any]
 
@@ -89,6 +90,14 @@ def _rows_with_counterparts(values: Values) -> str:
     )
 
 
+def _too_many_groups(values: Values) -> str:
+    tried = values["tried"]
+    then = f"{tried:,} were, so the score is a lower bound"
+    if not tried:
+        then = "none of those that were tried occurs; give the characteristic bins"
+    return f"{values['groups']:,} groups are too many to try: {then}"
+
+
 def _groups_without_decision(values: Values) -> str:
     number = values["groups"]
     return f"{number:,} group{'s have' if number > 1 else ' has'} no decision to show"
@@ -113,7 +122,7 @@ def _no_decision(values: Values) -> str:
 
 def _no_decision_of(group: Mapping[str, Any]) -> str:
     who = ", ".join(f"{name} {visible(value)}" for name, value in group["values"].items())
-    text = f"{who}: {group['undecided']:,} of {group['samples']:,}"
+    text = f"{who or PLAIN.label({})}: {group['undecided']:,} of {group['samples']:,}"
     low, high = (f"{100 * group[end]:.3g}" for end in ("low", "high"))
     return text if low == high else f"{text} (between {low} and {high} %)"
 
@@ -388,8 +397,7 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "ended-early": _ended_early,
     "too-many-assignments": "{assignments:,} assignments are too many to try: {tried:,} were, so "
     "the score is a lower bound",
-    "too-many-groups": "{groups:,} groups are too many to try: {tried:,} were, so the score is a "
-    "lower bound",
+    "too-many-groups": _too_many_groups,
     "exact-not-possible": _exact_not_possible,
     "random-members": "a random member stands for each bin; the interval allows for the choice of "
     "members",

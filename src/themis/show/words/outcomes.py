@@ -61,7 +61,8 @@ def about_outcomes(outcomes: Outcomes, words: Wording) -> str:
     """Where outcomes come from, what counts as favourable, and who has none."""
     good, bad = (_listed(each) for each in (outcomes.favourable, outcomes.unfavourable))
     labels = f"{good} as favourable" + (f", {bad} not" if bad else "")
-    text = f"Outcomes known from {cut_name(visible(outcomes.label))}: {labels}."
+    beside = f", beside {of_output(outcomes.output)}" if outcomes.output else ""
+    text = f"Outcomes known from {cut_name(visible(outcomes.label))}{beside}: {labels}."
     if outcomes.unlabelled:
         who = words.counted(outcomes.people, "rows")
         text += (
@@ -71,6 +72,11 @@ def about_outcomes(outcomes: Outcomes, words: Wording) -> str:
     if outcomes.undecided:
         text += f" {count(outcomes.undecided, 'decision')} missing, and left out."
     return text
+
+
+def of_output(name: str) -> str:
+    """Which of several outputs people are compared by."""
+    return f"the output {cut_name(visible(name))}"
 
 
 def _listed(values: Sequence[object], shown: int = 4) -> str:

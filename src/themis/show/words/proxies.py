@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from themis.results.outcomes import FAINT, Proxy, Setting
-from themis.show.words.outcomes import SAMPLE
+from themis.show.words.outcomes import SAMPLE, of_output
 from themis.show.words.values import (
     confidence_text,
     cut_name,
@@ -69,6 +69,7 @@ def _stands_in(proxy: Proxy, words: Wording) -> str:
         f"Among {words.whom('rows')} {name} may stand in for {phrase}: they go together "
         f"(association {proxy.association:.2f}), and the decision changes for "
         f"{least}{percent(proxy.changed)} of them when only {name} is changed"
+        f"{f' ({of_output(proxy.output)})' if proxy.output else ''}"
     )
 
 

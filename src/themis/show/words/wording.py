@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from themis.inputs.personal import SHARED
 from themis.results.model import Result, Score
 from themis.results.parts import Naming
 from themis.show.words.values import count, cut_name, visible
@@ -73,7 +74,11 @@ class Wording:
         """An assignment: `women`, `green`, `age 30`, `female · orange`, `men · age 30`.
 
         Where the number of letters is limited, names go first, then each value is cut alike.
+        A group without values is one that is not named, since so few people are in it.
         """
+        if not values:
+            rare = f"fewer than {SHARED} {self.people}"
+            return rare if most is not None else f"a group of {rare}"
         parts = [
             self.value(*each) if self._is_plain(*each) else self.named(*each)
             for each in values.items()

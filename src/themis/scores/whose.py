@@ -1,0 +1,90 @@
+"""Scores of given people: which inputs are somebody's row, and how many people have what is named.
+
+Documents name no value and no group of fewer than SHARED people (`results.withheld`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.inputs.assignments import Assignments, Labels
+from themis.inputs.characteristics import Value
+from themis.inputs.keys import InputKeys
+from themis.inputs.people import People
+from themis.inputs.personal import SHARED
+from themis.results.model import CausalScore, GroupScore, Score
+from themis.results.parts import Witness
+
+FEW = 30  # people; a smaller group is marked: its rate says little about others like them
+
+
+def of_people(score: Score, population: Literal["profile", "rows"], people: People) -> Score:
+    """The score as one of given people: it says which inputs are rows, and how large groups are."""
+    score = replace(score, population=population)
+    if isinstance(score, GroupScore):
+        return _counted(score, people)
+    if not isinstance(score, CausalScore):
+        return score
+    pairs = (each for each in score.witnesses if not (each.generated and _holds_row(each, people)))
+    return replace(score, witnesses=tuple(_marked(each, people) for each in pairs))
+
+
+def groups_of(assignments: Assignments, codes: NDArray[Any]) -> tuple[Labels, NDArray[np.int64]]:
+    """What the groups that occur among these inputs are called, and each input's group."""
+    places = assignments.places_of(codes)
+    keys, own = np.unique(InputKeys.among(places).of(places), return_inverse=True)
+    first = np.empty(len(keys), dtype=np.int64)
+    first[own] = np.arange(len(own))
+    each = [assignments.schema.characteristics[c] for c in assignments.columns]
+    levels = [one.possible_levels(places[first, i]) for i, one in enumerate(each)]
+    return Labels(assignments, np.stack(levels, axis=1)), own.reshape(-1)
+
+
+def _counted(score: GroupScore, people: People) -> GroupScore:
+    """The score with the number of people in each group; those with few of them are marked."""
+    assignments = Assignments(people.schema, people.schema.columns_of(score.against))
+    inside = assignments.in_groups(people.codes)
+    labels, own = groups_of(assignments, people.codes[inside])
+    heads = np.bincount(own, people.heads[inside], len(labels)).tolist()
+    sizes = {tuple(each.values()): int(size) for each, size in zip(labels, heads, strict=True)}
+    counts = [sizes.get(tuple(each.values.values()), 0) for each in score.groups]
+    groups = zip(score.groups, counts, strict=True)
+    marked = tuple(replace(each, people=size, few=size < FEW) for each, size in groups)
+    return replace(score, groups=marked)
+
+
+def _marked(pair: Witness, people: People) -> Witness:
+    if pair.generated:
+        return pair
+    first, second = pair.inputs
+    rows = _is_row(first, people), _is_row(second, people)
+    rare = (
+        tuple(name for name in pair.differs_in if rows[0] and _is_rare(name, first, people)),
+        tuple(name for name in pair.differs_in if rows[1] and _is_rare(name, second, people)),
+    )
+    return replace(pair, rows=rows, rare=rare if any(rare) else None)
+
+
+def _is_rare(name: str, row: dict[str, Value], people: People) -> bool:
+    """Whether fewer than SHARED people have the value of a row."""
+    column = people.schema.column_by_name[name]
+    code = people.schema.characteristics[column].encode(row[name])
+    return bool(people.heads[people.codes[:, column] == code].sum() < SHARED)
+
+
+def _holds_row(pair: Witness, people: People) -> bool:
+    """Whether one of two inputs happens to be the row of somebody."""
+    return any(_is_row(each, people) for each in pair.inputs)
+
+
+def _is_row(values: dict[str, Value], people: People) -> bool:
+    """Whether an input is the row of somebody, as it is."""
+    places = np.arange(len(people))
+    for column, characteristic in enumerate(people.schema):
+        code = characteristic.encode(values[characteristic.name])
+        places = places[people.codes[places, column] == code]
+    return len(places) > 0
