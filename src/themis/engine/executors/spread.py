@@ -120,6 +120,21 @@ class SpreadSubject(Subject):
         return True
 
     def _run_here(self, codes: NDArray[Any]) -> Answers:
+        """The answers of this process, call by call as without an executor."""
+        size = self.call_inputs or max(len(codes), 1)
+        gathered = _Gathered(len(codes))
+        try:
+            for first in range(0, len(codes), size):
+                part = range(first, min(first + size, len(codes)))
+                gathered.add(part, self._call_here(codes[first : first + size]))
+        except BaseException:
+            if self._subject.unfinished is not None:
+                gathered.add(part, self._subject.unfinished)
+            self.unfinished = gathered.so_far()
+            raise
+        return gathered.answers()
+
+    def _call_here(self, codes: NDArray[Any]) -> Answers:
         subject, started = self._subject, time.perf_counter()
         subject.deadline, subject.unfinished = self.deadline, None
         try:
@@ -129,7 +144,6 @@ class SpreadSubject(Subject):
             self._keep_to_compare(codes, answers, seconds / max(len(codes), 1))
             return answers
         finally:
-            self.unfinished = subject.unfinished
             self._note(len(codes), time.perf_counter() - started)
 
     def _keep_to_compare(self, codes: NDArray[Any], answers: Answers, seconds: float) -> None:
