@@ -88,7 +88,7 @@ class Case:
 ENDINGS = {
     "done": Case(),
     "failing at once": Case(300, 0.05, exits=(3,), stopped="failed"),
-    "failing later": Case(60, 0.03, exits=(3,), stopped="failed"),
+    "failing later": Case(120, 0.05, exits=(3,), stopped="failed"),
     "out of budget": Case(100, 0.9, ("--max-executions", "400"), stopped="budget"),
 }
 FUNCTIONS = ("row", "table", "raising")

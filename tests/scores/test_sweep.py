@@ -390,4 +390,6 @@ def test_an_onnx_model_is_swept_like_the_torch_module(pieces: None, tmp_path: Pa
             layer.weight.copy_(torch.from_numpy(weight))
             layer.bias.copy_(torch.from_numpy(own))
     module = torch.nn.Sequential(layers[0], torch.nn.ReLU(), layers[1])
-    assert _swept(load_model(tmp_path / "network.onnx", NETWORK)) == _swept(themis.model(module, cut=0.0))
+    assert _swept(load_model(tmp_path / "network.onnx", NETWORK)) == _swept(
+        themis.model(module, cut=0.0)
+    )

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from themis.engine.account import Ledger, Purpose, Spent
 from themis.engine.ahead import Ahead, answered, chosen_answers, merged
 from themis.engine.batch_sizes import call_size, steady_size, timely_size
-from themis.engine.combining import RunAgain, run_combined
+from themis.engine.combining import run_combined
 from themis.engine.failures import FailureLog, TooManyFailuresError, number_answers
 from themis.engine.memory import Memory
 from themis.engine.recall import Recall
