@@ -166,6 +166,27 @@ def test_calls_that_fail_have_the_culprits_that_they_have_here(processes: Execut
     assert (there.low, there.high, there.unknown) == (here.low, here.high, here.unknown)
 
 
+_meeting: list[threading.Barrier] = []  # of two tasks; a lock can't travel
+
+
+def meet(people: themis.InputTable) -> Any:
+    """In a thread of the pool: answers once another one is there."""
+    if threading.current_thread() is not threading.main_thread() and _meeting:
+        _meeting[0].wait(PATIENCE)
+        _meeting.clear()
+    return table(people)
+
+
+def test_nobody_waits_while_answers_are_compared() -> None:
+    """What was answered here is run again beside the first batch, not before it."""
+    _meeting.append(threading.Barrier(2))
+    with ThreadPoolExecutor(2) as threads:
+        asked = audit(themis.batch(meet), threads)
+        assert asked.causal("race").score == audit(SUBJECTS["table"]).causal("race").score
+    assert not _meeting
+    assert not asked.cache_notes
+
+
 def test_threads_of_libraries_are_as_many_as_before() -> None:
     threadpoolctl = pytest.importorskip("threadpoolctl")
     before = [each["num_threads"] for each in threadpoolctl.threadpool_info()]

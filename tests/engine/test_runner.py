@@ -18,10 +18,11 @@ from tests.clocks import Clock
 from tests.engine.test_cache import Numbers
 from themis.engine import memory as memory_module
 from themis.engine import runner as runner_module
+from themis.engine.batch_sizes import CALL_SECONDS, FIRST_BATCH, GROWTH_SHARE
 from themis.engine.cache import Cache
 from themis.engine.failures import TooManyFailuresError
 from themis.engine.recall import Recall
-from themis.engine.runner import BATCH_SECONDS, EARLY_FAILURES, Budget, Runner
+from themis.engine.runner import EARLY_FAILURES, Budget, Runner
 from themis.subjects import base as base_module
 from themis.subjects.decisions import CRASH, FAILED, INVALID, NOT_RUN, Labels
 from themis.subjects.loading import subject_from
@@ -195,12 +196,46 @@ def test_batches_take_about_as_long_as_they_should_and_never_longer_than_is_left
     assert runner.batch_size <= 16  # nothing is known of its speed
     decisions.run(INPUTS)
     assert runner.seconds_per_execution == pytest.approx(seconds)
-    assert runner.batch_size == pytest.approx(BATCH_SECONDS / seconds / runs, abs=1)
+    assert runner.batch_size == pytest.approx(CALL_SECONDS / seconds / runs, abs=1)
     clock.now += runner.seconds_left - 0.1
     planned = 0.1 if vectorised else 0.05  # the rest of a batch that the deadline cuts is lost
     assert runner.batch_size == pytest.approx(planned / seconds / runs, abs=1)
     clock.now += 1.0
     assert runner.batch_size == 1
+
+
+@pytest.mark.usefixtures("_forgetful")
+@pytest.mark.parametrize("runs", [1, 2])
+def test_without_a_limit_of_time_batches_depend_on_counts_alone(
+    monkeypatch: pytest.MonkeyPatch, runs: int
+) -> None:
+    clock = Clock.put_into(monkeypatch, runner_module, base_module)
+
+    def sizes(seconds: float) -> list[int]:
+        def decide(row: dict[str, Any]) -> int:
+            clock.now += seconds
+            return 1
+
+        decisions, found = Decisions(decide, runs=runs), []
+        for _ in range(12):
+            found.append(decisions.runner.batch_size)
+            decisions.run(INPUTS * 4)
+        return found
+
+    assert sizes(1e-7) == sizes(1.0)
+    assert sizes(1.0)[0] == FIRST_BATCH
+    each = len(INPUTS) * 4
+    assert FIRST_BATCH < sizes(1.0)[-1] == pytest.approx(11 * each / GROWTH_SHARE, abs=1)
+
+
+@pytest.mark.usefixtures("_forgetful")
+def test_all_that_is_run_together_is_run_before_failures_end_it() -> None:
+    """However many calls it takes: the first ones of a subject have few inputs."""
+    subject = Subject(crashing=INPUTS)
+    decisions = Decisions(subject, max_failures=0.5)
+    with pytest.raises(TooManyFailuresError):
+        decisions.run(INPUTS * 4)
+    assert decisions.runner.failures.total == len(subject.ran) == len(INPUTS) * 4
 
 
 # Repeats ----------------------------------------------------------------------------------

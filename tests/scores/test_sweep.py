@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import tracemalloc
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from tests.tied_worlds import LEADER, random_world
 from tests.worlds import Case, cases
 from themis.events import Progress
 from themis.scores import scorer, sweep
+from themis.subjects.model_files import load_model
 
 QUICK = settings(
     max_examples=15,
@@ -307,3 +309,87 @@ def test_a_network_is_swept_and_each_batch_moves_once(
     points = np.add.outer(np.arange(100), np.arange(100))
     assert score.score == pytest.approx(((points >= 99) & (points < 149)).mean())
     assert moved[:5] == [6_000] * 5  # the whole domain; what follows explains the score
+
+
+NETWORK = themis.Schema(race=range(3), income=range(60), savings=range(60))
+WEIGHTS = (  # whole numbers: sums are the same in whatever order they are made
+    np.array([[-20, 1, 1], [3, 2, -1], [5, -1, 2], [1, 1, 0]], dtype=np.float32),
+    np.array([-50, -20, -30, 4], dtype=np.float32),
+    np.array([[2, -1, 1, -1]], dtype=np.float32),
+    np.array([-7], dtype=np.float32),
+)
+
+
+def _save_network(path: Path) -> None:
+    """The network as an ONNX file whose label is 1 from zero on."""
+    helper, numpy_helper, kinds = _onnx().helper, _onnx().numpy_helper, _onnx().TensorProto
+    names = ("w1", "b1", "w2", "b2", "zero")
+    arrays = (*WEIGHTS, np.zeros(1, np.float32))
+    flat = numpy_helper.from_array(np.array([-1]), "flat")
+    parts = [numpy_helper.from_array(each, name) for each, name in zip(arrays, names, strict=True)]
+    nodes = [
+        helper.make_node("Gemm", ["x", "w1", "b1"], ["h"], transB=1),
+        helper.make_node("Relu", ["h"], ["r"]),
+        helper.make_node("Gemm", ["r", "w2", "b2"], ["y"], transB=1),
+        helper.make_node("GreaterOrEqual", ["y", "zero"], ["high"]),
+        helper.make_node("Cast", ["high"], ["number"], to=kinds.INT64),
+        helper.make_node("Reshape", ["number", "flat"], ["label"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "network",
+        [helper.make_tensor_value_info("x", kinds.FLOAT, [None, 3])],
+        [helper.make_tensor_value_info("label", kinds.INT64, [None])],
+        [*parts, flat],
+    )
+    opset = [helper.make_opsetid("", 17)]
+    _onnx().save(helper.make_model(graph, opset_imports=opset, ir_version=8), path)
+
+
+def _onnx() -> Any:
+    return pytest.importorskip("onnx", reason="onnx is not installed: make test-slow does it")
+
+
+def _swept(subject: Any) -> tuple[float, ...]:
+    with themis.Audit(subject, NETWORK, exact=True, probe=0) as audit:
+        causal, group = audit.causal("race"), audit.group("race")
+    assert causal.method == group.method == "exact"
+    return causal.score, causal.low, causal.high, group.score, *(each.rate for each in group.groups)
+
+
+@pytest.fixture
+def pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scorer, "EXACT_LIMIT", 0)
+    monkeypatch.setattr(sweep, "PIECE", 2_000)
+
+
+@pytest.mark.slow
+def test_an_onnx_model_is_swept_like_the_network_that_it_is(pieces: None, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    _save_network(tmp_path / "network.onnx")
+    first, bias, second, shift = WEIGHTS
+
+    @themis.batch
+    def network(people: themis.InputTable) -> Any:
+        hidden = np.maximum(people.to_numpy().astype(np.float32) @ first.T + bias, 0)
+        return ((hidden @ second.T + shift)[:, 0] >= 0).astype(int)
+
+    found = _swept(load_model(tmp_path / "network.onnx", NETWORK))
+    assert found == _swept(network)
+    assert 0.05 < found[0] < 0.95
+
+
+@pytest.mark.slow
+def test_an_onnx_model_is_swept_like_the_torch_module(pieces: None, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    torch = pytest.importorskip("torch", reason="torch is not installed: make test-slow does it")
+    _save_network(tmp_path / "network.onnx")
+    layers = (torch.nn.Linear(3, 4), torch.nn.Linear(4, 1))
+    with torch.no_grad():
+        for layer, (weight, own) in zip(layers, (WEIGHTS[:2], WEIGHTS[2:]), strict=True):
+            layer.weight.copy_(torch.from_numpy(weight))
+            layer.bias.copy_(torch.from_numpy(own))
+    module = torch.nn.Sequential(layers[0], torch.nn.ReLU(), layers[1])
+    assert _swept(load_model(tmp_path / "network.onnx", NETWORK)) == _swept(
+        themis.model(module, cut=0.0)
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from themis.engine.account import Ledger, Purpose, Spent
 from themis.engine.ahead import Ahead, answered, chosen_answers, merged
+from themis.engine.batch_sizes import call_size, steady_size, timely_size
 from themis.engine.batches import InputAt, PlainBatch, RememberedBatch, RunnerBatch, WholeBatch
-from themis.engine.combining import RunAgain, run_combined
+from themis.engine.combining import run_combined
 from themis.engine.failures import FailureLog, TooManyFailuresError, number_answers
 from themis.engine.memory import Memory
 from themis.engine.recall import Recall
@@ -27,11 +28,6 @@ from themis.subjects.answers import AnswerLabels
 from themis.subjects.base import Answers, Batch, CostKind, Subject, Traits
 from themis.subjects.decisions import INVALID, NOT_RUN, Cells, Failure, Labels
 
-BATCH = 65_536  # inputs run together at most
-ROW_BATCH = 16_384  # of a row function: each is a dictionary
-FIRST_BATCH = 16  # the same for a subject whose speed is not known yet
-BATCH_SECONDS = 0.5  # a batch takes about this long
-SPREAD_BATCH, SPREAD_SECONDS = 2**19, 2.0  # of one that others run: between two they wait
 EARLY_FAILURES = 10  # this many failures above the limit end a run early
 
 JOB_BATCH = 2  # inputs for each job of an external subject that are run together, at the least
@@ -100,6 +96,7 @@ class Runner:
         self.finding: object = None  # what the latest score rests on, to be run again
         self._secrets = subject.secrets()
         self.failures = FailureLog(self._secrets.redact)
+        self._is_within = False  # a batch, at whose end failures are weighed
         self._seconds, self._timed = 0.0, 0  # of executions that are not for noise
         self._needed = 0  # inputs that were run because they were asked for
         self.ahead = Ahead(self.schema.input_keys, self.traits.slots, self.ledger)
@@ -196,21 +193,18 @@ class Runner:
 
     @property
     def batch_size(self) -> int:
-        """How many inputs to run together, so that budgets and Ctrl-C are met soon."""
+        """How many inputs to run together; only a limit of time lets it depend on the speed."""
         if self.traits.external:
             return max(self.traits.batch_size, JOB_BATCH * (self.traits.jobs or 1))
-        pressed = not math.isinf(self.seconds_left)
-        if self.seconds_per_execution is None:
-            if pressed:
-                return FIRST_BATCH if self.traits.vectorised else 1
-            return BATCH if self.traits.vectorised else FIRST_BATCH
-        most = BATCH if self.traits.vectorised else ROW_BATCH
-        most = SPREAD_BATCH if self.traits.executor else most
-        # What is cut off at the deadline is lost: of single calls only half of the rest is planned.
-        left = self.seconds_left if self.traits.vectorised else self.seconds_left / 2
-        seconds = SPREAD_SECONDS if self.traits.executor else BATCH_SECONDS
-        seconds = min(seconds, max(left, 0.0))
-        return min(most, max(int(seconds / max(self.runs * self.seconds_per_execution, 1e-9)), 1))
+        if math.isinf(self.seconds_left):
+            return steady_size(self.traits, self.spent // self.runs)
+        return timely_size(self.traits, self._seconds_each, self.seconds_left)
+
+    @property
+    def _seconds_each(self) -> float | None:
+        """How long all runs of one input take."""
+        each = self.seconds_per_execution
+        return None if each is None else self.runs * each
 
     @property
     def fails_too_often(self) -> bool:
@@ -253,7 +247,7 @@ class Runner:
 
     def run(self, codes: NDArray[Any]) -> Cells:
         """The label number of each input, FAILED where the subject gave no decision."""
-        return self.load(codes).run()
+        return self.load(codes).run() if self.remembers else self.perform(codes)
 
     def known(self, codes: NDArray[Any]) -> Cells:
         """The outputs of these inputs, NOT_RUN where they are not remembered."""
@@ -283,18 +277,32 @@ class Runner:
             self._log(cells, answers, at)
             return cells
 
-        return self._combined(run)
+        with self.ending_together():
+            return run_combined(run, self.runs, self.labels)
 
-    def perform(self, codes: NDArray[Any], *, again: int = 0) -> Cells:
+    def perform(self, codes: NDArray[Any], *, again: int = 0, call: int | None = None) -> Cells:
         """Run these inputs, except those whose decisions a cache file holds.
 
-        `again` is how often they were run before: each time has decisions of its own.
+        `again` is how often they were run before: each time has decisions of its own. `call` is how
+        many of a subject that is called from this process are one call, if somebody cares.
         """
-        if not self.traits.external:
-            return self.execute(self.subject.load(codes), codes.__getitem__)
-        size, starts = self.batch_size, range(0, len(codes), self.batch_size)
-        cells = [self._perform_part(codes[start : start + size], again) for start in starts]
-        return np.concatenate(cells) if cells else np.empty(0, dtype=self.labels.dtype)
+        cells = np.empty(len(codes), dtype=self.labels.dtype)
+        first = 0
+        with nullcontext() if self.traits.external else self.ending_together():
+            while first < len(codes):
+                size = self._size_of_next(len(codes), call)
+                part = codes[first : first + size]
+                cells[first : first + size] = self._perform_part(part, again)
+                first += size
+        return cells
+
+    def _size_of_next(self, count: int, call: int | None) -> int:
+        """How many inputs the subject gets next, of so many that are run together."""
+        if self.traits.external:
+            return self.batch_size
+        call = call or call_size(self.traits, self._seconds_each)
+        self.subject.call_inputs = call
+        return count if self.traits.executor else call
 
     def repeat(self, codes: NDArray[Any], *, again: int = 1) -> Cells:
         """Run these inputs for the again-th time after the first; this counts as noise.
@@ -316,20 +324,28 @@ class Runner:
             self._seconds, self._timed, self._finding_seconds = speed
 
     def _perform_part(self, codes: NDArray[Any], again: int) -> Cells:
+        if not self.traits.external:
+            return self.execute(self.subject.load(codes), codes.__getitem__)
+
         def run(number: int, places: Places | None) -> Cells:
             part = codes if places is None else codes[places]
             return self._settle(part, again * self.runs + number)
 
-        return self._combined(run)
+        with self.ending_together():
+            return run_combined(run, self.runs, self.labels)
 
-    def _combined(self, run: RunAgain) -> Cells:
-        """What all runs of a batch amount to; raises where too many failed, once all are made."""
-        before = self.failures.total
-        cells = run_combined(run, self.runs, self.labels)
+    @contextmanager
+    def ending_together(self) -> Iterator[None]:
+        """Within, all is run; TooManyFailuresError after it, if too many of all so far failed."""
+        before, outer = self.failures.total, self._is_within
+        self._is_within = True
+        try:
+            yield
+        finally:
+            self._is_within = outer
         failed = self.failures.total
-        if failed > before and self.fails_too_often and failed >= EARLY_FAILURES:
+        if not outer and failed > max(before, EARLY_FAILURES - 1) and self.fails_too_often:
             raise TooManyFailuresError(self.failure_message())
-        return cells
 
     def _settle(self, codes: NDArray[Any], time: int) -> Cells:
         """The outputs of these inputs of an external subject, run for the time-th time."""

@@ -289,9 +289,10 @@ class Tables:
         every = count == len(rows)
         wanted = cells.T[places]  # by column, as the table is
         missing = ((wanted if every else wanted[:, opened.places]) == NOT_RUN).T
-        if count >= COLUMN_ROWS and not self.runner.traits.executor:  # its workers share all cells
+        if count >= COLUMN_ROWS:
             whole = missing.all(axis=0)
-            self._run_columns(variants, cells, opened, places[whole])
+            with self.runner.ending_together():
+                self._run_columns(variants, cells, opened, places[whole])
             if whole.all():
                 return
             missing[:, whole] = False
@@ -321,6 +322,9 @@ class Tables:
         self, variants: Variants, cells: Cells, opened: _Opened, places: NDArray[np.int64]
     ) -> None:
         """Decode the rows once, then overwrite the set's columns, assignment by assignment."""
+        if self.runner.traits.executor and not self.runner.remembers:
+            self._run_columns_elsewhere(variants, cells, opened, places)
+            return
         for place in places:
             if self.runner.out_of_time:
                 return
@@ -331,6 +335,15 @@ class Tables:
                 cells[:, place] = batch.run()
             else:
                 cells[opened.places, place] = batch.run()
+
+    def _run_columns_elsewhere(
+        self, variants: Variants, cells: Cells, opened: _Opened, places: NDArray[np.int64]
+    ) -> None:
+        """Run the same columns at once: those who share the work wait less for each other."""
+        count = len(opened.places)
+        row, column = np.tile(np.arange(count), len(places)), np.repeat(places, count)
+        codes = opened.rows.inputs(variants, row, column)
+        cells[opened.places[row], column] = self.runner.perform(codes, call=count)
 
     def run_cells(
         self,

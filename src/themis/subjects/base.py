@@ -107,6 +107,7 @@ class Subject(ABC):
     schema: Schema
     structured = False  # whether an output may have parts; set where outputs are declared
     deadline = math.inf  # of the batch that is run: what has not ended until then is cut off
+    call_inputs: int | None = None  # of the batch that is run, where it is several calls: of each
     unfinished: Answers | None = None  # of the batch that is run, or whose run was interrupted
 
     def begin(self, count: int) -> Answers:

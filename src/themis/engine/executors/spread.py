@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -27,7 +27,7 @@ HERE_SECONDS = 1.0  # work that is done here first: what takes less needs no oth
 TASK_SECONDS = 0.5  # that a task takes, about
 LEAST_SECONDS = 0.005  # a shorter one costs more than it saves
 FEWEST, MOST = 16, 65_536  # inputs that are compared where none was run here, and of a task
-COMPARED = 1_000  # inputs that are run there and here, at most
+COMPARED, COMPARED_SECONDS = 1_000, 0.1  # inputs that are run there and here, at most
 IN_FLIGHT = 2  # tasks for each worker that are on their way
 TURN = 0.5  # seconds after which an interrupt is heard at the latest
 
@@ -91,38 +91,49 @@ class SpreadSubject(Subject):
             return self._run_here(codes)
         gathered = _Gathered(len(codes))
         try:
-            if self._agrees is None:
-                self._agrees = self._compare(codes)
-            if not self._agrees:
-                self._tell()
-                return self._run_here(codes)
-            self._run_there(codes, gathered)
+            seen = self._to_compare(codes) if self._agrees is None else []
+            found = [_Gathered(len(given)) for given, _ in seen]
+            self._run_there([*(given for given, _ in seen), codes], [*found, gathered])
         except BaseException:
             self.unfinished = gathered.so_far()
             self._pool.stop()
             raise
+        if self._agrees is None:
+            expected = [answers for _, answers in seen]
+            self._agrees = bool(self._deadly) or _agree(expected, found)  # nor run here what kills
+        if not self._agrees:
+            self._tell()
+            return self._run_here(codes)
         # Which of many culprits are found depends on the call, and some answers can't be sent.
         isolated = self.traits.vectorised and gathered.isolated
         here = (isolated or gathered.unsent) and not self._deadly  # which would end this process
         return self._run_here(codes) if here else gathered.answers()
 
-    def _compare(self, codes: NDArray[Any]) -> bool:
-        """Whether some inputs get the same answers there as they did here.
+    def _to_compare(self, codes: NDArray[Any]) -> list[tuple[NDArray[Any], Answers]]:
+        """Inputs with the answers of this process, which are run there beside the first batch.
 
         A process that imports other modules, or the same with another state, is another program.
         """
         if not self._seen:
             self._run_here(codes[:FEWEST])
-        for given, expected in self._seen:
-            found = _Gathered(len(given))
-            if self._try_all(given, [range(len(given))], found):
-                self._pool.renew()
-                return True  # one kills its process: that is for the search of culprits
-            if not found.unsent and not _are_same(expected, found.answers()):
-                return False
-        return True
+        return self._seen
 
     def _run_here(self, codes: NDArray[Any]) -> Answers:
+        """The answers of this process, call by call as without an executor."""
+        size = self.call_inputs or max(len(codes), 1)
+        gathered = _Gathered(len(codes))
+        try:
+            for first in range(0, len(codes), size):
+                part = range(first, min(first + size, len(codes)))
+                gathered.add(part, self._call_here(codes[first : first + size]))
+        except BaseException:
+            if self._subject.unfinished is not None:
+                gathered.add(part, self._subject.unfinished)
+            self.unfinished = gathered.so_far()
+            raise
+        return gathered.answers()
+
+    def _call_here(self, codes: NDArray[Any]) -> Answers:
         subject, started = self._subject, time.perf_counter()
         subject.deadline, subject.unfinished = self.deadline, None
         try:
@@ -132,12 +143,13 @@ class SpreadSubject(Subject):
             self._keep_to_compare(codes, answers, seconds / max(len(codes), 1))
             return answers
         finally:
-            self.unfinished = subject.unfinished
             self._note(len(codes), time.perf_counter() - started)
 
     def _keep_to_compare(self, codes: NDArray[Any], answers: Answers, seconds: float) -> None:
         kept = sum(len(given) for given, _ in self._seen)
-        most = min(COMPARED, int(TASK_SECONDS / max(seconds, 1e-9))) - kept
+        most = min(COMPARED, int(COMPARED_SECONDS / max(seconds, 1e-9))) - kept
+        if self.traits.vectorised and answers.calls > 1 and len(codes) > FEWEST:
+            return  # which of many culprits were found depends on the call
         if len(codes) <= most or not kept:
             self._seen.append((codes[: max(most, 1)].copy(), answers))
 
@@ -145,23 +157,39 @@ class SpreadSubject(Subject):
         self._seconds += seconds
         self._inputs += inputs
 
-    def _run_there(self, codes: NDArray[Any], gathered: _Gathered) -> None:
-        each = self._seconds / max(self._inputs, 1)
-        parts = cut(len(codes), each, self._pool.workers)
-        if self._deadly:
-            parts = [each for part in parts for each in self._spared(codes, part, gathered)]
-        lost = self._try_all(codes, parts, gathered)
+    def _run_there(self, batches: list[NDArray[Any]], gathered: list[_Gathered]) -> None:
+        """Run batches at the same time, the first ones first."""
+        tasks = [
+            _Task(codes, part, answers)
+            for codes, answers in zip(batches, gathered, strict=True)
+            for part in self._parts(codes, answers)
+            if part
+        ]
+        lost = self._try_all(tasks)
         if not lost:
             return
         self._pool.renew()
-        search = CulpritSearch(lost)  # one by one: who kills its process is alone with it
+        for codes, answers in zip(batches, gathered, strict=True):
+            parts = [each.part for each in lost if each.gathered is answers]
+            self._find_culprits(codes, answers, parts)
+
+    def _find_culprits(
+        self, codes: NDArray[Any], gathered: _Gathered, parts: Sequence[Part]
+    ) -> None:
+        """Run parts one by one: who kills its process is alone with it."""
+        search = CulpritSearch(parts)
         for part in search:
-            if self._try_all(codes, [part], gathered):
+            if self._try_all([_Task(codes, part, gathered)]):
                 self._pool.renew()
                 gathered.fail(part)  # until its halves are tried
                 search.halve(part)
                 if len(part) == 1:
                     self._deadly.add(codes[part[0]].tobytes())
+
+    def _parts(self, codes: NDArray[Any], gathered: _Gathered) -> Iterator[Part]:
+        parts = cut(len(codes), self._seconds / max(self._inputs, 1), self._pool.workers)
+        for part in parts:
+            yield from self._spared(codes, part, gathered) if self._deadly else (part,)
 
     def _spared(self, codes: NDArray[Any], part: Part, gathered: _Gathered) -> Iterator[Part]:
         """A part without inputs that killed a process before: they are not run again."""
@@ -173,41 +201,37 @@ class SpreadSubject(Subject):
                 first = place + 1
         yield range(first, part[-1] + 1)
 
-    def _try_all(
-        self, codes: NDArray[Any], parts: Sequence[Part], gathered: _Gathered
-    ) -> list[Part]:
-        """Run these parts; those whose process died, or whose pool did, come back."""
-        waiting: dict[Future[Done | None], Part] = {}
-        ready: deque[tuple[Part, Packed | None]] = deque((part, None) for part in parts if part)
-        lost: list[Part] = []
+    def _try_all(self, tasks: Sequence[_Task]) -> list[_Task]:
+        """Run these tasks; those whose process died, or whose pool did, come back."""
+        waiting: dict[Future[Done | None], _Task] = {}
+        ready: deque[tuple[_Task, Packed | None]] = deque((task, None) for task in tasks)
+        lost: list[_Task] = []
         room = IN_FLIGHT * self._pool.workers
         while ready or waiting:
             try:
                 while ready and len(waiting) < room and not lost:
-                    part, packed = ready[0]
-                    task = self._pool.submit(
-                        run_task, self._name, packed, codes[part[0] : part[-1] + 1]
-                    )
-                    waiting[task] = part
+                    task, packed = ready[0]
+                    begun = self._pool.submit(run_task, self._name, packed, task.inputs)
+                    waiting[begun] = task
                     ready.popleft()
             except self._pool.lost:
-                lost += [part for part, _ in ready]
+                lost += [task for task, _ in ready]
                 ready.clear()
             turn = min(heed(self.deadline), TURN)
-            for task in wait(waiting, turn, FIRST_COMPLETED).done:
-                part = waiting.pop(task)
+            for ended in wait(waiting, turn, FIRST_COMPLETED).done:
+                task = waiting.pop(ended)
                 try:
-                    done = task.result()
+                    done = ended.result()
                 except self._pool.lost:
-                    lost.append(part)
+                    lost.append(task)
                     continue
                 if done is None:
-                    ready.append((part, self._packed))
+                    ready.appendleft((task, self._packed))  # before others ask for it, too
                     continue
-                gathered.add(part, done.answers)
-                self._note(len(part), done.seconds)
+                task.gathered.add(task.part, done.answers)
+                self._note(len(task.part), done.seconds)
             if lost and not waiting:
-                return sorted([*lost, *(part for part, _ in ready)], key=lambda each: each[0])
+                return sorted([*lost, *(task for task, _ in ready)], key=lambda each: each.part[0])
         return lost
 
 
@@ -226,6 +250,20 @@ def cut(count: int, seconds: float, workers: int) -> list[Part]:
     parts = min(even, max(count // least, needed))
     edges = [count * number // max(parts, 1) for number in range(parts + 1)]
     return [range(*each) for each in pairwise(edges)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """A part of a batch that is run elsewhere, and where its answers go."""
+
+    codes: NDArray[Any]
+    part: Part
+    gathered: _Gathered
+
+    @property
+    def inputs(self) -> NDArray[Any]:
+        """What travels."""
+        return self.codes[self.part[0] : self.part[-1] + 1]
 
 
 class _Gathered:
@@ -283,6 +321,14 @@ def _joined(parts: Sequence[Any]) -> Any:
             joined = {name: _joined([part.columns[name] for part in parts]) for name in names}
             return OutputColumns(joined, sum(map(len, parts)))
     return [output for part in parts for output in _as_list(part)]
+
+
+def _agree(expected: Sequence[Answers], found: Sequence[_Gathered]) -> bool:
+    """Whether inputs got the same answers elsewhere as here, as far as answers can be sent."""
+    return all(
+        there.unsent or _are_same(here, there.answers())
+        for here, there in zip(expected, found, strict=True)
+    )
 
 
 def _are_same(expected: Answers, found: Answers) -> bool:

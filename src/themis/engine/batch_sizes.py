@@ -1,0 +1,48 @@
+"""Batch sizes: how many inputs are run together, and how many of them in one call.
+
+What is run together ends together: whether the subject fails too often is asked once all of it is
+done. So a run ends at the same input wherever and however fast it runs.
+"""
+
+from __future__ import annotations
+
+import math
+
+from themis.subjects.base import Traits
+
+TOGETHER = 2**19  # inputs at most; those who run them at several places wait between two batches
+FIRST_BATCH = 16  # of a subject that gets its inputs one by one, or whose speed is not known yet
+GROWTH_SHARE = 8  # after that, at most this part of all that was run before
+CALL = 65_536  # inputs of one call at most
+ROW_CALL = 16_384  # of a row function: each is a dictionary
+CALL_SECONDS = 0.5  # calls of one input each are counted about this often
+SPREAD_SECONDS = 2.0  # of a batch that others run, where time is limited
+
+
+def steady_size(traits: Traits, spent: int) -> int:
+    """How many inputs to run together where time is no limit: it depends on counts alone."""
+    if traits.vectorised:
+        return TOGETHER
+    return min(max(spent // GROWTH_SHARE, FIRST_BATCH), TOGETHER)
+
+
+def timely_size(traits: Traits, seconds: float | None, left: float) -> int:
+    """How many to run together so that a limit of time is met; `seconds` is what one takes."""
+    if seconds is None:
+        return FIRST_BATCH if traits.vectorised else 1
+    most = CALL if traits.vectorised else ROW_CALL
+    most = TOGETHER if traits.executor else most
+    # What is cut off at the deadline is lost: of single calls only half of the rest is planned.
+    left = left if traits.vectorised else left / 2
+    planned = min(SPREAD_SECONDS if traits.executor else CALL_SECONDS, max(left, 0.0))
+    return min(most, max(int(planned / max(seconds, 1e-9)), 1))
+
+
+def call_size(traits: Traits, seconds: float | None) -> int:
+    """How many of them are one call here, also of a subject that runs elsewhere unless it fails.
+
+    Of functions that get their inputs one by one it has no consequences, and goes by their speed.
+    """
+    if traits.vectorised:
+        return CALL
+    return FIRST_BATCH if seconds is None else timely_size(traits, seconds, math.inf)

@@ -1,0 +1,192 @@
+"""Every command, however it ends, has the same result wherever the subject runs."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import loky
+import pytest
+
+from tests.projects import NUMBERS, enter, run
+from themis.engine import batch_sizes, tables
+from themis.engine.executors import pools, spread
+from themis.scores import scorer, sweep
+
+MODULE = """
+import numpy as np
+
+def fails(p):
+    return (p["income"] * 7 + p["savings"]) % 1000 < {failing}
+
+def row(p):
+    if fails(p):
+        raise ValueError("no rule")
+    return p["income"] + p["savings"] / 10 > {{"green": 300, "purple": 500, "blue": 400}}[p["race"]]
+
+def table(p):
+    limit = np.select([p["race"] == "green", p["race"] == "purple"], [300, 500], 400)
+    answers = (p["income"] + p["savings"] / 10 > limit).astype(object)
+    answers[fails(p)] = None
+    return answers
+
+def raising(p):
+    if fails(p).any():
+        raise ValueError("no rule")
+    return table(p)
+"""
+FILE = """\
+version = 1
+[subject]
+kind = "python"
+function = "{module}:{function}"
+call = "{call}"
+favourable = [true]
+max_failures = {allowed}
+[inputs]
+race = {{ values = ["green", "purple", "blue"], protected = true }}
+sex = {{ values = ["f", "m"], protected = true }}
+income = {{ min = 0, max = 999, step = {step} }}
+savings = {{ min = 0, max = 999, step = {step} }}
+[run]
+error = 0.1
+[[checks]]
+measure = "causal"
+against = ["race"]
+max_score = 0.05
+[[checks]]
+measure = "group"
+against = ["sex"]
+max_score = 0.9
+"""
+COMMANDS = {
+    "score": ["score"],
+    "search": ["search", "--threshold", "0.1", "--among", "race", "--among", "sex"],
+    "apparent": ["apparent", "--data", "people.csv"],
+    "check": ["check"],
+    "audit": ["audit", "--output", "audit"],
+    "exact": ["score", "--exact"],
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """How often the subject fails among 1,000, and what is allowed."""
+
+    failing: int = 0
+    allowed: float = 0.0
+    options: tuple[str, ...] = ()
+    exits: tuple[int, ...] = (0, 1, 4)
+    stopped: str = "done"
+
+
+ENDINGS = {
+    "done": Case(),
+    "failing at once": Case(300, 0.05, exits=(3,), stopped="failed"),
+    "failing later": Case(120, 0.05, exits=(3,), stopped="failed"),
+    "out of budget": Case(100, 0.9, ("--max-executions", "400"), stopped="budget"),
+}
+FUNCTIONS = ("row", "table", "raising")
+TURNS = [
+    (command, ending, FUNCTIONS[(place + place // len(ENDINGS)) % len(FUNCTIONS)])
+    for place, (command, ending) in enumerate(product(COMMANDS, ENDINGS))
+]
+
+
+@pytest.fixture(autouse=True)
+def _many_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing is run here first; batches have several tasks and calls, tables whole columns."""
+    for module, name, value in (
+        (spread, "HERE_SECONDS", 0.0),
+        (spread, "MOST", 64),
+        (batch_sizes, "CALL", 150),
+        (tables, "COLUMN_ROWS", 64),
+        (scorer, "EXACT_LIMIT", 0),
+        (sweep, "PIECE", 500),
+    ):
+        monkeypatch.setattr(module, name, value)
+    enter(tmp_path, monkeypatch)
+    rng = random.Random(1)
+    people = [
+        f"{rng.choice(['green', 'purple', 'blue'])},{rng.choice('fm')},{rng.randrange(1000)},"
+        f"{rng.randrange(1000)}"
+        for _ in range(200)
+    ]
+    Path("people.csv").write_text("\n".join(["race,sex,income,savings", *people, ""]))
+
+
+@pytest.fixture(scope="module")
+def threads() -> Iterator[Executor]:
+    with ThreadPoolExecutor(4) as executor:
+        yield executor
+
+
+@pytest.fixture(scope="module")
+def two() -> Iterator[Executor]:
+    with loky.ProcessPoolExecutor(2) as executor:
+        yield executor
+
+
+@pytest.fixture(scope="module")
+def four() -> Iterator[Executor]:
+    with loky.ProcessPoolExecutor(4) as executor:
+        yield executor
+
+
+def write(command: str, case: Case, function: str) -> None:
+    """The subject and its file; modules are imported once in a process."""
+    module = f"everywhere_{next(NUMBERS)}"
+    Path(f"{module}.py").write_text(MODULE.format(failing=case.failing))
+    call, step = "row" if function == "row" else "batch", 37 if command == "exact" else 1
+    Path("themis.toml").write_text(
+        FILE.format(module=module, function=function, call=call, step=step, allowed=case.allowed)
+    )
+
+
+def result_of(command: str, case: Case, executor: Executor | str | None) -> tuple[int, str]:
+    """The exit code and the JSON without its timing, for an executor that runs already."""
+    with pytest.MonkeyPatch.context() as patch:
+        options = [*COMMANDS[command], *case.options, "--no-progress"]
+        if executor is not None:
+            if not isinstance(executor, str):
+                patch.setattr(pools, "pool_of", lambda _: pools.GivenPool(executor))
+            options += ["--executor", executor if isinstance(executor, str) else "processes:2"]
+        found = run(*options, *(() if command == "audit" else ("--json",)))
+    text = Path("audit/result.json").read_text() if command == "audit" else found.stdout
+    assert text, found.output
+    document = json.loads(text)
+    del document["timing"]
+    assert document["stopped"] == case.stopped, found.output
+    return found.exit_code, json.dumps(document)
+
+
+def compare(turn: tuple[str, str, str], *executors: Executor | str) -> None:
+    command, ending, function = turn
+    case = ENDINGS[ending]
+    write(command, case, function)
+    here = result_of(command, case, None)
+    assert here[0] in case.exits
+    for each in executors:
+        assert result_of(command, case, each) == here
+
+
+@pytest.mark.some_slow(core=5)
+@pytest.mark.parametrize("turn", TURNS, ids=" ".join)
+def test_results_are_the_same_however_a_command_ends(
+    turn: tuple[str, str, str], two: Executor, threads: Executor
+) -> None:
+    compare(turn, two, threads)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("turn", TURNS[::5], ids=" ".join)
+def test_they_are_the_same_in_four_processes_and_on_a_cluster(
+    turn: tuple[str, str, str], four: Executor
+) -> None:
+    pytest.importorskip("distributed", reason="Dask is not installed")
+    compare(turn, four, "dask://local")
