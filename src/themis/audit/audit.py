@@ -447,7 +447,8 @@ class Audit:
         Each protected characteristic and each pair of them gets its scores, and so do the sets that
         a file names; the search has the protected ones that reach the threshold together, of any
         size up to `max_size`. With `family` one confidence holds for all of it. `announce` hears,
-        after a few trials, what it will cost; `listen_to_steps` which step of how many begins.
+        after a few trials, what it will cost; `listen_to_steps` which step of how many begins. A
+        suite gets the tests of the scores, not those of the search.
         """
         check_request(threshold, max_size)
         plan = Everything.of(self.schema, self._named_sets, threshold, max_size)
@@ -465,6 +466,8 @@ class Audit:
                 self._add_score(work, *score, family)
             if plan.among:
                 listen_to_steps(steps, steps)
+                if self.suite is not None:  # what a search tries would be many times as much
+                    self.suite.holds_all = True
                 searcher, own = self._views.searched(None, searched).searcher, family.settings
                 work.add_searches(
                     searcher.search(
