@@ -132,7 +132,7 @@ def test_an_interrupted_audit_does_not_replace_a_finished_one(folder: Path) -> N
     stderr = _interrupt_after(600)
     assert {each: each.read_bytes() for each in Path("out").iterdir()} == before
     assert "out is left as it was: it holds a finished audit" in stderr
-    assert "The new part is in out-unfinished" in stderr
+    assert "what was measured now is in out-unfinished" in stderr
     beside = Path("out-unfinished")
     assert {each.name for each in beside.iterdir()} == FILES - {"suite.csv"}
     assert read_result(beside / "result.json").stopped == "interrupted"

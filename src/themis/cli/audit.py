@@ -100,7 +100,8 @@ def audit(
         if _saved_at(output) != before[output]:
             _write_documents(output, has_suite=own.suite is not None, talks=own.talks)
         elif _saved_at(beside) != before[beside]:
-            say(f"{output} is left as it was: it holds a finished audit. The new part is in {beside}")
+            say(f"{output} is left as it was: it holds a finished audit")
+            say(f"what was measured now is in {beside}")
             _write_documents(beside, has_suite=False, talks=own.talks)
         return code
     finally:

@@ -558,7 +558,7 @@ class File(Table):
     profile: Profile = _optional(
         "Whom inputs are drawn from, if not from all", {"data": "people.csv"}
     )
-    report: Report = _optional("The words of reports", {"people": "applicants"})
+    report: Report = _optional("Words for reports", {"people": "applicants"})
     checks: list[Annotated[Check, _ReadFrom(CheckTable)]] = _optional(
         "What `themis check` enforces",
         [{"against": ["race"], "max_score": 0.05}],
