@@ -23,7 +23,8 @@ from themis.show.words.wording import PLAIN, Wording
 def change_sentence(harm: Harm, words: Wording = PLAIN) -> str:
     """Who loses and who gains by a change: `green → purple: 3 of 26 lose …`."""
     change = f"{words.label(harm.change_from)} → {words.label(harm.change_to)}"
-    return f"{change}: {lost_text(harm)} lose the favourable decision, {gained_text(harm)} gain it"
+    what = words.favour if words.naming.decision else "the favourable decision"
+    return f"{change}: {lost_text(harm)} lose {what}, {gained_text(harm)} gain it"
 
 
 def losing_sentences(score: CausalScore, words: Wording = PLAIN, *, most: int) -> Iterator[str]:
