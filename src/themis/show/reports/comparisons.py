@@ -116,7 +116,7 @@ def _changes(
     differences: Sequence[ScoreDifference | SetDifference],
 ) -> list[tuple[str, ...]]:
     return [
-        (quantity_text(each), change_text(each),
+        (quantity_text(each), capital(change_text(each)),
          *(bounds_text(ends, each.quantity.measure) for ends in (each.before, each.after)))
         for each in sorted(differences, key=lambda each: each.change not in CHANGED)
     ]  # fmt: skip
@@ -149,7 +149,7 @@ def _page(found: Differences | Replay, hashed: str, topic: Topic) -> str:
     )
     remarks = (tag("p", tag("bdi", cut(visible(each), LONGEST))) for each in _remarks(found))
     parts = (_part(*each) for each in _tables(found, topic.words))
-    about = [tag("p", topic.about, class_="about")] if topic.about else []
+    about = [tag("p", capital(topic.about), class_="about")] if topic.about else []
     header = [tag("h1", tag("bdi", topic.title or name)), *about, verdict]
     notes = section("notes", "Notes", *remarks)
     return document(cut(f"{name}: {sentence}", 120), name, hashed, header, *parts, notes)

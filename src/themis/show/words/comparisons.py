@@ -53,18 +53,18 @@ def replay_headline(replay: Replay) -> str:
 
 
 def pair_outcome(test: ReplayedTest, words: Wording = PLAIN) -> str:
-    """`race green gets 1, race purple gets 0; before, 1 and 0`."""
+    """`race green: 1, race purple: 0; before, 1 and 0`."""
     people = [
         ", ".join(words.named(name, person[name]) for name in _changed(test))
         for person in test.inputs
     ]
     now = [_output(each) for each in test.now]
     then = " and ".join("no decision" if each is None else visible(each) for each in test.before)
-    return f"{people[0]} {now[0]}, {people[1]} {now[1]}; before, {then}"
+    return f"{people[0]}: {now[0]}, {people[1]}: {now[1]}; before, {then}"
 
 
 def _output(output: object) -> str:
-    return "gets no decision" if output is None else f"gets {visible(output)}"
+    return "no decision" if output is None else visible(output)
 
 
 def _changed(test: ReplayedTest) -> list[str]:

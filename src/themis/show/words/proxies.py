@@ -105,7 +105,7 @@ def _unreal(proxy: Proxy) -> Iterator[str]:
         if each.unreal and each.before is not None:
             without = count(each.unreal, "person", "people")
             yield (
-                f"Without {without} for whom {_value(proxy, each)} is unreal, the "
+                f"Without the {without} for whom {_value(proxy, each)} is unreal, the "
                 f"rates differ by {points(each.before)} as the others are"
             )
 
