@@ -88,7 +88,7 @@ class SubjectError(ThemisError):
 
 
 class LimitError(ThemisError, AssertionError):
-    """A score is not certainly within its limit; `outcome` is what was measured, if anything."""
+    """A score is not shown to be within its limit; `outcome` is what was measured, if anything."""
 
     def __init__(self, message: str, *, outcome: Any = None) -> None:
         super().__init__(message)
@@ -96,7 +96,7 @@ class LimitError(ThemisError, AssertionError):
 
 
 class DiscriminationError(LimitError):
-    """A score is certainly above its limit."""
+    """A score is shown to be above its limit."""
 
     exit_code = Exit.DISCRIMINATES
     __module__ = "themis"  # where users find it, and short in the output of their tests

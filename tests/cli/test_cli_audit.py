@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from tests.projects import BIASED, enter, run, write_project
 from themis.results.saved import read_result
 from themis.show.reports.method import digest
 from themis.show.terminal.progress import SearchProgressLine
+from themis.show.words.values import file_size
 from themis.show.words.verdicts import verdict
 
 ROUGH = "[run]\nerror = 0.1\n"
@@ -103,17 +105,62 @@ def test_a_failing_subject_ends_with_3_and_leaves_no_empty_folder(folder: Path) 
     assert not Path("other").exists()
 
 
-def test_an_interrupt_keeps_what_was_learned(folder: Path) -> None:
-    write_project(folder, SLOW)
+def _interrupt_after(inputs: int) -> str:
+    """What an audit says that is interrupted once it has run so many inputs."""
     command = [sys.executable, "-m", "themis", "audit", "-o", "out"]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    wait_until(lambda: Path("begun").exists() and Path("begun").stat().st_size > 600)
+    wait_until(lambda: Path("begun").exists() and Path("begun").stat().st_size > inputs)
     child.send_signal(signal.SIGINT)
     _, stderr = child.communicate(timeout=PATIENCE)
     assert child.returncode == 130, stderr
+    return stderr
+
+
+def test_an_interrupt_keeps_what_was_learned(folder: Path) -> None:
+    write_project(folder, SLOW)
+    stderr = _interrupt_after(600)
     assert "interrupted; the same command gives the full answer: themis audit" in stderr
     assert read_result("out/result.json").stopped == "interrupted"
     assert "the run was interrupted" in Path("out/summary.md").read_text()
+
+
+def test_an_interrupted_audit_does_not_replace_a_finished_one(folder: Path) -> None:
+    write_project(folder, extra=ROUGH)
+    run("audit", "-o", "out", "-q")
+    before = {each: each.read_bytes() for each in Path("out").iterdir()}
+    write_project(folder, SLOW)
+    stderr = _interrupt_after(600)
+    assert {each: each.read_bytes() for each in Path("out").iterdir()} == before
+    assert "out is left as it was: it holds a finished audit" in stderr
+    assert "what was measured now is in out-unfinished" in stderr
+    beside = Path("out-unfinished")
+    assert {each.name for each in beside.iterdir()} == FILES - {"suite.csv"}
+    assert read_result(beside / "result.json").stopped == "interrupted"
+
+
+def test_an_audit_that_measured_nothing_leaves_nothing_behind(folder: Path) -> None:
+    write_project(folder, SLOW)
+    stderr = _interrupt_after(0)  # while the forecast is made
+    assert "interrupted" in stderr
+    assert not Path("out").exists()
+    assert not Path("out-unfinished").exists()
+
+
+def test_the_suite_of_an_audit_holds_the_tests_of_scores_and_not_of_the_search(
+    folder: Path,
+) -> None:
+    inputs = FEW.replace("PROTECTED", "true").replace("max = 9 }", "max = 9, protected = true }")
+    inputs += "income = { min = 0, max = 99999 }\n"
+    write_project(folder, "return int(person['income'] > 50000)", inputs=inputs, extra=ROUGH)
+    done = run("audit", "-o", "out")
+    with Path("out/suite.csv").open(newline="") as file:
+        written = {row["against"] for row in csv.DictReader(file)}
+    result = read_result("out/result.json")
+    assert {len(each.against) for each in result.scores} == {1, 2}
+    assert written == {",".join(each.against) for each in result.scores}
+    assert result.searches[0].sets_tested == 7  # also the one of all three
+    size = Path("out/suite.csv").stat().st_size
+    assert f"in out/suite.csv ({file_size(size)})" in done.stderr
 
 
 @pytest.mark.slow

@@ -406,7 +406,8 @@ def test_new_discrimination_ends_with_1(project: Project) -> None:
     assert "Each reported change of a score has at most a 2 % chance of being false." in shown
     back = run("diff", "after.json", "before.json")
     assert back.exit_code == 0
-    assert back.stdout.startswith("nothing is significantly new\n")
+    assert back.stdout.startswith("no new discrimination found; 2 scores have fallen\n")
+    assert "points" in back.stdout
     assert "fallen" in back.stdout
     assert run("diff", "before.json", "after.json", "--tolerance", "0.6").exit_code == 0
 
@@ -440,7 +441,7 @@ def test_json_of_a_difference_has_all_of_it(project: Project) -> None:
 def test_quiet_prints_one_line(project: Project) -> None:
     project(subject(40))
     run("score", "-o", "one.json")
-    assert run("diff", "one.json", "one.json", "-q").stdout == "nothing is significantly new\n"
+    assert run("diff", "one.json", "one.json", "-q").stdout == "no new discrimination found\n"
 
 
 @pytest.mark.parametrize("name", ["nothing.json", "themis.toml"])

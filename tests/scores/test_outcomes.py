@@ -170,8 +170,12 @@ def test_a_rate_of_nobody_is_none_with_a_reason_and_never_zero() -> None:
     assert gaps["equalized_odds"].difference is None
     assert gaps["equal_opportunity"].difference == 0
     shown = render_apparent(result, width=100)
-    assert "false positive rate of f: nobody has an unfavourable outcome" in shown
+    assert "false positive rate of sex f: nobody has an unfavourable outcome" in shown
     assert "false positive rate: fewer than two groups have this rate" in shown
+    narrow = render_apparent(result, width=60)
+    table = narrow.partition("Outcomes known")[2].partition("points")[0]
+    assert "accuracy" in table
+    assert "…" not in table  # a number that is cut says something else
 
 
 def test_where_nobody_is_selected_there_is_no_ratio() -> None:

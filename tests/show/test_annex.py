@@ -43,7 +43,7 @@ def test_rows_of_an_unknown_category_are_counted_and_rare_categories_named() -> 
     result = Audit(lambda p: int(p["income"] > 20), schema).apparent(rows, "sex", only_data=True)
     text = annex(result)
     assert "Of an unknown category: 5 rows." in text
-    assert "Fewer than 2 % of those who were tested: x." in text
+    assert "Fewer than 2 % of those who were tested: sex x." in text
     assert "Inputs were generated" not in text
 
 

@@ -18,6 +18,7 @@ from tests.projects import enter, process, run, write_project
 from tests.report_results import notes
 from tests.show.test_display import causal, group, result, text
 from themis.results.model import CheckResult, GroupScore, Score
+from themis.results.notes import Ending
 from themis.results.parts import Witness
 from themis.show.notebook import html_of
 from themis.show.terminal.checks import render_checks
@@ -60,9 +61,27 @@ FAIR = causal(against=("sex",), score=0.0, low=0.0, high=0.02)
         (
             [causal(), FAIR],
             "The decision changes with race (for 11.3 % of test inputs); "
-            "no difference found for sex (at most 2.0 %)",
+            "no difference found for sex (an effect above 2.0 % is ruled out)",
         ),
-        ([FAIR], "No difference found for sex (at most 2.0 %)"),
+        ([FAIR], "No difference found for sex (an effect above 2.0 % is ruled out)"),
+        (
+            [FAIR, group(against=("sex",), low=0.0)],
+            "No difference found for sex "
+            "(an effect above 2.0 % and a gap above 25.0 points are ruled out)",
+        ),
+        (
+            [replace(FAIR, stopped=Ending.BUDGET), replace(FAIR, against=("job",), samples=0)],
+            "Undecided for sex and job",
+        ),
+        (
+            [group(), group(against=("race", "sex"), score=0.4, low=0.25, high=0.5)],
+            "Rates of favourable decisions differ by race and sex together (40.0 points) and race "
+            "(20.0 points)",
+        ),
+        (
+            [group(), group(against=("race", "sex"))],  # the pair shows nothing that race does not
+            "Rates of favourable decisions differ by race (20.0 points)",
+        ),
         (
             [causal(), replace(FAIR, method="exact", high=0.0)],
             "The decision changes with race (for 11.3 % of test inputs); "
@@ -76,7 +95,7 @@ FAIR = causal(against=("sex",), score=0.0, low=0.0, high=0.02)
         (
             [group(), group(against=("sex",), low=0.0)],
             "Rates of favourable decisions differ by race (20.0 points); "
-            "no difference found for sex (at most 25.0 points)",
+            "no difference found for sex (a gap above 25.0 points is ruled out)",
         ),
         (
             [causal(output="loan"), causal(output="rate", against=("sex",))],

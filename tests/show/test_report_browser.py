@@ -296,3 +296,33 @@ def test_paper_has_tables_and_no_phone_layout(browser: Browser, folder: Path) ->
     with opened(browser, folder / "demo page.html", width=688, media="print") as page:
         head = "document.querySelector('.chart thead')"
         assert page.evaluate(f"getComputedStyle({head}).display") == "table-header-group"
+
+
+# Words of up to twenty letters, outside of code, that stand on more than one line.
+BROKEN = """
+(() => {
+  const broken = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const node = walker.currentNode, e = node.parentElement;
+    if (!e.checkVisibility() || e.closest("code, pre, svg, .unseen")) continue;
+    for (const word of node.data.matchAll(/[A-Za-z]{2,20}/g)) {
+      const range = document.createRange();
+      range.setStart(node, word.index); range.setEnd(node, word.index + word[0].length);
+      const tops = new Set([...range.getClientRects()].map(r => Math.round(r.top)));
+      if (tops.size > 1) broken.push(word[0]);
+    }
+  }
+  return broken;
+})()
+"""
+
+
+@pytest.mark.parametrize("file", ["everything page.html", "audit page.html", "audit annex.html"])
+def test_on_paper_no_word_is_broken_and_no_card_is_cut(
+    file: str, browser: Browser, folder: Path
+) -> None:
+    with opened(browser, folder / file, width=688, media="print") as page:
+        assert page.evaluate(BROKEN) == []
+        cards = "[...document.querySelectorAll('.finding')]"
+        kept = f"{cards}.every(e => getComputedStyle(e).breakInside === 'avoid')"
+        assert page.evaluate(kept)

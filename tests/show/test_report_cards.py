@@ -13,7 +13,13 @@ from tests.show.test_report_page import Document
 from themis.results.model import CheckResult, Result, Score
 from themis.results.notes import Ending
 from themis.results.parts import Group, Harm, Naming
-from themis.show.reports.cards import hundred_text, mark_of, of_hundred
+from themis.show.reports.cards import (
+    FEWEST_CARDS,
+    SEARCH_CARDS,
+    hundred_text,
+    mark_of,
+    of_hundred,
+)
 from themis.show.reports.page import render_page
 from themis.show.svg import dots
 from themis.show.terminal.results import render_apparent
@@ -85,15 +91,45 @@ def test_who_loses_is_told_for_each_direction() -> None:
     assert "1 of 10 get the favourable decision as purple but not as green" in card
     one_way = replace(harm, gained=0.0, gained_count=0)
     (card,) = cards(samples.result(samples.causal(direction=(one_way,))))
-    assert "none get the favourable decision as purple but not as green" in card
+    assert "3 of 10 get the favourable decision as green but not as purple" in card
+    assert "as purple but not as green" not in card  # nobody
+
+
+def test_directions_that_rest_on_few_come_last() -> None:
+    few = Harm({"race": "grey"}, {"race": "purple"}, 0.5, 0.0, 10, 5, 0)
+    many = Harm({"race": "green"}, {"race": "purple"}, 0.3, 0.0, 1000, 300, 0)
+    (card,) = cards(samples.result(samples.causal(direction=(few, many))))
+    assert "as green but not as purple" in card
+    assert "grey" not in card
+
+
+def test_a_combination_has_a_card_only_if_it_shows_more_than_its_parts() -> None:
+    part = samples.causal(score=0.1, low=0.08, high=0.12)
+    both = samples.causal(against=("race", "sex"), score=0.1, low=0.08, high=0.12)
+    assert len(cards(samples.result(part, both))) == 1
+    page = render_page(samples.result(part, both))
+    assert "1 more combination" in page
+    more = replace(both, score=0.3, low=0.28, high=0.32)
+    assert len(cards(samples.result(part, more))) == 2
+    calm = replace(both, score=0.0, low=0.0, high=0.05)
+    assert len(cards(samples.result(part, calm))) == 1
+    assert len(cards(samples.result(both))) == 1  # its parts are not there
+
+
+def test_of_a_large_search_few_sets_have_cards() -> None:
+    found = [samples.causal(against=(f"c{number}",)) for number in range(9)]
+    searched = replace(samples.small_search(), scores=tuple(found))
+    assert len(cards(searched)) == FEWEST_CARDS
+    protected = {"inputs": {f"c{n}": {"values": [0, 1], "protected": True} for n in range(9)}}
+    assert len(cards(replace(searched, schema=protected))) == SEARCH_CARDS
 
 
 def test_rates_of_the_two_extreme_groups_are_drawn() -> None:
     groups = tuple(Group({"race": name}, rate, rate, rate, 90)
                    for name, rate in (("a", 0.2), ("b", 0.5), ("c", 0.7)))  # fmt: skip
     (card,) = cards(samples.result(samples.group(groups=groups)))
-    assert "70 of 100 c" in card
-    assert "20 of 100 a" in card
+    assert "70 of 100 race c" in card
+    assert "20 of 100 race a" in card
     assert "50 of 100" not in card
 
 
@@ -110,7 +146,7 @@ def test_given_people_stand_beside_all_inputs_and_come_first() -> None:
     within = replace(rows, counterfactuals="within", score=0.2)
     (card,) = cards(samples.result(samples.causal(), rows, within))
     assert "30 of 100 in the rows" in card
-    assert "11 of 100 of all test inputs" in card
+    assert "11 of 100 of test inputs" in card
     assert "20 of 100" not in card
     assert "For 30.0 % of the people in the rows" in card
     assert "For 11.3 %" not in card

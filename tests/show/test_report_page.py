@@ -183,7 +183,8 @@ def test_the_verdict_of_a_search_is_its_headline_with_the_sets() -> None:
     assert (
         "2 minimal combinations of characteristics change the decision for more than 20 %" in shown
     )
-    assert "race, sex; children." in shown
+    assert "Found: race and sex; children." in shown
+    assert "How to read this: a combination changes the decision if the same test input" in shown
 
 
 def test_the_verdict_of_scores_names_every_finding_the_largest_first() -> None:
@@ -199,6 +200,15 @@ def test_an_inconclusive_score_is_no_verdict() -> None:
     assert verdict(samples.result(replace(unsure, stopped=Ending.DONE))).word != "undecided"
 
 
+def test_a_note_of_the_whole_result_is_not_repeated_for_each_score() -> None:
+    (note,) = samples.notes("some rows were left out")
+    noted = samples.result(samples.causal(notes=(note,)), notes=(note,))
+    assert words(noted).lower().count("some rows were left out") == 1
+    alike = [samples.causal(against=(name,), notes=(note,)) for name in ("race", "sex")]
+    shown = words(samples.result(*alike))
+    assert "Causal score of race, causal score of sex: some rows were left out" in shown
+
+
 def _spaced(result: Result) -> str:
     """The text with a space between elements."""
     return Document(re.sub("(</[a-z0-9]+>)", r" \1", render_page(result))).text
@@ -207,11 +217,11 @@ def _spaced(result: Result) -> str:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"failures": samples.all_facts().failures}, "crash 3 times, e.g. ValueError: no\\nage"),
+        ({"failures": samples.all_facts().failures}, "Crash 3 times, e.g. ValueError: no\\nage"),
         ({"noise": Noise(300, 7, 0.023, 0.01, 0.05, 0.99)}, "7 of 300 inputs got a different"),
         (
             {"notes": samples.notes("the subject gave the same output")},
-            "the subject gave the same output",
+            "Warning The subject gave the same output",
         ),
         ({"data": {"dropped": 50}}, "50 rows of the data could not be used"),
     ],

@@ -17,6 +17,7 @@ from tests import report_results as samples
 from themis.config.reader import read_config
 from themis.errors import ConfigError
 from themis.results.model import Result
+from themis.results.notes import Ending
 from themis.results.parts import Group, Joint, Naming
 from themis.results.saved import result_from_dict
 from themis.show.reports.ci import render_annotations, render_junit
@@ -25,7 +26,8 @@ from themis.show.reports.page import render_page
 from themis.show.terminal.results import render_headlines, render_result
 from themis.show.words.headlines import headline
 from themis.show.words.scores import ratio_text
-from themis.show.words.verdicts import verdict
+from themis.show.words.values import visible
+from themis.show.words.verdicts import how_to_read, measured_on, verdict
 from themis.show.words.wording import PLAIN, Wording, wording
 
 FILE = """
@@ -190,9 +192,38 @@ def test_the_verdict_on_given_people_comes_before_that_on_generated_inputs() -> 
     found = verdict(samples.result(samples.causal(), rows))
     assert "For 30.0 % of the people in the rows" in found.sentence
     assert "11.3" not in found.sentence
-    assert "On all test inputs: the decision changes with race" in found.behind
+    assert "On test inputs: the decision changes with race" in found.behind
     calm = replace(rows, **CALM)
     assert verdict(samples.result(samples.causal(), calm)).word == "no difference found"
+
+
+def test_what_was_hardly_measured_is_undecided_in_every_format() -> None:
+    little = samples.causal(**CALM, stopped=Ending.BUDGET)
+    missing = samples.causal(against=("age",), samples=0, stopped=Ending.BUDGET)
+    cut = samples.result(little, missing)
+    assert verdict(cut).sentence == "Undecided for race and age"
+    assert verdict(samples.result(little)).sentence.startswith("Undecided for race: the decision")
+    assert "No effect" not in render_page(samples.result(little))
+
+
+def test_values_that_say_nothing_alone_have_the_name_of_their_characteristic() -> None:
+    for value in ("yes", "No", "none", "f", 3, True):
+        assert PLAIN.label({"ill": value}) == f"ill {visible(value)}"
+    assert PLAIN.label({"sex": "female", "ill": "yes"}) == "female · ill yes"
+
+
+def test_the_first_screen_says_on_whom_in_how_many_runs_and_how_to_read_it() -> None:
+    named = replace(samples.result(samples.causal(), samples.group()), report=Naming(
+        people="applicants", decision="approval"))  # fmt: skip
+    runs = f"{named.executions:,} runs of the program"
+    assert measured_on(named) == (
+        f"Measured on generated test applicants, not on real applicants, in {runs}."
+    )
+    assert how_to_read(named) == (
+        "How to read this: the decision changes with race if the same test applicant gets a "
+        "different one when nothing but race is changed; rates are how often each group gets "
+        "approval."
+    )
 
 
 def test_every_format_has_the_same_verdict() -> None:

@@ -318,7 +318,8 @@ class Audit:
         Each protected characteristic and each pair of them gets its scores, and so do the sets that
         a file names; the search has the protected ones that reach the threshold together, of any
         size up to `max_size`. With `family` one confidence holds for all of it. `announce` hears,
-        after a few trials, what it will cost; `listen_to_steps` which step of how many begins.
+        after a few trials, what it will cost; `listen_to_steps` which step of how many begins. A
+        suite gets the tests of the scores, not those of the search.
         """
         check_request(threshold, max_size)
         plan = Everything.of(self.schema, self._named_sets, threshold, max_size)

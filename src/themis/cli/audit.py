@@ -26,6 +26,7 @@ FOLDER = Path("themis-audit")
 RESULT, SUITE = "result.json", "suite.csv"
 DOCUMENTS = {"report.html": "html", "annex.html": "annex", "summary.md": "md"}
 COVER = "README.md"
+UNFINISHED = "-unfinished"  # the folder of an audit that was interrupted, beside a finished one
 
 
 @with_options(
@@ -61,6 +62,12 @@ def audit(
     check_targets({"--output": output}, config=config)
     Everything.of(config.schema, config.against)  # before anything is overwritten
     is_new = _make(output)
+    beside = output.with_name(f"{output.name}{UNFINISHED}")
+    if _is_finished(output):
+        _check_folder(beside)
+        session = replace(session, aside=beside / RESULT)
+    else:
+        session = replace(session, aside=output / RESULT)
 
     def work(audited: Audit, watch: Watch) -> Result:
         return audited.everything(
@@ -71,12 +78,16 @@ def audit(
             listen_to_steps=watch.listen_to_steps,
         )
 
-    before = _saved_at(output)
+    before = {each: _saved_at(each) for each in (output, beside)}
     try:
         code = session.run(work, render_audit, render_audit_headlines, _exit_code)
-        if _saved_at(output) != before:
+        if _saved_at(output) != before[output]:
             has_suite = session.options.suite is not None
             _write_documents(output, has_suite=has_suite, talks=talks)
+        elif _saved_at(beside) != before[beside]:
+            say(f"{output} is left as it was: it holds a finished audit")
+            say(f"what was measured now is in {beside}")
+            _write_documents(beside, has_suite=False, talks=talks)
         return code
     finally:
         if is_new:
@@ -117,6 +128,15 @@ def _saved_at(folder: Path) -> int | None:
     return path.stat().st_mtime_ns if path.is_file() else None
 
 
+def _is_finished(folder: Path) -> bool:
+    """Whether there is an audit that was not interrupted."""
+    from themis.results.saved import read_result
+
+    with suppress(RequestError):
+        return read_result(folder / RESULT).stopped is not Ending.INTERRUPTED
+    return False
+
+
 def _make(folder: Path) -> bool:
     """Make the folder; whether it is new. Refuses one that holds files which are not an audit's."""
     try:
@@ -133,7 +153,7 @@ def _make(folder: Path) -> bool:
 def _check_folder(folder: Path) -> None:
     from themis.results.saved import read_result
 
-    if not folder.is_dir():
+    if folder.exists() and not folder.is_dir():
         raise output_mistake(f"{str(folder)!r} is a file", "name a folder")
     there = [name for name in (COVER, RESULT, SUITE, *DOCUMENTS) if (folder / name).exists()]
     with suppress(RequestError):

@@ -117,13 +117,15 @@ def replay(
 ) -> int:
     """Run saved tests again: which still discriminate?"""
     from themis.cli.session import Session
-    from themis.show.reports.comparisons import render_comparison
+    from themis.results.parts import Naming
+    from themis.show.reports.comparisons import render_comparison, topic_of_file
     from themis.show.terminal.comparisons import render_replay, render_replay_headline
 
     def work(audit: Audit, watch: Watch) -> Replay:
         replayed = audit.replay(file, listen=watch.listen_to_inputs)
         if report is not None:
-            save(report, render_comparison(replayed, report))
+            topic = topic_of_file(audit.naming or Naming())
+            save(report, render_comparison(replayed, report, topic))
         return replayed
 
     def exit_code(replay: Replay) -> Exit:

@@ -99,7 +99,7 @@ def init(
 
 @with_options("config", "jobs", "trust_pickle", "show_rows", "verbose")
 def validate(options: Options) -> int:
-    """Check the file, run the subject a few times, say what scores cost."""
+    """Check the file and the subject; show what scores cost."""
     from themis.cli.validate import try_out
 
     return try_out(options)

@@ -180,15 +180,16 @@ def diff(
     """Show what changed significantly between two saved results."""
     from themis.results.comparison import compare
     from themis.results.saved import read_result
-    from themis.show.reports.comparisons import render_comparison
+    from themis.show.reports.comparisons import render_comparison, topic_of
     from themis.show.terminal.comparisons import render_differences
     from themis.show.words.comparisons import differences_headline
 
     options.check()
     check_report(report, {"a result that is compared": before, "the later result": after})
-    found = compare(read_result(before), read_result(after), tolerance=tolerance)
+    results = read_result(before), read_result(after)
+    found = compare(*results, tolerance=tolerance)
     if report is not None:
-        save(report, render_comparison(found, report))
+        save(report, render_comparison(found, report, topic_of(*results)))
     if options.as_json:
         print_line(json.dumps(found.to_dict(), indent=2))
     elif options.quiet:

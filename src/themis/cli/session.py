@@ -24,6 +24,7 @@ from themis.cli.files import Files, check_targets, output_mistake, save, source_
 from themis.cli.options import Options
 from themis.cli.printing import say, write
 from themis.config.reader import Config, load_config
+from themis.engine.suites import Suite
 from themis.errors import Exit, RequestError, SubjectError
 from themis.events import Progress, SearchProgress, ignore
 from themis.results.model import Result
@@ -31,6 +32,7 @@ from themis.results.notes import Ending, Note
 from themis.results.replays import Replay
 from themis.results.withheld import withheld
 from themis.show.terminal.progress import ReadingLines, SearchProgressLine
+from themis.show.words.values import count, file_size
 
 Learned = TypeVar("Learned", bound=Result | Replay)
 
@@ -42,6 +44,7 @@ class Session:
     options: Options
     make_audit: Callable[..., Audit]  # from settings and a listener
     config: Config | None = None  # of the demonstration there is none
+    aside: Path | None = None  # where an interrupted run saves what it measured, if anything
 
     @classmethod
     def open(cls, options: Options, reads: Files | None = None) -> Session:
@@ -106,6 +109,9 @@ class Session:
                 if audit is not None and audit.suite is not None:
                     audit.suite.failed = True
             finally:
+                if audit is not None and audit.suite is not None:
+                    place = self.options.output
+                    audit.suite.unwanted = learned is not None and self._place(learned) != place
                 unstored = _close(audit)
                 if audit is not None:
                     _say_notes(audit.cache_notes[told:])
@@ -126,9 +132,7 @@ class Session:
                 _say_interrupted(audit)
                 code = watch.exit_code
         if audit is not None and audit.suite is not None and self.options.talks:
-            suite = audit.suite
-            held = f"{suite.tests:,} tests, {suite.rows:,} rows in {suite.path}"
-            say(f"{suite.path} is left as it was: the run failed" if suite.is_spared else held)
+            _say_suite(audit.suite)
         if unstored is not None:
             raise unstored
         return code
@@ -155,9 +159,9 @@ class Session:
         failed: bool,
     ) -> None:
         """Save and show what was learned; a run that failed does not replace an earlier file."""
-        options = self.options
-        spared = failed and options.output is not None and options.output.is_file()
-        unsaved = None if spared else _save(learned, options.output)
+        options, output = self.options, self._place(learned)
+        spared = failed and output is not None and output.is_file()
+        unsaved = None if spared else _save(learned, output)
         if options.as_json:
             write(_json(learned))
         elif isinstance(learned, Replay) or learned.searches or learned.checks or learned.scores:
@@ -170,9 +174,36 @@ class Session:
         if unsaved is not None:
             raise unsaved
         if spared:
-            say(f"{options.output} is left as it was: the run failed")
-        elif options.output is not None and options.talks:
-            write(f"saved in {options.output}\n")
+            say(f"{output} is left as it was: the run failed")
+        elif output is not None and options.talks:
+            write(f"saved in {output}\n")
+
+    def _place(self, learned: Result | Replay) -> Path | None:
+        """Where it is saved; what an interrupted run did not measure replaces nothing."""
+        if self.aside is None or learned.stopped is not Ending.INTERRUPTED:
+            return self.options.output
+        if not _is_measured(learned):
+            return None
+        self.aside.parent.mkdir(exist_ok=True)
+        return self.aside
+
+
+def _is_measured(learned: Result | Replay) -> bool:
+    """Whether there is anything that is worth a file."""
+    if isinstance(learned, Replay):
+        return True
+    return bool(learned.searches) or any(each.samples for each in learned.scores)
+
+
+def _say_suite(suite: Suite) -> None:
+    """Say what a suite holds, or that an earlier one was kept."""
+    if suite.unwanted:
+        return
+    if suite.is_spared:
+        say(f"{suite.path} is left as it was: the run failed")
+        return
+    tests, rows = count(suite.tests, "test"), count(suite.rows, "row")
+    say(f"{tests}, {rows} in {suite.path} ({file_size(suite.path.stat().st_size)})")
 
 
 def _say_notes(notes: Sequence[Note]) -> int:

@@ -449,7 +449,7 @@ class File(Table):
     profile: Profile = optional(
         "Whom inputs are drawn from, if not from all", {"data": "people.csv"}
     )
-    report: Report = optional("The words of reports", {"people": "applicants"})
+    report: Report = optional("Words for reports", {"people": "applicants"})
     checks: list[Annotated[Check, ReadFrom(CheckTable)]] = optional(
         "What `themis check` enforces",
         [{"against": ["race"], "max_score": 0.05}],

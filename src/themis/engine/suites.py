@@ -58,6 +58,8 @@ class Suite:
         failures.kinds = {}
         own = replace(OwnColumns.beside(schema.names, output_names(labels)), of_people=of_people)
         self.failed = False  # whether the run did: then an earlier file stays
+        self.holds_all = False  # whether nothing more is written down, whatever is run
+        self.unwanted = False  # whether nobody wants it any more: then nothing is left of it
         self._file, self._whole = _open(path, schema, own)
         self._problem: RequestError | None = None
         self._seen: dict[tuple[Any, ...], _Seen] = {}
@@ -75,6 +77,8 @@ class Suite:
 
         `base` are the base inputs of its rows, the first of which is number `start` of `stream`.
         """
+        if self.holds_all:
+            return
         known = cells >= FAILED
         seen = self._of(stream, columns, cells.shape[1])
         new = known & ~seen.cells(start, known.shape)
@@ -105,7 +109,7 @@ class Suite:
         """
         known = np.flatnonzero(cells >= FAILED)
         row, codes, cells = row[known], codes[known], cells[known]
-        if not len(row):
+        if self.holds_all or not len(row):
             return
         seen = self._of(stream, columns, 0)
         present = np.unique(row)
@@ -127,7 +131,7 @@ class Suite:
         Without a set its inputs are in no test. No input of a domain is a base input of others.
         """
         seen = self._of("domain", columns, 0)
-        if seen.is_marked:
+        if self.holds_all or seen.is_marked:
             return
         seen.is_marked = True
         if not columns:
@@ -143,6 +147,8 @@ class Suite:
 
     def add_singles(self, columns: tuple[int, ...], codes: NDArray[Any], cells: Cells) -> None:
         """Write inputs that are in no test with others."""
+        if self.holds_all:
+            return
         no_test = np.zeros(len(codes), dtype=np.int64)
         self._write(no_test, columns, codes, cells, np.ones(len(codes), dtype=bool))
 
@@ -166,7 +172,8 @@ class Suite:
 
     def _settle(self) -> None:
         """Put the file into its place, unless what it would replace is better."""
-        if self.is_spared or (self._whole.replaces and self._problem is not None):
+        broken = self._whole.replaces and self._problem is not None
+        if self.unwanted or self.is_spared or broken:
             self._whole.drop()
             return
         try:

@@ -113,9 +113,9 @@ class Score(Plotted):
         )
 
     def assert_below(self, limit: float) -> None:
-        """Pass if the score is certainly at most the limit.
+        """Pass if the score is shown to be at most the limit.
 
-        Raises DiscriminationError if it is certainly above, InconclusiveError if it may be.
+        Raises DiscriminationError if it is shown to be above, InconclusiveError if it may be.
         """
         __tracebackhide__ = True
         hook("assert_below")(self, limit)
@@ -186,7 +186,7 @@ class GroupScore(Score):
 
     @property
     def four_fifths(self) -> Literal["below", "above", "unclear"]:
-        """Where the impact ratio certainly lies: below the four-fifths line, above, or unclear."""
+        """Where the impact ratio is shown to be: below four fifths, above, or unclear."""
         if self.impact_ratio_high is not None and self.impact_ratio_high < FOUR_FIFTHS:
             return "below"
         if self.impact_ratio_low is not None and self.impact_ratio_low >= FOUR_FIFTHS:
@@ -270,9 +270,9 @@ class SearchResult(Plotted):
         return str(hook("why")(self, *against))
 
     def assert_nothing_found(self) -> None:
-        """Pass if certainly no set is above the threshold (+ error, when inputs were sampled).
+        """Pass if it is shown that no set is above the threshold (+ error, if sampled).
 
-        Raises DiscriminationError if one certainly is, InconclusiveError if one may be.
+        Raises DiscriminationError if one is shown to be above, InconclusiveError if one may be.
         """
         __tracebackhide__ = True
         hook("assert_nothing_found")(self)

@@ -33,7 +33,7 @@ from themis.show.words.scores import (
     seen,
 )
 from themis.show.words.searches import example, guarantee, search_headline, set_counts, set_text
-from themis.show.words.values import percent, visible
+from themis.show.words.values import count, percent, visible
 from themis.show.words.verdicts import verdict
 from themis.show.words.wording import PLAIN, Wording, brought, wording
 
@@ -72,7 +72,10 @@ def _(result: Result) -> Html:
         *(_search_box(each, words) for each in result.searches),
         *(_score_box(each, words) for each in result.scores),
         *(_line(f"warning: {note}") for note in (*hidden, *noise, *result.notes)),
-        *(_line(f"failed: {kind}, {f['count']:,} times; {f['message']}") for kind, f in failures),
+        *(
+            _line(f"failed: {kind}, {count(f['count'], 'time')}; {f['message']}")
+            for kind, f in failures
+        ),
         _line(f"{account_text(result)} · seed {result.seed}", _FAINT),
     )
 
@@ -253,7 +256,7 @@ def _(score: GroupScore) -> Plot:
     marks = []
     if best is not None and score.impact_ratio is not None:
         marks = [Mark(FOUR_FIFTHS * best.rate, "four fifths of the highest")]
-    title = headline(score) + (f"; {hidden:,} groups are left out" if hidden else "")
+    title = headline(score) + (f"; {count(hidden, 'group')} left out" if hidden else "")
     units = partial(rate_text, score)  # of a number, those of the number
     return Plot(chart(rows, title, marks, axis=WHOLE, units=units))
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from themis.testing.claims import AuditInTest, Audits, Turns
 
 SETTINGS: dict[str, tuple[type, str]] = {
-    "confidence": (float, "the chance that a verdict is right; overrides files and marks"),
+    "confidence": (float, "confidence level of a verdict; overrides files and marks"),
     "error": (float, "half the width of an interval, in the first round"),
     "seed": (int, "the same seed gives the same verdicts"),
     "max_executions": (int, "maximum number of executions for one assertion"),
@@ -175,7 +175,7 @@ def _show_measured(terminalreporter: Any, measured: list[tuple[str, dict[str, An
         markup = {colours.get(known["verdict"], "yellow"): True}
         terminalreporter.write_line(f"{line:<{widest}}  {name}", **markup)
     total = sum(known["executions"] for _, known in measured)
-    terminalreporter.write_line(f"{total:,} executions")
+    terminalreporter.write_line(f"{total:,} execution{'' if total == 1 else 's'}")
 
 
 def _cut(text: str, width: int) -> str:

@@ -61,7 +61,7 @@ from themis.show.words.searches import (
     set_text,
     verdict_words,
 )
-from themis.show.words.values import count, percent, visible
+from themis.show.words.values import count, percent, percent_sure, visible
 from themis.show.words.verdicts import verdict
 from themis.show.words.wording import wording
 
@@ -79,8 +79,9 @@ NYC = (
     "After the tables of New York City Local Law 144 (6 RCNY § 5-301): for each category how many "
     "were tested, how often they got the favourable decision, and that rate divided by the rate of "
     "the most favoured category; of numbers, how often a category is above the median of all that "
-    "were compared, as counted. A bias audit under that law rests on historical data; where test "
-    "data are used instead, its summary has to say so, and why."
+    "were compared, as counted. A bias audit under that law uses historical data; where there are "
+    "too few and test data are used, its summary has to explain why historical data were not used, "
+    "and how the test data were generated and obtained (§ 5-302)."
 )
 SMALL = 1e-6
 NAMED = 12  # rare categories that are named
@@ -240,7 +241,8 @@ def _unknown(score: GroupScore, room: Room) -> str:
     more = f" and {len(rare) - NAMED:,} more" if len(rare) > NAMED else ""
     return (
         f"{text}Fewer than 2 % of those who were tested: {named}{more}. Local Law 144 lets an "
-        "auditor leave such categories out, with a reason; none was left out here."
+        "auditor leave such categories out of the impact ratios, with a reason (§ 5-301(d)); none "
+        "was left out here."
     )
 
 
@@ -385,7 +387,7 @@ def _impacts(result: Result, room: Room) -> Iterator[Html]:
                     tag("div", tag("b", score_name(each)), about(each, room.words)),
                     point(each),
                     interval(each),
-                    percent(each.confidence),
+                    f"{percent_sure(each.confidence)} %",
                 )
                 for each in scores[: room.scores]
             ),

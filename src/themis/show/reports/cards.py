@@ -18,16 +18,17 @@ from themis.show.words.explanations import (
     other_changes_first,
     where_losing,
 )
-from themis.show.words.headlines import headline, output_name
+from themis.show.words.headlines import apart_text, headline, output_name
 from themis.show.words.scores import by_set, hidden_changes, impact
 from themis.show.words.searches import amount, protection
-from themis.show.words.values import percent
+from themis.show.words.values import count, percent
 from themis.show.words.verdicts import (
     FOUND,
     GRAVITY,
     NOT_FOUND,
     UNDECIDED,
     State,
+    adds,
     split,
     state_of,
 )
@@ -37,6 +38,7 @@ OVER, WITHIN, ACCEPTED = "over the limit", "within the limit", "accepted"
 KINDS = {0: "protected", 1: "protected, with others", 2: "not protected"}
 ORDINARY = 2
 FEWEST_CARDS = 2
+SEARCH_CARDS = 4  # of a search, which has a matrix or a lattice, and where there are many
 
 
 @dataclass(frozen=True)
@@ -74,15 +76,48 @@ def _own_share(scores: Sequence[Score]) -> float:
 
 
 def _cards(sets: Sequence[Sequence[Score]], result: Result, room: Room) -> Html:
-    is_protected = protection(result, sets[0][0].against) != ORDINARY
-    most = room.cards
-    if not is_protected:  # of a search the matrix shows the rest
-        most = FEWEST_CARDS if result.searches else max(room.cards // 2, FEWEST_CARDS)
-    cards = [_card(each, result, room) for each in sets[:most]]
-    more = [_line(each, result) for each in sets[most : room.scores]]
-    rest = folded(f"{len(more):,} more", tag("ul", *more, class_="lines")) if more else Html()
+    telling = [each for each in sets if _has_own_card(each, result)]
+    shown = telling[: _most(telling, result, room)]
+    cards = [_card(each, result, room) for each in shown]
+    others = [each for each in sets if each not in shown]
+    more = [_line(each, result) for each in others[: room.scores - len(shown)]]
+    rest = folded(_rest_title(others), tag("ul", *more, class_="lines")) if more else Html()
     hidden = left_out(len(sets) - room.scores, "set")
     return join([tag("div", *cards, class_="findings"), rest, *hidden])
+
+
+def _most(sets: Sequence[Sequence[Score]], result: Result, room: Room) -> int:
+    """How many sets get a card."""
+    fits = len(sets) <= room.cards and not _is_search(result)
+    most = room.cards if fits else min(room.cards, SEARCH_CARDS)
+    is_protected = any(protection(result, each[0].against) != ORDINARY for each in sets)
+    return most if is_protected else max(most // 2, FEWEST_CARDS)
+
+
+def _is_search(result: Result) -> bool:
+    return bool(result.searches) and result.command != "audit"
+
+
+def _has_own_card(scores: Sequence[Score], result: Result) -> bool:
+    """Whether a set shows something that its parts, which have cards, do not."""
+    if result.checks or _is_search(result):
+        return True
+    own = set(scores[0].against)
+    parts = [each for each in result.scores if set(each.against) < own and each.samples]
+    if not parts:
+        return True
+    like = {_what(each): [part for part in parts if _what(part) == _what(each)] for each in scores}
+    return any(state_of(each) == "grave" and adds(each, like[_what(each)]) for each in scores)
+
+
+def _what(score: Score) -> tuple[object, ...]:
+    """What is measured of a set: scores of a set and its parts are compared within that."""
+    return score.measure, score.output, score.population, getattr(score, "statistic", "")
+
+
+def _rest_title(sets: Sequence[Sequence[Score]]) -> str:
+    joint = all(len(each[0].against) > 1 for each in sets)
+    return count(len(sets), "more combination" if joint else "more set")
 
 
 def mark_of(scores: Sequence[Score], result: Result) -> Mark:
@@ -170,7 +205,7 @@ def _joint(scores: Sequence[Score], room: Room) -> Iterator[Html]:
 def _losers(scores: Sequence[Score], room: Room) -> Iterator[Html]:
     for score in scores:
         if isinstance(score, CausalScore) and score.direction and state_of(score) == "grave":
-            texts = losing_sentences(score, room.words, most=1 if len(score.against) == 1 else 2)
+            texts = losing_sentences(score, room.words, most=1)
             items = (tag("li", cut(each, room.sentence)) for each in texts)
             where = where_losing(score, room.words)
             yield tag("p", tag("b", "Who loses"), class_="label")
@@ -184,6 +219,7 @@ def _pair(scores: Sequence[Score], room: Room) -> Iterator[Html]:
         if isinstance(score, CausalScore) and score.witnesses:
             ranked = other_changes_first(score.witnesses)
             telling = max(ranked, key=lambda each: (each.joint is not None, len(each.differs_in)))
+            yield tag("p", tag("b", "An example"), class_="label")
             yield pair_block(telling, score, room)
             return
 
@@ -191,9 +227,13 @@ def _pair(scores: Sequence[Score], room: Room) -> Iterator[Html]:
 def _line(scores: Sequence[Score], result: Result) -> Html:
     """A set that got no card."""
     mark = mark_of(scores, result)
-    figures = ", ".join(f"{each.measure} {percent(each.score)}" for each in scores if each.samples)
+    figures = ", ".join(f"{each.measure} {_figure(each)}" for each in scores if each.samples)
     return tag("li", chip(mark.state, mark.word), " ", tag("b", set_name(scores[0].against)),
                f" {figures}")  # fmt: skip
+
+
+def _figure(score: Score) -> str:
+    return apart_text(score, score.score) if isinstance(score, GroupScore) else percent(score.score)
 
 
 # --- pictures -----------------------------------------------------------------------------
@@ -214,7 +254,7 @@ def _drawn(scores: Sequence[Score]) -> Iterator[Score]:
 
 def _picture(score: Score, scores: Sequence[Score], result: Result, room: Room) -> Iterator[Html]:
     several = len({each.population for each in scores}) > 1
-    where = _where(score) if several else ""
+    where = _where(score, room) if several else ""
     if isinstance(score, CausalScore):
         kind, _, tolerance = score.distance.partition(" ")
         if kind == "exact" or tolerance:
@@ -230,8 +270,8 @@ def _shows_rates(score: GroupScore, several: bool) -> bool:
     return is_main and score.statistic == "rate" and len(score.groups) > 1
 
 
-def _where(score: Score) -> str:
-    return "in the rows" if score.population in PLACES else "of all test inputs"
+def _where(score: Score, room: Room) -> str:
+    return "in the rows" if score.population in PLACES else f"of {room.words.whom()}"
 
 
 def _share(score: CausalScore, where: str, result: Result, room: Room) -> Html:

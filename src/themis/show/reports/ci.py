@@ -25,7 +25,7 @@ from themis.show.words.searches import (
     set_text,
     verdict_words,
 )
-from themis.show.words.values import percent, set_phrase, spelled_out, visible
+from themis.show.words.values import count, percent, set_phrase, spelled_out, visible
 from themis.show.words.wording import PLAIN, Wording, wording
 
 Kind = Literal["violation", "accepted", "found", "measured", "open", "failure"]
@@ -264,9 +264,8 @@ def _search_cases(
         yield _case(set_text(names), group, "error", "undecided", "undecided")
     whole = partial(_case, "every combination is decided", group)
     if search.stopped is not Ending.DONE:
-        reason = (
-            f"{how_it_ended(search.stopped)} with {search.sets_open:,} combinations not checked"
-        )
+        unchecked = count(search.sets_open, "combination")
+        reason = f"{how_it_ended(search.stopped)} with {unchecked} not checked"
         yield whole("error", reason, search.stopped)
     else:
         yield whole(said=search_headline(search, words))

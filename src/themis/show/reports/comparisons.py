@@ -5,15 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from themis.results.comparison import Differences, ScoreDifference, SetDifference
+from themis.results.model import Result
+from themis.results.parts import Naming
 from themis.results.replays import STATES, Replay
 from themis.results.withheld import withheld
 from themis.show.html import Html, cut, table, tag
 from themis.show.reports.document import document, rest, section
 from themis.show.reports.markdown import escape
+from themis.show.reports.method import started_on
+from themis.show.reports.page import named_title, subject_title
 from themis.show.reports.verdict import chip
 from themis.show.words.comparisons import (
     bounds_text,
@@ -30,22 +34,45 @@ from themis.show.words.headlines import capital
 from themis.show.words.searches import set_text
 from themis.show.words.values import count, visible
 from themis.show.words.verdicts import State
+from themis.show.words.wording import PLAIN, Wording, wording
 
 ROWS = 200  # of a table
 EXAMPLES = 12
 LONGEST = 600  # letters of a sentence
 SUFFIXES = (".html", ".md")
+CHANGED = ("risen", "new", "fallen", "gone")  # come first in a table
 
 Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]  # its title, its heads, its rows
 
 
-def render_comparison(found: Differences | Replay, path: Path) -> str:
+@dataclass(frozen=True)
+class Topic:
+    """What a document is about: what was tested, further facts, and the words for it."""
+
+    title: str = ""
+    about: str = ""
+    words: Wording = PLAIN
+
+
+def topic_of(before: Result, after: Result) -> Topic:
+    """What two results that are compared are about."""
+    days = [(name, started_on(each)) for name, each in (("before", before), ("after", after))]
+    about = " · ".join(f"{name}: {day}" for name, day in days if day)
+    return Topic(subject_title(after), about, wording(after))
+
+
+def topic_of_file(naming: Naming) -> Topic:
+    """What a replay is about, as the file names it."""
+    return Topic(named_title(naming), naming.purpose or "", Wording(naming))
+
+
+def render_comparison(found: Differences | Replay, path: Path, topic: Topic | None = None) -> str:
     """The document that the name of a file asks for: a page, else Markdown."""
-    shown = withheld(found)
+    shown, topic = withheld(found), topic or Topic()
     if path.suffix == ".md":
-        return _markdown(shown)
+        return _markdown(shown, topic)
     hashed = hashlib.sha256(json.dumps(found.to_dict(), sort_keys=True).encode()).hexdigest()
-    return _page(shown, hashed)
+    return _page(shown, hashed, topic)
 
 
 def _headline(found: Differences | Replay) -> str:
@@ -63,7 +90,7 @@ def _state(found: Differences | Replay) -> State:
     return "calm" if found.conclusive else "open"
 
 
-def _tables(found: Differences | Replay) -> Iterator[Table]:
+def _tables(found: Differences | Replay, words: Wording) -> Iterator[Table]:
     if isinstance(found, Differences):
         heads = ("Change", "Before", "After")
         yield "Scores", ("Score", *heads), _changes(found.scores)
@@ -75,11 +102,13 @@ def _tables(found: Differences | Replay) -> Iterator[Table]:
          *(f"{each.states.get(state, 0):,}" for state in states))
         for each in found.sets
     ]  # fmt: skip
-    yield "Tests by set", ("Set", "Tests", *states), rows
+    yield "Tests by set", ("Set", "Tests", *map(capital, states)), rows
     shown = [each for each in found.examples if each.state != "fixed"][:EXAMPLES]
     pairs: list[tuple[str, ...]] = [
-        (each.state, pair_outcome(each), shared_values(each, everything=False)) for each in shown
-    ]
+        (capital(each.state), capital(pair_outcome(each, words)),
+         shared_values(each, everything=False))
+        for each in shown
+    ]  # fmt: skip
     yield "Examples", ("State", "Pair", "Both have"), pairs
 
 
@@ -87,9 +116,10 @@ def _changes(
     differences: Sequence[ScoreDifference | SetDifference],
 ) -> list[tuple[str, ...]]:
     return [
-        (quantity_text(each), change_text(each), bounds_text(each.before), bounds_text(each.after))
-        for each in differences
-    ]
+        (quantity_text(each), capital(change_text(each)),
+         *(bounds_text(ends, each.quantity.measure) for ends in (each.before, each.after)))
+        for each in sorted(differences, key=lambda each: each.change not in CHANGED)
+    ]  # fmt: skip
 
 
 def _remarks(found: Differences | Replay) -> Iterator[str]:
@@ -104,7 +134,7 @@ def _remarks(found: Differences | Replay) -> Iterator[str]:
     yield replay_cost(found)
 
 
-def _page(found: Differences | Replay, hashed: str) -> str:
+def _page(found: Differences | Replay, hashed: str, topic: Topic) -> str:
     name = "Comparison" if isinstance(found, Differences) else "Replay"
     sentence = cut(_headline(found), LONGEST)
     state = _state(found)
@@ -118,8 +148,10 @@ def _page(found: Differences | Replay, hashed: str) -> str:
         class_=f"verdict {state}",
     )
     remarks = (tag("p", tag("bdi", cut(visible(each), LONGEST))) for each in _remarks(found))
-    parts = (_part(*each) for each in _tables(found))
-    header, notes = [tag("h1", name), verdict], section("notes", "Notes", *remarks)
+    parts = (_part(*each) for each in _tables(found, topic.words))
+    about = [tag("p", capital(topic.about), class_="about")] if topic.about else []
+    header = [tag("h1", tag("bdi", topic.title or name)), *about, verdict]
+    notes = section("notes", "Notes", *remarks)
     return document(cut(f"{name}: {sentence}", 120), name, hashed, header, *parts, notes)
 
 
@@ -127,14 +159,17 @@ def _part(title: str, heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> Ht
     if not rows:
         return Html()
     name = title.lower().replace(" ", "-")
-    cells: list[list[Any]] = [[cut(each, LONGEST) for each in row] for row in rows[:ROWS]]
+    cells = [[tag("bdi", cut(each, LONGEST)) for each in row] for row in rows[:ROWS]]
     drawn = table(title, heads, cells, kind="chart", foot=rest(len(rows) - ROWS))
     return section(name, title, drawn)
 
 
-def _markdown(found: Differences | Replay) -> str:
-    parts = ["## Themis", f"**{escape(_headline(found))}.**"]
-    for _, heads, rows in _tables(found):
+def _markdown(found: Differences | Replay, topic: Topic) -> str:
+    name = f"Themis: {escape(topic.title)}" if topic.title else "Themis"
+    parts = [f"## {name}", f"**{escape(_headline(found))}.**"]
+    if topic.about:
+        parts.append(escape(capital(topic.about)))
+    for _, heads, rows in _tables(found, topic.words):
         if rows:
             lines = [heads, ["---"] * len(heads)]
             lines += [[escape(cut(each, LONGEST)) for each in row] for row in rows[:ROWS]]

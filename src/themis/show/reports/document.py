@@ -151,7 +151,7 @@ class Room:
 
     words: Wording = PLAIN
     rows: int | None = None  # given people that were used, where there are some
-    cards: int = 8  # sets with a card of their own
+    cards: int = 6  # sets with a card of their own
     scores: int = 60
     searches: int = 6
     checks: int = 60
@@ -171,7 +171,7 @@ class Room:
     sentence: int = 600  # letters of a sentence that the subject had a word in
 
 
-_MIDDLE = Room(cards=6, scores=40, checks=40, groups=12, more_groups=50, categories=120, sets=60,
+_MIDDLE = Room(cards=5, scores=40, checks=40, groups=12, more_groups=50, categories=120, sets=60,
                people=5, pairs=2, inputs=40)  # fmt: skip
 _SMALL = Room(cards=3, scores=20, searches=2, checks=20, groups=8, more_groups=0, categories=24,
               sets=30, people=3, pairs=1, common=8, changes=6, matrix=4, regions=3, inputs=20,

@@ -15,7 +15,7 @@ FILES = {
     "annex.html": "the annex: rates by category, test log, reference table; to file and to sign",
     "summary.md": "the same in short, for a ticket or a pull request",
     "result.json": "all numbers; `themis report`, `diff`, `replay` and `check --baseline` read it",
-    "suite.csv": "the tests that were run, with their outputs; `themis replay` runs them again",
+    "suite.csv": "the tests behind the scores, with their outputs; `themis replay` runs them again",
 }
 
 

@@ -45,13 +45,14 @@ from themis.show.words.scores import (
 from themis.show.words.searches import (
     acceptance_words,
     check_interval,
+    check_point,
     checks_guarantee,
     guarantee,
     harms,
     set_text,
     verdict_words,
 )
-from themis.show.words.values import percent, visible
+from themis.show.words.values import visible
 from themis.show.words.verdicts import verdict
 from themis.show.words.wording import Wording, wording
 
@@ -130,9 +131,8 @@ def _tables(result: Result) -> Iterator[str]:
 
 
 def _check_row(check: CheckResult) -> tuple[str, ...]:
-    point = "–" if check.score is None else percent(check.score)
     mark = MARKS[check.verdict if check.baseline != "known" else "accepted"]
-    return (mark, check.name, verdict_words(check), point, check_interval(check))
+    return (mark, check.name, verdict_words(check), check_point(check), check_interval(check))
 
 
 def _score_row(score: Score) -> tuple[str, ...]:

@@ -24,7 +24,6 @@ from themis.show.words.values import (
     confidence_text,
     count,
     duration,
-    percent,
     percent_sure,
     size,
     visible,
@@ -233,14 +232,17 @@ def _per_score(result: Result, room: Room) -> Iterator[Html]:
         yield folded(title, tag("div", shown, class_="wide"))
 
 
+ENDED = {Ending.ERROR_REACHED: "as precise as asked"}  # the others are named well
+
+
 def _method_row(score: Score, words: Wording) -> tuple[Any, ...]:
     return (
         score_name(score),
         score.measure,
         method(score, words),
-        percent(score.confidence),
-        f"± {percent(score.error)}",
-        f"{score.stopped} ({score.stopping})",
+        f"{percent_sure(score.confidence)} %",
+        f"± {100 * score.error:.4g} %",
+        f"{ENDED.get(score.stopped, score.stopped)} ({score.stopping})",
         f"{score.executions:,}",
         f"{score.cache_hits:,}",
     )

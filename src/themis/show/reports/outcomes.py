@@ -63,7 +63,7 @@ def proxies_section(result: Result, room: Room) -> Html:
         return Html()
     return section(
         "proxies",
-        "What may stand in for a set",
+        "Possible proxies",
         *(_proxies_block(each, room) for each in sets[: room.people]),
         *left_out(len(sets) - room.people, "set"),
         fold=True,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from themis.results.model import Result
+from themis.results.parts import Naming
 from themis.show.html import Html, cut, tag
 from themis.show.reports.cards import cards_section
 from themis.show.reports.document import LONGEST_NAME, Room, document, fitting
@@ -17,7 +18,7 @@ from themis.show.reports.scores import groups_section, scores_section
 from themis.show.reports.sets import lattice_section
 from themis.show.reports.verdict import cautions, cautions_section, checks_table, chip
 from themis.show.words.values import visible
-from themis.show.words.verdicts import measured_on, verdict
+from themis.show.words.verdicts import how_to_read, measured_on, verdict
 from themis.show.words.wording import wording
 
 LONGEST_VERDICT = 600
@@ -59,11 +60,15 @@ def _render(result: Result, room: Room) -> str:
 
 def subject_title(result: Result) -> str:
     """What was tested: as the file calls it, else by the program's own name."""
-    naming = wording(result).naming
     kind = visible(result.subject.get("kind") or "unknown")
-    name = naming.name or naming.program or f"A {kind} subject"
-    version = f", version {naming.version}" if naming.version else ""
-    return cut(visible(f"{name}{version}"), LONGEST_NAME)
+    return named_title(wording(result).naming) or f"A {kind} subject"
+
+
+def named_title(naming: Naming) -> str:
+    """The name and version of what is tested; empty where it has none."""
+    name = naming.name or naming.program
+    version = f", version {naming.version}" if name and naming.version else ""
+    return cut(visible(f"{name}{version}"), LONGEST_NAME) if name else ""
 
 
 def _header(result: Result, title: str) -> Iterator[Html]:
@@ -75,12 +80,14 @@ def _header(result: Result, title: str) -> Iterator[Html]:
     if any(each.weakens for each in cautions(result)):  # a link to what weakens the verdict
         chips.append(tag("a", chip("open", "with reservations"), href="#cautions"))
     behind = [tag("p", found.behind, class_="behind")] if found.behind else []
+    reading = how_to_read(result)
     yield tag(
         "div",
         tag("p", *chips, class_="chips"),
         tag("p", tag("bdi", f"{cut(found.sentence, LONGEST_VERDICT)}."), class_="sentence"),
         *behind,
         tag("p", measured_on(result), class_="faint"),
+        *([tag("p", tag("bdi", reading), class_="faint")] if reading else []),
         class_=f"verdict {found.state}",
     )
 

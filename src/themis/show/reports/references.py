@@ -12,7 +12,8 @@ from themis.show.reports.document import Room, block, section
 NO_ADVICE = (
     "This part is information and no legal advice. It says under which names the figures of this "
     "result appear in four documents, and what those name that is not in it. It does not say that "
-    "a requirement is met. Read the documents themselves."
+    "a requirement is met. Read the documents themselves; the report of ISO and IEC is not public, "
+    "and its names could not be checked against its text."
 )
 HERE, ABSENT, PARTLY = "in this result", "not in this result", "in part"
 
@@ -36,6 +37,7 @@ class Held:
     pairs: bool
     rows: bool  # of given people
     outcomes: bool  # what was right is known, so that there are error rates
+    proxies: bool  # whether something was looked for that may stand in for a set
 
     @classmethod
     def of(cls, result: Result) -> Held:
@@ -48,6 +50,7 @@ class Held:
             pairs=any(len(each.against) > 1 for each in groups),
             rows=any(each.population == "rows" for each in groups),
             outcomes=bool(result.outcomes),
+            proxies=bool(result.proxies),
         )
 
 
@@ -75,7 +78,10 @@ def references(result: Result) -> dict[str, list[Reference]]:
             Reference("differences across groups, within groups and among intersecting groups",
                       "impact ratios and tables of pairs in part B",
                       PARTLY if held.rates and not held.pairs else _status(held.rates)),
-            Reference("equalized odds, equal opportunity", errors, _status(held.outcomes)),
+            Reference("equalized odds, equal opportunity; false positive and false negative rates",
+                      errors, _status(held.outcomes)),
+            Reference("input data features that may serve as proxies",
+                      "possible proxies among the rows", _status(held.proxies)),
             Reference("(not among them)",
                       "causal score, and pairs that differ only in the set", _status(held.causal)),
             Reference("test sets, metrics and tools are documented (MEASURE 2.1)",
@@ -90,13 +96,14 @@ def references(result: Result) -> dict[str, list[Reference]]:
                       "the column “above the median” of part B", _status(held.scoring)),
             Reference("intersections of sex and race or ethnicity (§ 5-301)",
                       "the tables of pairs in part B", _status(held.pairs)),
-            Reference("number of individuals of an unknown category; categories below 2 %",
+            Reference("number of individuals of an unknown category (§ 5-301); categories below "
+                      "2 % of the data (§ 5-301(d))",
                       "below each table of part B", _status(held.rates or held.scoring)),
-            Reference("historical data, or why test data are used, and how they were made "
-                      "(§§ 5-302, 5-303)",
+            Reference("historical data; else why they were not used, and how the test data were "
+                      "generated and obtained (§ 5-302)",
                       "part A; whether rows are historical is for whoever gave them to say",
                       PARTLY if held.rows else "test data: see part A"),
-            Reference("an independent auditor, publication, notices",
+            Reference("an independent auditor, an audit in each year, publication, notices",
                       "not examined", ABSENT),
         ],
         "Regulation (EU) 2024/1689 (AI Act), Annex IV: technical documentation": [

@@ -14,6 +14,7 @@ from themis.show.html import Html, cut, empty, folded, join, table, tag
 from themis.show.reports.document import LONGEST_NAME, Room, block, section, set_name
 from themis.show.reports.verdict import chip
 from themis.show.svg import stack
+from themis.show.words.headlines import capital
 from themis.show.words.searches import (
     amount,
     guarantee,
@@ -236,7 +237,7 @@ def _search(search: SearchResult, prefix: str, room: Room) -> Html:
         drawn = [tag("div", pair_matrix(search), class_="wide"), *_larger(search, room)]
         drawn.append(folded("Why combinations are in or out", reasons) if reasons else Html())
     return block(
-        f"{search.measure} search, threshold {amount(search.threshold, search.measure)}",
+        capital(f"{search.measure} search, threshold {amount(search.threshold, search.measure)}"),
         tag("p", f"{search_headline(search, room.words)}. {set_counts(search)}."),
         *drawn,
         folded("Combinations by size", sizes),
@@ -342,7 +343,7 @@ def _reasons(levels: Levels, prefix: str, room: Room) -> Html:
         tag(
             "li",
             tag("b", set_name(node.names)),
-            chip(node.kind, node.kind),
+            chip(node.kind, "follows" if node.kind == "pruned" else node.kind),
             tag("span", cut(node.why, room.sentence)),
             id=target,
             tabindex="-1",
@@ -352,7 +353,7 @@ def _reasons(levels: Levels, prefix: str, room: Room) -> Html:
     kinds = {node.kind for _, node in nodes}
     hint = tag(
         "p",
-        *(chip(kind, kind) for kind in KINDS if kind in kinds),
+        *(chip(kind, MEANINGS[kind]) for kind in KINDS if kind in kinds),
         "Click a set to see why it is in or out, or ",
         tag("a", "show all reasons", href=f"#{prefix}-all"),
         ".",

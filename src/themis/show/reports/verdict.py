@@ -11,11 +11,13 @@ from themis.settings import Stopping
 from themis.show.html import Html, cut, join, shell, table, tag, value
 from themis.show.reports.document import Room, rest, section, set_words
 from themis.show.words.explanations import noise_warning
+from themis.show.words.headlines import capital
 from themis.show.words.notes import command_without, how_it_ended
 from themis.show.words.scores import cut_off, failure_text, inconclusive
 from themis.show.words.searches import (
     acceptance_words,
     check_interval,
+    check_point,
     verdict_words,
 )
 from themis.show.words.values import count, percent, visible
@@ -47,9 +49,8 @@ def _check_row(check: CheckResult, room: Room) -> tuple[object, ...]:
     words = verdict_words(check)
     reasons = [check.reason] * bool(check.reason) + list(acceptance_words(check))
     notes = (tag("small", cut(each, LONGEST)) for each in reasons[: room.checks])
-    score = "–" if check.score is None else percent(check.score)
     name = join([value(check.name, room.letters), *notes])
-    return name, chip(check_state(words), words), score, check_interval(check)
+    return name, chip(check_state(words), words), check_point(check), check_interval(check)
 
 
 def chip(state: str, word: str) -> Html:
@@ -91,7 +92,7 @@ def _unstable(result: Result) -> Iterator[Caution]:
         if placebo is not None and score.low == 0 < score.score:  # the placebo is off it already
             yield Caution(
                 "noise",
-                f"{set_words(score.against)}: noise alone would give a causal score of "
+                f"noise alone would give {set_words(score.against)} a causal score of "
                 f"{percent(placebo.score)} (between {percent(placebo.low)} and "
                 f"{percent(placebo.high)}), and this one may not be above that",
             )
@@ -124,10 +125,18 @@ def _notes(result: Result) -> Iterator[Caution]:
         yield Caution(kind, visible(str(note)), lines, weakens=not note.is_harmless)
     for search in result.searches:
         yield from (Caution("note", f"{search.measure} search: {note}") for note in search.notes)
+    for text, scores in _score_notes(result).items():
+        yield Caution("note", f"{_listed(map(_name, scores))}: {text}")
+
+
+def _score_notes(result: Result) -> dict[str, list[Score]]:
+    """What is noted of scores alone, and of which; what was not measured is said elsewhere."""
+    said, found = set(map(str, result.notes)), dict[str, list[Score]]()
     for score in result.scores:
-        if score.samples:  # what was not measured is said above
-            notes = (f"{_name(score)}: {note}" for note in score.notes)
-            yield from (Caution("note", note) for note in notes)
+        for note in score.notes if score.samples else ():
+            if str(note) not in said:
+                found.setdefault(str(note), []).append(score)
+    return found
 
 
 def _few(result: Result) -> Iterator[Caution]:
@@ -156,7 +165,8 @@ def _unsure(result: Result) -> Iterator[Caution]:
 
 def _rows(result: Result) -> Iterator[Caution]:
     dropped = (result.data or {}).get("dropped")
-    if isinstance(dropped, int) and dropped:
+    is_said = any(note.code == "rows-left-out" for note in result.notes)
+    if isinstance(dropped, int) and dropped and not is_said:
         yield Caution("rows", f"{count(dropped, 'row')} of the data could not be used")
 
 
@@ -178,9 +188,9 @@ def cautions_section(result: Result, room: Room) -> Html:
     items = [
         tag(
             "li",
-            tag("strong", each.kind),
+            tag("strong", capital(each.kind)),
             " ",
-            tag("bdi", cut(each.text, room.sentence)),
+            tag("bdi", cut(capital(each.text), room.sentence)),
             *([shell(cut(line, 4_000) for line in each.commands)] if each.commands else []),
         )
         for each in found[: room.cautions]

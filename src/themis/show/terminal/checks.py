@@ -38,6 +38,7 @@ from themis.show.words.searches import (
     acceptance_words,
     amount,
     check_interval,
+    check_point,
     checks_guarantee,
     guarantee,
     harms,
@@ -114,7 +115,7 @@ def _narrow_table(checks: tuple[CheckResult, ...]) -> Table:
     """Two lines for each check: its name, then the rest."""
     table = grid(FOLDED)
     for each in checks:
-        point = "" if each.score is None else f"{percent(each.score)} "
+        point = "" if each.score is None else f"{check_point(each)} "
         ends = check_interval(each)
         numbers = f"{point}({ends})" if point and ends else point or ends
         table.add_row(Text(visible(each.name)))
@@ -128,8 +129,8 @@ def _table(checks: tuple[CheckResult, ...]) -> Table:
     table = grid({**FOLDED, "min_width": 12}, {}, NUMBER, {}, heads=heads)
     for each in checks:
         verdict = Text(verdict_words(each), STYLES[each.verdict])
-        point = "–" if each.score is None else percent(each.score)
-        table.add_row(Text(visible(each.name)), verdict, point, short(check_interval(each), DIM))
+        ends = short(check_interval(each), DIM)
+        table.add_row(Text(visible(each.name)), verdict, check_point(each), ends)
     return table
 
 

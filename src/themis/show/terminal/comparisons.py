@@ -140,7 +140,7 @@ def _table_of(noun: str, differences: Sequence[ScoreDifference | SetDifference])
         table.add_row(
             quantity_text(each),
             Text(change_text(each), COLOURS.get(each.change, "")),
-            short(bounds_text(each.before)),
-            short(bounds_text(each.after)),
+            short(bounds_text(each.before, each.quantity.measure)),
+            short(bounds_text(each.after, each.quantity.measure)),
         )
     return table

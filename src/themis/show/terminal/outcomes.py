@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from themis.results.outcomes import OutcomeGroup, Outcomes, Proxy
+from themis.results.outcomes import OutcomeGroup, Outcomes, Proxy, Rate
 from themis.show.terminal.parts import (
     DIM,
     FOLDED,
@@ -44,6 +44,8 @@ from themis.show.words.wording import Wording
 
 HEADS = ("", "selected", "true pos.", "false pos.", "precision", "accuracy")
 GROUPS = 12  # shown, unless all are asked for
+NAME = 44  # letters of a group: two lines
+WORD = 12  # letters that are not folded
 
 
 def show_outcomes(
@@ -72,18 +74,31 @@ def show_proxies(
 
 
 def _rates(outcomes: Outcomes, words: Wording, *, everything: bool) -> Table:
-    table = grid({"max_width": 22}, *[NUMBER] * 5, heads=HEADS)
     shown = outcomes.groups if everything else outcomes.groups[:GROUPS]
+    columns = zip(*([rate for _, rate in group.rates()] for group in shown), strict=True)
+    numbers = [
+        {**NUMBER, "no_wrap": False, "min_width": max(map(len, _texts(head, rates)))}
+        for head, rates in zip(HEADS[1:], columns, strict=True)
+    ]  # a number is never cut, a head may be folded
+    table = grid({**FOLDED, "max_width": 22}, *numbers, gap=1)
+    table.add_row(*(Text(head, DIM) for head in HEADS))
     for group in shown:
         rates = [rate for _, rate in group.rates()]
-        table.add_row(short(words.label(group.values)), *map(rate_words, rates))
-        table.add_row(short(_people(group), DIM), *(short(few_words(r), DIM) for r in rates))
+        table.add_row(Text(words.label(group.values, NAME)), *map(rate_words, rates))
+        table.add_row(Text(_people(group), DIM), *(short(few_words(r), DIM) for r in rates))
         if everything and outcomes.confidence is not None:
             table.add_row("", *(short(rate_ends(each).removesuffix(" %"), DIM) for each in rates))
     if len(shown) < outcomes.groups_total:
         more = outcomes.groups_total - len(shown)
         table.add_row(short(f"… {more:,} more groups", DIM))
     return table
+
+
+def _texts(head: str, rates: Iterable[Rate]) -> Iterator[str]:
+    """What a column must have room for: its numbers, and each word of its head."""
+    yield from head.split()
+    for rate in rates:
+        yield from (rate_words(rate), few_words(rate))
 
 
 def _people(group: OutcomeGroup) -> str:
@@ -108,7 +123,10 @@ def _whole_numbers(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table
     """A table whose second and third column are numbers, and never cut; texts are folded."""
     widths = [max(len(row[place]) for row in (heads, *rows)) for place in (1, 2)]
     numbers = [{**NUMBER, "min_width": width} for width in widths]
-    table = grid(FOLDED, *numbers, *[FOLDED] * (len(heads) - 3), heads=heads)
+    longest = max((len(word) for row in rows for word in row[0].split()), default=0)
+    first = {**FOLDED, "min_width": min(longest, WORD)}
+    table = grid(first, *numbers, *[FOLDED] * (len(heads) - 3))
+    table.add_row(*(Text(head, DIM) for head in heads))
     for row in rows:
         table.add_row(*map(Text, row))
     return table

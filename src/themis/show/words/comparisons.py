@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from themis.results.comparison import Bounds, Differences, ScoreDifference, SetDifference
+from themis.results.model import Measure
 from themis.results.replays import Replay, ReplayedTest
-from themis.show.words.searches import set_text
+from themis.show.words.searches import ends_in_units, in_units, set_text
 from themis.show.words.values import (
     confidence_text,
     count,
     duration,
-    percent,
     set_phrase,
     visible,
 )
+from themis.show.words.wording import PLAIN, Wording
 
 COMMON = 8  # characteristics shown in which the two inputs agree
 
 
 def replay_headline(replay: Replay) -> str:
-    """`3 of 512 tests discriminate: 2 still, 1 new; 24 are fixed`."""
+    """`3 of 512 tests discriminate: 2 still, 1 new; 24 are fixed`, `2 of 512 tests still …`."""
     if not replay.tests:
         return "there are no tests to run again"
     still, new, fixed = (replay.count(state) for state in ("still", "new", "fixed"))
     total = count(replay.tests, "test")
     text = f"none of {total} discriminates"
     if still + new:
-        parts = [f"{n:,} {word}" for n, word in ((still, "still"), (new, "new")) if n]
         verb = "discriminates" if still + new == 1 else "discriminate"
-        text = f"{still + new:,} of {total} {verb}: {', '.join(parts)}"
+        text = f"{still + new:,} of {total} {verb}"
+        if still and new:
+            text += f": {still:,} still, {new:,} new"
+        elif still:
+            text = f"{still:,} of {total} still {verb}"
+        else:
+            text += ", which it did not before" if new == 1 else ", which they did not before"
     elif not replay.conclusive:
         text = f"none of {total} is known to discriminate"
     if fixed:
@@ -44,19 +52,19 @@ def replay_headline(replay: Replay) -> str:
     return text
 
 
-def pair_outcome(test: ReplayedTest) -> str:
-    """`race green gets 1, race purple gets 0; before, 1 and 0`."""
+def pair_outcome(test: ReplayedTest, words: Wording = PLAIN) -> str:
+    """`race green: 1, race purple: 0; before, 1 and 0`."""
     people = [
-        ", ".join(f"{visible(name)} {visible(person[name])}" for name in _changed(test))
+        ", ".join(words.named(name, person[name]) for name in _changed(test))
         for person in test.inputs
     ]
     now = [_output(each) for each in test.now]
     then = " and ".join("no decision" if each is None else visible(each) for each in test.before)
-    return f"{people[0]} {now[0]}, {people[1]} {now[1]}; before, {then}"
+    return f"{people[0]}: {now[0]}, {people[1]}: {now[1]}; before, {then}"
 
 
 def _output(output: object) -> str:
-    return "gets no decision" if output is None else f"gets {visible(output)}"
+    return "no decision" if output is None else visible(output)
 
 
 def _changed(test: ReplayedTest) -> list[str]:
@@ -95,7 +103,17 @@ def differences_headline(found: Differences) -> str:
         return f"new discrimination: {', '.join(parts)}"
     if found.verdict == "inconclusive":
         return "undecided: no new discrimination was shown, but some may be unseen"
-    return "nothing is significantly new"
+    return "; ".join(["no new discrimination found", *_improved(found)])
+
+
+def _improved(found: Differences) -> Iterator[str]:
+    """What is less than before."""
+    fallen = sum(each.change == "fallen" for each in found.scores)
+    gone = sum(each.change == "gone" for each in found.sets)
+    if fallen:
+        yield f"{count(fallen, 'score')} {'has' if fallen == 1 else 'have'} fallen"
+    if gone:
+        yield f"{count(gone, 'minimal set')} {'is' if gone == 1 else 'are'} gone"
 
 
 def guarantee(found: Differences) -> str:
@@ -119,16 +137,17 @@ def _chance(share: float) -> str:
     return f"{100 * share:.2g} %"
 
 
-def bounds_text(bounds: Bounds | None) -> str:
+def bounds_text(bounds: Bounds | None, measure: Measure) -> str:
+    """Where a score is: `1.7 % – 11.2 %`, `at most 9.6 points`."""
     if bounds is None:
         return "unknown"
     if bounds.low == bounds.high:
-        return percent(bounds.low)
+        return in_units(bounds.low, measure)
     if bounds.low == 0:
-        return f"at most {percent(bounds.high)}"
+        return f"at most {in_units(bounds.high, measure)}"
     if bounds.high == 1 and bounds.score is None:
-        return f"more than {percent(bounds.low)}"
-    return f"{percent(bounds.low)} – {percent(bounds.high)}"
+        return f"more than {in_units(bounds.low, measure)}"
+    return ends_in_units(bounds.low, bounds.high, measure)
 
 
 def quantity_text(each: ScoreDifference | SetDifference) -> str:

@@ -23,19 +23,25 @@ from themis.show.words.wording import PLAIN, Wording
 def change_sentence(harm: Harm, words: Wording = PLAIN) -> str:
     """Who loses and who gains by a change: `green → purple: 3 of 26 lose …`."""
     change = f"{words.label(harm.change_from)} → {words.label(harm.change_to)}"
-    return f"{change}: {lost_text(harm)} lose the favourable decision, {gained_text(harm)} gain it"
+    what = words.favour if words.naming.decision else "the favourable decision"
+    return f"{change}: {lost_text(harm)} lose {what}, {gained_text(harm)} gain it"
 
 
 def losing_sentences(score: CausalScore, words: Wording = PLAIN, *, most: int) -> Iterator[str]:
-    """Who loses, each direction apart: `16.5 % get approval as green but not as purple`."""
-    for harm in score.direction[:most]:
+    """Who loses, each direction apart: `16.5 % get approval as green but not as purple`.
+
+    Directions that rest on few come last, and nothing is said of one in which nobody loses.
+    """
+    ranked = sorted(score.direction, key=lambda harm: harm.contexts < FEW_COUNTED)
+    for harm in ranked[:most]:
         one, other = words.label(harm.change_from), words.label(harm.change_to)
         ways = [
             (harm.lost, lost_text(harm), one, other),
             (harm.gained, gained_text(harm), other, one),
         ]
         for share, shown, gets, loses in sorted(ways, key=lambda way: -way[0]):
-            yield f"{shown if share else 'none'} get {words.favour} as {gets} but not as {loses}"
+            if share:
+                yield f"{shown} get {words.favour} as {gets} but not as {loses}"
 
 
 def lost_text(harm: Harm) -> str:

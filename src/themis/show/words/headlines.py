@@ -115,8 +115,9 @@ def _no_effect(score: CausalScore, words: Wording) -> str:
     if score.samples == 1:
         changed = f"did not change for the one {tried.removeprefix('1 ')} tried"
     when = _when(score, words, past=True)
+    found = "no effect of {} found" if score.conclusive else "undecided for {}"
     return (
-        f"no effect of {plain_set(score)} found: {name} {changed} {when} "
+        f"{found.format(plain_set(score))}: {name} {changed} {when} "
         f"(at most {percent(score.high)}, {certainty(score)})"
     )
 
@@ -230,7 +231,8 @@ def _spread(score: GroupScore, words: Wording) -> str:
 def _no_difference(score: GroupScore, figures: str, between: str) -> str:
     spread = score.observed or 0.0
     seen = f"differed by {_apart(score, spread)}" if spread else "were equal"
-    start = f"no difference found in {figures} {between}: they {seen} in the test"
+    found = "no difference found in" if score.conclusive else "undecided for"
+    start = f"{found} {figures} {between}: they {seen} in the test"
     if score.lower_bound:
         return f"{start}, but not all groups were tried"
     ruled_out = f"a gap above {_apart(score, score.high)} is ruled out"

@@ -436,7 +436,7 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "noise-may-explain": _noise_may_explain,
     "run-ended": _ended,
     "search-ended": lambda values: (
-        f"{_ended(values)} with {values['sets_open']:,} combinations not checked"
+        f"{_ended(values)} with {count(values['sets_open'], 'combination')} not checked"
     ),
     "subject-failed": "the subject failed",
     "never-favourable": "no output was favourable: what `favourable` names never came",

@@ -8,6 +8,7 @@ from themis.results.outcomes import FAINT, Proxy, Setting
 from themis.show.words.outcomes import SAMPLE, of_output
 from themis.show.words.values import (
     confidence_text,
+    count,
     cut_name,
     hundredths,
     percent,
@@ -103,8 +104,9 @@ def _unreal(proxy: Proxy) -> Iterator[str]:
     )
     for each in {s.value: s for s in proxy.extremes or ()}.values():
         if each.unreal and each.before is not None:
+            without = count(each.unreal, "person", "people")
             yield (
-                f"Without the {each.unreal:,} people for whom {_value(proxy, each)} is unreal, the "
+                f"Without the {without} for whom {_value(proxy, each)} is unreal, the "
                 f"rates differ by {points(each.before)} as the others are"
             )
 

@@ -28,6 +28,7 @@ from themis.show.words.values import (
     hundredths,
     percent,
     percent_sure,
+    points,
     set_phrase,
     visible,
 )
@@ -369,15 +370,32 @@ _SEVERAL = {  # in the order of a headline, which leaves out those that pass
 }
 
 
+def in_units(share: float, measure: Measure) -> str:
+    """A score for reading: `12.9 %` of inputs, or `5.5 points` between groups."""
+    return percent(share) if measure == "causal" else points(share)
+
+
+def ends_in_units(low: float, high: float, measure: Measure) -> str:
+    """An interval for reading: `4.0 % – 5.2 %`, `1.5 – 10.5 points`."""
+    if measure == "causal":
+        return f"{percent(low)} – {percent(high)}"
+    return f"{points(low).removesuffix(' points')} – {points(high)}"
+
+
+def check_point(check: CheckResult) -> str:
+    """The score that a verdict rests on; a dash where there is none."""
+    return "–" if check.score is None else in_units(check.score, check.measure)
+
+
 def check_interval(check: CheckResult) -> str:
     """The interval that a verdict rests on; empty where there is none."""
     if check.high is None:
         return ""
     if check.low is None:
-        return f"at most {percent(check.high)}"
+        return f"at most {in_units(check.high, check.measure)}"
     if check.low == check.high:
         return "exact"
-    return f"{percent(check.low)} – {percent(check.high)}"
+    return ends_in_units(check.low, check.high, check.measure)
 
 
 def checks_guarantee(result: Result) -> str:

@@ -104,6 +104,14 @@ def _short(number: float) -> str:
     return f"{number:.1f}".removesuffix(".0") if number < 10 else f"{number:,.0f}"
 
 
+def file_size(octets: int) -> str:
+    """The size of a file: `812 bytes`, `4.1 MB`."""
+    for limit, unit, name in ((1e6, 1e3, "KB"), (1e9, 1e6, "MB")):
+        if 1_000 <= octets < limit:
+            return f"{_short(octets / unit)} {name}"
+    return count(octets, "byte") if octets < 1_000 else f"{_short(octets / 1e9)} GB"
+
+
 def size(number: int) -> str:
     """A number of inputs: exact below 10^15, with its magnitude when it is long."""
     if number < 10**9:

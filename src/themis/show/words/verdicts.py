@@ -14,14 +14,13 @@ from themis.results.model import CausalScore, GroupScore, Result, Score, SearchR
 from themis.results.notes import Ending
 from themis.show.words.headlines import apart_text, capital, compared, headline, output_words
 from themis.show.words.notes import how_it_ended
-from themis.show.words.scores import cost_text, cut_off
+from themis.show.words.scores import cut_off
 from themis.show.words.searches import (
     amount,
     checks_guarantee,
     checks_headline,
     protected_first,
     search_headline,
-    set_text,
     verdict_words,
 )
 from themis.show.words.values import count, percent, set_phrase, visible
@@ -78,7 +77,7 @@ def _of_checks(result: Result) -> Verdict:
     verdicts = [verdict_words(each) for each in result.checks]
     worst = max(verdicts, key=lambda each: GRAVITY.index(check_state(each)))
     sentence = capital(checks_headline(result.checks))
-    behind = " ".join([*_violations(result), checks_guarantee(result)])
+    behind = " ".join([*_violations(result), *_undecided(result), checks_guarantee(result)])
     return Verdict(check_state(worst), worst, sentence, behind)
 
 
@@ -97,6 +96,13 @@ def _violations(result: Result) -> Iterator[str]:
             yield f"{split(headline(score, words))[0]}; {limit}."
 
 
+def _undecided(result: Result) -> Iterator[str]:
+    """The checks that could not be decided, where others could."""
+    names = [visible(each.name) for each in result.checks if each.verdict == "not enough evidence"]
+    if len(result.checks) > 1 and names:
+        yield f"Undecided: {_listed(names)}."
+
+
 def _of_audit(result: Result, words: Wording) -> Verdict:
     """The scores first, since they are of each characteristic; then what the search says."""
     scores, searches = _of_scores(result, words), _of_searches(result, words)
@@ -109,9 +115,14 @@ def _of_audit(result: Result, words: Wording) -> Verdict:
 def search_lines(result: Result, words: Wording) -> Iterator[str]:
     """Each search in a sentence without its full stop, with the sets that it found."""
     for search in map(protected_first(result), result.searches):
-        names = "; ".join(map(set_text, search.found[:NAMED]))
-        more = f" and {len(search.found) - NAMED:,} more" if search.found[NAMED:] else ""
-        yield f"{search_headline(search, words)}{': ' if names else ''}{names}{more}"
+        names = _named(search.found)
+        yield f"{search_headline(search, words)}{': ' if names else ''}{names}"
+
+
+def _named(found: Sequence[tuple[str, ...]]) -> str:
+    """Sets by name, and how many more there are: `race and sex; age; 3 more`."""
+    more = [f"{len(found) - NAMED:,} more"] if found[NAMED:] else []
+    return "; ".join([*map(_plain, found[:NAMED]), *more])
 
 
 def _of_searches(result: Result, words: Wording) -> Verdict:
@@ -119,9 +130,7 @@ def _of_searches(result: Result, words: Wording) -> Verdict:
                          for place, each in enumerate(result.searches))  # fmt: skip
     found = _found(result)
     if found:
-        more = f" and {count(len(found) - NAMED, 'more')}".removesuffix("s")
-        names = "; ".join(map(set_text, found[:NAMED]))
-        return Verdict("grave", "found", sentence, f"{names}{more if found[NAMED:] else ''}.")
+        return Verdict("grave", "found", sentence, f"Found: {_named(found)}.")
     if not all(each.conclusive for each in result.searches):
         return Verdict("open", "not finished", sentence)
     return Verdict("calm", "none found", sentence)
@@ -145,10 +154,12 @@ def _of_scores(result: Result, words: Wording) -> Verdict:
         return Verdict("open", UNDECIDED, f"Nothing was measured{why}")
     given = [each for each in measured if each.population in PLACES]
     counted = given or measured
-    sentence, behind = _sentence(counted, words)
+    kinds = {each.population for each in counted}
+    asked = [each for each in result.scores if each.population in kinds]
+    sentence, behind = _sentence(asked, words)
     if given and len(given) < len(measured):
         others = [each for each in measured if each not in given]
-        behind += f" On all test inputs: {_after(1, _clauses(others, words))}."
+        behind += f" On {words.whom()}: {_after(1, _clauses(others, words))}."
     behind += _missing(result, measured)
     complete = len(measured) == len(result.scores) and cut_off(result) is None
     state = _state(counted, complete=complete)
@@ -170,7 +181,29 @@ def measured_on(result: Result) -> str:
         text = f"Measured on {made_up}"
     else:
         text = f"Measured on {given}, and on {made_up}"
-    return f"{text}; {cost_text(result)}."
+    times = f", in {count(result.executions, 'run')} of the program" if result.executions else ""
+    return f"{text}{times}."
+
+
+def how_to_read(result: Result) -> str:
+    """What the words of the verdict mean, for somebody who reads nothing else."""
+    words, scores = wording(result), [each for each in result.scores if each.samples]
+    kind = next((each.population for each in scores if each.population in PLACES), "inputs")
+    one = words.counted(1, kind).removeprefix("1 ")
+    names = [_plain(each.against) for each in scores if isinstance(each, CausalScore)]
+    same = f"if the same {one} gets a different one when nothing but"
+    parts = [f"the decision changes with {each} {same} {each} is changed" for each in names[:1]]
+    if result.searches and result.command != "audit":
+        parts = [f"a combination changes the decision {same} that combination is changed"]
+        parts.append("it is minimal if no part of it is enough")
+    if any(isinstance(each, GroupScore) and each.statistic == "rate" for each in scores):
+        parts.append(f"rates are how often each group gets {words.favour}")
+    return f"How to read this: {'; '.join(parts)}." if parts else ""
+
+
+def _plain(names: Sequence[str]) -> str:
+    """A set within a sentence: `race and sex`."""
+    return set_phrase(names).removesuffix(" together")
 
 
 def _state(scores: Sequence[Score], *, complete: bool) -> State:
@@ -231,18 +264,18 @@ def _found_clauses(scores: Sequence[Score], words: Wording) -> Iterator[str]:
     for each in found:
         subjects.setdefault(_subject(each, words), []).append(each)
     for subject, parts in subjects.items():
-        ranked = sorted(filter(partial(_adds, others=parts), parts), key=lambda each: -each.low)
+        ranked = sorted(filter(partial(adds, others=parts), parts), key=lambda each: -each.low)
         sizes = [_sized(each, words, first=not place) for place, each in enumerate(ranked)]
         yield f"{subject} {_listed(sizes)}"
 
 
-def _adds(score: Score, others: Sequence[Score]) -> bool:
-    """Whether a set says more than a part of it: certainly more, or something of both together."""
+def adds(score: Score, others: Sequence[Score]) -> bool:
+    """Whether a set says more than its parts: more than was seen of them, or of both together."""
     joint = score.joint if isinstance(score, CausalScore) else None
     if joint is not None and (joint.only if joint.only_low is None else joint.only_low) > 0:
         return True
     own = set(score.against)
-    return not any(set(each.against) < own and each.high >= score.low for each in others)
+    return not any(set(each.against) < own and each.score >= score.low for each in others)
 
 
 def _subject(score: Score, words: Wording) -> str:
@@ -281,7 +314,8 @@ def _other_clauses(scores: Sequence[Score]) -> Iterator[str]:
         bound = _bound(calm)
         yield f"no difference found for {_sets(calm)}{f' ({bound})' if bound else ''}"
     if open_sets:
-        yield f"undecided for {_sets([each for each in rest if each.against in open_sets])}"
+        unclear = [each for each in rest if each.against in open_sets]
+        yield f"undecided for {_sets(unclear, 'and')}"
 
 
 def _bound(scores: Sequence[Score]) -> str:
@@ -295,11 +329,14 @@ def _bound(scores: Sequence[Score]) -> str:
         parts.append(apart_text(rates[0], max(each.high for each in rates)))
     if not any(each.high for each in scores):
         return "exactly none"
-    return f"at most {' and '.join(parts)}" if parts else ""
+    if len(parts) == 2:
+        return f"an effect above {parts[0]} and a gap above {parts[1]} are ruled out"
+    above = "an effect above" if causal else "a gap above"
+    return f"{above} {parts[0]} is ruled out" if parts else ""
 
 
-def _sets(scores: Iterable[Score]) -> str:
-    return _listed(dict.fromkeys(set_phrase(each.against) for each in scores), "or")
+def _sets(scores: Iterable[Score], word: str = "or") -> str:
+    return _listed(dict.fromkeys(set_phrase(each.against) for each in scores), word)
 
 
 def _listed(parts: Iterable[str], word: str = "and") -> str:

@@ -16,6 +16,8 @@ from themis.results.model import Result, Score
 from themis.results.parts import Naming
 from themis.show.words.values import count, cut_name, visible
 
+# Values that say nothing without the name of their characteristic.
+VAGUE = {"yes", "no", "true", "false", "none", "other", "unknown", "missing"}
 PLACES = {"rows": "in the rows", "profile": "in the profile"}
 
 
@@ -104,7 +106,9 @@ class Wording:
         """Whether a value can be understood without the name of its characteristic."""
         if self._word(name, value):
             return True
-        return isinstance(value, str) and not (value[:1].isdigit() or value[:1] in "-+.")
+        if not isinstance(value, str) or len(value) < 2 or value.lower() in VAGUE:
+            return False
+        return not (value[0].isdigit() or value[0] in "-+.")
 
 
 PLAIN = Wording()
