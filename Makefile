@@ -15,7 +15,7 @@ test: $(DEV)
 	$(BIN)/python -m pytest -n auto -m "not slow" --durations 10 --durations-min 3
 
 test-slow: $(FRAMEWORKS)
-	$(BIN)/python -m pytest -n auto -m slow
+	$(BIN)/python -m pytest -n auto -m "slow or property"
 
 test-all: test test-slow
 

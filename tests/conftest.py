@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import signal
 from collections import Counter
+from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 from hypothesis.internal.conjecture import providers
 
 # No test may depend on how fast the machine is: neither a deadline nor the speed of drawing counts.
@@ -26,14 +27,34 @@ if PROFILE == "steady" and hasattr(providers, "_get_local_constants"):
     providers._get_local_constants = lambda: providers._local_constants
 
 
+CORE_SHARE = (
+    3  # of the examples of a property, `make test` tries so many-th; the slow tests try all
+)
+
+
 @pytest.hookimpl(tryfirst=True)  # before those are left out that are slow
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Of a test with many cases every few-th is quick enough for everybody, the others are slow."""
+    in_core = config.option.markexpr == "not slow"
     seen: Counter[str] = Counter()
     for item in items:
+        test = getattr(item, "obj", None)
+        if is_hypothesis_test(test):
+            item.add_marker(pytest.mark.property)
+            if in_core and PROFILE == "steady":
+                few_examples(test)
         some = item.get_closest_marker("some_slow")
         if some is not None:
             name = item.nodeid.partition("[")[0]
             if seen[name] % some.kwargs["core"]:
                 item.add_marker(pytest.mark.slow)
             seen[name] += 1
+
+
+def few_examples(test: Any) -> None:
+    """Let a property be tried with a part of its examples, once."""
+    name = "_hypothesis_internal_use_settings"
+    whole = getattr(test, name, settings.default)
+    if not hasattr(test, "has_few_examples"):
+        test.has_few_examples = True
+        setattr(test, name, settings(whole, max_examples=max(whole.max_examples // CORE_SHARE, 10)))

@@ -306,6 +306,7 @@ def check_toml(text: str, folder: Path) -> None:
     path.unlink()
 
 
+@pytest.mark.some_slow(core=2)
 @pytest.mark.parametrize(
     "page",
     [

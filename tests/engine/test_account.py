@@ -143,7 +143,7 @@ def assert_accounted(answer: Result | Score | SearchResult, received: int) -> No
         assert part.executions == part.account.total <= received
 
 
-@pytest.mark.some_slow(core=3)
+@pytest.mark.some_slow(core=5)
 @pytest.mark.parametrize("schema", [SMALL, LARGE], ids=["exact", "sampled"])
 @pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.parametrize("make", INNER, ids=lambda each: each.__name__)

@@ -195,6 +195,7 @@ def test_nothing_is_called_once_the_time_is_over(
         assert result.stopped in ("budget", "done")
 
 
+@pytest.mark.some_slow(core=4)
 @pytest.mark.parametrize("stopping", ["certified", "paper"])
 @pytest.mark.parametrize("savings", [3, 1_000])  # so few inputs that all of them are run, or not
 @pytest.mark.parametrize("ask", ["causal", "group", "search"])

@@ -282,6 +282,7 @@ def test_a_note_of_a_later_version_is_kept_and_shown_by_its_code(saved: Any) -> 
     assert "warning: later-code (share 0.1)" in render_checks(result)
 
 
+@pytest.mark.some_slow(core=3)
 @pytest.mark.parametrize("depth", [200, 5_000, 100_000])
 def test_a_result_nested_deep_is_refused_in_one_line(saved: Any, depth: int) -> None:
     saved["source"]["deep"] = "here"

@@ -151,6 +151,7 @@ def truth(bias: float) -> tuple[float, float]:
     return float((favoured != other).mean()), float(favoured.mean() - other.mean())
 
 
+@pytest.mark.some_slow(core=3)
 @pytest.mark.parametrize("cost", ["calls", "executions"])
 @pytest.mark.parametrize("bias", [0.0, 3.0, 12.0, 40.0])
 def test_intervals_hold_whatever_is_saved(bias: float, cost: Any) -> None:

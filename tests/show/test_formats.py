@@ -702,6 +702,7 @@ def test_one_text_can_go_to_stdout(project: Project) -> None:
         assert "; name a f" in done.stderr
 
 
+@pytest.mark.some_slow(core=3)
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [

@@ -118,7 +118,7 @@ def rendered(request: pytest.FixtureRequest) -> str:
     return RENDERERS[kind](samples.SAMPLES[name]())
 
 
-@pytest.mark.some_slow(core=2)
+@pytest.mark.some_slow(core=5)
 def test_a_report_is_one_small_file_that_refers_to_nothing_else(rendered: str) -> None:
     page = Document(rendered)
     assert len(rendered.encode()) < LIMIT_BYTES
@@ -129,6 +129,7 @@ def test_a_report_is_one_small_file_that_refers_to_nothing_else(rendered: str) -
     assert not [name for _, name, _ in page.attributes if name.startswith("on")]
 
 
+@pytest.mark.some_slow(core=4)
 def test_links_within_a_report_lead_somewhere_and_places_are_named_once(rendered: str) -> None:
     page = Document(rendered)
     ids = Counter(page.values_of("id"))
