@@ -184,7 +184,7 @@ def test_rows_that_were_not_run_are_not_called_run(project: Project) -> None:
     assert "(exact: every row was run" not in shown
     assert "not every row was run (1 row;" in shown
     assert "a single group" not in shown
-    assert "only one group of race in the rows has a decision to show" in shown
+    assert "Only one group of race in the rows has a decision to show" in shown
 
 
 def test_the_only_group_of_rows_is_no_distance_from_itself(project: Project) -> None:
