@@ -27,7 +27,7 @@ HERE_SECONDS = 1.0  # work that is done here first: what takes less needs no oth
 TASK_SECONDS = 0.5  # that a task takes, about
 LEAST_SECONDS = 0.005  # a shorter one costs more than it saves
 FEWEST, MOST = 16, 65_536  # inputs that are compared where none was run here, and of a task
-COMPARED, COMPARED_SECONDS = 1_000, 0.1  # inputs that are run there and here, at most
+COMPARED, COMPARED_SECONDS = 1_000, 0.5  # inputs that are run there and here, at most
 IN_FLIGHT = 2  # tasks for each worker that are on their way
 TURN = 0.5  # seconds after which an interrupt is heard at the latest
 
