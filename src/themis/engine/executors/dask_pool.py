@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 from collections.abc import Callable, Iterator
@@ -62,25 +63,34 @@ class DaskPool:
 
     def _connected(self) -> Any:
         if self._client is None:
-            distributed = _distributed()
-            self.lost = (CancelledError, distributed.KilledWorker, distributed.comm.CommClosedError)
-            try:
-                if self.name == LOCAL:
-                    with deaf_to_interrupts():
-                        self._client = distributed.Client(_cluster(distributed))
-                else:
-                    self._client = distributed.Client(self._address, timeout=PATIENCE)
-            except (OSError, TimeoutError) as error:
-                raise self._unreachable(error) from None
-            except ValueError as error:
-                remedy = "write dask://host:8786"
-                problem = f"{self.name} is no address: {error}"
-                raise RequestError.one("executor", "executor", problem, remedy) from None
-            except TypeError:  # what Dask raises where it has none
-                problem = f"{self.name} needs certificates, and Dask's settings name none"
-                remedy = "set distributed.comm.tls, for example by the variables of deploy/tls.env"
-                raise RequestError.one("executor", "executor", problem, remedy) from None
+            problem = self._connect(_distributed())
+            if problem is not None:
+                # What Dask left half-made ends now. Later, amid the start of another client, its
+                # end would wait for a lock that this very thread holds.
+                gc.collect()
+                raise problem
         return self._client
+
+    def _connect(self, distributed: Any) -> Exception | None:
+        """Become a client; gives what went wrong."""
+        self.lost = (CancelledError, distributed.KilledWorker, distributed.comm.CommClosedError)
+        try:
+            if self.name == LOCAL:
+                with deaf_to_interrupts():
+                    self._client = distributed.Client(_cluster(distributed))
+            else:
+                self._client = distributed.Client(self._address, timeout=PATIENCE)
+        except (OSError, TimeoutError) as error:
+            return self._unreachable(error)
+        except ValueError as error:
+            remedy = "write dask://host:8786"
+            problem = f"{self.name} is no address: {error}"
+            return RequestError.one("executor", "executor", problem, remedy)
+        except TypeError:  # what Dask raises where it has none
+            problem = f"{self.name} needs certificates, and Dask's settings name none"
+            remedy = "set distributed.comm.tls, for example by the variables of deploy/tls.env"
+            return RequestError.one("executor", "executor", problem, remedy)
+        return None
 
     def _unreachable(self, error: BaseException) -> SubjectError:
         return SubjectError(
