@@ -28,6 +28,7 @@ from themis.scores.reruns import ENOUGH
 from themis.settings import Settings
 from themis.show.terminal.results import render_headlines, render_result
 from themis.show.terminal.searches import render_search
+from themis.show.words.headlines import headline
 from themis.statistics.intervals import exact_ends, placebo_at_most, rate_ends
 from themis.subjects.answers import AnswerLabels, OutputColumns
 from themis.subjects.decisions import FAILED
@@ -556,3 +557,16 @@ def test_what_the_probe_runs_does_not_depend_on_the_speed(monkeypatch: pytest.Mo
 
     assert noise_of(1) == noise_of(7) == noise_of(10_000)
     assert 60 < noise_of(7)[0]["inputs"] <= 78  # those that fail are not among them
+
+
+def test_an_impact_ratio_of_a_noisy_domain_that_was_run_once_is_no_exact_one() -> None:
+    rng = np.random.default_rng(4)
+    schema = themis.Schema(sex=["f", "m"], age=range(60))
+    audit = themis.Audit(lambda person: bool(rng.random() < 0.5), schema, seed=1)
+    score = audit.group("sex")
+    assert score.method == "exact"
+    assert score.impact_ratio_low is not None
+    assert score.impact_ratio is not None
+    assert score.impact_ratio_low < 0.8 < score.impact_ratio <= 1.0
+    assert score.four_fifths == "unclear"
+    assert "(because of noise)" in headline(score)

@@ -25,11 +25,12 @@ from themis.inputs.keys import Keys, first_places
 from themis.results.model import CausalScore, GroupScore, Score, SearchResult
 from themis.results.notes import Ending, Note
 from themis.results.parts import Noise, Placebo
+from themis.scores.group import ImpactRatio
 from themis.scores.neighbours import Example
 from themis.scores.reruns import ENOUGH, Rerunner, looks_for_noise
 from themis.settings import Settings
 from themis.statistics.intervals import exact_ends, placebo_at_most, rate_ends
-from themis.statistics.reruns import PLACEBO_SHARE, widest_spread
+from themis.statistics.reruns import PLACEBO_SHARE, expected_rates, widest_spread
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import NOT_RUN, Cells
 
@@ -342,6 +343,11 @@ def _weighed_group(score: GroupScore, settings: Settings, *, moved: bool) -> Gro
     alpha = PLACEBO_SHARE * (1.0 - settings.confidence)
     ends = [(each.low, each.high, each.samples) for each in score.groups]
     whole = not any(note.code == "groups-not-listed" for note in score.notes)
+    wider = zip(score.groups, expected_rates(ends, alpha), strict=True)
+    groups = [replace(each, low=low, high=high) for each, (low, high) in wider]
+    ratio = ImpactRatio.of(groups, all_groups=whole)
+    if score.impact_ratio is not None:
+        score = replace(score, impact_ratio_low=ratio.low, impact_ratio_high=ratio.high)
     return replace(
         score,
         low=score.floor,

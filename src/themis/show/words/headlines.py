@@ -235,8 +235,11 @@ def _no_difference(score: GroupScore, figures: str, between: str) -> str:
     start = f"{found} {figures} {between}: they {seen} in the test"
     if score.lower_bound:
         return f"{start}, but not all groups were tried"
-    ruled_out = f"a gap above {_apart(score, score.high)} is ruled out"
-    return f"{start}; {ruled_out} ({certainty(score)})"
+    most = _apart(score, score.high)
+    end = f"a gap above {most} is ruled out"
+    if score.method == "exact":  # and yet there is an interval
+        end = f"the gap may be as large as {most}"
+    return f"{start}; {end} ({certainty(score)})"
 
 
 def compared(score: GroupScore, words: Wording = PLAIN) -> str:
@@ -332,6 +335,7 @@ def certainty(score: Score) -> str:
         return "because the run ended early"
     if score.method == "exact":
         noisy = isinstance(score, CausalScore) and score.placebo is not None
+        noisy = noisy or not score.unknown
         return "because of noise" if noisy else f"because {_why_unknown(score)}"
     if score.stopping is Stopping.PAPER:
         return "claimed by the paper's rule, not certified"

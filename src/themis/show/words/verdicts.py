@@ -62,10 +62,15 @@ def verdict(result: Result) -> Verdict:
 
 
 def state_of(score: Score) -> State:
-    """Whether a score shows a difference, none, or is not known well enough to say."""
+    """Whether a score shows a difference, none, or is not known well enough to say.
+
+    A decision that was seen to change, if not certainly for any share, is no "none".
+    """
     if score.samples and score.low > 0 and score.stopped is not Ending.SPELLING:
         return "grave"
-    return "calm" if score.samples and score.conclusive and not score.lower_bound else "open"
+    was_seen = isinstance(score, CausalScore) and score.score > 0
+    known = score.samples and score.conclusive and not score.lower_bound
+    return "calm" if known and not was_seen else "open"
 
 
 def check_state(verdict_text: str) -> State:
@@ -315,7 +320,14 @@ def _other_clauses(scores: Sequence[Score]) -> Iterator[str]:
         yield f"no difference found for {_sets(calm)}{f' ({bound})' if bound else ''}"
     if open_sets:
         unclear = [each for each in rest if each.against in open_sets]
-        yield f"undecided for {_sets(unclear, 'and')}"
+        seen = [each for each in unclear if isinstance(each, CausalScore) and each.score > 0]
+        most = max(seen, key=lambda each: each.score, default=None)
+        size = (
+            ""
+            if most is None
+            else f" (changes seen: {percent(most.score)}, at most {percent(most.high)})"
+        )
+        yield f"undecided for {_sets(unclear, 'and')}{size}"
 
 
 def _bound(scores: Sequence[Score]) -> str:
