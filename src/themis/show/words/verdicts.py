@@ -320,7 +320,7 @@ def _other_clauses(scores: Sequence[Score]) -> Iterator[str]:
         yield f"no difference found for {_sets(calm)}{f' ({bound})' if bound else ''}"
     if open_sets:
         unclear = [each for each in rest if each.against in open_sets]
-        seen = [each for each in unclear if isinstance(each, CausalScore) and each.score > 0]
+        seen = [e for e in unclear if isinstance(e, CausalScore) and e.samples and e.score > 0]
         most = max(seen, key=lambda each: each.score, default=None)
         size = (
             ""
