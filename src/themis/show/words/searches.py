@@ -59,7 +59,8 @@ def sets_noun(search: SearchResult) -> str:
 def search_headline(search: SearchResult, words: Wording = PLAIN) -> str:
     """What is proven: how much the found combinations do, or how much none of all does."""
     if search.stopped is not Ending.DONE and search.stopped is not Ending.NOISE:
-        so_far = _found_sentence(search, words) if search.found else f"the {search.measure} search found nothing so far"
+        so_far = f"the {search.measure} search found nothing so far"
+        so_far = _found_sentence(search, words) if search.found else so_far
         unchecked = count(search.sets_open, "combination")
         text = f"not finished ({how_it_ended(search.stopped)}): {so_far}; {unchecked} not checked"
         return capital(text)
