@@ -72,8 +72,14 @@ def audit(
 
     with AuditFolder.of(output).staged() as folder:
         staged = _staged(session, folder.stage)
-        code = staged.run(work, render_audit, render_audit_headlines, _exit_code)
-        return _publish(folder, suites, code, talks=talks)
+        try:
+            code = staged.run(work, render_audit, render_audit_headlines, _exit_code)
+            return _publish(folder, suites, code, talks=talks)
+        except KeyboardInterrupt as error:
+            if not folder.has_new:
+                raise
+            say(f"interrupted before all files were written: nothing of this audit is in {output}")
+            return _signalled(error)
 
 
 def _session(options: Options, output: Path) -> Session:
@@ -121,10 +127,9 @@ def _publish(folder: AuditFolder, suites: list[Suite | None], code: int, *, talk
         with Watch(live=False):
             folder.complete(target, names)
     except KeyboardInterrupt as error:
-        code = error.args[0] if error.args else Exit.INTERRUPTED
-        if not folder.is_moved:
-            say(f"interrupted while the documents were written: {folder.path} is left as it was")
-            return code
+        if folder.has_new:
+            raise
+        code = _signalled(error)
     folder.say_beside(target)
     if talks:
         print_line(f"saved in {target / RESULT}")
@@ -134,6 +139,11 @@ def _publish(folder: AuditFolder, suites: list[Suite | None], code: int, *, talk
         if None in suites:
             print_line("no suite.csv: it would hold rows of people, which --rows allows")
     return code
+
+
+def _signalled(error: KeyboardInterrupt) -> int:
+    """The exit code after a signal."""
+    return int(error.args[0]) if error.args else Exit.INTERRUPTED
 
 
 def _exit_code(result: Result) -> Exit:

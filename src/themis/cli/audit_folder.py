@@ -58,13 +58,13 @@ class AuditFolder:
                     self.path.rmdir()
 
     @property
-    def is_moved(self) -> bool:
-        """Whether what was in the stage is in its place."""
-        return not (self.stage / RESULT).exists()
+    def has_new(self) -> bool:
+        """Whether there is a new result that is not in its place yet."""
+        return (self.stage / RESULT).exists()
 
     def target(self) -> Path | None:
         """Where what was measured belongs; None where it replaces nothing and is not kept."""
-        if self.is_moved:  # nothing was learned
+        if not self.has_new:
             return None
         result = _read(self.stage)
         if result.stopped is Ending.FAILED and (self.path / RESULT).exists():
