@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -13,7 +15,9 @@ import pytest
 
 from tests.external import PATIENCE, wait_until
 from tests.projects import BIASED, enter, run, write_project
+from themis.engine import replacing
 from themis.results.saved import read_result
+from themis.show.reports import folder as covers
 from themis.show.reports.method import digest
 from themis.show.terminal.progress import SearchProgressLine
 from themis.show.words.values import file_size
@@ -136,6 +140,129 @@ def test_an_interrupted_audit_does_not_replace_a_finished_one(folder: Path) -> N
     beside = Path("out-unfinished")
     assert {each.name for each in beside.iterdir()} == FILES - {"suite.csv"}
     assert read_result(beside / "result.json").stopped == "interrupted"
+
+
+def _small_audit(folder: Path) -> dict[Path, bytes]:
+    """The files of a quick audit in `out`, which is finished."""
+    body = "return int(person['race'] == 'green' and person['savings'] > 3)"
+    write_project(folder, body, inputs=FEW.replace("PROTECTED", "true"))
+    done = run("audit", "-o", "out", "-q")
+    assert done.exit_code == 0, done.output
+    return _files("out")
+
+
+def _files(name: str) -> dict[Path, bytes]:
+    return {each: each.read_bytes() for each in Path(name).iterdir()}
+
+
+def _interrupt(*_: object) -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_ctrl_c_while_documents_are_rendered_leaves_an_older_audit_whole(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = _small_audit(folder)
+    monkeypatch.setattr(covers, "render_cover", _interrupt)
+    done = run("audit", "-o", "out", "--seed", "5")
+    assert done.exit_code == 130
+    assert _files("out") == before
+    assert "before all files were written: nothing of this audit is in out" in done.stderr
+    assert "before anything was learned" not in done.stderr
+    assert "wrote" not in done.stdout
+    assert run("audit", "-o", "new").exit_code == 130
+    assert not Path("new").exists()
+
+
+def test_a_full_disk_leaves_an_older_audit_whole(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, write = _small_audit(folder), replacing.write_whole
+
+    def write_some(path: Path, data: bytes) -> None:
+        if path.name == "README.md":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(path, data)
+
+    monkeypatch.setattr(replacing, "write_whole", write_some)
+    done = run("audit", "-o", "out", "--seed", "5")
+    assert done.exit_code == 2
+    assert _files("out") == before
+    assert "'out/README.md' can't be written: No space left on device" in done.stderr
+    assert "nothing of this audit was written" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_between_two_moves_waits_for_the_last_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    move, moved = os.replace, []
+    _small_audit(folder)
+
+    def move_and_interrupt(source: Path, target: Path) -> None:
+        move(source, target)
+        if Path(target).parent == Path("out"):
+            moved.append(Path(target).name)
+            os.kill(os.getpid(), number)
+
+    monkeypatch.setattr(os, "replace", move_and_interrupt)
+    done = run("audit", "-o", "out", "--seed", "5")
+    assert done.exit_code == 128 + number
+    assert set(moved) == FILES
+    assert "wrote report.html" in done.stdout
+    result = read_result("out/result.json")
+    assert result.seed == 5
+    for name in ("report.html", "annex.html", "README.md"):
+        assert digest(result) in (Path("out") / name).read_text(), name
+
+
+def test_an_audit_that_a_limit_ended_does_not_replace_a_finished_one(folder: Path) -> None:
+    before = _small_audit(folder)
+    done = run("audit", "-o", "out", "--max-executions", "10")
+    assert done.exit_code == 4
+    assert _files("out") == before
+    assert "out is left as it was: it holds a finished audit" in done.stderr
+    assert {each.name for each in Path("out-unfinished").iterdir()} == FILES - {"suite.csv"}
+    assert read_result("out-unfinished/result.json").stopped == "budget"
+    again = run("audit", "-o", "out-unfinished", "--max-executions", "10")
+    assert "suite.csv in out-unfinished" in again.stdout  # no finished one was there
+    done = run("audit", "-o", "out", "-q")
+    assert "out-unfinished still holds an earlier audit that ended early" in done.stderr
+    assert Path("out-unfinished/result.json").exists()
+
+
+@pytest.mark.parametrize("here", [".", "./", ""])
+def test_an_audit_of_the_current_folder_has_its_unfinished_one_beside(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, here: str
+) -> None:
+    _small_audit(folder)
+    (folder / "inner").mkdir()
+    monkeypatch.chdir(folder / "inner")
+    assert run("audit", "..", "-o", here, "-q").exit_code == 0
+    assert {each.name for each in Path().iterdir()} == FILES
+    assert run("audit", "..", "-o", here, "-q", "--max-executions", "10").exit_code == 4
+    assert read_result("result.json").stopped == "done"
+    assert read_result("../inner-unfinished/result.json").stopped == "budget"
+
+
+def test_the_root_is_no_folder_of_an_audit(folder: Path) -> None:
+    write_project(folder)
+    done = run("audit", "-o", "/")
+    assert done.exit_code == 2
+    assert "--output: '/' is no folder of an audit; name a folder in it" in done.stderr
+
+
+def test_other_files_in_the_folder_of_an_audit_stay(folder: Path) -> None:
+    Path("out").mkdir()
+    Path("out/notes.txt").write_text("mine")
+    _small_audit(folder)
+    assert {each.name for each in Path("out").iterdir()} == FILES | {"notes.txt"}
+    assert Path("out/notes.txt").read_text() == "mine"
+    Path("out/report.html").unlink()
+    Path("out/report.html").mkdir()
+    done = run("audit", "-o", "out")
+    assert done.exit_code == 2
+    assert "'out/report.html' is a folder" in done.stderr
 
 
 def test_an_audit_that_measured_nothing_leaves_nothing_behind(folder: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,23 +9,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from themis.cli.files import check_targets, output_mistake, save
+from themis.cli.audit_folder import RESULT, SUITE, AuditFolder
+from themis.cli.files import check_targets
 from themis.cli.options import Options, with_options
 from themis.cli.printing import print_line, say
-from themis.errors import Exit, RequestError
+from themis.errors import Exit
 from themis.results.notes import Ending
 
 if TYPE_CHECKING:
     from themis.audit.audit import Audit
     from themis.audit.forecast import Forecast
     from themis.cli.session import Session, Watch
+    from themis.engine.suites import Suite
     from themis.results.model import Result
 
 FOLDER = Path("themis-audit")
-RESULT, SUITE = "result.json", "suite.csv"
-DOCUMENTS = {"report.html": "html", "annex.html": "annex", "summary.md": "md"}
-COVER = "README.md"
-UNFINISHED = "-unfinished"  # the folder of an audit that was interrupted, beside a finished one
 
 
 @with_options(
@@ -61,15 +58,10 @@ def audit(
     wanted = min(limits, default=THRESHOLD) if threshold is None else threshold
     check_targets({"--output": output}, config=config)
     Everything.of(config.schema, config.against)  # before anything is overwritten
-    is_new = _make(output)
-    beside = output.with_name(f"{output.name}{UNFINISHED}")
-    if _is_finished(output):
-        _check_folder(beside)
-        session = replace(session, aside=beside / RESULT)
-    else:
-        session = replace(session, aside=output / RESULT)
+    suites: list[Suite | None] = []
 
     def work(audited: Audit, watch: Watch) -> Result:
+        suites.append(audited.suite)
         return audited.everything(
             wanted,
             max_size=max_size,
@@ -78,21 +70,16 @@ def audit(
             listen_to_steps=watch.listen_to_steps,
         )
 
-    before = {each: _saved_at(each) for each in (output, beside)}
-    try:
-        code = session.run(work, render_audit, render_audit_headlines, _exit_code)
-        if _saved_at(output) != before[output]:
-            has_suite = session.options.suite is not None
-            _write_documents(output, has_suite=has_suite, talks=talks)
-        elif _saved_at(beside) != before[beside]:
-            say(f"{output} is left as it was: it holds a finished audit")
-            say(f"what was measured now is in {beside}")
-            _write_documents(beside, has_suite=False, talks=talks)
-        return code
-    finally:
-        if is_new:
-            with suppress(OSError):  # it is not empty
-                output.rmdir()
+    with AuditFolder.of(output).staged() as folder:
+        staged = _staged(session, folder.stage)
+        try:
+            code = staged.run(work, render_audit, render_audit_headlines, _exit_code)
+            return _publish(folder, suites, code, talks=talks)
+        except KeyboardInterrupt as error:
+            if not folder.has_new:
+                raise
+            say(f"interrupted before all files were written: nothing of this audit is in {output}")
+            return _signalled(error)
 
 
 def _session(options: Options, output: Path) -> Session:
@@ -122,62 +109,41 @@ def _announce(watch: Watch, forecast: Forecast, *, talks: bool) -> None:
         say(f"{sets}{searched} and noise: {forecast_sentence(forecast)}")
 
 
-def _saved_at(folder: Path) -> int | None:
-    """When the result in a folder was written; None if there is none."""
-    path = folder / RESULT
-    return path.stat().st_mtime_ns if path.is_file() else None
+def _staged(session: Session, stage: Path) -> Session:
+    """The session that writes the same files into this folder."""
+    suite = None if session.options.suite is None else stage / SUITE
+    options = replace(session.options, output=stage / RESULT, suite=suite)
+    return replace(session, options=options, is_staged=True)
 
 
-def _is_finished(folder: Path) -> bool:
-    """Whether there is an audit that was not interrupted."""
-    from themis.results.saved import read_result
+def _publish(folder: AuditFolder, suites: list[Suite | None], code: int, *, talks: bool) -> int:
+    """Complete what the run left in the stage, and say where it is; the exit code."""
+    from themis.cli.session import Watch, say_suite
 
-    with suppress(RequestError):
-        return read_result(folder / RESULT).stopped is not Ending.INTERRUPTED
-    return False
-
-
-def _make(folder: Path) -> bool:
-    """Make the folder; whether it is new. Refuses one that holds files which are not an audit's."""
+    if (target := folder.target()) is None:
+        return code
+    names = folder.names_for(target)
     try:
-        folder.mkdir(parents=True)
-        return True
-    except FileExistsError:
-        _check_folder(folder)
-        return False
-    except OSError as error:
-        problem = f"{str(folder)!r} can't be created: {error.strerror}"
-        raise output_mistake(problem, "choose another place") from None
-
-
-def _check_folder(folder: Path) -> None:
-    from themis.results.saved import read_result
-
-    if folder.exists() and not folder.is_dir():
-        raise output_mistake(f"{str(folder)!r} is a file", "name a folder")
-    there = [name for name in (COVER, RESULT, SUITE, *DOCUMENTS) if (folder / name).exists()]
-    with suppress(RequestError):
-        if not there or read_result(folder / RESULT).command == "audit":
-            return
-    problem = f"{str(folder)!r} has a {there[0]} that is not of an audit, and would be lost"
-    raise output_mistake(problem, "name another folder")
-
-
-def _write_documents(folder: Path, *, has_suite: bool, talks: bool) -> None:
-    """Render what was saved, so that all files tell the same."""
-    from themis.results.saved import read_result
-    from themis.show.reports.folder import render_cover
-    from themis.show.reports.formats import FORMATS
-
-    result = read_result(folder / RESULT)
-    for name, kind in DOCUMENTS.items():
-        save(folder / name, FORMATS[kind].render(result))
-    written = [*DOCUMENTS, COVER, RESULT, *([SUITE] if has_suite else [])]
-    save(folder / COVER, render_cover(result, written))
+        with Watch(live=False):
+            folder.complete(target, names)
+    except KeyboardInterrupt as error:
+        if folder.has_new:
+            raise
+        code = _signalled(error)
+    folder.say_beside(target)
     if talks:
-        print_line(f"wrote {', '.join(written)} in {folder}")
-        if not has_suite:
+        print_line(f"saved in {target / RESULT}")
+        if SUITE in names and suites[0] is not None:
+            say_suite(suites[0], target / SUITE)
+        print_line(f"wrote {', '.join(names)} in {target}")
+        if None in suites:
             print_line("no suite.csv: it would hold rows of people, which --rows allows")
+    return code
+
+
+def _signalled(error: KeyboardInterrupt) -> int:
+    """The exit code after a signal."""
+    return int(error.args[0]) if error.args else Exit.INTERRUPTED
 
 
 def _exit_code(result: Result) -> Exit:

@@ -44,7 +44,7 @@ class Session:
     options: Options
     make_audit: Callable[..., Audit]  # from settings and a listener
     config: Config | None = None  # of the demonstration there is none
-    aside: Path | None = None  # where an interrupted run saves what it measured, if anything
+    is_staged: bool = False  # whether its files are moved afterwards by a command, which names them
 
     @classmethod
     def open(cls, options: Options, reads: Files | None = None) -> Session:
@@ -70,6 +70,11 @@ class Session:
         """Whether somebody watches: a terminal, and neither JSON nor silence was asked for."""
         wanted = self.options.talks and not self.options.no_progress
         return wanted and sys.__stderr__ is not None and sys.__stderr__.isatty()
+
+    @property
+    def _names_files(self) -> bool:
+        """Whether it says where its files are."""
+        return self.options.talks and not self.is_staged
 
     def run(
         self,
@@ -109,9 +114,6 @@ class Session:
                 if audit is not None and audit.suite is not None:
                     audit.suite.failed = True
             finally:
-                if audit is not None and audit.suite is not None:
-                    place = self.options.output
-                    audit.suite.unwanted = learned is not None and self._place(learned) != place
                 unstored = _close(audit)
                 if audit is not None:
                     _say_notes(audit.cache_notes[told:])
@@ -131,8 +133,8 @@ class Session:
             if learned.stopped is Ending.INTERRUPTED:
                 _say_interrupted(audit)
                 code = watch.exit_code
-        if audit is not None and audit.suite is not None and self.options.talks:
-            _say_suite(audit.suite)
+        if audit is not None and audit.suite is not None and self._names_files:
+            say_suite(audit.suite, audit.suite.path)
         if unstored is not None:
             raise unstored
         return code
@@ -159,7 +161,7 @@ class Session:
         failed: bool,
     ) -> None:
         """Save and show what was learned; a run that failed does not replace an earlier file."""
-        options, output = self.options, self._place(learned)
+        options, output = self.options, self.options.output
         spared = failed and output is not None and output.is_file()
         unsaved = None if spared else _save(learned, output)
         if options.as_json:
@@ -175,35 +177,17 @@ class Session:
             raise unsaved
         if spared:
             say(f"{output} is left as it was: the run failed")
-        elif output is not None and options.talks:
+        elif output is not None and self._names_files:
             write(f"saved in {output}\n")
 
-    def _place(self, learned: Result | Replay) -> Path | None:
-        """Where it is saved; what an interrupted run did not measure replaces nothing."""
-        if self.aside is None or learned.stopped is not Ending.INTERRUPTED:
-            return self.options.output
-        if not _is_measured(learned):
-            return None
-        self.aside.parent.mkdir(exist_ok=True)
-        return self.aside
 
-
-def _is_measured(learned: Result | Replay) -> bool:
-    """Whether there is anything that is worth a file."""
-    if isinstance(learned, Replay):
-        return True
-    return bool(learned.searches) or any(each.samples for each in learned.scores)
-
-
-def _say_suite(suite: Suite) -> None:
-    """Say what a suite holds, or that an earlier one was kept."""
-    if suite.unwanted:
-        return
+def say_suite(suite: Suite, place: Path) -> None:
+    """Say what a suite holds that lies at this place, or that an earlier one was kept."""
     if suite.is_spared:
-        say(f"{suite.path} is left as it was: the run failed")
+        say(f"{place} is left as it was: the run failed")
         return
     tests, rows = count(suite.tests, "test"), count(suite.rows, "row")
-    say(f"{tests}, {rows} in {suite.path} ({file_size(suite.path.stat().st_size)})")
+    say(f"{tests}, {rows} in {place} ({file_size(place.stat().st_size)})")
 
 
 def _say_notes(notes: Sequence[Note]) -> int:
@@ -279,6 +263,7 @@ def naming(options: Mapping[str, str]) -> Iterator[None]:
 SIGNALLED = 128  # and the number of a signal: the exit code of what it ended, by a shell's rule
 
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 BURST_SECONDS = 1.0  # Ctrl-C, and the signals by which a shell and a job's runner pass it on
 
 
@@ -301,7 +286,7 @@ class Watch:
 
     def __enter__(self) -> Watch:
         if threading.current_thread() is threading.main_thread():  # only there signals arrive
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            for number in SIGNALS:
                 # What `nohup` starts is to go on when the terminal is closed.
                 if number is signal.SIGINT or signal.getsignal(number) != signal.SIG_IGN:
                     self._before[number] = signal.signal(number, self._interrupt)

@@ -59,7 +59,6 @@ class Suite:
         own = replace(OwnColumns.beside(schema.names, output_names(labels)), of_people=of_people)
         self.failed = False  # whether the run did: then an earlier file stays
         self.holds_all = False  # whether nothing more is written down, whatever is run
-        self.unwanted = False  # whether nobody wants it any more: then nothing is left of it
         self._file, self._whole = _open(path, schema, own)
         self._problem: RequestError | None = None
         self._seen: dict[tuple[Any, ...], _Seen] = {}
@@ -173,7 +172,7 @@ class Suite:
     def _settle(self) -> None:
         """Put the file into its place, unless what it would replace is better."""
         broken = self._whole.replaces and self._problem is not None
-        if self.unwanted or self.is_spared or broken:
+        if self.is_spared or broken:
             self._whole.drop()
             return
         try:

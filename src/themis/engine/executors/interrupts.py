@@ -26,16 +26,21 @@ def deaf_to_interrupts() -> Iterator[None]:
 
 
 @contextmanager
-def interrupts_wait() -> Iterator[None]:
-    """Within, Ctrl-C is kept until the end: whoever ends processes must come to the end of it."""
+def interrupts_wait(*numbers: signal.Signals) -> Iterator[None]:
+    """Within, Ctrl-C, or these signals, are kept until the end: the work must be completed."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     heard: list[Any] = []
-    before = signal.signal(signal.SIGINT, lambda *signalled: heard.append(signalled))
+    before = {
+        number: signal.signal(number, lambda *signalled: heard.append(signalled))
+        for number in numbers or (signal.SIGINT,)
+    }
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
-        if heard and callable(before):
-            before(*heard[0])
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for signalled in heard[:1]:
+            if callable(handler := before[signalled[0]]):
+                handler(*signalled)
