@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -217,9 +218,48 @@ def test_a_failed_run_names_no_row(project: Project) -> None:
     project(FAILING)
     done = run("score")
     assert done.exit_code == 3
-    assert "unheard of" in done.output
-    assert MARK not in done.output
-    assert MARK in run("score", "--rows").output
+    said = " ".join(done.output.split())
+    assert "unheard of" not in said
+    assert MARK not in said
+    assert re.search(r"crash in \d+ of \d+ executions, e\.g\. ValueError \(\w+\.py:\d+\)", said)
+    assert "--rows shows what the subject said" in said
+    assert "show_rows" not in said
+    shown = run("score", "--rows").output
+    assert MARK in shown
+    assert "unheard of" in shown
+
+
+# What programs say about people, in words that are in no row.
+SAYING = 'import sys; sys.exit("no rule: surname SMITH")'
+ANSWERING = """\
+import json, sys
+for line in sys.stdin:
+    print(json.dumps({"id": json.loads(line)["id"], "error": "surname SMITH"}), flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "program", "said"),
+    [
+        ("command", SAYING, "executions, e.g. exit code 1."),
+        ("worker", SAYING, "inputs in a row, each in a fresh process: exit code 1."),
+        ("worker", ANSWERING, "crash in 60 of 60 executions."),
+    ],
+)
+def test_a_failed_program_is_not_quoted(
+    project: Project, kind: str, program: str, said: str
+) -> None:
+    path = project()
+    Path("program.py").write_text(program)
+    text = Path("themis.toml").read_text()
+    subject = f'[subject]\nkind = "{kind}"\ncommand = ["{sys.executable}", "program.py"]\n'
+    Path("themis.toml").write_text(re.sub(r"\[subject\]\n(?:.+\n)*", subject, text))
+    with pytest.raises(themis.SubjectError) as failed:
+        themis.Audit.from_file(path).causal("sex")
+    assert "SMITH" not in str(failed.value)
+    assert said in str(failed.value)
+    assert "show_rows=True shows what the subject said" in str(failed.value)
+    assert "SMITH" in " ".join(run("score", "--rows").output.split())
 
 
 def test_an_inconsistent_answer_is_shown_without_its_row(project: Project) -> None:

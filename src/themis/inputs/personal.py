@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from themis.inputs.columns import Typed
 
@@ -51,14 +50,6 @@ def personal_reason(name: str, typed: Typed) -> str:
     if texts and _is_rare(typed) and _mean(len(text.split()) for text in texts) >= WORDS:
         return "texts that somebody wrote: no two need be the same"
     return ""
-
-
-def without_values(text: str, values: Mapping[str, Any]) -> str:
-    """The text without the values of somebody: each of them is three dots."""
-    spelled = {str(each) for each in values.values() if not isinstance(each, bool | None)}
-    for each in sorted(filter(None, map(str.strip, spelled)), key=len, reverse=True):
-        text = re.sub(rf"(?<!\w){re.escape(each)}(?!\w)", "…", text)
-    return text
 
 
 def words_of(name: str) -> set[str]:
