@@ -77,14 +77,15 @@ class RequestError(MistakesError):
 class SubjectError(ThemisError):
     """The subject can't be loaded, or failed more often than allowed.
 
-    `result` holds what was learned before it failed, if anything was.
+    `result` holds what was learned before it failed, if anything was; `plain` is the message
+    without what a subject said, where that is another.
     """
 
     exit_code = Exit.SUBJECT_FAILED
 
-    def __init__(self, message: str, *, result: Any = None) -> None:
+    def __init__(self, message: str, *, result: Any = None, plain: str = "") -> None:
         super().__init__(message)
-        self.result = result
+        self.result, self.plain = result, plain
 
 
 class LimitError(ThemisError, AssertionError):

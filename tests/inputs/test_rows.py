@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -180,18 +181,18 @@ def test_the_separator_is_found_in_the_header(
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("rows.csv", "a,b\n1,2\n1,2,3\n", ["rows.csv:3: has 3 cells, the header has 2: '1,2,3'"]),
+        ("rows.csv", "a,b\n1,2\n1,2,3\n", ["rows.csv:3: has 3 cells, the header has 2; put"]),
         ("rows.csv", "a,a\n1,2\n", ["rows.csv:1: has the column 'a' twice"]),
         ("rows.csv", "a,b\n", ["rows.csv: holds no rows"]),
         ("rows.csv", "\n\n", ["rows.csv: has no header"]),
         (
             "rows.csv",
             'a,b\n1\n1,"2\n3,4\n',
-            ["rows.csv:2: has 1 of 2 cells: '1'", "rows.csv:3: is no CSV"],
+            ["rows.csv:2: has 1 of 2 cells; write", "rows.csv:3: is no CSV"],
         ),
         ("rows.csv", 'a,b\n1,"2"3\n', ["rows.csv:2: is no CSV: ',' expected after '\"'"]),
         ("rows.csv", "a\n1\n\udcff\n", ["rows.csv:3: is not UTF-8 text; save it as UTF-8"]),
-        ("rows.jsonl", '{"a": 1}\n\n[1]\n', ["rows.jsonl:3: is no JSON object: '[1]'"]),
+        ("rows.jsonl", '{"a": 1}\n\n[1]\n', ["rows.jsonl:3: is no JSON object; write"]),
         ("rows.jsonl", '{"a": 1}\n{"a" 2}', ["rows.jsonl:2: is no JSON object (Expecting ':'"]),
         ("rows.jsonl", "\n", ["rows.jsonl: holds no rows"]),
         ("rows.jsonl", "\n{}\n\udcff", ["rows.jsonl:3: is not UTF-8 text"]),
@@ -210,6 +211,22 @@ def test_a_file_that_cant_be_read_tells_every_mistake_with_its_place(
     assert len(caught.value.mistakes) == len(said)
     for mistake, words in zip(caught.value.mistakes, said, strict=True):
         assert words in str(mistake)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("rows.csv", "a,b\n1,2,Jane Doe\nJane Doe\n"),
+        ("rows.csv", 'a,b\n1,"2" Jane Doe\n'),
+        ("rows.jsonl", '{"a": "Jane Doe"\n["Jane Doe"]\n{"Jane Doe" 1}\n{"a": Jane Doe}\n'),
+        ("rows.jsonl", '{"a": "Jane Doe", "b": ' + "7" * 5_000 + "}\n"),
+    ],
+)
+def test_a_mistake_has_no_text_of_the_row(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(themis.RequestError) as caught:
+        read_rows(tmp_path / name)
+    assert not re.search("Jane|Doe|777", str(caught.value))
 
 
 @pytest.mark.parametrize("rows", [3, "no.csv", [1, 2], {"a": [1], "b": [1, 2]}, [], {}])

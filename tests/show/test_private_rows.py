@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -217,9 +218,48 @@ def test_a_failed_run_names_no_row(project: Project) -> None:
     project(FAILING)
     done = run("score")
     assert done.exit_code == 3
-    assert "unheard of" in done.output
-    assert MARK not in done.output
-    assert MARK in run("score", "--rows").output
+    said = " ".join(done.output.split())
+    assert "unheard of" not in said
+    assert MARK not in said
+    assert re.search(r"crash in \d+ of \d+ executions, e\.g\. ValueError \(\w+\.py:\d+\)", said)
+    assert "--rows shows what the subject said" in said
+    assert "show_rows" not in said
+    shown = run("score", "--rows").output
+    assert MARK in shown
+    assert "unheard of" in shown
+
+
+# What programs say about people, in words that are in no row.
+SAYING = 'import sys; sys.exit("no rule: surname SMITH")'
+ANSWERING = """\
+import json, sys
+for line in sys.stdin:
+    print(json.dumps({"id": json.loads(line)["id"], "error": "surname SMITH"}), flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "program", "said"),
+    [
+        ("command", SAYING, "executions, e.g. exit code 1."),
+        ("worker", SAYING, "inputs in a row, each in a fresh process: exit code 1."),
+        ("worker", ANSWERING, "crash in 60 of 60 executions."),
+    ],
+)
+def test_a_failed_program_is_not_quoted(
+    project: Project, kind: str, program: str, said: str
+) -> None:
+    path = project()
+    Path("program.py").write_text(program)
+    text = Path("themis.toml").read_text()
+    subject = f'[subject]\nkind = "{kind}"\ncommand = ["{sys.executable}", "program.py"]\n'
+    Path("themis.toml").write_text(re.sub(r"\[subject\]\n(?:.+\n)*", subject, text))
+    with pytest.raises(themis.SubjectError) as failed:
+        themis.Audit.from_file(path).causal("sex")
+    assert "SMITH" not in str(failed.value)
+    assert said in str(failed.value)
+    assert "show_rows=True shows what the subject said" in str(failed.value)
+    assert "SMITH" in " ".join(run("score", "--rows").output.split())
 
 
 def test_an_inconsistent_answer_is_shown_without_its_row(project: Project) -> None:
@@ -380,6 +420,42 @@ def test_rare_outcomes_and_numbers_of_proxies_are_not_shown(
     assert table.unfavourable == ("0", "1 rare outcome")
     text = run("apparent", "--against", "sex", "--only-data", "--rows", "--proxies", *known).output
     assert f"fraud {MARK}" in text
+
+
+@pytest.mark.parametrize(("rows", "named"), [(1, False), (4, False), (5, True)])
+def test_a_rare_outcome_is_named_where_many_rows_get_it_as_an_output(
+    project: Project, tmp_path: Path, rows: int, named: bool
+) -> None:
+    """The subject says of some people what one of them did."""
+    odd = f"return 'fraud {MARK}' if int(str(person['income'])[5:]) >= {MADE - rows} else 'no'"
+    project(odd, inputs=TOWNS)
+    in_towns(tmp_path)
+    known = ("--label", "repaid", "--label-favourable", "1")
+    run("apparent", "--against", "sex", "--only-data", *known, "-o", "result.json")
+    table = withheld(read_result("result.json")).outcomes[0]
+    assert (f"fraud {MARK}" in table.unfavourable) == named
+    assert ("1 rare outcome" in table.unfavourable) != named
+
+
+def test_a_row_is_one_person_whatever_its_weight(project: Project, tmp_path: Path) -> None:
+    project(OWN_TOWN, inputs=TOWNS, extra=f'{PROFILE}weights = "weight"\n')
+    in_towns(tmp_path)
+    header, *lines = Path("people.csv").read_text().splitlines()
+    weighed = [f"{header},weight", *(f"{line},{70_000 + n}" for n, line in enumerate(lines))]
+    Path("people.csv").write_text("\n".join(weighed) + "\n")
+    known = ("--label", "repaid", "--label-favourable", "1")
+    assert_private("apparent", "--against", "town", "--only-data", *known)
+    table = withheld(read_result("result.json")).outcomes[0]
+    assert table.unfavourable == ("0", "1 rare outcome")
+    assert [(each.values["town"], each.rows) for each in table.groups] == [
+        ("Aber", 30),
+        ("Bree", 29),
+    ]
+    assert_private("apparent", "--against", "income", "--only-data", *known)
+    result = withheld(read_result("result.json"))
+    assert not any(each.values for each in result.outcomes[0].groups)
+    (score,) = (each for each in result.scores if isinstance(each, themis.GroupScore))
+    assert {(len(each.values), each.rows, each.few) for each in score.groups} == {(0, 1, True)}
 
 
 def test_a_notebook_shows_no_row(project: Project) -> None:

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from themis.errors import SubjectError
 from themis.inputs.characteristics import Value
-from themis.inputs.personal import without_values
 from themis.inputs.schema import Schema
 from themis.subjects.answers import AnswerLabels
 from themis.subjects.base import Answers, Subject
 from themis.subjects.decisions import FAILED, NO_DECISION, Cells, Failure, Labels
 
+UNSAID = "show_rows=True shows what the subject said, which may hold values of people"
 KINDS_LIMIT = 100_000  # failed inputs whose kinds are kept
 
 
@@ -35,6 +35,7 @@ class FailureLog:
     redact: Callable[[str], str] = field(default=str, compare=False)  # takes secrets out
     counts: Counter[str] = field(default_factory=Counter)
     examples: dict[str, tuple[dict[str, Value], str]] = field(default_factory=dict)
+    plain: dict[str, str] = field(default_factory=dict)  # what of them holds nobody's values
     personal: bool = False  # inputs are of people, and are not for messages
     kinds: dict[Any, str] | None = None  # by key, where somebody wants to know them all
     _first: dict[str, Any] = field(default_factory=dict)  # the key of each example
@@ -72,6 +73,7 @@ class FailureLog:
                 self._first[failure.kind] = key
                 row = schema.decode_row(input_at(place))
                 self.examples[failure.kind] = (row, self.redact(failure.message))
+                self.plain[failure.kind] = self.redact(failure.plain)
 
     def kinds_of(self, codes: NDArray[Any], schema: Schema) -> list[str | None]:
         """Why each of these inputs failed, if that is known."""
@@ -79,16 +81,11 @@ class FailureLog:
 
     def message(self, executions: int) -> str:
         """What failed, how often among so many executions, with an example."""
-        parts = []
-        for kind, count in sorted(self.counts.items()):
-            row, message = self.examples[kind]
-            which = f"the input {row}"
-            if self.personal:
-                which, message = "an input that is not shown", without_values(message, row)
-            parts.append(
-                f"{kind} in {count:,} of {executions:,} executions, e.g. {message} for {which}"
-            )
-        remedies = []
+        parts = [
+            f"{kind} in {count:,} of {executions:,} executions{self._example(kind)}"
+            for kind, count in sorted(self.counts.items())
+        ]
+        remedies = [UNSAID] if self.personal else []
         if self.undecided:
             remedies.append(
                 "labels say which texts mean which decision, and max_undecided allows a share "
@@ -97,6 +94,19 @@ class FailureLog:
         if self.total > self.undecided:
             remedies.append("max_failures allows a share of failures")
         return f"the subject failed: {'; '.join(parts)}. {'; '.join(remedies)}"
+
+    def _example(self, kind: str) -> str:
+        """An example of what failed; of people, nothing that the subject said."""
+        if self.personal:
+            return f", e.g. {self.plain[kind]}" if self.plain[kind] else ""
+        row, message = self.examples[kind]
+        return f", e.g. {message} for the input {row}"
+
+    def clean(self, error: SubjectError) -> None:
+        """Take out of an error what is not for messages."""
+        if self.personal and error.plain:
+            error.args = (f"{error.plain}. {UNSAID}",)
+        error.args = tuple(map(self.redact, map(str, error.args)))
 
     def to_dict(self, subject: Subject) -> dict[str, Any]:
         """The failures as they stand in the JSON result; the subject may have lines for a shell."""

@@ -441,7 +441,7 @@ class Runner:
                     unfinished = self.subject.unfinished = sort(unfinished)
                 self._count(unfinished)
             if isinstance(error, SubjectError):
-                error.args = tuple(map(self._secrets.redact, map(str, error.args)))
+                self.failures.clean(error)
             raise
         finally:
             self.subject.deadline = math.inf

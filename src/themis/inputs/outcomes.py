@@ -26,11 +26,12 @@ class KnownOutcomes:
     values: tuple[Value, ...]  # as they stand in the rows
     weights: NDArray[np.float64]  # distinct people × values
     heads: NDArray[np.float64]  # the same in people
+    rows: NDArray[np.int64]  # that have each value
 
     @property
     def is_rare(self) -> NDArray[np.bool_]:
-        """For each outcome whether fewer than SHARED people have it."""
-        return np.asarray(self.heads.sum(axis=0) < SHARED)
+        """For each outcome whether fewer than SHARED rows have it."""
+        return np.asarray(self.rows < SHARED)
 
 
 def outcomes_of(
@@ -62,7 +63,9 @@ def outcomes_of(
 
     weighed = total(weights)
     heads = weighed if is_count else total(np.ones(len(weights)))
-    return KnownOutcomes(label, tuple(map(_plain, (values[t] for t in there))), weighed, heads)
+    outcomes = tuple(_plain(values[each]) for each in there)
+    counted = np.bincount(own[known], minlength=len(there))
+    return KnownOutcomes(label, outcomes, weighed, heads, counted)
 
 
 def label_mistakes(label: str, column: AnyColumn, taken: dict[str, str]) -> Iterator[Mistake]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from themis.inputs.columns import Typed
 
@@ -13,7 +12,7 @@ NEARLY_ALL = 0.9  # of the rows have a value of their own
 LONG_NUMBER = 10**8  # phone and account numbers have nine digits or more
 LOOKED_AT = 1_000  # texts of a column, spread over all of them
 WORDS = 5  # in a text that somebody wrote, on average
-SHARED = 5  # people who have a value or are a group, so that naming it names nobody
+SHARED = 5  # rows that have a value or are a group, whatever their weights: it names nobody
 
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.\w+")
 _PHONE = re.compile(r"(?=(?:\D*\d){7})(?:\+|00|\(|0)?[\d\s()/.\-]*[\s()/\-+][\d\s()/.\-]*|\+\d{7,}")
@@ -51,14 +50,6 @@ def personal_reason(name: str, typed: Typed) -> str:
     if texts and _is_rare(typed) and _mean(len(text.split()) for text in texts) >= WORDS:
         return "texts that somebody wrote: no two need be the same"
     return ""
-
-
-def without_values(text: str, values: Mapping[str, Any]) -> str:
-    """The text without the values of somebody: each of them is three dots."""
-    spelled = {str(each) for each in values.values() if not isinstance(each, bool | None)}
-    for each in sorted(filter(None, map(str.strip, spelled)), key=len, reverse=True):
-        text = re.sub(rf"(?<!\w){re.escape(each)}(?!\w)", "…", text)
-    return text
 
 
 def words_of(name: str) -> set[str]:

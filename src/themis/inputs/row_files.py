@@ -291,7 +291,7 @@ def _records(reader: Any, lines: array[int], mistakes: _Mistakes) -> Iterator[li
             if any(map(str.strip, row)) or row == [""]:  # the only cell may be "", as missing
                 width = width or len(row)
                 if len(row) != width:
-                    _add_width(mistakes, start, row, width, reader.dialect.delimiter)
+                    _add_width(mistakes, start, len(row), width)
                 lines.append(start)
                 yield row
             start = reader.line_num + 1  # a row with quotes may take several lines
@@ -299,12 +299,13 @@ def _records(reader: Any, lines: array[int], mistakes: _Mistakes) -> Iterator[li
         mistakes.add(start, f"is no CSV: {error}", "check its quotes")
 
 
-def _add_width(mistakes: _Mistakes, line: int, row: list[str], width: int, mark: str) -> None:
-    problem, remedy = f"has {len(row):,} of {width:,} cells", "write a cell for each column"
-    if len(row) > width:
-        problem = f"has {len(row):,} cells, the header has {width:,}"
+def _add_width(mistakes: _Mistakes, line: int, cells: int, width: int) -> None:
+    """Say how many cells a line has; what is in them is somebody's."""
+    problem, remedy = f"has {cells:,} of {width:,} cells", "write a cell for each column"
+    if cells > width:
+        problem = f"has {cells:,} cells, the header has {width:,}"
         remedy = "put cells that contain a separator in quotes"
-    mistakes.add(line, f"{problem}: {mark.join(row)[:60]!r}", remedy)
+    mistakes.add(line, problem, remedy)
 
 
 # JSON lines -------------------------------------------------------------------------------
@@ -351,10 +352,12 @@ def _object(number: int, line: str, mistakes: _Mistakes) -> dict[str, Any]:
             return row
     except json.JSONDecodeError as error:
         reason = f" ({error.msg} at column {error.colno})"
-    except (ValueError, RecursionError) as error:
-        reason = f" ({error})"
+    except RecursionError:
+        reason = " (too many parts within each other)"
+    except ValueError:
+        reason = " (a number with too many digits)"
     remedy = 'write one object on each line, such as {"race": "green"}'
-    mistakes.add(number, f"is no JSON object{reason}: {line.strip()[:60]!r}", remedy)
+    mistakes.add(number, f"is no JSON object{reason}", remedy)
     return {}
 
 

@@ -18,6 +18,7 @@ from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.assignments import Assignments
 from themis.inputs.characteristics import Value
 from themis.inputs.outcomes import KnownOutcomes
+from themis.inputs.personal import SHARED
 from themis.inputs.rows import spellings
 from themis.results.outcomes import RATES, Gap, OutcomeGroup, Outcomes, Rate, RateName
 from themis.scores.people import PeopleRun
@@ -206,6 +207,7 @@ def _table(
     weighed = counts.rates(weights, *(own_weights[:, each].sum(axis=1) for each in (good, ~good)))
     rates = {name: _rates(counted[name], weighed[name], alpha) for name in RATES}
     people, labelled, positives = map(counts.total, (heads, right + wrong, right))
+    rows = counts.total(run.counts[counts.inside])
     groups = [
         OutcomeGroup(
             values=counts.values[place],
@@ -213,6 +215,7 @@ def _table(
             labelled=int(labelled[place]),
             positives=int(positives[place]),
             **{name: each[place] for name, each in rates.items()},
+            rows=int(rows[place]) if rows[place] != people[place] else None,
         )
         for place in range(len(counts.values))
     ]
@@ -230,12 +233,39 @@ def _table(
         groups_total=len(groups),
         gaps=tuple(_gaps(groups)),
         output=reading.details().get("output"),
-        rare=tuple(
-            value
-            for value, rare, yes in zip(known.values, known.is_rare, good, strict=True)
-            if rare and not yes and _meaning(value, reading) is None  # else it is no secret
-        ),
+        rare=tuple(_secret(run, reading, known, good)),
     )
+
+
+def _secret(
+    run: PeopleRun, reading: Reading, known: KnownOutcomes, good: NDArray[np.bool_]
+) -> Iterator[Value]:
+    """Outcomes of fewer than SHARED rows that nothing else names.
+
+    The file names the favourable ones and what outputs mean, and so do outputs that many get.
+    """
+    shared = _shared_outputs(run, reading)
+    for value, rare, yes in zip(known.values, known.is_rare, good, strict=True):
+        named = yes or _is_listed(value, reading) or not shared.isdisjoint(spellings(value))
+        if rare and not named:
+            yield value
+
+
+def _is_listed(value: Value, reading: Reading) -> bool:
+    """Whether it is one of the outputs that the file says how to tell."""
+    labels = reading.labels
+    if isinstance(labels, NumberPart) or labels.meanings is None:
+        return False
+    return len(labels.meanings.matching(value)) == 1
+
+
+def _shared_outputs(run: PeopleRun, reading: Reading) -> set[Value]:
+    """The outputs that at least SHARED rows get."""
+    if isinstance(reading.labels, NumberPart):
+        return set()
+    cells, names = reading.cells(run.answers), reading.labels.labels
+    got = np.bincount(cells[cells >= 0], run.counts[cells >= 0], len(names))
+    return {name for name, rows in zip(names, got, strict=True) if rows >= SHARED}
 
 
 def _rates(

@@ -212,7 +212,7 @@ class AnswerLabels:
     def _number(self, key: tuple[int, ...]) -> int:
         number = self._numbers.setdefault(key, len(self._numbers))
         if number >= RECORD_LIMIT:
-            raise _too_many(key)
+            raise _too_many()
         return number
 
     def _refresh(self) -> None:
@@ -323,7 +323,7 @@ class LabelPart:
         key = (type(value).__name__, value if plain else json.dumps(value, sort_keys=True))
         if key not in self._numbers:
             if len(self.values) >= RECORD_LIMIT:
-                raise _too_many(value)
+                raise _too_many()
             self._numbers[key] = len(self.values)
             self.values.append(value)
         return self._numbers[key]
@@ -440,7 +440,7 @@ class NumberPart:
         new = values[~known]
         count = len(self.values)
         if count + len(new) > RECORD_LIMIT:
-            raise _too_many(float(new[0]))
+            raise _too_many()
         if len(new):
             numbers = np.arange(count, count + len(new), dtype=np.int32)
             self.values = np.concatenate([self.values, new])
@@ -482,8 +482,8 @@ def _as_number(value: Any) -> float:
         return float("nan")
 
 
-def _too_many(last: Any) -> SubjectError:
+def _too_many() -> SubjectError:
     return SubjectError(
-        f"the subject gave more than {RECORD_LIMIT:,} different outputs, the last "
-        f"{shortened(last)}: round them, e.g. to two places"
+        f"the subject gave more than {RECORD_LIMIT:,} different outputs: "
+        "round them, e.g. to two places"
     )

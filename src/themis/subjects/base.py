@@ -209,10 +209,11 @@ def crash_of(error: BaseException) -> Failure:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    said = f"{type(error).__name__}: {cut_text(str(error), SHOWN_ERROR)}"
+    name, place = type(error).__name__, ""
     if trace is not None and not trace.tb_frame.f_globals.get("__name__", "").startswith("themis."):
-        said += f" ({Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno})"
-    return Failure(CRASH, said)
+        place = f" ({Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno})"
+    said = cut_text(str(error), SHOWN_ERROR)
+    return Failure(CRASH, f"{name}: {said}{place}", f"{name}{place}")
 
 
 def isolate_failures(call: Callable[[int, int], Any], count: int) -> Answers:

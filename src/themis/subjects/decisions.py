@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -35,10 +35,14 @@ TRANSPORT = "transport"  # it was not reached, or had no time: says nothing abou
 
 @dataclass(frozen=True)
 class Failure:
-    """Why an execution yielded no decision."""
+    """Why an execution yielded no decision.
+
+    The message may repeat what a subject said, and so values of the input; `plain` never does.
+    """
 
     kind: str
     message: str
+    plain: str = field(default="", compare=False)
 
 
 class Labels:
@@ -220,9 +224,8 @@ class _Numbers(dict[Any, int]):
             return self[label]
         if len(self) >= LABEL_LIMIT:
             raise SubjectError(
-                f"the subject gave more than {LABEL_LIMIT} different outputs, the last "
-                f"{shortened(label)}: say in [subject.labels] which of them mean the same; if "
-                "they are measurements, "
+                f"the subject gave more than {LABEL_LIMIT} different outputs: say in "
+                "[subject.labels] which of them mean the same; if they are measurements, "
                 "describe them in [outputs], or compare them with a cut-off first"
             )
         self[label] = self._place(label)

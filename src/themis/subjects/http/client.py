@@ -216,7 +216,7 @@ class Client:
         patient = inputs == 1
         if self._silent >= max(2 * self._limits.concurrency, 16):
             message = f"not sent: the last {self._silent} requests to {self._host} all failed"
-            return Failure(TRANSPORT, message)
+            return Failure(TRANSPORT, message, message)
         for attempt in range(self._limits.retries + 1):
             if self._pace.matters:
                 await self._pace.turn()

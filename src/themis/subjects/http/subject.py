@@ -204,10 +204,11 @@ class _Exchange:
             problem = f"a redirect to {where!r} is not followed"
             if reply.followed:
                 problem = f"it still redirects, to {where!r}, after {reply.followed} redirects"
-            return Failure(CRASH, f"{reply.headline}: {problem}")
+            return Failure(CRASH, f"{reply.headline}: {problem}", reply.headline)
         said = self._reader.excerpt(reply)
         message = f"{reply.headline}{reply.times}{': ' if said else ''}{said}"
-        return Failure(TRANSPORT if reply.status in RETRYABLE else CRASH, message)
+        kind = TRANSPORT if reply.status in RETRYABLE else CRASH
+        return Failure(kind, message, f"{reply.headline}{reply.times}")
 
 
 def _addresses(requests: Requests, codes: NDArray[Any]) -> list[URL]:

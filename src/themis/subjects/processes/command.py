@@ -297,17 +297,18 @@ class CommandSubject(Subject):
     def _outcome(self, child: Child, status: int, *, in_time: bool) -> str | Failure:
         if child.overflowed:
             start = shorten(child.output[:100].decode("utf-8", "replace"))
-            return Failure(
-                INVALID, f"it printed more than {OUTPUT_LIMIT:,} bytes, beginning with {start!r}"
-            )
+            much = f"it printed more than {OUTPUT_LIMIT:,} bytes"
+            return Failure(INVALID, f"{much}, beginning with {start!r}", much)
         said = last_line(child.error_text(self._redact))
         behind = f": {said}" if said else ""
         if not in_time:
-            return Failure(TIMEOUT, f"no end within {self.timeout_seconds:g} seconds{behind}")
+            late = f"no end within {self.timeout_seconds:g} seconds"
+            return Failure(TIMEOUT, f"{late}{behind}", late)
         if self._answer == "exit-code" and status >= 0:
             return str(status)
         if status:
-            return Failure(CRASH, f"{describe_status(status)}{behind}")
+            ended = describe_status(status)
+            return Failure(CRASH, f"{ended}{behind}", ended)
         try:
             return self._read(bytes(child.output))
         except ValueError as error:

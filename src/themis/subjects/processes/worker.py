@@ -295,10 +295,9 @@ class Staff:
                 return
         tail = " | ".join(errors.splitlines()[-5:])
         said = f"; the end of its standard error: {tail[-600:]}" if tail else ""
-        raise SubjectError(
-            f"the worker failed on {limit} inputs in a row, each in a fresh process: "
-            f"{failure.message}{said}"
-        )
+        failed = f"the worker failed on {limit} inputs in a row, each in a fresh process: "
+        plain = f"{failed}{failure.plain or failure.kind}"
+        raise SubjectError(f"{failed}{failure.message}{said}", plain=plain)
 
 
 @dataclass
@@ -430,7 +429,8 @@ class Slot:
             return
         said = last_line(talk.errors)
         kind, message = self._reason(child, talk, status, told=told, in_time=in_time)
-        talk.failure = Failure(kind, f"{message}: {said}" if said else message)
+        plain = "" if exchange.problem else message
+        talk.failure = Failure(kind, f"{message}: {said}" if said else message, plain)
 
     def _reason(
         self, child: Child, talk: Talk, status: int, *, told: bool, in_time: bool
