@@ -421,7 +421,7 @@ def test_a_changed_module_is_seen_by_the_command(
     module.write_text(module.read_text().replace("else 30.0", "else 20.00"))
     worse = process("replay", "suite.csv", "--fail-on", "new", "-q")
     assert worse.returncode == 1
-    assert "new" in worse.stdout
+    assert "discriminate, which they did not before" in worse.stdout
 
 
 def test_a_changed_program_is_run_again_whatever_the_cache_holds(
