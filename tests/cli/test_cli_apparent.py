@@ -290,7 +290,8 @@ def test_known_outcomes_and_proxies_stand_beside_the_scores(project: Project) ->
     plain = run("apparent", "--data", "known.csv", "--only-data")
     done = run("apparent", "--data", "known.csv", "--only-data", "--label", "repaid", "--proxies")
     assert (plain.exit_code, done.exit_code) == (0, 0)
-    assert "Outcomes known from repaid: 1 as favourable, 0 not. 1 of 6 people have" in done.stdout
+    known = "Outcomes known from repaid: 1 as favourable, 1 rare outcome not. 1 of 6 people have"
+    assert known in " ".join(done.stdout.split())
     assert "What may stand in for race" in done.stdout
     assert "ignored: repaid" in plain.stdout
     assert "ignored" not in done.stdout

@@ -406,7 +406,7 @@ def test_the_command_writes_a_file_that_only_lacks_the_subject(
     ("content", "words"),
     [
         ("", "has no header"),
-        ("a,b\n1\n", "rows.csv:2: has 1 of 2 cells: '1'"),
+        ("a,b\n1\n", "rows.csv:2: has 1 of 2 cells; write"),
         ("a,a\n1,2\n", "has the column 'a' twice"),
         ("a,b\n", "holds no rows"),
         ("a,b\n\xff", "rows.csv:2: is not UTF-8"),

@@ -118,3 +118,21 @@ def test_a_schema_and_an_audit_show_themselves() -> None:
     rows = [{"a<b": "a", "age": 30, "income": 3, "debt": 1}] * 3
     shown = themis.Audit(lambda person: 1, schema, profile=rows)._repr_html_()
     assert "drawn from 3 rows of the table" in shown
+
+
+@pytest.mark.parametrize(
+    ("own", "listed"),
+    [
+        (["jane@example.com"], False),
+        (["jane@example.com"] * 9, False),
+        (["+44 20 7946 0958"], False),
+        (["100000 - 200000"] * 5, True),  # many have it
+        (["2020-01-31"], True),
+        (["x"], True),
+    ],
+)
+def test_a_value_that_reaches_a_person_is_not_listed(own: list[str], listed: bool) -> None:
+    table = {"job": ["cook", "clerk"] * 20 + own, "sex": [*"fm" * 20, *"f" * len(own)]}
+    job, _ = Schema.from_frame(table, protected=["sex"]).characteristics
+    assert isinstance(job, Values)
+    assert set(job.values) == {"cook", "clerk", *(own if listed else ())}

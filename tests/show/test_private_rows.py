@@ -223,10 +223,21 @@ def test_a_failed_run_names_no_row(project: Project) -> None:
     assert MARK not in said
     assert re.search(r"crash in \d+ of \d+ executions, e\.g\. ValueError \(\w+\.py:\d+\)", said)
     assert "--rows shows what the subject said" in said
-    assert "show_rows" not in said
+    assert "show_rows=True shows what" not in said
     shown = run("score", "--rows").output
     assert MARK in shown
     assert "unheard of" in shown
+
+
+def test_a_failure_that_is_not_shown_says_what_shows_it(project: Project) -> None:
+    project(FAILING, subject="max_failures = 0.5")
+    remedy = "the input and what the subject said may hold values of people: --rows shows them"
+    said = " ".join(run("score", "-o", "result.json").output.split())
+    assert re.search(rf"failed: crash \d+ times?; {remedy}", said)
+    for name, text in documents("result.json"):
+        assert remedy in " ".join(text.split()) or name not in ("html", "md", "sarif"), name
+    html = themis.Audit.from_file("themis.toml").score([["sex"]])._repr_html_()
+    assert "show_rows=True" in html
 
 
 # What programs say about people, in words that are in no row.

@@ -196,9 +196,11 @@ def test_the_verdict_of_scores_names_every_finding_the_largest_first() -> None:
 
 
 def test_an_inconclusive_score_is_no_verdict() -> None:
-    unsure = samples.causal(stopped=Ending.BUDGET, low=0.0)
+    unsure = samples.causal(stopped=Ending.BUDGET, score=0.0, low=0.0)
     assert verdict(samples.result(unsure)).word == "undecided"
     assert verdict(samples.result(replace(unsure, stopped=Ending.DONE))).word != "undecided"
+    seen = samples.causal(stopped=Ending.DONE, low=0.0)  # for 11.3 %, and perhaps for nobody else
+    assert verdict(samples.result(seen)).word == "undecided"
 
 
 def test_a_note_of_the_whole_result_is_not_repeated_for_each_score() -> None:

@@ -20,7 +20,7 @@ import numpy as np
 
 from themis.inputs.columns import Typed
 from themis.inputs.numbers import align, round_step
-from themis.inputs.personal import personal_reason
+from themis.inputs.personal import personal_reason, reaches_person
 
 LIST_NUMBERS = 10  # up to so many different numbers are listed
 LIST_TEXTS = 50  # up to so many different texts are
@@ -48,7 +48,10 @@ def guess_column(
 ) -> Guess:
     """The characteristic that a column is; one that is `needed` is left out only if it can't be."""
     reason = _reason_against(name, typed, protected=protected, needed=needed)
-    if reason and len(typed.values) != 1:  # what is left out may be personal: it is not shown
+    reaches = any(map(reaches_person, typed.values, typed.counts))
+    if reason and (
+        reaches or len(typed.values) != 1
+    ):  # what is left out may be personal: it is not shown
         return Guess(name, None, tuple(_common_remarks(typed)) if typed.values else (), reason)
     numbers = typed.kind in ("integer", "real")
     if numbers and len(typed.values) > LIST_NUMBERS:
@@ -73,6 +76,8 @@ def _reason_against(name: str, typed: Typed, *, protected: bool, needed: bool) -
     personal = personal_reason(name, typed)
     if personal:
         return personal
+    if all(map(reaches_person, typed.values, typed.counts)):
+        return "its values name or reach persons"
     if needed:
         return ""
     if len(typed.values) == 1 and not typed.facts.missing:
@@ -139,8 +144,11 @@ def _share(missing: int, there: int) -> float:
 
 def _listed(typed: Typed) -> tuple[dict[str, Any], list[str]]:
     """All values, or the most frequent of too many, with their weights."""
-    pairs = list(zip(typed.values, typed.counts, strict=True))
+    every = list(zip(typed.values, typed.counts, strict=True))
+    pairs = [pair for pair in every if not reaches_person(*pair)]
     remarks = []
+    if left := len(every) - len(pairs):
+        remarks.append(f"not listed: {count_of(left, 'value')} that name or reach persons")
     if len(pairs) > LIST_TEXTS:
         kept = sorted(range(len(pairs)), key=lambda place: -pairs[place][1])[:LIST_TEXTS]
         share = sum(pairs[place][1] for place in kept) / sum(typed.counts)

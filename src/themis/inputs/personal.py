@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import Any
 
 from themis.inputs.columns import Typed
 
@@ -50,6 +51,15 @@ def personal_reason(name: str, typed: Typed) -> str:
     if texts and _is_rare(typed) and _mean(len(text.split()) for text in texts) >= WORDS:
         return "texts that somebody wrote: no two need be the same"
     return ""
+
+
+def reaches_person(value: Any, rows: int) -> bool:
+    """Whether a value of so many rows is an e-mail address, or a phone number that few have."""
+    if not isinstance(value, str):
+        return False
+    text = value.strip()
+    is_phone = rows < SHARED and _PHONE.fullmatch(text) is not None and not _DATE.fullmatch(text)
+    return is_phone or _EMAIL.fullmatch(text) is not None
 
 
 def words_of(name: str) -> set[str]:

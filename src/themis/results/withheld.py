@@ -30,7 +30,6 @@ Values: TypeAlias = dict[str, Any]
 _END = re.compile(
     r"(?<=[≤≥=] )-?\d+(?:\.\d+)?$|^-?\d+(?:\.\d+)?(?= ≤)"
 )  # of a range, in a condition
-NOT_SHOWN = "what it says may hold values of people; rows show it"
 SHORT = 10  # numbers of one digit are shown as they are
 RARE = ("a rare value", "another rare value")  # in place of texts that hardly anybody has
 
@@ -248,7 +247,7 @@ def _about(value: Any) -> Any:
 def _failures(failures: Mapping[str, Any]) -> dict[str, Any]:
     """Failures without their inputs and what they say, which may hold the inputs' values."""
     return {
-        kind: {"count": each["count"], "message": NOT_SHOWN, "input": {}}
+        kind: {"count": each["count"], "message": "", "input": {}}
         for kind, each in failures.items()
     }
 

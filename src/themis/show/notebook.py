@@ -24,6 +24,7 @@ from themis.show.words.explanations import (
 )
 from themis.show.words.headlines import headline, rate_text
 from themis.show.words.scores import (
+    UNSAID,
     account_text,
     by_set,
     extremes,
@@ -73,7 +74,7 @@ def _(result: Result) -> Html:
         *(_score_box(each, words) for each in result.scores),
         *(_line(f"warning: {note}") for note in (*hidden, *noise, *result.notes)),
         *(
-            _line(f"failed: {kind}, {count(f['count'], 'time')}; {f['message']}")
+            _line(f"failed: {kind}, {count(f['count'], 'time')}; {f['message'] or UNSAID}")
             for kind, f in failures
         ),
         _line(f"{account_text(result)} · seed {result.seed}", _FAINT),

@@ -151,14 +151,19 @@ def extremes(groups: Iterable[Group], shown: int) -> tuple[list[Group], int]:
     return ranked[:shown] + ranked[-shown:], len(ranked) - 2 * shown
 
 
+UNSAID = (
+    "the input and what the subject said may hold values of people: --rows shows them "
+    "(in Python, show_rows=True)"
+)
+
+
 def failure_text(kind: str, failure: Mapping[str, Any]) -> str:
-    """How often an execution failed in this way, with an example."""
+    """How often an execution failed in this way, with an example, unless it is withheld."""
+    times = f"{visible(kind)} {count(failure['count'], 'time')}"
+    if not failure["input"]:
+        return f"{times}; {UNSAID}"
     person = ", ".join(f"{visible(n)} {visible(v)}" for n, v in failure["input"].items())
-    which = f"the input: {person}" if person else "an input that is not shown: it is of a person"
-    return (
-        f"{visible(kind)} {count(failure['count'], 'time')}, e.g. "
-        f"{visible(failure['message'])} for {which}"
-    )
+    return f"{times}, e.g. {visible(failure['message'])} for the input: {person}"
 
 
 def cut_off(result: Result) -> str | None:
