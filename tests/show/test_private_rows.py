@@ -448,27 +448,6 @@ def test_a_rare_outcome_is_named_where_many_rows_get_it_as_an_output(
     assert ("1 rare outcome" in table.unfavourable) != named
 
 
-def test_a_row_is_one_person_whatever_its_weight(project: Project, tmp_path: Path) -> None:
-    project(OWN_TOWN, inputs=TOWNS, extra=f'{PROFILE}weights = "weight"\n')
-    in_towns(tmp_path)
-    header, *lines = Path("people.csv").read_text().splitlines()
-    weighed = [f"{header},weight", *(f"{line},{70_000 + n}" for n, line in enumerate(lines))]
-    Path("people.csv").write_text("\n".join(weighed) + "\n")
-    known = ("--label", "repaid", "--label-favourable", "1")
-    assert_private("apparent", "--against", "town", "--only-data", *known)
-    table = withheld(read_result("result.json")).outcomes[0]
-    assert table.unfavourable == ("0", "1 rare outcome")
-    assert [(each.values["town"], each.rows) for each in table.groups] == [
-        ("Aber", 30),
-        ("Bree", 29),
-    ]
-    assert_private("apparent", "--against", "income", "--only-data", *known)
-    result = withheld(read_result("result.json"))
-    assert not any(each.values for each in result.outcomes[0].groups)
-    (score,) = (each for each in result.scores if isinstance(each, themis.GroupScore))
-    assert {(len(each.values), each.rows, each.few) for each in score.groups} == {(0, 1, True)}
-
-
 def test_a_notebook_shows_no_row(project: Project) -> None:
     project()
     audit = themis.Audit.from_file("themis.toml")

@@ -26,12 +26,11 @@ class KnownOutcomes:
     values: tuple[Value, ...]  # as they stand in the rows
     weights: NDArray[np.float64]  # distinct people × values
     heads: NDArray[np.float64]  # the same in people
-    rows: NDArray[np.int64]  # that have each value
 
     @property
     def is_rare(self) -> NDArray[np.bool_]:
-        """For each outcome whether fewer than SHARED rows have it."""
-        return np.asarray(self.rows < SHARED)
+        """For each outcome whether fewer than SHARED people have it."""
+        return np.asarray(self.heads.sum(axis=0) < SHARED)
 
 
 def outcomes_of(
@@ -63,9 +62,7 @@ def outcomes_of(
 
     weighed = total(weights)
     heads = weighed if is_count else total(np.ones(len(weights)))
-    outcomes = tuple(_plain(values[each]) for each in there)
-    counted = np.bincount(own[known], minlength=len(there))
-    return KnownOutcomes(label, outcomes, weighed, heads, counted)
+    return KnownOutcomes(label, tuple(map(_plain, (values[t] for t in there))), weighed, heads)
 
 
 def label_mistakes(label: str, column: AnyColumn, taken: dict[str, str]) -> Iterator[Mistake]:

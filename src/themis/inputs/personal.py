@@ -13,7 +13,7 @@ NEARLY_ALL = 0.9  # of the rows have a value of their own
 LONG_NUMBER = 10**8  # phone and account numbers have nine digits or more
 LOOKED_AT = 1_000  # texts of a column, spread over all of them
 WORDS = 5  # in a text that somebody wrote, on average
-SHARED = 5  # rows that have a value or are a group, whatever their weights: it names nobody
+SHARED = 5  # people who have a value or are a group, so that naming it names nobody
 
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.\w+")
 _PHONE = re.compile(r"(?=(?:\D*\d){7})(?:\+|00|\(|0)?[\d\s()/.\-]*[\s()/\-+][\d\s()/.\-]*|\+\d{7,}")

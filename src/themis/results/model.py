@@ -133,7 +133,7 @@ class Score(Plotted):
         data["witnesses"] = data.get("witnesses", [])
         data["witnesses"] = [_used(each) for each in data["witnesses"]]
         for group in data["groups"]:
-            for name in ("few", "above_median", "people", "rows"):
+            for name in ("few", "above_median", "people"):
                 if group[name] in (False, None):
                     del group[name]
         for name in ("direction", "regions"):

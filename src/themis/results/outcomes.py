@@ -59,7 +59,6 @@ class OutcomeGroup:
     false_positive_rate: Rate  # and of those whose outcome is not
     precision: Rate  # of those with the favourable decision, whose outcome is favourable
     accuracy: Rate  # of those with decision and outcome, where both agree
-    rows: int | None = None  # in which they are, where weights make them more people
 
     def rates(self) -> Iterator[tuple[RateName, Rate]]:
         """The rates by name."""

@@ -130,7 +130,6 @@ class Group(Shown):
     few: bool = False  # too few people to call it fair or unfair
     above_median: float | None = None  # share of its numbers above the median of all; as counted
     people: int | None = None  # of given people: how many are in it
-    rows: int | None = None  # and how many rows, where weights make them more people
 
 
 @dataclass(frozen=True)

@@ -359,7 +359,7 @@ def _schema_faults(data: Any) -> Iterator[tuple[str, str]]:
 _OPTIONAL = {  # what `to_dict` leaves out at times
     "Witness": {"reproduce", "joint", "generated", "rows", "rare"},
     "Joint": {"only_count", "only_low", "only_high"},
-    "Group": {"few", "above_median", "people", "rows"},
+    "Group": {"few", "above_median", "people"},
     "Harm": {
         *("lost_count", "gained_count"),
         *("lost_low", "lost_high", "gained_low", "gained_high"),

@@ -145,12 +145,8 @@ def _(replay: Replay) -> Replay:
 
 
 def _unnamed(group: AnyGroup) -> AnyGroup:
-    """The group, without its values where it is one of fewer than SHARED people.
-
-    A row is one person, also where its weight says that it stands for many.
-    """
-    people = group.people if group.rows is None else group.rows
-    return replace(group, values={}) if 0 < (people or 0) < SHARED else group
+    """The group, without its values where it is one of fewer than SHARED people."""
+    return replace(group, values={}) if 0 < (group.people or 0) < SHARED else group
 
 
 def _among(note: Note, named: Sequence[Values]) -> Note:

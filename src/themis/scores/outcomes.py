@@ -207,7 +207,6 @@ def _table(
     weighed = counts.rates(weights, *(own_weights[:, each].sum(axis=1) for each in (good, ~good)))
     rates = {name: _rates(counted[name], weighed[name], alpha) for name in RATES}
     people, labelled, positives = map(counts.total, (heads, right + wrong, right))
-    rows = counts.total(run.counts[counts.inside])
     groups = [
         OutcomeGroup(
             values=counts.values[place],
@@ -215,7 +214,6 @@ def _table(
             labelled=int(labelled[place]),
             positives=int(positives[place]),
             **{name: each[place] for name, each in rates.items()},
-            rows=int(rows[place]) if rows[place] != people[place] else None,
         )
         for place in range(len(counts.values))
     ]
@@ -240,7 +238,7 @@ def _table(
 def _secret(
     run: PeopleRun, reading: Reading, known: KnownOutcomes, good: NDArray[np.bool_]
 ) -> Iterator[Value]:
-    """Outcomes of fewer than SHARED rows that nothing else names.
+    """Outcomes of fewer than SHARED people that nothing else names.
 
     The file names the favourable ones and what outputs mean, and so do outputs that many get.
     """
@@ -260,12 +258,12 @@ def _is_listed(value: Value, reading: Reading) -> bool:
 
 
 def _shared_outputs(run: PeopleRun, reading: Reading) -> set[Value]:
-    """The outputs that at least SHARED rows get."""
+    """The outputs that at least SHARED people get."""
     if isinstance(reading.labels, NumberPart):
         return set()
     cells, names = reading.cells(run.answers), reading.labels.labels
-    got = np.bincount(cells[cells >= 0], run.counts[cells >= 0], len(names))
-    return {name for name, rows in zip(names, got, strict=True) if rows >= SHARED}
+    got = np.bincount(cells[cells >= 0], run.heads[cells >= 0], len(names))
+    return {name for name, people in zip(names, got, strict=True) if people >= SHARED}
 
 
 def _rates(

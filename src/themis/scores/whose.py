@@ -17,9 +17,9 @@ from themis.inputs.keys import InputKeys
 from themis.inputs.people import People
 from themis.inputs.personal import SHARED
 from themis.results.model import CausalScore, GroupScore, Score
-from themis.results.parts import Group, Witness
+from themis.results.parts import Witness
 
-FEW = 30  # rows; a smaller group is marked: its rate says little about others like them
+FEW = 30  # people; a smaller group is marked: its rate says little about others like them
 
 
 def of_people(score: Score, population: Literal["profile", "rows"], people: People) -> Score:
@@ -45,24 +45,16 @@ def groups_of(assignments: Assignments, codes: NDArray[Any]) -> tuple[Labels, ND
 
 
 def _counted(score: GroupScore, people: People) -> GroupScore:
-    """The score with the number of people in each group; those with few rows are marked."""
+    """The score with the number of people in each group; those with few of them are marked."""
     assignments = Assignments(people.schema, people.schema.columns_of(score.against))
     inside = assignments.in_groups(people.codes)
     labels, own = groups_of(assignments, people.codes[inside])
-    heads, rows = (
-        np.bincount(own, each[inside], len(labels)).astype(int).tolist()
-        for each in (people.heads, people.counts)
-    )
-    names = (tuple(each.values()) for each in labels)
-    sizes = dict(zip(names, zip(heads, rows, strict=True), strict=True))
-    own_sizes = (sizes.get(tuple(each.values.values()), (0, 0)) for each in score.groups)
-    groups = zip(score.groups, own_sizes, strict=True)
-    return replace(score, groups=tuple(_sized(group, *size) for group, size in groups))
-
-
-def _sized(group: Group, people: int, rows: int) -> Group:
-    own = rows if rows != people else None
-    return replace(group, people=people, rows=own, few=rows < FEW)
+    heads = np.bincount(own, people.heads[inside], len(labels)).tolist()
+    sizes = {tuple(each.values()): int(size) for each, size in zip(labels, heads, strict=True)}
+    counts = [sizes.get(tuple(each.values.values()), 0) for each in score.groups]
+    groups = zip(score.groups, counts, strict=True)
+    marked = tuple(replace(each, people=size, few=size < FEW) for each, size in groups)
+    return replace(score, groups=marked)
 
 
 def _marked(pair: Witness, people: People) -> Witness:
@@ -78,10 +70,10 @@ def _marked(pair: Witness, people: People) -> Witness:
 
 
 def _is_rare(name: str, row: dict[str, Value], people: People) -> bool:
-    """Whether fewer than SHARED rows have the value of this one."""
+    """Whether fewer than SHARED people have the value of a row."""
     column = people.schema.column_by_name[name]
     code = people.schema.characteristics[column].encode(row[name])
-    return bool(people.counts[people.codes[:, column] == code].sum() < SHARED)
+    return bool(people.heads[people.codes[:, column] == code].sum() < SHARED)
 
 
 def _holds_row(pair: Witness, people: People) -> bool:
