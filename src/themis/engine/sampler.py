@@ -90,7 +90,7 @@ COARSE_CELLS = 2**15  # up to so many, few calls are worth more than few executi
 LEAST_ROWS = 16  # enough to keep several processes busy while rows drop out
 GROWING_FROM = 4_096  # batches that may be larger than this grow
 FIRST_CELLS = 32
-GROWTH_SHARE = 4  # a block is at most this part of all before it
+GROWTH_SHARE = 4  # a block that grows is this part of all before it
 
 
 @dataclass
@@ -175,11 +175,14 @@ class Sampler:
             return self.block_rows
         if self.runner.traits.external:
             return self._fixed_rows(start, width)
-        cells = self.runner.batch_size
-        if self.runner.traits.vectorised and math.isinf(self.runner.seconds_left):
-            cells = CELLS
+        cells, least = self.runner.batch_size, 1
+        if math.isinf(self.runner.seconds_left):
+            if self.runner.traits.vectorised:
+                cells = CELLS
+            else:  # most rows are left long before all of a wide set's assignments are run
+                least = min(max(start // GROWTH_SHARE, LEAST_ROWS), max(CELLS // width, 1))
         chunk = self.base.chunk_rows
-        return min(max(cells // width, 1), chunk - start % chunk)  # within one chunk: no copy
+        return min(max(cells // width, least), chunk - start % chunk)  # within one chunk: no copy
 
     def _fixed_rows(self, start: int, width: int) -> int:
         """A number that depends on nothing measured, so that a resumed run cuts the same blocks.
