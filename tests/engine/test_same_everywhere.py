@@ -175,7 +175,7 @@ def compare(turn: tuple[str, str, str], *executors: Executor | str) -> None:
         assert result_of(command, case, each) == here
 
 
-@pytest.mark.some_slow(core=5)
+@pytest.mark.some_slow(core=12)
 @pytest.mark.parametrize("turn", TURNS, ids=" ".join)
 def test_results_are_the_same_however_a_command_ends(
     turn: tuple[str, str, str], two: Executor, threads: Executor

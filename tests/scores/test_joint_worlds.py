@@ -71,6 +71,7 @@ def check_witnesses(world: JointWorld, score: CausalScore) -> None:
         assert world.valid(two)
 
 
+@pytest.mark.some_slow(core=3)
 @pytest.mark.parametrize(("features", "seed"), [*PLAIN, *BINNED[::3], *slow(BINNED), *MORE])
 def test_exact_scores_are_those_of_the_definitions(features: Features, seed: int) -> None:
     world = joint_world(features, seed)

@@ -88,6 +88,7 @@ def test_base_inputs_of_a_search_flip_as_the_definitions_say(seed: int) -> None:
             assert flipped == (here.flip_chance(row, set(names)) == 1.0)
 
 
+@pytest.mark.some_slow(core=3)
 @pytest.mark.parametrize("seed", [2, 5, 11])
 def test_sampled_scores_are_near_the_definitions(seed: int, monkeypatch: Any) -> None:
     monkeypatch.setattr(scorer, "can_be_exact", lambda *_: False)
