@@ -530,4 +530,4 @@ def test_a_client_that_could_not_connect_is_gone_before_another_starts() -> None
     for _ in range(2):  # left to the collector, the first may end within the start of the second
         with pytest.raises(RequestError, match="is no address"):
             audit(row, "dask://[::1").causal("race")
-        assert not [each for each in gc.get_objects() if isinstance(each, distributed.Client)]
+        assert not [each for each in gc.get_objects() if type(each) is distributed.Client]

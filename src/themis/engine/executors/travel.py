@@ -72,7 +72,9 @@ def pack(subject: Subject) -> Packed:
     if by_name is None and by_value is None:
         raise _stays_here(reasons[0])
     folders = dict.fromkeys(str(_root(each)) for each in own)
-    modules = {each.__name__: (str(each.__file__), _hash(str(each.__file__))) for each in own}
+    files = {each.__name__: str(each.__file__) for each in own}
+    # One whose file is gone is no reason to send others by value: it can't be imported anywhere.
+    modules = {name: (file, _hash(file)) for name, file in files.items() if Path(file).is_file()}
     return Packed(by_name, modules, (*folders, *sys.path), by_value, os.getpid(), reasons)
 
 
