@@ -165,14 +165,14 @@ def result_of(command: str, case: Case, executor: Executor | str | None) -> tupl
     return found.exit_code, json.dumps(document)
 
 
-def compare(turn: tuple[str, str, str], *executors: Executor | str) -> None:
+def results_of(turn: tuple[str, str, str], *executors: Executor | str) -> list[tuple[int, str]]:
+    """The results here, and of each executor."""
     command, ending, function = turn
     case = ENDINGS[ending]
     write(command, case, function)
-    here = result_of(command, case, None)
+    here, *there = (result_of(command, case, each) for each in (None, *executors))
     assert here[0] in case.exits
-    for each in executors:
-        assert result_of(command, case, each) == here
+    return [here, *there]
 
 
 @pytest.mark.some_slow(core=12)
@@ -180,7 +180,8 @@ def compare(turn: tuple[str, str, str], *executors: Executor | str) -> None:
 def test_results_are_the_same_however_a_command_ends(
     turn: tuple[str, str, str], two: Executor, threads: Executor
 ) -> None:
-    compare(turn, two, threads)
+    here, *there = results_of(turn, two, threads)
+    assert there == [here, here]
 
 
 @pytest.mark.slow
@@ -189,4 +190,5 @@ def test_they_are_the_same_in_four_processes_and_on_a_cluster(
     turn: tuple[str, str, str], four: Executor
 ) -> None:
     pytest.importorskip("distributed", reason="Dask is not installed")
-    compare(turn, four, "dask://local")
+    here, *there = results_of(turn, four, "dask://local")
+    assert there == [here, here]

@@ -352,16 +352,8 @@ class Audit:
         found sets are not measured: it is certain that they are above threshold − error, no more.
         """
         family = Family.of_searches(self.settings.changed(**settings), [measure])
-        sought = Sought(
-            (measure,),
-            threshold,
-            self._among(among),
-            max_size,
-            output,
-            prune=prune,
-            decide_only=decide_only,
-            listen=listen,
-        )
+        how: dict[str, Any] = {"prune": prune, "decide_only": decide_only, "listen": listen}
+        sought = Sought([measure], threshold, self._among(among), max_size, output, **how)
         return Alone(self._apparatus, family, self.naming).search(sought)
 
     def search_plan(
@@ -388,17 +380,9 @@ class Audit:
         With `accepted` it is for a check: found sets are held against the threshold right away.
         With `decide_only` found sets are not measured.
         """
-        sought = Sought(
-            measures,
-            threshold,
-            self._among(among),
-            max_size,
-            output,
-            prune=prune,
-            decide_only=decide_only,
-            accepted=accepted,
-            listen=listen,
-        )
+        how: dict[str, Any] = {"prune": prune, "decide_only": decide_only, "listen": listen}
+        how["accepted"] = accepted
+        sought = Sought(measures, threshold, self._among(among), max_size, output, **how)
         family = Family.of_searches(self.settings, measures)
         return self._run("search", lambda work: work.search(sought), family)
 

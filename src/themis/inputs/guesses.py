@@ -48,10 +48,8 @@ def guess_column(
 ) -> Guess:
     """The characteristic that a column is; one that is `needed` is left out only if it can't be."""
     reason = _reason_against(name, typed, protected=protected, needed=needed)
-    reaches = any(map(reaches_person, typed.values, typed.counts))
-    if reason and (
-        reaches or len(typed.values) != 1
-    ):  # what is left out may be personal: it is not shown
+    personal = any(map(reaches_person, typed.values, typed.counts)) or len(typed.values) != 1
+    if reason and personal:  # what is left out is not shown, if it may be somebody's
         return Guess(name, None, tuple(_common_remarks(typed)) if typed.values else (), reason)
     numbers = typed.kind in ("integer", "real")
     if numbers and len(typed.values) > LIST_NUMBERS:

@@ -99,33 +99,37 @@ class Searcher:
             )
             if settings.stopping is Stopping.PAPER:
                 printed = paper_search(self.sampler, request, settings, prune=prune)
-                printed = charged(printed, self.sampler.runner, before)
-                results.append(self._of_whom(printed if probe.trusted else _unchecked(printed)))
-                continue
-            search = self._make(request, settings, causal_border, listen, probe)
-            if accepted is not None:
-                search.trial = Trial(
-                    partial(self._score_of, search), partial(_accepted_up_to, accepted)
-                )
-            result = self._estimated(search, search.run())
-            if result.stopped is not Ending.INTERRUPTED and search.becomes_exact():
-                result = self._estimated(search, search.run())
-            result = charged(result, self.sampler.runner, before)
-            results.append(self._of_whom(result))
+                result = printed if probe.trusted else _unchecked(printed)
+            else:
+                search = self._make(request, settings, causal_border, listen, probe)
+                result = self._run(search, accepted)
+                causal_border = search.border if measure == "causal" else causal_border
+            results.append(self._described(charged(result, self.sampler.runner, before)))
             if result.stopped is Ending.INTERRUPTED:
                 break
-            if measure == "causal":
-                causal_border = search.border
-        details = self.sampler.reading.details()
-        named = {name: details[name] for name in ("output", "distance") if name in details}
-        statistic = self.sampler.reading.statistic
-        answer = tuple(
-            spelling_in_search(replace(each, **named, statistic=statistic), self.sampler.reading)
-            for each in results
-        )
+        answer = tuple(results)
         if accepted is None and all(each.stopped is Ending.DONE for each in answer):
             self._answers[key] = answer
         return answer
+
+    def _run(self, search: Search, accepted: Accepted | None) -> SearchResult:
+        """What a search finds, with scores; once more where running every input is cheaper."""
+        if accepted is not None:
+            search.trial = Trial(
+                partial(self._score_of, search), partial(_accepted_up_to, accepted)
+            )
+        result = self._estimated(search, search.run())
+        if result.stopped is not Ending.INTERRUPTED and search.becomes_exact():
+            return self._estimated(search, search.run())
+        return result
+
+    def _described(self, result: SearchResult) -> SearchResult:
+        """The result, which says of which output and of whom it is."""
+        reading = self.sampler.reading
+        details = reading.details()
+        named = {name: details[name] for name in ("output", "distance") if name in details}
+        found = replace(self._of_whom(result), statistic=reading.statistic, **named)
+        return spelling_in_search(found, reading)
 
     def _of_whom(self, result: SearchResult) -> SearchResult:
         """The result with scores that say whether they are of a profile."""

@@ -18,10 +18,10 @@ from themis.show.words.explanations import (
     other_changes_first,
     where_losing,
 )
-from themis.show.words.headlines import apart_text, headline, output_name
+from themis.show.words.headlines import headline, output_name, score_text
 from themis.show.words.scores import by_set, hidden_changes, impact
 from themis.show.words.searches import amount, protection
-from themis.show.words.values import count, percent
+from themis.show.words.values import count
 from themis.show.words.verdicts import (
     FOUND,
     GRAVITY,
@@ -227,13 +227,9 @@ def _pair(scores: Sequence[Score], room: Room) -> Iterator[Html]:
 def _line(scores: Sequence[Score], result: Result) -> Html:
     """A set that got no card."""
     mark = mark_of(scores, result)
-    figures = ", ".join(f"{each.measure} {_figure(each)}" for each in scores if each.samples)
+    figures = ", ".join(f"{each.measure} {score_text(each)}" for each in scores if each.samples)
     return tag("li", chip(mark.state, mark.word), " ", tag("b", set_name(scores[0].against)),
                f" {figures}")  # fmt: skip
-
-
-def _figure(score: Score) -> str:
-    return apart_text(score, score.score) if isinstance(score, GroupScore) else percent(score.score)
 
 
 # --- pictures -----------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 from themis.results.model import Accepted, CheckResult, Measure, Result, Score, SearchResult
 from themis.results.notes import Ending
-from themis.show.words.headlines import headline
+from themis.show.words.headlines import headline, score_text
 from themis.show.words.notes import how_it_ended
 from themis.show.words.scores import cut_off, failure_text, inconclusive
 from themis.show.words.searches import (
@@ -25,7 +25,7 @@ from themis.show.words.searches import (
     set_text,
     verdict_words,
 )
-from themis.show.words.values import count, percent, set_phrase, spelled_out, visible
+from themis.show.words.values import count, set_phrase, spelled_out, visible
 from themis.show.words.wording import PLAIN, Wording, wording
 
 Kind = Literal["violation", "accepted", "found", "measured", "open", "failure"]
@@ -149,7 +149,7 @@ def _above(check: CheckResult, scores: dict[tuple[str, ...], Score]) -> list[tup
 def _of_scores(result: Result) -> Iterator[Finding]:
     for score in result.scores:
         if score.low > 0:
-            title = f"{score.measure} score of {set_phrase(score.against)}: {percent(score.score)}"
+            title = f"{score.measure} score of {set_phrase(score.against)}: {score_text(score)}"
             text = _text(score, title, wording(result))
             yield Finding("measured", title, text, score.measure, score.against, score)
     for text in inconclusive(result.scores):

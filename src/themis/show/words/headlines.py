@@ -25,12 +25,24 @@ ALL_RUN = {
     "profile": "everybody in the profile was run",
     "rows": "every row was run",
 }
+ROUNDING = 1e-9
 FEW_NAMED = 3  # groups named that are too small to judge
 
 
 def headline(score: Score, words: Wording = PLAIN) -> str:
     """The score as a sentence that says what is measured, with its interval."""
     return capital(_sentence(score, words))
+
+
+def is_settled(score: Score) -> bool:
+    """Whether a score is as precise as asked; failures and noise widen one that is exact, too."""
+    is_wide = score.high - score.low > 2 * score.error + ROUNDING
+    return score.conclusive and not (score.method == "exact" and is_wide)
+
+
+def score_text(score: Score) -> str:
+    """How large it is: `12.9 %`, `5.6 points`."""
+    return apart_text(score, score.score) if isinstance(score, GroupScore) else percent(score.score)
 
 
 def capital(text: str) -> str:
@@ -231,7 +243,7 @@ def _spread(score: GroupScore, words: Wording) -> str:
 def _no_difference(score: GroupScore, figures: str, between: str) -> str:
     spread = score.observed or 0.0
     seen = f"differed by {_apart(score, spread)}" if spread else "were equal"
-    found = "no difference found in" if score.conclusive else "undecided for"
+    found = "no difference found in" if is_settled(score) else "undecided for"
     start = f"{found} {figures} {between}: they {seen} in the test"
     if score.lower_bound:
         return f"{start}, but not all groups were tried"

@@ -12,7 +12,14 @@ from typing import Literal
 
 from themis.results.model import CausalScore, GroupScore, Result, Score, SearchResult
 from themis.results.notes import Ending
-from themis.show.words.headlines import apart_text, capital, compared, headline, output_words
+from themis.show.words.headlines import (
+    apart_text,
+    capital,
+    compared,
+    headline,
+    is_settled,
+    output_words,
+)
 from themis.show.words.notes import how_it_ended
 from themis.show.words.scores import cut_off
 from themis.show.words.searches import (
@@ -69,7 +76,7 @@ def state_of(score: Score) -> State:
     if score.samples and score.low > 0 and score.stopped is not Ending.SPELLING:
         return "grave"
     was_seen = isinstance(score, CausalScore) and score.score > 0
-    known = score.samples and score.conclusive and not score.lower_bound
+    known = score.samples and is_settled(score) and not score.lower_bound
     return "calm" if known and not was_seen else "open"
 
 
@@ -321,12 +328,10 @@ def _other_clauses(scores: Sequence[Score]) -> Iterator[str]:
     if open_sets:
         unclear = [each for each in rest if each.against in open_sets]
         seen = [e for e in unclear if isinstance(e, CausalScore) and e.samples and e.score > 0]
-        most = max(seen, key=lambda each: each.score, default=None)
-        size = (
-            ""
-            if most is None
-            else f" (changes seen: {percent(most.score)}, at most {percent(most.high)})"
-        )
+        size = ""
+        if seen:
+            most = max(seen, key=lambda each: each.score)
+            size = f" (changes seen: {percent(most.score)}, at most {percent(most.high)})"
         yield f"undecided for {_sets(unclear, 'and')}{size}"
 
 
