@@ -142,13 +142,21 @@ def simulated_row(person: dict[str, Any]) -> bool:
     return bool(points > (110 if person["race"] == 0 else 125))
 
 
+class SimulatedTask(Future[Any]):
+    """Done once the simulated clock says so."""
+
+    end = 0.0
+
+    def done(self) -> bool:
+        return CLOCK.now >= self.end
+
+
 class SimulatedPool(ProcessPool):
     """Runs tasks at once in this process, and counts when they would have ended elsewhere."""
 
     def __init__(self, workers: int) -> None:
         super().__init__(workers)
         self._free: list[float] = []  # from when on each process has nothing to do
-        self._ends: dict[Future[Any], float] = {}
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
         self._free = self._free or [CLOCK.now + START_SECONDS] * self.workers
@@ -158,15 +166,15 @@ class SimulatedPool(ProcessPool):
         seconds = 0.0 if done is None else 0.001 * len(args[-1])
         first = min(range(self.workers), key=self._free.__getitem__)
         self._free[first] = max(self._free[first], CLOCK.now) + seconds
-        task: Future[Any] = Future()
+        task = SimulatedTask()
         task.set_result(None if done is None else replace(done, seconds=seconds))
-        self._ends[task] = self._free[first]
+        task.end = self._free[first]
         return task
 
-    def wait(self, tasks: Iterable[Future[Any]], *_: Any) -> Any:
+    def wait(self, tasks: Iterable[SimulatedTask], *_: Any) -> Any:
         """The task that ends first, once that has happened."""
-        first = min(tasks, key=self._ends.__getitem__)
-        CLOCK.now = max(CLOCK.now, self._ends.pop(first))
+        first = min(tasks, key=lambda task: task.end)
+        CLOCK.now = max(CLOCK.now, first.end)
         return SimpleNamespace(done={first})
 
     def stop(self) -> None:

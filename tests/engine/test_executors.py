@@ -12,23 +12,26 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import loky
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import themis
 from tests.external import PATIENCE
 from tests.projects import enter, run, write_project
 from tests.services import serve
 from themis.engine.executors import spread
-from themis.engine.executors.pools import ProcessPool, pool_of
+from themis.engine.executors.pools import GivenPool, ProcessPool, pool_of
 from themis.engine.executors.spread import cut
 from themis.errors import RequestError
+from themis.subjects.functions import RowFunction
 
 SCHEMA = themis.Schema(
     race=["green", "purple", "blue"], sex=["f", "m"], income=range(1000), savings=range(1000)
@@ -324,6 +327,84 @@ def test_small_jobs_start_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ProcessPool, "submit", lambda *_: started.append(1))
     assert everything(audit(row, "processes:2")) == everything(audit(row))
     assert not started
+
+
+class Starting(Executor):
+    """Keeps its tasks until it is told to run them, as processes do that are being started."""
+
+    def __init__(self) -> None:
+        self.tasks: list[tuple[Future[Any], Callable[[], Any]]] = []
+        self.open = False
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **_: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        self.tasks.append((future, lambda: function(*args)))
+        if self.open:
+            self.go()
+        return future
+
+    def go(self, error: Exception | None = None) -> None:
+        self.open = True
+        while self.tasks:
+            future, task = self.tasks.pop(0)
+            if error is None:
+                future.set_result(task())
+            else:
+                future.set_exception(error)
+
+
+def started(monkeypatch: pytest.MonkeyPatch) -> tuple[Starting, spread.SpreadSubject, list[int]]:
+    """A subject that takes a simulated second for each input, and the inputs that it ran here."""
+    starting, clock, here = Starting(), [0.0], []
+
+    def slow(person: dict[str, Any]) -> str:
+        if not starting.open:
+            here.append(person["income"])
+        clock[0] += 1.0
+        return row(person)
+
+    monkeypatch.setattr(spread, "HERE_SECONDS", 10.0)
+    monkeypatch.setattr(spread, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    subject = spread.SpreadSubject(RowFunction(slow, SCHEMA), GivenPool(starting), lambda: None)
+    return starting, subject, here
+
+
+def some(first: int, count: int) -> NDArray[Any]:
+    """Inputs that have their numbers as incomes."""
+    codes = np.zeros((count, 4), dtype=SCHEMA.dtype, order="F")
+    codes[:, 2] = range(first, first + count)
+    return codes
+
+
+def test_what_comes_while_processes_start_is_run_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    starting, subject, here = started(monkeypatch)
+    for first, count in ((0, 8), (8, 4), (12, 3), (15, 4)):
+        assert list(subject.load(some(first, count)).run().outputs) == ["no"] * count
+    assert here == list(range(19))
+    assert len(starting.tasks) == 1, "compared once they are there"
+    starting.go()
+    subject.load(some(19, 4)).run()
+    assert here == list(range(19))
+    assert subject._agrees is True
+
+
+def test_long_batches_wait_for_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    starting, subject, here = started(monkeypatch)
+    subject.load(some(0, 10)).run()
+    subject.load(some(10, 4)).run()
+    threading.Timer(0.1, starting.go).start()
+    subject.load(some(14, 5)).run()
+    assert here == list(range(14)), "five seconds are half of what is done here at first"
+
+
+def test_processes_that_do_not_start_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    starting, subject, _ = started(monkeypatch)
+    for first, count in ((0, 10), (10, 4)):
+        subject.load(some(first, count)).run()
+    starting.go(BrokenExecutor("it died"))
+    with pytest.raises(RequestError, match="has lost a process"):
+        subject.load(some(14, 4)).run()
+    assert not any((subject._begun, subject._ready, subject._compared)), "begins anew"
 
 
 def test_an_interrupt_ends_the_processes(tmp_path: Path) -> None:

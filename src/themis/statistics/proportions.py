@@ -71,13 +71,14 @@ class ProportionRule:
     def looks(self, coarse_to: int = 0) -> Iterator[int]:
         """Sample sizes at which to ask `done`: `first_look`, then 1.1 times the last one.
 
-        Up to `coarse_to` samples eight times the last one, where few looks are worth more than few
-        samples; it has to be chosen before the first.
+        Up to `coarse_to` samples eight times the last one, and 1.25 times after that, where few
+        looks are worth more than few samples; it has to be chosen before the first.
         """
         n = self.first_look
+        over, under = (5, 4) if coarse_to else (11, 10)
         while n < self.max_samples:
             yield n
-            n = max(-(-11 * n // 10), min(_COARSE_GROWTH * n, coarse_to))
+            n = max(-(-over * n // under), min(_COARSE_GROWTH * n, coarse_to))
         yield self.max_samples
 
     @property

@@ -37,9 +37,9 @@ Part = Sequence[int]  # places of a batch, one after another
 class SpreadSubject(Subject):
     """A subject of this process that runs in a pool's, with the same answers in the same order.
 
-    The first second of work is done here. After that each batch is cut by what an input takes. A
-    process that dies is replaced; an input that kills its process each time is a failure of its
-    own.
+    The first second of work is done here, and what comes while the processes start. After that each
+    batch is cut by what an input takes. A process that dies is replaced; an input that kills its
+    process each time is a failure of its own.
     """
 
     def __init__(self, subject: Subject, pool: Pool, tell: Callable[[], None]) -> None:
@@ -51,6 +51,9 @@ class SpreadSubject(Subject):
         self._seconds, self._inputs = 0.0, 0  # of work so far, wherever
         self._deadly: set[bytes] = set()  # inputs that killed their processes
         self._seen: list[tuple[NDArray[Any], Answers]] = []  # what was run here, to compare
+        self._compared: list[tuple[Answers, _Gathered]] = []  # of these, here and there
+        self._ready: list[_Task] = []  # to be run there first
+        self._begun: dict[Future[Done | None], _Task] = {}
         self._agrees: bool | None = None  # whether it answers there as here; None: not yet known
 
     @property
@@ -87,20 +90,20 @@ class SpreadSubject(Subject):
 
     def _run(self, codes: NDArray[Any]) -> Answers:
         heed(self.deadline)
-        if not len(codes) or self._seconds < HERE_SECONDS or self._agrees is False:
+        if not len(codes) or self._agrees is False or self._is_early(len(codes)):
             return self._run_here(codes)
         gathered = _Gathered(len(codes))
         try:
-            seen = self._to_compare(codes) if self._agrees is None else []
-            found = [_Gathered(len(given)) for given, _ in seen]
-            self._run_there([*(given for given, _ in seen), codes], [*found, gathered])
+            self._prepare_comparison(codes)
+            self._run_there([*self._ready, *self._tasks(codes, gathered)])
         except BaseException:
             self.unfinished = gathered.so_far()
             self._pool.stop()
+            self._compared, self._ready, self._begun = [], [], {}
             raise
         if self._agrees is None:
-            expected = [answers for _, answers in seen]
-            self._agrees = bool(self._deadly) or _agree(expected, found)  # nor run here what kills
+            self._agrees = bool(self._deadly) or _agree(self._compared)  # nor run here what kills
+            self._ready, self._compared, self._seen = [], [], []
         if not self._agrees:
             self._tell()
             return self._run_here(codes)
@@ -109,14 +112,43 @@ class SpreadSubject(Subject):
         here = (isolated or gathered.unsent) and not self._deadly  # which would end this process
         return self._run_here(codes) if here else gathered.answers()
 
-    def _to_compare(self, codes: NDArray[Any]) -> list[tuple[NDArray[Any], Answers]]:
-        """Inputs with the answers of this process, which are run there beside the first batch.
+    def _is_early(self, inputs: int) -> bool:
+        """Whether to run inputs here: little was done so far, or processes are being started."""
+        if self._seconds < HERE_SECONDS:
+            return True
+        short = inputs * self._seconds / max(self._inputs, 1) < HERE_SECONDS / 2
+        if self._agrees is not None or not self._seen or not short:
+            return False
+        if not self._compared:
+            self._start()
+        return any(not each.done() for each in self._begun)
+
+    def _start(self) -> None:
+        """Begin to run there what was run here; the first tasks start the processes."""
+        self._prepare_comparison(self._seen[0][0])
+        try:
+            while self._ready and len(self._begun) < self._pool.workers:
+                inputs = self._ready[0].inputs
+                begun = self._pool.submit(run_task, self._name, self._packed, inputs)
+                self._begun[begun] = self._ready.pop(0)
+        except self._pool.lost:
+            return
+
+    def _prepare_comparison(self, codes: NDArray[Any]) -> None:
+        """Tasks with inputs whose answers of this process are known.
 
         A process that imports other modules, or the same with another state, is another program.
         """
+        if self._agrees is not None or self._compared:
+            return
         if not self._seen:
             self._run_here(codes[:FEWEST])
-        return self._seen
+        if not self.traits.vectorised and len(self._seen) > 1:  # nor does the call matter
+            self._seen = [_as_one(self._seen)]
+        for given, answers in self._seen:
+            there = _Gathered(len(given))
+            self._compared.append((answers, there))
+            self._ready += self._tasks(given, there)
 
     def _run_here(self, codes: NDArray[Any]) -> Answers:
         """The answers of this process, call by call as without an executor."""
@@ -157,21 +189,14 @@ class SpreadSubject(Subject):
         self._seconds += seconds
         self._inputs += inputs
 
-    def _run_there(self, batches: list[NDArray[Any]], gathered: list[_Gathered]) -> None:
-        """Run batches at the same time, the first ones first."""
-        tasks = [
-            _Task(codes, part, answers)
-            for codes, answers in zip(batches, gathered, strict=True)
-            for part in self._parts(codes, answers)
-            if part
-        ]
+    def _run_there(self, tasks: Sequence[_Task]) -> None:
+        """Run tasks at the same time, the first ones first."""
         lost = self._try_all(tasks)
-        if not lost:
-            return
-        self._pool.renew()
-        for codes, answers in zip(batches, gathered, strict=True):
-            parts = [each.part for each in lost if each.gathered is answers]
-            self._find_culprits(codes, answers, parts)
+        if lost:
+            self._pool.renew()
+        for gathered in {id(task.gathered): task.gathered for task in lost}.values():
+            of_it = [task for task in lost if task.gathered is gathered]
+            self._find_culprits(of_it[0].codes, gathered, [task.part for task in of_it])
 
     def _find_culprits(
         self, codes: NDArray[Any], gathered: _Gathered, parts: Sequence[Part]
@@ -185,6 +210,9 @@ class SpreadSubject(Subject):
                 search.halve(part)
                 if len(part) == 1:
                     self._deadly.add(codes[part[0]].tobytes())
+
+    def _tasks(self, codes: NDArray[Any], gathered: _Gathered) -> list[_Task]:
+        return [_Task(codes, part, gathered) for part in self._parts(codes, gathered) if part]
 
     def _parts(self, codes: NDArray[Any], gathered: _Gathered) -> Iterator[Part]:
         parts = cut(len(codes), self._seconds / max(self._inputs, 1), self._pool.workers)
@@ -202,8 +230,8 @@ class SpreadSubject(Subject):
         yield range(first, part[-1] + 1)
 
     def _try_all(self, tasks: Sequence[_Task]) -> list[_Task]:
-        """Run these tasks; those whose process died, or whose pool did, come back."""
-        waiting: dict[Future[Done | None], _Task] = {}
+        """Run these tasks and those begun; whose process died, or whose pool did, come back."""
+        waiting, self._begun = self._begun, {}
         ready: deque[tuple[_Task, Packed | None]] = deque((task, None) for task in tasks)
         lost: list[_Task] = []
         room = IN_FLIGHT * self._pool.workers
@@ -323,12 +351,18 @@ def _joined(parts: Sequence[Any]) -> Any:
     return [output for part in parts for output in _as_list(part)]
 
 
-def _agree(expected: Sequence[Answers], found: Sequence[_Gathered]) -> bool:
+def _as_one(seen: Sequence[tuple[NDArray[Any], Answers]]) -> tuple[NDArray[Any], Answers]:
+    """Inputs with their answers as if all of them had been given in one call."""
+    gathered, count = _Gathered(0), 0
+    for codes, answers in seen:
+        gathered.add(range(count, count + len(codes)), answers)
+        count += len(codes)
+    return np.concatenate([codes for codes, _ in seen]), gathered.answers()
+
+
+def _agree(compared: Sequence[tuple[Answers, _Gathered]]) -> bool:
     """Whether inputs got the same answers elsewhere as here, as far as answers can be sent."""
-    return all(
-        there.unsent or _are_same(here, there.answers())
-        for here, there in zip(expected, found, strict=True)
-    )
+    return all(there.unsent or _are_same(here, there.answers()) for here, there in compared)
 
 
 def _are_same(expected: Answers, found: Answers) -> bool:
