@@ -71,7 +71,7 @@ def check_witnesses(world: JointWorld, score: CausalScore) -> None:
         assert world.valid(two)
 
 
-@pytest.mark.some_slow(core=3)
+@pytest.mark.some_slow(core=6)
 @pytest.mark.parametrize(("features", "seed"), [*PLAIN, *BINNED[::3], *slow(BINNED), *MORE])
 def test_exact_scores_are_those_of_the_definitions(features: Features, seed: int) -> None:
     world = joint_world(features, seed)
@@ -120,7 +120,7 @@ def as_given(rows: Weighed, features: Features) -> list[dict[str, Any]]:
     return [{name: row[name] for name in row if name not in leave_out} for row, _ in rows]
 
 
-@pytest.mark.some_slow(core=4)
+@pytest.mark.some_slow(core=8)
 @pytest.mark.parametrize(("features", "seed"), [*EVERY, *MORE])
 def test_scores_of_given_rows_are_those_of_the_definitions(features: Features, seed: int) -> None:
     world = joint_world(features, seed)

@@ -240,7 +240,7 @@ def test_the_budget_holds_for_explanations_too(budget: int) -> None:
 
 def test_explanations_change_no_number_of_a_score(monkeypatch: pytest.MonkeyPatch) -> None:
     def numbers() -> list[Any]:
-        audit = themis.Audit(loan, SCHEMA, seed=4)
+        audit = themis.Audit(loan, SCHEMA, seed=4, error=0.1)
         scores = [audit.causal("race"), audit.causal("sex,income"), audit.causal("hours")]
         sampling = [s.account and s.account.sampling for s in scores]
         return [*((s.score, s.low, s.high, s.samples, s.direction) for s in scores), sampling]
