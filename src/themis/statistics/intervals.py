@@ -70,14 +70,14 @@ def mixture_interval(
     (0, 1). The paper has no counterpart: its margin of error holds for a fixed n only.
     """
     x, n, a = _as_floats(successes, trials, alpha)
-    mixture = _log_mixture(x, n)
+    mixture, misses, limit = _log_mixture(x, n), n - x, -np.log(a)
 
     def excluded(p: Floats) -> Flags:
-        return np.asarray(mixture - xlogy(x, p) - xlog1py(n - x, -p) >= -np.log(a))
+        return np.asarray(mixture - xlogy(x, p) - xlog1py(misses, -p) >= limit)
 
     observed = np.where(n > 0, x / np.maximum(n, 1.0), 0.5)
-    low = _bisect(excluded, observed, np.zeros_like(n))
-    return low, _bisect(excluded, observed, np.ones_like(n))
+    low, high = _bisect(excluded, observed, np.stack([np.zeros_like(n), np.ones_like(n)]))
+    return low, high
 
 
 def mixture_bounds_without_replacement(
