@@ -22,6 +22,7 @@ from themis.cli import app
 from themis.engine.combining import combine
 from themis.engine.runner import Runner
 from themis.results.model import CausalScore, Result
+from themis.results.notes import Ending
 from themis.results.saved import result_from_dict
 from themis.results.verdicts import Check
 from themis.scores.reruns import ENOUGH
@@ -570,3 +571,20 @@ def test_an_impact_ratio_of_a_noisy_domain_that_was_run_once_is_no_exact_one() -
     assert score.impact_ratio_low < 0.8 < score.impact_ratio <= 1.0
     assert score.four_fifths == "unclear"
     assert "(because of noise)" in headline(score)
+
+
+@pytest.mark.parametrize(("max_noise", "stopped"), [(0.02, Ending.NOISE), (1.0, Ending.EXHAUSTED)])
+def test_noise_that_may_explain_too_much_of_exact_rates_leaves_them_open(
+    max_noise: float, stopped: Ending
+) -> None:
+    rng = np.random.default_rng(4)
+    schema = themis.Schema(sex=["f", "m"], age=range(60))
+
+    def decide(person: dict[str, Any]) -> bool:
+        return bool((person["age"] > 30) != (rng.random() < 0.2))
+
+    score = themis.Audit(decide, schema, seed=1, max_noise=max_noise).group("sex")
+    assert score.method == "exact"
+    assert score.high > score.score + 0.02
+    assert score.stopped is stopped
+    assert score.conclusive is (max_noise == 1.0)

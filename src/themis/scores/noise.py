@@ -348,11 +348,14 @@ def _weighed_group(score: GroupScore, settings: Settings, *, moved: bool) -> Gro
     ratio = ImpactRatio.of(groups, all_groups=whole)
     if score.impact_ratio is not None:
         score = replace(score, impact_ratio_low=ratio.low, impact_ratio_high=ratio.high)
+    high = max(score.high, widest_spread(ends, alpha)) if whole else 1.0
+    too_much = high - score.high > settings.noise_limit and score.conclusive
     return replace(
         score,
         low=score.floor,
-        high=max(score.high, widest_spread(ends, alpha)) if whole else 1.0,
+        high=high,
         reruns=None if score.reruns is None else replace(score.reruns, explains=0.0),
+        stopped=Ending.NOISE if too_much else score.stopped,
         notes=(*score.notes, Note.of("noise-in-exact-rates")),
     )
 
