@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -40,23 +42,31 @@ __all__ = [
 ]
 
 PACKAGE = "scipy.special"
+NEEDED = "scipy.linalg"  # some versions link to one of its compiled modules
 
 
 def _functions() -> ModuleType:
     """A module that has them: the compiled one, unless the package was imported already."""
     if PACKAGE not in sys.modules:
-        alone = ModuleType(PACKAGE)
-        alone.__path__ = [f"{folder}/special" for folder in scipy.__path__]
-        sys.modules[PACKAGE] = alone
-        try:
+        with suppress(ImportError), _without_their_code(PACKAGE, NEEDED):
             module = importlib.import_module(f"{PACKAGE}._ufuncs")
             if all(hasattr(module, name) for name in __all__):
                 return module
-        except ImportError:
-            pass
-        finally:
-            del sys.modules[PACKAGE]
     return importlib.import_module(PACKAGE)
+
+
+@contextmanager
+def _without_their_code(*packages: str) -> Iterator[None]:
+    """Within, modules of these packages are imported without what the packages import."""
+    spared = [name for name in packages if name not in sys.modules]
+    for name in spared:
+        alone = sys.modules[name] = ModuleType(name)
+        alone.__path__ = [f"{folder}/{name.rpartition('.')[2]}" for folder in scipy.__path__]
+    try:
+        yield
+    finally:
+        for name in spared:
+            del sys.modules[name]
 
 
 if not TYPE_CHECKING:
