@@ -14,7 +14,7 @@ import pytest
 from rich.cells import cell_len
 
 import themis
-from tests.report_results import notes
+from tests.report_results import notes, plain
 from themis import cli
 from themis.events import Activity, Progress
 from themis.results.model import CausalScore, GroupScore, Result
@@ -460,7 +460,7 @@ def test_notebook_tables_are_static_and_escaped() -> None:
 
 
 def test_notebook_shows_the_headline_and_the_interval() -> None:
-    html = result(causal(), group(score=0.01, low=0.0, high=0.03))._repr_html_()
+    html = plain(result(causal(), group(score=0.01, low=0.0, high=0.03))._repr_html_())
     assert "For 11.3 % of test inputs the decision changes" in html
     assert "hide this" in html
     assert "seed 42" in html

@@ -7,6 +7,8 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from html import escape
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +22,11 @@ from themis.results.model import Result
 from themis.results.notes import Ending
 from themis.results.parts import Group, Joint, Naming
 from themis.results.saved import result_from_dict
+from themis.show.html import value
 from themis.show.reports.ci import render_annotations, render_junit
 from themis.show.reports.markdown import render_markdown
 from themis.show.reports.page import render_page
+from themis.show.terminal.checks import render_checks
 from themis.show.terminal.results import render_headlines, render_result
 from themis.show.words.headlines import headline
 from themis.show.words.scores import ratio_text
@@ -230,14 +234,37 @@ def test_every_format_has_the_same_verdict() -> None:
     shown = samples.result(samples.causal(), samples.group(against=("age",)))
     said = verdict(shown).sentence
     for text in (render_page(shown), render_markdown(shown), shown._repr_html_()):
-        assert said in text
+        assert said in samples.plain(text)
     assert said in " ".join(render_result(shown, file=io.StringIO(), width=400).split())
+
+
+PARTED = re.compile(r"\d[ \n]+(?:[%]|(?:percentage )?points)")
+
+
+@pytest.mark.parametrize("result", [samples.all_facts(), samples.checked(samples.all_facts())])
+def test_no_line_end_parts_a_number_from_its_unit(result: Result) -> None:
+    page = re.sub(r"<(style|pre|bdi).*?</\1>|<[^>]*>", "", render_page(result))
+    for text in (page, render_markdown(result), result._repr_html_()):
+        assert "\u00a0%" in text
+        assert not PARTED.search(re.sub(r"<[^>]*>", "", text))
+    show = render_checks if result.checks else render_result
+    for width in range(30, 101):
+        lines = show(result, width=width, everything=True).split("\n")
+        ends = ["\n".join([one[-1:], other.lstrip()]) for one, other in pairwise(lines)]
+        assert not [each for each in ends if PARTED.match(each)], width
+
+
+def test_what_is_copied_from_a_page_keeps_its_spaces() -> None:
+    command = "themis score '30 % off.toml'"
+    shown = render_page(replace(samples.all_facts(), source={"command": command}))
+    assert escape(command) in shown
+    assert value("30 %") == "<bdi>30 %</bdi>"
 
 
 def test_markdown_tells_rows_apart_and_shows_digits_as_they_are() -> None:
     rows = samples.causal(population="rows")
     scores = (samples.causal(), rows, replace(rows, counterfactuals="within"), samples.group())
-    text = render_markdown(samples.result(*scores))
+    text = samples.plain(render_markdown(samples.result(*scores)))
     lines = [line for line in text.splitlines() if line.startswith("| race")]
     assert len(set(lines)) == 4
     assert "causal, in the rows, among themselves" in text

@@ -119,8 +119,8 @@ def _narrow_table(checks: tuple[CheckResult, ...]) -> Table:
         ends = check_interval(each)
         numbers = f"{point}({ends})" if point and ends else point or ends
         table.add_row(Text(visible(each.name)))
-        verdict = (f"  {verdict_words(each)}", STYLES[each.verdict])
-        table.add_row(Text.assemble(verdict, (f"  {numbers}", DIM)))
+        verdict = f"{verdict_words(each)}  {numbers}".rstrip()
+        table.add_row(Sentence(verdict, STYLES[each.verdict], first="  "))
     return table
 
 

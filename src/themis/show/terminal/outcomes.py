@@ -128,5 +128,5 @@ def _whole_numbers(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table
     table = grid(first, *numbers, *[FOLDED] * (len(heads) - 3))
     table.add_row(*(Text(head, DIM) for head in heads))
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*map(Sentence, row))
     return table

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import IO, Any, Generic, TypeVar
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.padding import Padding
@@ -17,12 +17,10 @@ from rich.text import Text
 
 from themis.show.intervals import WHOLE, Axis
 from themis.show.words.scores import failure_text
-from themis.show.words.values import visible
+from themis.show.words.values import NO_BREAK, unbroken, visible
 
 WIDEST = 100  # longer lines are hard to read
 SURE, POSSIBLE, REST, LIMIT = "█", "▒", "·", "┃"
-_GLUE = "\u00a0"  # textwrap does not break here
-_BEFORE_UNIT = re.compile(r"(?<=\d) (?=[%×]|(?:points|min|s|h|days)\b)| (?=confidence\b)")
 _PLAIN = dict(zip("█▒·┃│─‹→–…≥≤±×÷", "#+.||-<>-.><~x/", strict=True))  # one for one: columns stay
 
 HEADLINE = "bold"
@@ -150,13 +148,25 @@ class Sentence:
                 yield Text(first + line, self.style, overflow="fold")
                 first = " " * len(first)
 
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        words = (cell_len(word) for word in _glued(self.text).split(" "))
+        widths = (max(words, default=0), cell_len(self.text))
+        return Measurement(*(len(self.first) + each for each in widths)).with_maximum(
+            options.max_width
+        )
+
 
 def _wrapped(text: str, width: int) -> Iterator[str]:
-    text = _BEFORE_UNIT.sub(_GLUE, text)
+    for line in textwrap.wrap(_glued(text), max(width, 10), break_on_hyphens=False):
+        yield line.replace(NO_BREAK, " ")
+
+
+def _glued(text: str) -> str:
+    """The text with spaces at which textwrap breaks no line."""
+    text = unbroken(text).replace(" confidence", f"{NO_BREAK}confidence")
     for sign in ("<", "×", "·", "±", "seed"):
-        text = text.replace(f"{sign} ", f"{sign}{_GLUE}")
-    for line in textwrap.wrap(text, max(width, 10), break_on_hyphens=False):
-        yield line.replace(_GLUE, " ")
+        text = text.replace(f"{sign} ", f"{sign}{NO_BREAK}")
+    return text
 
 
 def indented(part: RenderableType, columns: int = 2) -> RenderableType:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,8 @@ FEW_COUNTED = 100  # a share of fewer is shown as counts
 LONGEST = 32  # characters of a name or value within a sentence
 LONGEST_TEXT = 120  # and of an output
 MISSING = "missing"  # for no value
+NO_BREAK = "\u00a0"  # a space at which no line ends
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=[%×]|(?:percentage )?points\b|(?:min|s|h|days)\b)")
 
 
 def visible(value: Any) -> str:
@@ -37,6 +40,11 @@ def spelled_out(character: str) -> str:
 def percent(share: float) -> str:
     """A share for reading: `11.3 %`, `< 0.1 %`, `0 %`."""
     return f"{hundredths(share)} %".replace("<", "< ").replace(">", "> ")
+
+
+def unbroken(text: str) -> str:
+    """The text with numbers that no line end parts from their unit: `2.0 %`, `5.1 points`."""
+    return _BEFORE_UNIT.sub(NO_BREAK, text)
 
 
 def share_text(
