@@ -22,7 +22,7 @@ from themis.results.model import Result
 from themis.results.notes import Ending
 from themis.results.parts import Group, Joint, Naming
 from themis.results.saved import result_from_dict
-from themis.show.html import value
+from themis.show import html
 from themis.show.reports.ci import render_annotations, render_junit
 from themis.show.reports.markdown import render_markdown
 from themis.show.reports.page import render_page
@@ -258,7 +258,7 @@ def test_what_is_copied_from_a_page_keeps_its_spaces() -> None:
     command = "themis score '30 % off.toml'"
     shown = render_page(replace(samples.all_facts(), source={"command": command}))
     assert escape(command) in shown
-    assert value("30 %") == "<bdi>30 %</bdi>"
+    assert html.value("30 %") == "<bdi>30 %</bdi>"
 
 
 def test_markdown_tells_rows_apart_and_shows_digits_as_they_are() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -154,6 +155,19 @@ class Sentence:
         return Measurement(*(len(self.first) + each for each in widths)).with_maximum(
             options.max_width
         )
+
+
+def message_lines(message: str, width: int) -> str:
+    """A message such as `error: …` in lines, the later ones indented; no word is broken."""
+    head = re.match("(?:internal error|error|warning|note): ", message)
+    lines = textwrap.wrap(
+        _glued(message),
+        max(width, 20),
+        subsequent_indent=" " * (0 if head is None else head.end()),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return "\n".join(lines).replace(NO_BREAK, " ")
 
 
 def _wrapped(text: str, width: int) -> Iterator[str]:
