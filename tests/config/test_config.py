@@ -647,6 +647,33 @@ search = "yes"
     ]
 
 
+def test_constraints_that_hold_for_no_input_are_among_all_mistakes(tmp_path: Path) -> None:
+    text = """\
+version = 1
+[subject]
+kind = "python"
+function = "loan:decide"
+[inputs]
+age = { min = 90, max = 18 }
+size = { min = 1, max = 9 }
+sex = ["f", "m"]
+[constraints]
+large = "size > 20"
+none = "size > 20 and sex == 'f'"
+fine = "size > 2"
+faulty = "age > 200"
+"""
+    said = [
+        ["6", "inputs.age"],
+        ["10", "constraints.large"],
+        ["11", "constraints.none"],
+    ]
+    assert [message.split(": ")[:2] for message in messages(tmp_path, text)] == said
+    healthy = text.replace("min = 90, max = 18", "min = 18, max = 90")
+    now = [message.split(": ")[:2] for message in messages(tmp_path, healthy)]
+    assert now == [*said[1:], ["13", "constraints.faulty"]]
+
+
 def test_mistakes_in_a_project_file_have_its_lines(tmp_path: Path) -> None:
     text = '[project]\n\n[tool.themis]\nversion = 1\n[tool.themis.inputs]\na = []\nb = ["x"]\n'
     assert messages(tmp_path, text, "pyproject.toml") == [

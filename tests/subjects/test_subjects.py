@@ -349,13 +349,14 @@ def test_a_module_attribute_is_loaded_from_the_folder(tmp_path: Path) -> None:
     [
         ("loan_b:decide", "there is no module 'loan_b'.*did you mean 'loan_bb'"),
         ("loan_bb:decid", "has no 'decid'; did you mean 'decide'"),
+        ("loan_bb:jsn", "has no 'jsn'; choose from: decide$"),  # not the module json
         ("loan_bb", "not of the form module:attribute"),
         ("broken_bb:f", "importing 'broken_bb' failed with ZeroDivisionError"),
         ("needs_bb:f", "needs the module 'no_such_module'"),
     ],
 )
 def test_a_subject_that_can_not_be_loaded_says_why(tmp_path: Path, path: str, message: str) -> None:
-    (tmp_path / "loan_bb.py").write_text("def decide(row):\n    return 1\n")
+    (tmp_path / "loan_bb.py").write_text("import json\n\ndef decide(row):\n    return 1\n")
     (tmp_path / "broken_bb.py").write_text("1 / 0\n")
     (tmp_path / "needs_bb.py").write_text("import no_such_module\n")
     with pytest.raises(themis.RequestError, match=message):

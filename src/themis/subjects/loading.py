@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, fields, replace
+from inspect import ismodule
 from pathlib import Path
 from typing import Any
 
@@ -161,10 +162,17 @@ def load_attribute(path: str, folder: Path, *, where: str) -> Any:
         try:
             thing = getattr(thing, part)
         except AttributeError:
-            names = [name for name in dir(thing) if not name.startswith("_")]
+            names = list(_own_names(thing))
             remedy = suggest(part, names) if names else "define it"
             raise _unusable(where, f"{module_name!r} has no {part!r}", remedy) from None
     return thing
+
+
+def _own_names(thing: Any) -> Iterator[str]:
+    """What may be meant by an attribute: no module that is only imported there."""
+    for name in dir(thing):
+        if not name.startswith("_") and not ismodule(getattr(thing, name, None)):
+            yield name
 
 
 def loaded_output(output: Output, folder: Path) -> Output:
