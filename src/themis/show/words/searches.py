@@ -407,8 +407,11 @@ def checks_guarantee(result: Result) -> str:
     if len(open_checks) == len(result.checks):
         return "No check is decided."
     but = ", except those undecided," if open_checks else ""
-    text = f"Every verdict{but} is exact: all inputs were run."
-    if result.searches or any(map(_is_partial, result.scores)):
+    text = (
+        f"Every verdict{but} is exact: all inputs were run. It is certain as far as the subject "
+        "always answers the same."
+    )
+    if any(map(_is_sampled, result.searches)) or any(map(_is_partial, result.scores)):
         first = result.checks[0]
         text = f"Each verdict by itself is right with {confidence_text(first.confidence)}."
         if first.family not in (None, 1):
@@ -419,6 +422,11 @@ def checks_guarantee(result: Result) -> str:
             high = amount(each.high, each.measure)
             return f"{text} That a search passes means: no combination is above {high}."
     return text
+
+
+def _is_sampled(search: SearchResult) -> bool:
+    """Whether a search did not run every input, or did not come to its end."""
+    return search.method == "sampled" or search.stopped is not Ending.DONE
 
 
 def _is_partial(score: Score) -> bool:
