@@ -156,16 +156,26 @@ def _costs(plan: Plan) -> Iterator[RenderableType]:
         DIM,
     )
     for each in forecast.parts:
-        yield Sentence(f"{visible(each.name)}: {_executions(each)}")
+        yield Sentence(f"{visible(each.name)}: {_executions(each, plan)}")
+    if forecast.again:
+        yield Sentence(f"repeated to check consistency: {_about(forecast.again)}")
     if forecast.parts:
         yield Sentence(forecast_sentence(forecast))
 
 
-def _executions(part: Part) -> str:
-    if part.exact:
-        more = count(part.executions, "input") if part.executions else "known by then"
-        return f"exact scores: all inputs are run ({more})"
-    return f"about {count(two_digits(part.executions), 'execution')}"
+def _executions(part: Part, plan: Plan) -> str:
+    """What a set takes beyond those before it."""
+    is_first = part is plan.forecast.parts[0]
+    about = _about(part.executions) if is_first else f"{_about(part.executions)} more"
+    if not part.exact:
+        return about
+    if is_first and plan.valid_size is not None:
+        about = count(plan.valid_size, "input")
+    return f"exact scores: all inputs are run ({about if part.executions else 'known by then'})"
+
+
+def _about(executions: int) -> str:
+    return f"about {count(two_digits(executions), 'execution')}"
 
 
 def _tiny(seconds: float) -> str:
