@@ -452,7 +452,7 @@ FAULTY: dict[str, tuple[str, str]] = {
     ),
     "weights of another length": (
         config_text(inputs="age = { values = [1, 2], weights = [1] }"),
-        "6: inputs.age: 1 weights for 2 values; give one weight for each",
+        "6: inputs.age: 1 weight for 2 values; give one weight for each",
     ),
     "weight instead of a list": (
         config_text(inputs="age = { values = [1, 2], weights = 1 }"),

@@ -17,9 +17,9 @@ import pytest
 import themis
 from tests import report_results as samples
 from themis.config.reader import read_config
-from themis.errors import ConfigError
+from themis.errors import ConfigError, count_of
 from themis.results.model import Result
-from themis.results.notes import Ending
+from themis.results.notes import Ending, Note
 from themis.results.parts import Group, Joint, Naming
 from themis.results.saved import result_from_dict
 from themis.show import html
@@ -259,6 +259,26 @@ def test_what_is_copied_from_a_page_keeps_its_spaces() -> None:
     shown = render_page(replace(samples.all_facts(), source={"command": command}))
     assert escape(command) in shown
     assert html.value("30 %") == "<bdi>30 %</bdi>"
+
+
+ONE_LEFT_OUT = {
+    "dropped": 1, "rows": 1, "file": "people.csv",
+    "reasons": [{"where": "age", "reason": "too old", "rows": 1, "examples": []}],
+}  # fmt: skip
+
+
+def test_one_of_a_thing_is_no_plural() -> None:
+    said = [count_of(each, "second") for each in (0, 1, 1.0, 2.5, 1404)]
+    assert said == ["0 seconds", "1 second", "1 second", "2.5 seconds", "1,404 seconds"]
+    with pytest.raises(themis.SchemaError, match="1 weight for 2 values"):
+        themis.Schema(sex=themis.Values(["f", "m"], weights=[1]))
+    with pytest.raises(themis.SchemaError, match="2 weights for 1 value;"):
+        themis.Schema(sex=themis.Values(["f"], weights=[1, 2]))
+    assert str(samples.causal(executions=1)).endswith("(sampled, 1 execution)")
+    left_out = str(Note.of("rows-left-out", **ONE_LEFT_OUT))
+    assert left_out.startswith("1 of 1 row of people.csv does not fit the schema and was left out")
+    flip = Note.of("inputs-flip", flips=1, inputs=1)
+    assert str(flip) == "1 of 1 input flips"
 
 
 def test_markdown_tells_rows_apart_and_shows_digits_as_they_are() -> None:

@@ -263,7 +263,7 @@ def test_wrong_numbers_of_outputs_fail_instead_of_being_misassigned() -> None:
 
 
 def test_a_batch_function_that_answers_one_by_one_only_is_found_out() -> None:
-    with pytest.raises(themis.SubjectError, match=r"returned 1 outputs for \d+ inputs"):
+    with pytest.raises(themis.SubjectError, match=r"returned 1 output for \d+ inputs"):
         themis.Audit(themis.batch(lambda table: [1]), SCHEMA).causal("race")
 
     def drops(table: themis.InputTable) -> Any:  # what it can't decide

@@ -52,7 +52,7 @@ from themis.show.words.searches import (
     set_text,
     verdict_words,
 )
-from themis.show.words.values import unbroken, visible
+from themis.show.words.values import count, unbroken, visible
 from themis.show.words.verdicts import verdict
 from themis.show.words.wording import Wording, wording
 
@@ -85,7 +85,7 @@ def _fitting(parts: list[str], room: int) -> Iterator[str]:
     for place, part in enumerate(parts):
         room -= len(part) + 2
         if room < 0:
-            yield f"… {len(parts) - place:,} more parts are in the saved result"
+            yield f"… the rest ({count(len(parts) - place, 'part')}) is in the saved result"
             return
         yield part
 

@@ -39,7 +39,7 @@ from themis.show.words.proxies import (
     proxy_row,
     proxy_sentences,
 )
-from themis.show.words.values import set_phrase
+from themis.show.words.values import count, set_phrase
 from themis.show.words.wording import Wording
 
 HEADS = ("", "selected", "true pos.", "false pos.", "precision", "accuracy")
@@ -90,7 +90,7 @@ def _rates(outcomes: Outcomes, words: Wording, *, everything: bool) -> Table:
             table.add_row("", *(short(rate_ends(each).removesuffix(" %"), DIM) for each in rates))
     if len(shown) < outcomes.groups_total:
         more = outcomes.groups_total - len(shown)
-        table.add_row(short(f"… {more:,} more groups", DIM))
+        table.add_row(short(f"… {count(more, 'more group')}", DIM))
     return table
 
 

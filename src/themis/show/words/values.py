@@ -8,6 +8,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from themis.errors import count_of as count
+
+__all__ = ["count"]
+
 FEW_COUNTED = 100  # a share of fewer is shown as counts
 LONGEST = 32  # characters of a name or value within a sentence
 LONGEST_TEXT = 120  # and of an output
@@ -91,11 +95,6 @@ def confidence_text(confidence: float, family: int | None = None) -> str:
 def percent_sure(confidence: float) -> str:
     """A confidence in percent, to three digits behind the point and never more than it is."""
     return f"{math.floor(1e5 * confidence + 1e-6) / 1e3:.10g}"
-
-
-def count(number: int, noun: str, plural: str = "") -> str:
-    """`1 person`, `1,404 executions`."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def duration(seconds: float) -> str:
