@@ -16,11 +16,13 @@ import pytest
 
 import themis
 from tests import report_results as samples
+from tests.projects import SMALL, enter, run, write_project
 from themis.config.reader import read_config
 from themis.errors import ConfigError, count_of
 from themis.results.model import Result
 from themis.results.notes import Ending, Note
-from themis.results.parts import Group, Joint, Naming
+from themis.results.parts import Group, Joint, Naming, Witness
+from themis.results.replays import ReplayedTest
 from themis.results.saved import result_from_dict
 from themis.show import html
 from themis.show.reports.ci import render_annotations, render_junit
@@ -28,8 +30,10 @@ from themis.show.reports.markdown import render_markdown
 from themis.show.reports.page import render_page
 from themis.show.terminal.checks import render_checks
 from themis.show.terminal.results import render_headlines, render_result
+from themis.show.words.comparisons import pair_outcome
 from themis.show.words.headlines import headline
 from themis.show.words.scores import ratio_text
+from themis.show.words.searches import example
 from themis.show.words.values import visible
 from themis.show.words.verdicts import how_to_read, measured_on, verdict
 from themis.show.words.wording import PLAIN, Wording, wording
@@ -259,6 +263,27 @@ def test_what_is_copied_from_a_page_keeps_its_spaces() -> None:
     shown = render_page(replace(samples.all_facts(), source={"command": command}))
     assert escape(command) in shown
     assert html.value("30 %") == "<bdi>30 %</bdi>"
+
+
+def test_words_in_the_plural_fit_what_pairs_get() -> None:
+    words = Wording(Naming(values={"sex": {"f": "women"}}))
+    people = ({"sex": "f", "age": 30}, {"sex": "m", "age": 30})
+    test = ReplayedTest("still", ("sex",), people, ("refused", "approved"), ("refused", None))
+    assert pair_outcome(test, words) == (
+        "refused for women, no decision for sex m; before, refused and approved"
+    )
+    pair = samples.causal(against=("sex",), witnesses=(Witness(people, ("refused", "approved")),))
+    assert example(pair, words) == "refused for women, approved for sex m; both have age 30"
+
+
+def test_a_replay_on_the_terminal_speaks_in_the_words_of_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(tmp_path, monkeypatch)
+    words = '[report.values]\nrace.green = "green people"\n'
+    write_project(tmp_path, "return int(person['race'] == 'green')", inputs=SMALL, extra=words)
+    run("score", "--suite", "suite.csv")
+    assert "1 for green people" in run("replay", "suite.csv").stdout
 
 
 ONE_LEFT_OUT = {

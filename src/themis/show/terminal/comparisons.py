@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import IO
 
 from rich.console import RenderableType
@@ -10,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from themis.results.comparison import Differences, ScoreDifference, SetDifference
+from themis.results.parts import Naming
 from themis.results.replays import STATES, Replay
 from themis.show.terminal.parts import (
     DIM,
@@ -42,6 +44,7 @@ from themis.show.words.values import (
     visible,
     with_followers,
 )
+from themis.show.words.wording import PLAIN, Wording
 
 STYLES = {"still": "bold red", "new": "bold red", "fixed": "green", "failed": WARNING}
 SHOWN = 2  # examples of each state, unless all are asked for
@@ -53,13 +56,15 @@ def render_replay_headline(replay: Replay, *, file: IO[str] | None = None) -> st
     return render([Sentence(replay_headline(replay))], make_console(file))
 
 
-def show_replay(replay: Replay, *, width: int, everything: bool) -> Iterator[RenderableType]:
+def show_replay(
+    replay: Replay, *, width: int, everything: bool, words: Wording = PLAIN
+) -> Iterator[RenderableType]:
     """What became of the tests, set by set, with examples."""
     yield Sentence(replay_headline(replay), HEADLINE)
     if replay.sets:
         yield ""
         yield _table(replay)
-    yield from _examples(replay, everything=everything)
+    yield from _examples(replay, words, everything=everything)
     yield ""
     for reason, rows in replay.unknown_rows.items():
         text = f"{count(rows, 'row')} of {visible(replay.source)}: {visible(str(reason))}"
@@ -70,7 +75,9 @@ def show_replay(replay: Replay, *, width: int, everything: bool) -> Iterator[Ren
     yield Sentence(replay_cost(replay), DIM)
 
 
-render_replay = Page[Replay](show_replay)
+def replay_page(naming: Naming) -> Page[Replay]:
+    """The page of a replay in the words of its file."""
+    return Page(partial(show_replay, words=Wording(naming)))
 
 
 def _table(replay: Replay) -> Table:
@@ -90,15 +97,16 @@ def _number(number: int, style: str) -> Text:
     return Text(f"{number:,}", style) if number else Text("–", DIM)
 
 
-def _examples(replay: Replay, *, everything: bool) -> Iterator[RenderableType]:
+def _examples(replay: Replay, words: Wording, *, everything: bool) -> Iterator[RenderableType]:
     shown: dict[str, int] = {}
     for test in replay.examples:
         shown[test.state] = shown.get(test.state, 0) + 1
         if everything or (shown[test.state] <= SHOWN and test.state != "fixed"):
             yield ""
-            style = STYLES.get(test.state, "")
-            yield Sentence(pair_outcome(test), style, first=f"{test.state}: ")
-            yield Sentence(shared_values(test, everything=everything), DIM, first="       ")
+            style, first = STYLES.get(test.state, ""), f"{test.state}: "
+            yield Sentence(pair_outcome(test, words), style, first=first)
+            both = shared_values(test, everything=everything)
+            yield Sentence(both, DIM, first=" " * len(first))
 
 
 COLOURS = {"risen": "bold red", "new": "bold red", "fallen": "green", "gone": "green"}

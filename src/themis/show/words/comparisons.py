@@ -43,8 +43,8 @@ def replay_headline(replay: Replay) -> str:
     for state, word in (
         ("unclear", "gave different decisions when run again"),
         ("failed", "failed"),
-        ("unknown", "no longer fit the schema"),
-        ("not run", "were not run"),
+        ("unknown", f"no longer {'fits' if replay.count('unknown') == 1 else 'fit'} the schema"),
+        ("not run", f"{'was' if replay.count('not run') == 1 else 'were'} not run"),
     ):
         number = replay.count(state)  # type: ignore[arg-type]  # literals lose their type here
         if number:
@@ -53,14 +53,14 @@ def replay_headline(replay: Replay) -> str:
 
 
 def pair_outcome(test: ReplayedTest, words: Wording = PLAIN) -> str:
-    """`race green: 1, race purple: 0; before, 1 and 0`."""
+    """`1 for race green, 0 for race purple; before, 1 and 0`."""
     people = [
         ", ".join(words.named(name, person[name]) for name in _changed(test))
         for person in test.inputs
     ]
     now = [_output(each) for each in test.now]
     then = " and ".join("no decision" if each is None else visible(each) for each in test.before)
-    return f"{people[0]}: {now[0]}, {people[1]}: {now[1]}; before, {then}"
+    return f"{now[0]} for {people[0]}, {now[1]} for {people[1]}; before, {then}"
 
 
 def _output(output: object) -> str:

@@ -273,14 +273,14 @@ def telling_witness(score: Score) -> Witness | None:
 
 
 def example(score: Score, words: Wording = PLAIN) -> str | None:
-    """One pair of people who differ only in the set, in a sentence."""
+    """One pair of people who differ only in the set: `refused for women, approved for men`."""
     witness = telling_witness(score)
     if witness is None:
         return None
     first, second = witness.inputs
     changed = witness.differs_in
     got = [
-        f"{words.label({name: person[name] for name in changed})} gets {cut_text(visible(output))}"
+        f"{cut_text(visible(output))} for {words.label({name: person[name] for name in changed})}"
         for person, output in zip(witness.inputs, witness.outputs, strict=True)
     ]
     common = [name for name in first if name not in changed]
