@@ -87,7 +87,7 @@ def _rows_with_counterparts(values: Values) -> str:
     return (
         f"{values['paired']:,} of {count(values['rows'], 'row')} "
         f"{'has' if values['paired'] == 1 else 'have'} a counterpart among the rows that "
-        f"differs only in {_joined(values)['against']}{followed}; the others count as unchanged"
+        f"differs only in {_listed(values['against'])}{followed}; the others count as unchanged"
     )
 
 
