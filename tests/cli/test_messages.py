@@ -7,14 +7,10 @@ import sys
 
 import pytest
 
+from tests.show.test_display import Terminal
 from themis.cli.printing import say
 
 LONG = "error: themis.toml:4: inputs.age: minimum 90 exceeds maximum 18 by 72.0 %; swap them"
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 def said(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, message: str, **more: str) -> str:

@@ -135,7 +135,7 @@ def show_differences(
         yield Sentence(visible(str(note)), WARNING, first="unseen: ")
     for note in found.unlike:
         yield Sentence(visible(str(note)), DIM, first="note: ")
-    yield Sentence(guarantee(found), DIM)
+    yield Sentence(guarantee(found))
 
 
 render_differences = Page[Differences](show_differences)

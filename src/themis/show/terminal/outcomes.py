@@ -58,7 +58,7 @@ def show_outcomes(
     yield indented(_gaps(outcomes, words))
     for text in undefined(outcomes, words):
         yield indented(Sentence(text, WARNING, first="undefined: "))
-    yield indented(Sentence(f"{outcomes_certainty(outcomes)} {NO_VERDICT}", DIM))
+    yield indented(Sentence(f"{outcomes_certainty(outcomes)} {NO_VERDICT}"))
 
 
 def show_proxies(
@@ -70,7 +70,7 @@ def show_proxies(
     yield indented(_whole_numbers(PROXY_HEADS, rows))
     for text in proxy_sentences(proxies, words):
         yield indented(Sentence(f"{text}."))
-    yield indented(Sentence(proxies_certainty(proxies), DIM))
+    yield indented(Sentence(proxies_certainty(proxies)))
 
 
 def _rates(outcomes: Outcomes, words: Wording, *, everything: bool) -> Table:

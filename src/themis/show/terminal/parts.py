@@ -25,7 +25,8 @@ SURE, POSSIBLE, REST, LIMIT = "█", "▒", "·", "┃"
 _PLAIN = dict(zip("█▒·┃│─‹→–…≥≤±×÷", "#+.||-<>-.><~x/", strict=True))  # one for one: columns stay
 
 HEADLINE = "bold"
-# Colours for light and dark terminals: no yellow, no cyan text, and nothing said by them alone.
+# Colours that are read on light and on dark terminals: red, green and magenta, neither yellow, blue
+# nor cyan, and nothing is said by them alone. Dim is what can be missed: heads, costs, fillers.
 MARK = "bold magenta"
 DIM = "dim"
 WARNING = "magenta"
@@ -197,7 +198,7 @@ class ShellLine(Text):
     """A command to be copied: never cut nor broken, however long."""
 
     def __init__(self, command: str) -> None:
-        super().__init__(f"  $ {command}", DIM)
+        super().__init__(f"  $ {command}")
 
 
 def grid(
