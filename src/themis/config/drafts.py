@@ -217,7 +217,7 @@ class DraftFile:
 
     def _lines(self) -> Iterator[str]:
         yield from spell_remark(
-            f"Written by `themis init` from {self.origin}. What stands here is guessed, and the "
+            f"Written by `themis init` from {self.origin}. What is here is guessed, and the "
             "comments say how: look it over. `themis validate` checks this file, `themis check` "
             "runs it."
         )
