@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from themis.inputs.population import Population
 from themis.inputs.streams import BaseInputs
 from themis.subjects.base import CulpritSearch, isolate_failures
 from themis.subjects.decisions import CRASH, FAILED, INVALID, LABEL_LIMIT, Labels, is_decision
-from themis.subjects.loading import load_attribute, subject_from
+from themis.subjects.loading import load_attribute, subject_from, subject_from_options
 
 SCHEMA = themis.Schema(
     race=["green", "purple"],
@@ -336,6 +337,32 @@ def test_small_domains_are_never_run_twice() -> None:
     assert len(calls) == audit.runner.executions
     assert len(set(calls)) >= audit.runner.executions - repeats
     assert audit.runner.cache_hits > 0
+
+
+@pytest.mark.parametrize(
+    ("head", "call", "remedy"),
+    [
+        ("decide(row)", "row", None),
+        ("decide(row, strict=False)", "row", None),
+        ("decide(*rows)", "row", None),
+        ("decide(race, income)", "row", 'write call = "keywords"'),
+        ("decide(race, income)", "keywords", None),
+        ("decide(first, second)", "row", "give it one parameter"),
+        ("decide()", "row", "give it one parameter"),
+    ],
+)
+def test_a_function_that_takes_no_dict_is_noticed_before_it_is_run(
+    tmp_path: Path, head: str, call: str, remedy: str | None
+) -> None:
+    module = re.sub(r"\W", "_", f"takes {head} {call}")
+    (tmp_path / f"{module}.py").write_text(f"def {head}:\n    return 1\n")
+    options = {"function": f"{module}:decide", "call": call}
+    schema = themis.Schema(race=["green", "purple"], income=range(5))
+    if remedy is None:
+        assert subject_from_options("python", options, schema, tmp_path).kind == "python"
+        return
+    with pytest.raises(themis.RequestError, match=f"can't be called with one dict.*; {remedy}"):
+        subject_from_options("python", options, schema, tmp_path)
 
 
 def test_a_module_attribute_is_loaded_from_the_folder(tmp_path: Path) -> None:

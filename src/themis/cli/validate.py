@@ -79,8 +79,11 @@ def _title(text: str) -> Rule:
 
 
 def _characteristics(plan: Plan, width: int) -> Table:
-    table = grid({"max_width": 20}, {"justify": "right"}, {}, {}, {"max_width": width - 52})
     heads = ("characteristic", "values", "bins", "protected", "which")
+    names = min(max(len(visible(name)) for name in (heads[0], *plan.schema.names)), 20)
+    sizes = max(len(heads[1]), *(len(f"{each.size:,}") for each in plan.schema))
+    taken = 2 + names + sizes + len("bins") + len("protected") + 4 * 2  # gaps, and the indent
+    table = grid({"max_width": 20}, {"justify": "right"}, {}, {}, {"max_width": width - taken})
     table.add_row(*(short(head, DIM) for head in heads))
     for each in plan.schema:
         bins = "" if each.bin_starts is None else f"{each.filled_levels}"

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, fields, replace
-from inspect import ismodule
+from inspect import ismodule, signature
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +123,23 @@ def _python_subject(options: Mapping[str, Any], schema: Schema, folder: Path) ->
         raise _unusable("subject.function", problem, "name a function")
     if call == "batch":
         return BatchFunction(function, schema)
+    if call == "row" and not _takes(function, {}):
+        problem = f'{options["function"]!r} can\'t be called with one dict, as call = "row" does'
+        fits = _takes(function, **dict.fromkeys(schema.names))
+        remedy = 'write call = "keywords"' if fits else "give it one parameter"
+        raise _unusable("subject.call", problem, remedy)
     return RowFunction(function, schema, keywords=call == "keywords")
+
+
+def _takes(function: Any, *given: Any, **named: Any) -> bool:
+    """Whether a function can be called like this, as far as its signature is known."""
+    try:
+        signature(function).bind(*given, **named)
+    except TypeError:
+        return False
+    except ValueError:  # it has none, as some that are written in C
+        return True
+    return True
 
 
 def _model_subject(

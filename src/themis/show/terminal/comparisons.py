@@ -111,6 +111,7 @@ def _examples(replay: Replay, words: Wording, *, everything: bool) -> Iterator[R
 
 COLOURS = {"risen": "bold red", "new": "bold red", "fallen": "green", "gone": "green"}
 ROWS = 40  # of a table, unless everything is shown
+NARROW = 76  # below this width a line has no room for all columns
 
 
 def show_differences(
@@ -122,14 +123,14 @@ def show_differences(
     rest = [each for each in found.scores if each.change not in COLOURS]
     shown = [*changed, *rest][: None if everything else ROWS]
     if shown:
-        yield indented(_table_of("score", shown))
+        yield indented(_table_of("score", shown, width))
     if len(shown) < len(found.scores):
         yield indented(Sentence(f"… {len(found.scores) - len(shown):,} more: -v shows them", DIM))
     if found.sets:
         yield ""
         only = "that only one of the two searches found"
         yield Sentence(f"minimal sets {'of the one search' if found.one_search else only}")
-        yield indented(_table_of("set", found.sets[: None if everything else ROWS]))
+        yield indented(_table_of("set", found.sets[: None if everything else ROWS], width))
     yield ""
     for note in found.open:
         yield Sentence(visible(str(note)), WARNING, first="unseen: ")
@@ -141,14 +142,20 @@ def show_differences(
 render_differences = Page[Differences](show_differences)
 
 
-def _table_of(noun: str, differences: Sequence[ScoreDifference | SetDifference]) -> Table:
+def _table_of(
+    noun: str, differences: Sequence[ScoreDifference | SetDifference], width: int
+) -> Table:
+    """A line for each; where there is no room for that, two: its name, then the rest."""
+    narrow = width < NARROW
     heads = (noun, "change", "before", "after")
-    table = grid({**FOLDED, "min_width": 10}, FOLDED, {}, {}, heads=heads)
+    columns = [FOLDED] if narrow else [{**FOLDED, "min_width": 10}, FOLDED, {}, {}]
+    table = grid(*columns, heads=() if narrow else heads)
     for each in differences:
-        table.add_row(
-            quantity_text(each),
-            Text(change_text(each), COLOURS.get(each.change, "")),
-            short(bounds_text(each.before, each.quantity.measure)),
-            short(bounds_text(each.after, each.quantity.measure)),
-        )
+        name, change, style = quantity_text(each), change_text(each), COLOURS.get(each.change, "")
+        before, after = (bounds_text(e, each.quantity.measure) for e in (each.before, each.after))
+        if narrow:
+            table.add_row(Sentence(f"{name}: {change}", style))
+            table.add_row(Sentence(f"{before} → {after}", first="  "))
+        else:
+            table.add_row(name, Text(change, style), short(before), short(after))
     return table

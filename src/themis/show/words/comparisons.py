@@ -23,10 +23,10 @@ COMMON = 8  # characteristics shown in which the two inputs agree
 def replay_headline(replay: Replay) -> str:
     """`3 of 512 tests discriminate: 2 still, 1 new; 24 are fixed`, `2 of 512 tests still …`."""
     if not replay.tests:
-        return "there are no tests to run again"
+        return "There are no tests to run again"
     still, new, fixed = (replay.count(state) for state in ("still", "new", "fixed"))
     total = count(replay.tests, "test")
-    text = f"none of {total} discriminates"
+    text = f"None of {total} discriminates"
     if still + new:
         verb = "discriminates" if still + new == 1 else "discriminate"
         text = f"{still + new:,} of {total} {verb}"
@@ -37,7 +37,7 @@ def replay_headline(replay: Replay) -> str:
         else:
             text += ", which it did not before" if new == 1 else ", which they did not before"
     elif not replay.conclusive:
-        text = f"none of {total} is known to discriminate"
+        text = f"None of {total} is known to discriminate"
     if fixed:
         text += f"; {fixed:,} {'is' if fixed == 1 else 'are'} fixed"
     for state, word in (
@@ -100,10 +100,10 @@ def differences_headline(found: Differences) -> str:
     if found.verdict == "new discrimination":
         parts = [f"{count(risen, 'score')} {'has' if risen == 1 else 'have'} risen"] * bool(risen)
         parts += [f"{count(new, 'minimal set')} {'is' if new == 1 else 'are'} new"] * bool(new)
-        return f"new discrimination: {', '.join(parts)}"
+        return f"New discrimination: {', '.join(parts)}"
     if found.verdict == "inconclusive":
-        return "undecided: no new discrimination was shown, but some may be unseen"
-    return "; ".join(["no new discrimination found", *_improved(found)])
+        return "Undecided: no new discrimination was shown, but some may be unseen"
+    return "; ".join(["No new discrimination found", *_improved(found)])
 
 
 def _improved(found: Differences) -> Iterator[str]:
