@@ -64,7 +64,7 @@ def show_witnesses(
     hidden = len(score.witnesses) - len(shown)
     if hidden:
         pairs = count(hidden, "more such pair")
-        yield indented(short(f"{pairs}: -v shows them", DIM))
+        yield indented(short(f"{pairs}: -v shows {'it' if hidden == 1 else 'them'}", DIM))
     if everything and shown and shown[0].reproduce:
         yield indented(Sentence("The first pair, in a shell:"))
         yield from (ShellLine(visible(line)) for line in shown[0].reproduce)

@@ -9,6 +9,7 @@ from themis.results.model import Measure
 from themis.results.replays import Replay, ReplayedTest
 from themis.show.words.searches import ends_in_units, in_units, set_text
 from themis.show.words.values import (
+    at_most,
     confidence_text,
     count,
     duration,
@@ -144,7 +145,7 @@ def bounds_text(bounds: Bounds | None, measure: Measure) -> str:
     if bounds.low == bounds.high:
         return in_units(bounds.low, measure)
     if bounds.low == 0:
-        return f"at most {in_units(bounds.high, measure)}"
+        return at_most(in_units(bounds.high, measure))
     if bounds.high == 1 and bounds.score is None:
         return f"more than {in_units(bounds.low, measure)}"
     return ends_in_units(bounds.low, bounds.high, measure)

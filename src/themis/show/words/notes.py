@@ -13,6 +13,7 @@ from typing import Any
 from themis.results.model import Result
 from themis.results.notes import OLD_SENTENCE, Ending, Note
 from themis.show.words.values import (
+    at_most,
     confidence_text,
     count,
     cut_name,
@@ -274,7 +275,7 @@ def _made_by_constraints(values: Values) -> str:
     which, links, it = "constraint", "links", "it"
     if len(rules) > 1:
         which, links, it = "constraints", "link", "them"
-    changes = f"changes for at most {percent(values['changed'])} of test inputs"
+    changes = f"changes for {at_most(percent(values['changed']))} of test inputs"
     changes = changes if values["changed"] else "never changes"
     return (
         f"the rates of the groups of {names} differ by {points(values['difference'])}, but the "

@@ -22,6 +22,7 @@ from themis.show.words.explanations import change_sentence
 from themis.show.words.headlines import capital
 from themis.show.words.notes import how_it_ended
 from themis.show.words.values import (
+    at_most,
     confidence_text,
     count,
     cut_text,
@@ -393,7 +394,7 @@ def check_interval(check: CheckResult) -> str:
     if check.high is None:
         return ""
     if check.low is None:
-        return f"at most {in_units(check.high, check.measure)}"
+        return at_most(in_units(check.high, check.measure))
     if check.low == check.high:
         return "exact"
     return ends_in_units(check.low, check.high, check.measure)

@@ -51,6 +51,11 @@ def unbroken(text: str) -> str:
     return _BEFORE_UNIT.sub(NO_BREAK, text)
 
 
+def at_most(shown: str) -> str:
+    """An upper end: `at most 5.0 %`, but `below 0.1 %` where it is `< 0.1 %`."""
+    return f"below {shown[2:]}" if shown.startswith("< ") else f"at most {shown}"
+
+
 def share_text(
     share: float,
     successes: int | None,
@@ -68,7 +73,7 @@ def share_text(
         return f"{successes:,} of {total:,}"
     if low is None or high is None or low == high:
         return percent(share)
-    ends = f"{hundredths(low)} – {percent(high)}" if low > 0 else f"at most {percent(high)}"
+    ends = f"{hundredths(low)} – {percent(high)}" if low > 0 else at_most(percent(high))
     return f"{percent(share)} ({ends})"
 
 
