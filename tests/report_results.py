@@ -51,6 +51,11 @@ HOSTILE = (
 )
 
 
+def plain(page: str) -> str:
+    """The text of a page with ordinary spaces, also between numbers and their units."""
+    return page.replace("\u00a0", " ")
+
+
 def notes(*texts: str) -> tuple[Note, ...]:
     """Notes that say just this."""
     return tuple(Note(OLD_SENTENCE, {"text": text}) for text in texts)

@@ -27,6 +27,7 @@ import pytest
 import themis
 from tests.external import PATIENCE
 from tests.projects import enter, run
+from tests.report_results import plain as with_spaces
 from themis.results.model import CausalScore
 from themis.results.saved import read_result
 
@@ -201,7 +202,8 @@ def test_the_notebook_is_executed(folder: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("PYTHONPATH", str(Path(themis.__file__).parents[1]))
     resources = {"metadata": {"path": str(path.parent)}}
     NotebookClient(notebook, timeout=PATIENCE, resources=resources).execute()
-    shown = json.dumps([cell.get("outputs", []) for cell in notebook.cells])
+    outputs = [cell.get("outputs", []) for cell in notebook.cells]
+    shown = with_spaces(json.dumps(outputs, ensure_ascii=False))
     assert "Audit of a subject of the kind" in shown
     assert "the people in the profile" in shown
     assert "generated, not taken from" in shown

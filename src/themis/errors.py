@@ -116,6 +116,12 @@ class InconclusiveWarning(UserWarning):
     __module__ = "themis"
 
 
+def count_of(number: float, noun: str, plural: str = "") -> str:
+    """`1 row`, `1,404 executions`, `2.5 seconds`."""
+    shown = f"{number:,}" if isinstance(number, int) else f"{number:g}"
+    return f"{shown} {noun if number == 1 else plural or noun + 's'}"
+
+
 def suggest(name: str, valid: Sequence[str]) -> str:
     """The remedy for an unknown name: the nearest valid ones, or all of them."""
     near = difflib.get_close_matches(name, valid, n=1, cutoff=0.6)

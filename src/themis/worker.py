@@ -92,7 +92,7 @@ def _answer_batch(call: Callable[[Any], Any], rows: list[Any]) -> list[Any]:
     try:
         outputs = list(call(list(rows)))
         if len(outputs) != len(rows):
-            raise ValueError(f"{len(outputs)} outputs for {len(rows)} inputs")
+            raise ValueError(f"inputs: {len(rows)}, outputs: {len(outputs)}")
     except Exception as error:
         if len(rows) == 1:
             return [_Error(error)]

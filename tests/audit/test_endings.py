@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 import themis
-from tests.projects import BIASED, enter, process, run, write_project
+from tests.projects import BIASED, SMALL, enter, process, run, write_project
 from themis.cli.validate import _tiny
 from themis.results.comparison import compare
 from themis.results.model import CausalScore, CheckResult, Result
@@ -129,6 +129,7 @@ measure = "group"
 max_score = 0.05
 """
 NO_CERTAINTY = "No check is decided."
+AS_FAR = "It is certain as far as the subject always answers the same."
 
 
 @pytest.mark.parametrize(
@@ -150,11 +151,25 @@ def test_only_decided_checks_are_called_exact() -> None:
     lacking = replace(holds, name="b", against=("sex",), verdict="not enough evidence")
     result = _fair_and_unmeasured()
     assert checks_guarantee(replace(result, checks=(holds,))) == (
-        "Every verdict is exact: all inputs were run."
+        f"Every verdict is exact: all inputs were run. {AS_FAR}"
     )
     assert checks_guarantee(replace(result, checks=(holds, lacking))) == (
-        "Every verdict, except those undecided, is exact: all inputs were run."
+        f"Every verdict, except those undecided, is exact: all inputs were run. {AS_FAR}"
     )
+
+
+def test_checks_with_a_search_that_ran_every_input_have_no_confidence_in_percent(
+    project: Project,
+) -> None:
+    search = "[[checks]]\nsearch = true\nmax_score = 0.9\n"
+    project("return int(person['race'] == 'green')", inputs=SMALL, extra=search)
+    shown = said(run("check", "-o", "result.json"))
+    assert f"all inputs were run. {AS_FAR}" in shown
+    assert "99 %" not in shown
+    exact = read_result("result.json")
+    assert exact.searches[0].method == "exact"
+    sampled = replace(exact, searches=(replace(exact.searches[0], method="sampled"),))
+    assert checks_guarantee(sampled).startswith("Each verdict by itself is right with 99 %")
 
 
 def test_results_without_scores_are_not_compared() -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import themis
+from tests.projects import enter, run, write_project
 from themis import Audit, Integers, Schema, Values
 from themis.audit.everything import Everything
 from themis.audit.forecast import FACTOR, Forecast
@@ -96,6 +99,51 @@ def test_validate_forecasts_both_scores_within_the_stated_factor(name: str) -> N
     forecast = make_plan(Audit(subject, schema)).forecast
     spent = Audit(subject, schema).score([[name] for name in schema.protected]).executions
     assert forecast.executions / FACTOR <= spent <= forecast.executions * FACTOR
+
+
+def several(**more: Any) -> Schema:
+    return Schema(a=Values([0, 1], protected=True), **more)
+
+
+ADDING_UP = {
+    "sampled": several(b=Values([0, 1, 2], protected=True), d=Integers(0, 100_000)),
+    "exact at once": several(b=Values([0, 1, 2], protected=True), d=range(20)),
+    "sampled, then exact": several(b=Values(range(200), protected=True), d=range(20)),
+}
+
+
+@pytest.mark.parametrize("case", ADDING_UP)
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_the_parts_of_a_forecast_add_up(case: str, repeats: int) -> None:
+    audit = Audit(lambda p: int(p["d"] > 10), ADDING_UP[case], repeats=repeats)
+    forecast = make_plan(audit).forecast
+    said = [*(part.executions for part in forecast.parts), forecast.search, forecast.again]
+    assert forecast.executions == sum(said)
+    assert [part.exact for part in forecast.parts] == {
+        "sampled": [False, False],
+        "exact at once": [True, True],
+        "sampled, then exact": [False, True],
+    }[case]
+    if forecast.parts[1].exact and repeats == 1:  # what is known is not run twice
+        size = audit.all_inputs.size
+        assert sum(part.executions for part in forecast.parts) == size
+
+
+def test_validate_shows_parts_that_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    enter(tmp_path, monkeypatch)
+    inputs = """\
+a = { values = [0, 1], protected = true }
+b = { min = 0, max = 199, protected = true }
+d = { min = 0, max = 19 }
+"""
+    write_project(tmp_path, "return int(person['d'] > 10)", inputs=inputs)
+    shown = run("validate").stdout.partition("will cost")[2]
+    numbers = [
+        int(found.replace(",", "")) for found in re.findall(r"about ([\d,]+) executions", shown)
+    ]
+    *parts, total = numbers
+    assert len(parts) == 3
+    assert sum(parts) == pytest.approx(total, rel=0.1)  # each is rounded to two digits
 
 
 def test_a_forecast_of_causal_scores_alone_would_be_noticed() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from tests.external import PATIENCE, wait_until
 from tests.projects import BIASED, enter, run, write_project
-from themis.engine import replacing
+from themis.engine import replacing, suite_files, suites
 from themis.results.saved import read_result
 from themis.show.reports import folder as covers
 from themis.show.reports.method import digest
@@ -190,6 +190,21 @@ def test_a_full_disk_leaves_an_older_audit_whole(
     assert _files("out") == before
     assert "'out/README.md' can't be written: No space left on device" in done.stderr
     assert "nothing of this audit was written" in done.stderr
+
+
+def test_a_suite_that_can_not_be_written_is_a_mistake_of_the_folder(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_project(folder, extra=ROUGH)
+
+    def fail(path: Path, *_: object) -> None:
+        raise suite_files.suite_mistake(path, "can't be written: No space left on device")
+
+    monkeypatch.setattr(suites, "open_suite", fail)
+    done = run("audit", "-o", "out")
+    assert done.exit_code == 2
+    assert "error: --output: 'out/suite.csv' can't be written: No space left" in done.stderr
+    assert "--suite" not in done.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -452,7 +452,7 @@ FAULTY: dict[str, tuple[str, str]] = {
     ),
     "weights of another length": (
         config_text(inputs="age = { values = [1, 2], weights = [1] }"),
-        "6: inputs.age: 1 weights for 2 values; give one weight for each",
+        "6: inputs.age: 1 weight for 2 values; give one weight for each",
     ),
     "weight instead of a list": (
         config_text(inputs="age = { values = [1, 2], weights = 1 }"),
@@ -645,6 +645,33 @@ search = "yes"
         ["21", "checks[2].max_score"],
         ["22", "checks[2].search"],
     ]
+
+
+def test_constraints_that_hold_for_no_input_are_among_all_mistakes(tmp_path: Path) -> None:
+    text = """\
+version = 1
+[subject]
+kind = "python"
+function = "loan:decide"
+[inputs]
+age = { min = 90, max = 18 }
+size = { min = 1, max = 9 }
+sex = ["f", "m"]
+[constraints]
+large = "size > 20"
+none = "size > 20 and sex == 'f'"
+fine = "size > 2"
+faulty = "age > 200"
+"""
+    said = [
+        ["6", "inputs.age"],
+        ["10", "constraints.large"],
+        ["11", "constraints.none"],
+    ]
+    assert [message.split(": ")[:2] for message in messages(tmp_path, text)] == said
+    healthy = text.replace("min = 90, max = 18", "min = 18, max = 90")
+    now = [message.split(": ")[:2] for message in messages(tmp_path, healthy)]
+    assert now == [*said[1:], ["13", "constraints.faulty"]]
 
 
 def test_mistakes_in_a_project_file_have_its_lines(tmp_path: Path) -> None:

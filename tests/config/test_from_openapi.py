@@ -141,7 +141,7 @@ def test_a_parameter_of_the_path_gets_a_value_and_a_word() -> None:
     document["paths"] = {"/{bank}/decide": {**path, "parameters": [bank]}}
     text = text_of(document)
     assert tomllib.loads(text)["subject"]["url"] == "http://localhost:8000/north/decide"
-    assert "# url: bank stands in the path, and 'north' is a guess" in text
+    assert "# url: bank is part of the path, and 'north' is a guess" in text
 
 
 def test_a_service_that_asks_who_calls_gets_a_line_to_fill() -> None:

@@ -514,9 +514,16 @@ def test_tasks_are_as_long_as_they_should_be() -> None:
     assert lengths(0, 0.001, 2) == []
 
 
-@pytest.mark.parametrize(
-    "name", ["processes:0", "processes:", "proceses:4", "dask:local", "dask://"]
-)
+@pytest.mark.parametrize("name", ["processes:0", "processes:", "processes:-2", "processes:two"])
+def test_processes_that_are_no_number_above_0_are_refused_as_such(name: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        pool_of(name)
+    assert str(caught.value) == (
+        f"executor: {name!r} names no number of processes above 0; write for example processes:2"
+    )
+
+
+@pytest.mark.parametrize("name", ["proceses:4", "dask:local", "dask://"])
 def test_what_is_no_executor_is_said_with_those_that_are(name: str) -> None:
     with pytest.raises(RequestError, match="is no executor"):
         pool_of(name)

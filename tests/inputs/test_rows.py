@@ -357,7 +357,7 @@ def test_copies_are_one_person_and_weights_add_up() -> None:
 
 @pytest.mark.parametrize(
     ("weights", "said"),
-    [("W", "did you mean 'w'"), ("race", "is a characteristic"), ([1.0], "1 weights for 2 rows")],
+    [("W", "did you mean 'w'"), ("race", "is a characteristic"), ([1.0], "1 weight for 2 rows")],
 )
 def test_wrong_weights_are_a_mistake(weights: Any, said: str) -> None:
     rows = rows_of({"race": ["green", "purple"], "w": [1, 2]})

@@ -29,7 +29,7 @@ from themis.results.comparison import (
 )
 from themis.results.model import CausalScore, Result, SearchResult, TestedSet
 from themis.results.notes import Ending, Note
-from themis.results.saved import result_from_dict
+from themis.results.saved import read_result, result_from_dict
 from themis.results.verdicts import judge_score
 from themis.settings import Stopping
 from themis.show.terminal.comparisons import render_differences
@@ -399,14 +399,14 @@ def test_new_discrimination_ends_with_1(project: Project) -> None:
     done = process("diff", "before.json", "after.json")
     assert (done.returncode, done.stderr) == (1, "")
     shown = " ".join(done.stdout.split())
-    assert shown.startswith("new discrimination: 2 scores have risen")
+    assert shown.startswith("New discrimination: 2 scores have risen")
     assert "causal race risen" in shown
     assert "causal sex no significant change" in shown
     assert "note: the seed differs: 0, then 5" in shown
     assert "Each reported change of a score has at most a 2 % chance of being false." in shown
     back = run("diff", "after.json", "before.json")
     assert back.exit_code == 0
-    assert back.stdout.startswith("no new discrimination found; 2 scores have fallen\n")
+    assert back.stdout.startswith("No new discrimination found; 2 scores have fallen\n")
     assert "points" in back.stdout
     assert "fallen" in back.stdout
     assert run("diff", "before.json", "after.json", "--tolerance", "0.6").exit_code == 0
@@ -418,7 +418,7 @@ def test_inconclusive_difference_ends_with_4(project: Project) -> None:
     run("score", "-o", "after.json", "--max-executions", "30")
     done = run("diff", "before.json", "after.json")
     assert done.exit_code == 4
-    assert done.stdout.startswith("undecided: no new discrimination was shown")
+    assert done.stdout.startswith("Undecided: no new discrimination was shown")
     assert "unseen: after: the budget ended" in done.stdout
 
 
@@ -438,10 +438,33 @@ def test_json_of_a_difference_has_all_of_it(project: Project) -> None:
     assert 0 < data["confidence"] < 1
 
 
+def test_on_a_narrow_terminal_no_word_and_no_number_of_a_difference_is_cut(
+    project: Project,
+) -> None:
+    project(subject(40))
+    run("score", "-o", "one.json")
+    found = compare(read_result("one.json"), read_result("one.json"))
+    for width in (50, 60, 70, 80):
+        shown = render_differences(found, width=width).split()
+        assert shown.count("significant") == len(found.scores)
+        assert "…" not in "".join(shown)
+        wide = render_differences(found, width=200).split()
+        assert shown.count("points") == wide.count("points")
+
+
+def test_all_results_that_can_not_be_compared_are_named(project: Project) -> None:
+    project(subject(40))
+    done = run("diff", "one.json", "two.json")
+    assert done.exit_code == 2
+    assert "one.json: there is no such file" in done.stderr
+    assert "two.json: there is no such file" in done.stderr
+    assert run("diff", "one.json", "one.json").stderr.count("no such file") == 1
+
+
 def test_quiet_prints_one_line(project: Project) -> None:
     project(subject(40))
     run("score", "-o", "one.json")
-    assert run("diff", "one.json", "one.json", "-q").stdout == "no new discrimination found\n"
+    assert run("diff", "one.json", "one.json", "-q").stdout == "No new discrimination found\n"
 
 
 @pytest.mark.parametrize("name", ["nothing.json", "themis.toml"])

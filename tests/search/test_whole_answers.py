@@ -103,6 +103,18 @@ def test_exact_searches_answer_by_the_definition_ties_included(case: Case, measu
         assert_defined(result, scores, threshold)
 
 
+@pytest.mark.parametrize("measure", ["causal", "group"])
+def test_the_samples_of_an_exact_search_are_the_inputs_that_occur(measure: Any) -> None:
+    schema = themis.Schema(sex=["f", "m"], age=range(18, 40), paid=["yes", "no"])
+    schema = schema.constrained({"young": "age >= 30 or paid == 'no'"})
+    audit = themis.Audit(lambda person: int(person["age"] > 30), schema, deterministic=True)
+    result = audit.search(0.1, measure, exact=True)
+    valid = 2 * (22 * 2 - 12)
+    assert result.method == "exact"
+    assert {each.samples for each in result.tested} == {valid}
+    assert {each.samples for each in result.minimal_sets} == {valid}
+
+
 def without_weights(most: int) -> st.SearchStrategy[Case]:
     return cases(binned=False, weighted=False, most=most)
 

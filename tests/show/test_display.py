@@ -14,23 +14,39 @@ import pytest
 from rich.cells import cell_len
 
 import themis
-from tests.report_results import notes
+from tests import report_results as samples
+from tests.report_results import notes, plain
 from themis import cli
 from themis.events import Activity, Progress
+from themis.results.comparison import compare
 from themis.results.model import CausalScore, GroupScore, Result
 from themis.results.notes import Ending
 from themis.results.parts import Group, Harm, Reruns, Witness
 from themis.settings import Stopping
 from themis.show.intervals import Axis
 from themis.show.terminal import parts
+from themis.show.terminal.checks import STYLES, render_checks
+from themis.show.terminal.comparisons import render_differences
 from themis.show.terminal.parts import make_console
 from themis.show.terminal.progress import ProgressLine, ReadingLines, SearchProgressLine
-from themis.show.terminal.results import render_headlines, render_result
+from themis.show.terminal.results import (
+    interval_text,
+    render_apparent,
+    render_headlines,
+    render_result,
+)
+from themis.show.terminal.searches import render_search
 from themis.show.words import headlines
 from themis.show.words import scores as score_words
 from themis.show.words import values as words
 from themis.show.words.headlines import kind_words
 from themis.show.words.wording import PLAIN
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
 
 COMMON: dict[str, Any] = {
     "confidence": 0.99,
@@ -322,11 +338,36 @@ def test_piped_output_has_no_escape_codes(monkeypatch: pytest.MonkeyPatch) -> No
     assert "\x1b" not in text(result(causal(), group()))
 
 
-def test_no_color_is_respected_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
+READABLE = {"1", "2", "31", "32", "35"}  # bold, dim, red, green, magenta: on light and on dark
 
+
+def test_no_colour_is_unreadable_on_light_or_dark_terminals(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    found = samples.small_search()
+    pages = [
+        render_result(samples.all_facts(), file=Terminal(), width=80, everything=True),
+        render_checks(samples.checked(samples.all_facts()), file=Terminal(), width=80),
+        render_search(found, file=Terminal(), width=80, everything=True),
+        render_apparent(samples.apparent(), file=Terminal(), width=80, everything=True),
+        render_differences(compare(found, found), file=Terminal(), width=80),
+    ]
+    used = {
+        code
+        for page in pages
+        for codes in re.findall(r"\x1b\[([\d;]*)m", page)
+        for code in codes.split(";")
+        if code not in ("", "0")
+    }
+    assert {"1", "2", "31", "35"} <= used <= READABLE
+    assert parts.ShellLine("themis score").style == ""
+    assert interval_text(causal()).style == "", "an interval is never dim"
+    assert set(STYLES.values()) <= {"bold red", "green", "bold", "magenta"}
+
+
+def test_no_color_is_respected_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
     assert "\x1b[31m" in render_result(result(causal()), file=Terminal(), width=80)
@@ -460,7 +501,7 @@ def test_notebook_tables_are_static_and_escaped() -> None:
 
 
 def test_notebook_shows_the_headline_and_the_interval() -> None:
-    html = result(causal(), group(score=0.01, low=0.0, high=0.03))._repr_html_()
+    html = plain(result(causal(), group(score=0.01, low=0.0, high=0.03))._repr_html_())
     assert "For 11.3 % of test inputs the decision changes" in html
     assert "hide this" in html
     assert "seed 42" in html

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import themis
-from tests.report_results import notes
+from tests.report_results import notes, plain
 from tests.show.test_display import PEOPLE, causal, group, result
 from themis.results import frames
 from themis.results.model import TestedSet
@@ -54,7 +54,7 @@ def drawn(svg: str) -> ElementTree.Element:
 
 
 def texts(root: ElementTree.Element) -> list[str]:
-    return [each.text or "" for each in root.iter(f"{SVG}text")]
+    return [plain(each.text or "") for each in root.iter(f"{SVG}text")]
 
 
 def bars(root: ElementTree.Element) -> list[tuple[float, float]]:
@@ -74,7 +74,7 @@ def bars(root: ElementTree.Element) -> list[tuple[float, float]]:
 
 
 def test_a_group_shows_its_rate_and_interval() -> None:
-    html = Group({"race": "green"}, 0.5, 0.45, 0.55, 702)._repr_html_()
+    html = plain(Group({"race": "green"}, 0.5, 0.45, 0.55, 702)._repr_html_())
     assert "green" in html
     assert "50.0 %" in html
     assert "45.0 % – 55.0 %" in html

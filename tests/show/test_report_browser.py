@@ -323,6 +323,17 @@ def test_on_paper_no_word_is_broken_and_no_card_is_cut(
 ) -> None:
     with opened(browser, folder / file, width=688, media="print") as page:
         assert page.evaluate(BROKEN) == []
-        cards = "[...document.querySelectorAll('.finding')]"
+        cards = "[...document.querySelectorAll('.finding')].slice(1)"
         kept = f"{cards}.every(e => getComputedStyle(e).breakInside === 'avoid')"
         assert page.evaluate(kept)
+
+
+def test_the_first_card_begins_on_the_first_printed_page(browser: Browser, folder: Path) -> None:
+    """What stands above it fills half a page: it goes on overleaf, between its parts."""
+    with opened(browser, folder / "apparent page.html", width=688, media="print") as page:
+        inside = "getComputedStyle(document.querySelector('{}')).breakInside"
+        assert page.evaluate(inside.format(".finding")) == "auto"
+        for part in (".finding .pictures", ".finding .sides", ".finding p"):
+            assert page.evaluate(inside.format(part)) == "avoid", part
+        after = "getComputedStyle(document.querySelector('.finding {}')).breakAfter"
+        assert [page.evaluate(after.format(each)) for each in (".kind", "h3")] == ["avoid"] * 2

@@ -34,6 +34,7 @@ def loan(table: themis.InputTable) -> Any:
         ((0.0, 0, 99, 0.0, 0.1), "0 of 99"),
         ((0.25, 25, 100, 0.15, 0.37), "25.0 % (15.0 – 37.0 %)"),
         ((0.0, 0, 200, 0.0, 0.023), "0 % (at most 2.3 %)"),
+        ((0.0, 0, 20_000, 0.0, 0.0004), "0 % (below 0.1 %)"),
         ((0.25, 25, 100), "25.0 %"),  # nothing was estimated
         ((0.25, 3, 26), "25.0 %"),  # those that were counted weigh differently
         ((0.25, None, 26), "25.0 %"),  # of an earlier version

@@ -7,6 +7,8 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from html import escape
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +16,24 @@ import pytest
 
 import themis
 from tests import report_results as samples
+from tests.projects import SMALL, enter, run, write_project
 from themis.config.reader import read_config
-from themis.errors import ConfigError
+from themis.errors import ConfigError, count_of
 from themis.results.model import Result
-from themis.results.notes import Ending
-from themis.results.parts import Group, Joint, Naming
+from themis.results.notes import Ending, Note
+from themis.results.parts import Group, Joint, Naming, Witness
+from themis.results.replays import ReplayedTest
 from themis.results.saved import result_from_dict
+from themis.show import html
 from themis.show.reports.ci import render_annotations, render_junit
 from themis.show.reports.markdown import render_markdown
 from themis.show.reports.page import render_page
+from themis.show.terminal.checks import render_checks
 from themis.show.terminal.results import render_headlines, render_result
+from themis.show.words.comparisons import pair_outcome
 from themis.show.words.headlines import headline
 from themis.show.words.scores import ratio_text
+from themis.show.words.searches import example
 from themis.show.words.values import visible
 from themis.show.words.verdicts import how_to_read, measured_on, verdict
 from themis.show.words.wording import PLAIN, Wording, wording
@@ -230,14 +238,78 @@ def test_every_format_has_the_same_verdict() -> None:
     shown = samples.result(samples.causal(), samples.group(against=("age",)))
     said = verdict(shown).sentence
     for text in (render_page(shown), render_markdown(shown), shown._repr_html_()):
-        assert said in text
+        assert said in samples.plain(text)
     assert said in " ".join(render_result(shown, file=io.StringIO(), width=400).split())
+
+
+PARTED = re.compile(r"\d[ \n]+(?:[%]|(?:percentage )?points)")
+
+
+@pytest.mark.parametrize("result", [samples.all_facts(), samples.checked(samples.all_facts())])
+def test_no_line_end_parts_a_number_from_its_unit(result: Result) -> None:
+    page = re.sub(r"<(style|pre|bdi).*?</\1>|<[^>]*>", "", render_page(result))
+    for text in (page, render_markdown(result), result._repr_html_()):
+        assert "\u00a0%" in text
+        assert not PARTED.search(re.sub(r"<[^>]*>", "", text))
+    show = render_checks if result.checks else render_result
+    for width in range(30, 101):
+        lines = show(result, width=width, everything=True).split("\n")
+        ends = ["\n".join([one[-1:], other.lstrip()]) for one, other in pairwise(lines)]
+        assert not [each for each in ends if PARTED.match(each)], width
+
+
+def test_what_is_copied_from_a_page_keeps_its_spaces() -> None:
+    command = "themis score '30 % off.toml'"
+    shown = render_page(replace(samples.all_facts(), source={"command": command}))
+    assert escape(command) in shown
+    assert html.value("30 %") == "<bdi>30 %</bdi>"
+
+
+def test_words_in_the_plural_fit_what_pairs_get() -> None:
+    words = Wording(Naming(values={"sex": {"f": "women"}}))
+    people = ({"sex": "f", "age": 30}, {"sex": "m", "age": 30})
+    test = ReplayedTest("still", ("sex",), people, ("refused", "approved"), ("refused", None))
+    assert pair_outcome(test, words) == (
+        "refused for women, no decision for sex m; before, refused and approved"
+    )
+    pair = samples.causal(against=("sex",), witnesses=(Witness(people, ("refused", "approved")),))
+    assert example(pair, words) == "refused for women, approved for sex m; both have age 30"
+
+
+def test_a_replay_on_the_terminal_speaks_in_the_words_of_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(tmp_path, monkeypatch)
+    words = '[report.values]\nrace.green = "green people"\n'
+    write_project(tmp_path, "return int(person['race'] == 'green')", inputs=SMALL, extra=words)
+    run("score", "--suite", "suite.csv")
+    assert "1 for green people" in run("replay", "suite.csv").stdout
+
+
+ONE_LEFT_OUT = {
+    "dropped": 1, "rows": 1, "file": "people.csv",
+    "reasons": [{"where": "age", "reason": "too old", "rows": 1, "examples": []}],
+}  # fmt: skip
+
+
+def test_one_of_a_thing_is_no_plural() -> None:
+    said = [count_of(each, "second") for each in (0, 1, 1.0, 2.5, 1404)]
+    assert said == ["0 seconds", "1 second", "1 second", "2.5 seconds", "1,404 seconds"]
+    with pytest.raises(themis.SchemaError, match="1 weight for 2 values"):
+        themis.Schema(sex=themis.Values(["f", "m"], weights=[1]))
+    with pytest.raises(themis.SchemaError, match="2 weights for 1 value;"):
+        themis.Schema(sex=themis.Values(["f"], weights=[1, 2]))
+    assert str(samples.causal(executions=1)).endswith("(sampled, 1 execution)")
+    left_out = str(Note.of("rows-left-out", **ONE_LEFT_OUT))
+    assert left_out.startswith("1 of 1 row of people.csv does not fit the schema and was left out")
+    flip = Note.of("inputs-flip", flips=1, inputs=1)
+    assert str(flip) == "1 of 1 input flips"
 
 
 def test_markdown_tells_rows_apart_and_shows_digits_as_they_are() -> None:
     rows = samples.causal(population="rows")
     scores = (samples.causal(), rows, replace(rows, counterfactuals="within"), samples.group())
-    text = render_markdown(samples.result(*scores))
+    text = samples.plain(render_markdown(samples.result(*scores)))
     lines = [line for line in text.splitlines() if line.startswith("| race")]
     assert len(set(lines)) == 4
     assert "causal, in the rows, among themselves" in text

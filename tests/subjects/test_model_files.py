@@ -181,7 +181,7 @@ class TestOnnx:
         self, tmp_path: Path, numbers: tuple[Any, np.ndarray]
     ) -> None:
         path = _save_onnx(numbers[0], tmp_path / "m.onnx", [("X", FloatTensorType([1, 3]))])
-        assert "takes 1 inputs at once" in _complaint(path)
+        assert "takes 1 input at once" in _complaint(path)
 
     def test_subject_survives_pickling(self, tmp_path: Path, mixed: Any) -> None:
         subject = load_model(_onnx_of_mixed(mixed, tmp_path / "m.onnx"), MIXED, version="2")

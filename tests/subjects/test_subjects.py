@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from themis.inputs.population import Population
 from themis.inputs.streams import BaseInputs
 from themis.subjects.base import CulpritSearch, isolate_failures
 from themis.subjects.decisions import CRASH, FAILED, INVALID, LABEL_LIMIT, Labels, is_decision
-from themis.subjects.loading import load_attribute, subject_from
+from themis.subjects.loading import load_attribute, subject_from, subject_from_options
 
 SCHEMA = themis.Schema(
     race=["green", "purple"],
@@ -263,7 +264,7 @@ def test_wrong_numbers_of_outputs_fail_instead_of_being_misassigned() -> None:
 
 
 def test_a_batch_function_that_answers_one_by_one_only_is_found_out() -> None:
-    with pytest.raises(themis.SubjectError, match=r"returned 1 outputs for \d+ inputs"):
+    with pytest.raises(themis.SubjectError, match=r"returned 1 output for \d+ inputs"):
         themis.Audit(themis.batch(lambda table: [1]), SCHEMA).causal("race")
 
     def drops(table: themis.InputTable) -> Any:  # what it can't decide
@@ -338,6 +339,32 @@ def test_small_domains_are_never_run_twice() -> None:
     assert audit.runner.cache_hits > 0
 
 
+@pytest.mark.parametrize(
+    ("head", "call", "remedy"),
+    [
+        ("decide(row)", "row", None),
+        ("decide(row, strict=False)", "row", None),
+        ("decide(*rows)", "row", None),
+        ("decide(race, income)", "row", 'write call = "keywords"'),
+        ("decide(race, income)", "keywords", None),
+        ("decide(first, second)", "row", "give it one parameter"),
+        ("decide()", "row", "give it one parameter"),
+    ],
+)
+def test_a_function_that_takes_no_dict_is_noticed_before_it_is_run(
+    tmp_path: Path, head: str, call: str, remedy: str | None
+) -> None:
+    module = re.sub(r"\W", "_", f"takes {head} {call}")
+    (tmp_path / f"{module}.py").write_text(f"def {head}:\n    return 1\n")
+    options = {"function": f"{module}:decide", "call": call}
+    schema = themis.Schema(race=["green", "purple"], income=range(5))
+    if remedy is None:
+        assert subject_from_options("python", options, schema, tmp_path).kind == "python"
+        return
+    with pytest.raises(themis.RequestError, match=f"can't be called with one dict.*; {remedy}"):
+        subject_from_options("python", options, schema, tmp_path)
+
+
 def test_a_module_attribute_is_loaded_from_the_folder(tmp_path: Path) -> None:
     (tmp_path / "loan_module_a.py").write_text("def decide(row):\n    return 1\n")
     assert load_attribute("loan_module_a:decide", tmp_path, where="x")({}) == 1
@@ -349,13 +376,14 @@ def test_a_module_attribute_is_loaded_from_the_folder(tmp_path: Path) -> None:
     [
         ("loan_b:decide", "there is no module 'loan_b'.*did you mean 'loan_bb'"),
         ("loan_bb:decid", "has no 'decid'; did you mean 'decide'"),
+        ("loan_bb:jsn", "has no 'jsn'; choose from: decide$"),  # not the module json
         ("loan_bb", "not of the form module:attribute"),
         ("broken_bb:f", "importing 'broken_bb' failed with ZeroDivisionError"),
         ("needs_bb:f", "needs the module 'no_such_module'"),
     ],
 )
 def test_a_subject_that_can_not_be_loaded_says_why(tmp_path: Path, path: str, message: str) -> None:
-    (tmp_path / "loan_bb.py").write_text("def decide(row):\n    return 1\n")
+    (tmp_path / "loan_bb.py").write_text("import json\n\ndef decide(row):\n    return 1\n")
     (tmp_path / "broken_bb.py").write_text("1 / 0\n")
     (tmp_path / "needs_bb.py").write_text("import no_such_module\n")
     with pytest.raises(themis.RequestError, match=message):

@@ -504,7 +504,7 @@ serve(decide, batch=True)
     failure = Failure(CRASH, "ValueError: seven")
     assert_only(run(serving(body), range(50)), {7: failure}, 50)
     short = run(serving("serve(lambda rows: [], batch=True)"), range(2))
-    assert short.failures[1] == Failure(CRASH, "ValueError: 0 outputs for 1 inputs")
+    assert short.failures[1] == Failure(CRASH, "ValueError: inputs: 1, outputs: 0")
 
 
 def test_outputs_that_json_does_not_know_are_errors_and_numpy_numbers_are_not(

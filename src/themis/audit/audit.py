@@ -66,7 +66,7 @@ class Audit:
     defaults of every measurement. With `family` the confidence is that of all scores of one call
     of `score`, `search_all` or `apparent` together, and not of each by itself. `cache` is a file
     that keeps the decisions of subjects outside of this process for later runs. With `repeats` each
-    output is the majority, or the mean, of so many runs. `cost` says what takes a subject's time:
+    output is the majority, or the mean, of that many runs. `cost` says what takes a subject's time:
     "calls" for few, large ones, as functions of a table and models get them, or "executions", as
     few as can be, which `max_executions` implies. With `ahead`, and no `max_executions`, slots of
     programs and services that would stand idle run what will probably be needed. With `profile`,

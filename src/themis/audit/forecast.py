@@ -44,7 +44,7 @@ LARGE = 3  # sets of so many characteristics are not among the scores
 
 @dataclass(frozen=True)
 class Part:
-    """What one set adds to the executions."""
+    """What one set adds to the executions: of those before it, nothing is run again."""
 
     name: str
     executions: int
@@ -61,6 +61,8 @@ class Forecast:
     seconds: float | None  # None: nothing was run that tells
     scores: int
     among: int = 0  # so many characteristics are searched
+    search: int = 0  # what the search adds to the executions
+    again: int = 0  # what is run again, to look for noise
 
 
 @dataclass(frozen=True)
@@ -98,17 +100,24 @@ class Forecaster:
             self._seen[columns] = self._try(columns)
         costs: dict[tuple[int, ...], int] = {}
         exact: set[tuple[int, ...]] = set()
+        left = self._all_inputs()
         for columns, measure in asked:
-            costs[columns] = costs.get(columns, 0) + self._cost(columns, measure)
+            cost = min(self._cost(columns, measure), left)
+            left -= cost
+            costs[columns] = costs.get(columns, 0) + cost
             exact |= {columns} if self._whole else set()
         names = self.sampler.runner.schema.names
-        parts = [Part(",".join(names[c] for c in columns), self._with_runs(cost), columns in exact)
-                 for columns, cost in costs.items()]  # fmt: skip
-        search = self._search(sum(costs.values()), among, max_size, threshold)
-        sampling = min(sum(costs.values()) + search, self._all_inputs())
-        total = self._with_runs(sampling + self._noise(sampling, asked, search > 0))
+        parts = tuple(Part(",".join(names[c] for c in columns), self._with_runs(cost),
+                           columns in exact) for columns, cost in costs.items())  # fmt: skip
+        scored = sum(costs.values())
+        found = self._search(scored, among, max_size, threshold)
+        searched = min(found, left)
+        noise = self._noise(scored + searched, asked, found > 0)
+        search, again = self._with_runs(searched), self._with_runs(noise)
+        total = sum(part.executions for part in parts) + search + again
         steps = len(asked) + bool(among)
-        return Forecast(tuple(parts), total, *self._effort(total, steps), steps, len(among))
+        effort = self._effort(total, steps)
+        return Forecast(parts, total, *effort, steps, len(among), search, again)
 
     def _effort(self, executions: int, steps: int) -> tuple[int, float | None]:
         """How many calls so many executions are, and how long they take, as far as was seen."""
@@ -147,9 +156,15 @@ class Forecaster:
         return self.sampler.population.size or 0
 
     def _all_inputs(self) -> int:
-        """More than all inputs are not run where what was run is remembered."""
-        runner = self.sampler.runner
-        return runner.schema.size if runner.remembers else sys.maxsize
+        """More than all inputs are not run where what was run is remembered.
+
+        Of a profile's people variants are run that are nobody's own.
+        """
+        runner, population = self.sampler.runner, self.sampler.population
+        if not runner.remembers:
+            return sys.maxsize
+        valid = None if population.profile else population.size
+        return runner.schema.size if valid is None else valid
 
     def _is_exact(self, assignments: Assignments) -> bool:
         """Whether everything is run, because sampling might cost as much."""

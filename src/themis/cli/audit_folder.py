@@ -174,12 +174,15 @@ def _stage_in(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def _naming(stage: Path, folder: Path) -> Iterator[None]:
-    """Within, mistakes name files by where they would have been, and say that none is there."""
+    """Within, mistakes name files by where they would have been, and say that none is there.
+
+    The one option that says where is that of the folder.
+    """
     try:
         yield
     except RequestError as error:
         raise RequestError(
-            replace(each, problem=each.problem.replace(str(stage), str(folder)), remedy=LOST)
+            output_mistake(each.problem.replace(str(stage), str(folder)), LOST).mistakes[0]
             if str(stage) in each.problem
             else each
             for each in error.mistakes

@@ -119,7 +119,7 @@ def replay(
     from themis.cli.session import Session
     from themis.results.parts import Naming
     from themis.show.reports.comparisons import render_comparison, topic_of_file
-    from themis.show.terminal.comparisons import render_replay, render_replay_headline
+    from themis.show.terminal.comparisons import render_replay_headline, replay_page
 
     def work(audit: Audit, watch: Watch) -> Replay:
         replayed = audit.replay(file, listen=watch.listen_to_inputs)
@@ -136,4 +136,6 @@ def replay(
     options = replace(options, no_cache=options.cache is None)
     check_report(report, {"the file that is replayed": file})
     session = Session.open(options, {"the file that is replayed": file})
-    return session.run(work, render_replay, render_replay_headline, exit_code)
+    assert session.config is not None
+    page = replay_page(session.config.report)
+    return session.run(work, page, render_replay_headline, exit_code)

@@ -37,9 +37,17 @@ def print_line(text: str) -> None:
     write(f"{text}\n")
 
 
-def say(message: str) -> None:
-    """One line on stderr; control characters are shown, not obeyed."""
-    print(one_line(message), file=sys.stderr, flush=True)
+def say(message: str, *, command: str = "") -> None:
+    """A message on stderr, and a command to be copied; control characters are shown, not obeyed.
+
+    On a terminal it is wrapped, and the command stands below; elsewhere all is one line.
+    """
+    text, joint = one_line(message), ": "
+    if sys.stderr.isatty():
+        from themis.show.terminal.parts import make_console, message_lines  # imports rich
+
+        text, joint = message_lines(text, make_console(sys.stderr).width), "\n  $ "
+    print(f"{text}{joint}{one_line(command)}" if command else text, file=sys.stderr, flush=True)
 
 
 @contextmanager

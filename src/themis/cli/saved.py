@@ -22,7 +22,7 @@ from themis.cli.files import (
 )
 from themis.cli.options import Options, with_options
 from themis.cli.printing import print_line, say, write
-from themis.errors import Exit, RequestError, ThemisError
+from themis.errors import Exit, Mistake, RequestError, ThemisError
 from themis.show.words.values import one_line
 
 if TYPE_CHECKING:
@@ -179,14 +179,13 @@ def diff(
 ) -> int:
     """Show what changed significantly between two saved results."""
     from themis.results.comparison import compare
-    from themis.results.saved import read_result
     from themis.show.reports.comparisons import render_comparison, topic_of
     from themis.show.terminal.comparisons import render_differences
     from themis.show.words.comparisons import differences_headline
 
     options.check()
     check_report(report, {"a result that is compared": before, "the later result": after})
-    results = read_result(before), read_result(after)
+    results = _read_both(before, after)
     found = compare(*results, tolerance=tolerance)
     if report is not None:
         save(report, render_comparison(found, report, topic_of(*results)))
@@ -199,6 +198,22 @@ def diff(
     if found.verdict == "inconclusive":
         return Exit.INCONCLUSIVE
     return Exit.DISCRIMINATES if found.verdict == "new discrimination" else Exit.DONE
+
+
+def _read_both(*paths: Path) -> tuple[Result, Result]:
+    """Two results; raises RequestError with what is wrong with either."""
+    from themis.results.saved import read_result
+
+    read: list[Result] = []
+    mistakes: list[Mistake] = []
+    for path in paths:
+        try:
+            read.append(read_result(path))
+        except RequestError as error:
+            mistakes += error.mistakes
+    if mistakes:
+        raise RequestError(dict.fromkeys(mistakes))
+    return read[0], read[1]
 
 
 CONFIG_NAMES = (".toml",)

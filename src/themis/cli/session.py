@@ -202,7 +202,7 @@ def _say_interrupted(audit: Audit) -> None:
     remedy = "the same command gives the full answer"
     if audit.runner.recall is not None:
         remedy = "what was run is stored: run the same command again to go on"
-    say(f"interrupted; {remedy}: {shlex.join(['themis', *sys.argv[1:]])}")
+    say(f"interrupted; {remedy}", command=shlex.join(["themis", *sys.argv[1:]]))
 
 
 def open_config(options: Options) -> Config:

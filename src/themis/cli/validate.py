@@ -79,8 +79,11 @@ def _title(text: str) -> Rule:
 
 
 def _characteristics(plan: Plan, width: int) -> Table:
-    table = grid({"max_width": 20}, {"justify": "right"}, {}, {}, {"max_width": width - 52})
     heads = ("characteristic", "values", "bins", "protected", "which")
+    names = min(max(len(visible(name)) for name in (heads[0], *plan.schema.names)), 20)
+    sizes = max(len(heads[1]), *(len(f"{each.size:,}") for each in plan.schema))
+    taken = 2 + names + sizes + len("bins") + len("protected") + 4 * 2  # gaps, and the indent
+    table = grid({"max_width": 20}, {"justify": "right"}, {}, {}, {"max_width": width - taken})
     table.add_row(*(short(head, DIM) for head in heads))
     for each in plan.schema:
         bins = "" if each.bin_starts is None else f"{each.filled_levels}"
@@ -156,16 +159,26 @@ def _costs(plan: Plan) -> Iterator[RenderableType]:
         DIM,
     )
     for each in forecast.parts:
-        yield Sentence(f"{visible(each.name)}: {_executions(each)}")
+        yield Sentence(f"{visible(each.name)}: {_executions(each, plan)}")
+    if forecast.again:
+        yield Sentence(f"repeated to check consistency: {_about(forecast.again)}")
     if forecast.parts:
         yield Sentence(forecast_sentence(forecast))
 
 
-def _executions(part: Part) -> str:
-    if part.exact:
-        more = count(part.executions, "input") if part.executions else "known by then"
-        return f"exact scores: all inputs are run ({more})"
-    return f"about {count(two_digits(part.executions), 'execution')}"
+def _executions(part: Part, plan: Plan) -> str:
+    """What a set takes beyond those before it."""
+    is_first = part is plan.forecast.parts[0]
+    about = _about(part.executions) if is_first else f"{_about(part.executions)} more"
+    if not part.exact:
+        return about
+    if is_first and plan.valid_size is not None:
+        about = count(plan.valid_size, "input")
+    return f"exact scores: all inputs are run ({about if part.executions else 'known by then'})"
+
+
+def _about(executions: int) -> str:
+    return f"about {count(two_digits(executions), 'execution')}"
 
 
 def _tiny(seconds: float) -> str:

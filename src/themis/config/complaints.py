@@ -183,7 +183,7 @@ _WORDS = {  # pydantic's type of error → code, rule, remedy unless an example 
         'write values = ["green", "purple"], or min = 18 and max = 120',
     ),
 }
-_OTHER_WORDS = ("not-allowed", "can't stand here", "`themis schema` shows what can")
+_OTHER_WORDS = ("not-allowed", "can't be used here", "`themis schema` shows what can")
 
 
 def _settle_kind(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Complaint]]:

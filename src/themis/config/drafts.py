@@ -29,7 +29,7 @@ favourable = [1]            # the outputs that count as the favourable decision
 # max_undecided = 0.01      # the fraction whose answer may fit no label; 0 unless you say so
 # deterministic = true      # your word that it always decides the same: nothing is run again
 # cost = "executions"       # what takes its time; "calls": few large ones, as tables and models get
-# repeats = 5               # for a subject that flips coins: the majority of five runs
+# repeats = 5               # for a program that is not deterministic: the majority of five runs
 
 # Every characteristic that the subject reads, in the order of its arguments.
 [inputs]
@@ -217,7 +217,7 @@ class DraftFile:
 
     def _lines(self) -> Iterator[str]:
         yield from spell_remark(
-            f"Written by `themis init` from {self.origin}. What stands here is guessed, and the "
+            f"Written by `themis init` from {self.origin}. What is here is guessed, and the "
             "comments say how: look it over. `themis validate` checks this file, `themis check` "
             "runs it."
         )

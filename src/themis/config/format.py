@@ -253,7 +253,7 @@ class HttpSubject(Subject):
     headers: dict[str, str] = optional("HTTP headers", {"Accept": "application/json"})
     body: Body = optional("A JSON template with places like {race}; {input} or {inputs}", "{input}")
     answer: Annotated[str, Field(pattern="^(text|status|/.*)$")] = optional(
-        "Where the output stands: a JSON pointer, or text or status", "/decision"
+        "Where the output is: a JSON pointer, or text or status", "/decision"
     )
     follow_redirects: bool = optional("Whether to follow redirects", True, default=False)
     concurrency: int = optional("Requests at the same time", 8, ge=1)

@@ -12,7 +12,7 @@ from typing import Any
 
 from themis.config.drafts import Draft, DraftFile, check_names, check_some_used
 from themis.config.from_openapi import inside, items, operations_of, pointer_to, service_of
-from themis.errors import Mistake, RequestError
+from themis.errors import Mistake, RequestError, count_of
 from themis.inputs.numbers import align, exact, is_number, round_step
 
 DESCRIPTION = 80  # characters of a description that are shown
@@ -47,7 +47,7 @@ def draft_from_json_schema(
     ]
     problem, remedy = "no property has a finite list of values", "add enum, or minimum and maximum"
     check_some_used(drafts, source, problem, remedy)
-    origin = f"{source}{pointer}: {len(drafts)} properties"
+    origin = f"{source}{pointer}: {count_of(len(drafts), 'property', 'properties')}"
     for operation in operations_of(document):
         if operation.pointer == pointer:
             service = service_of(document, operation, reader.resolved, drafts, properties, required)

@@ -90,7 +90,7 @@ def _address(document: Mapping[str, Any], operation: Operation) -> Iterator[str]
     path = operation.path
     for name in re.findall(r"\{([^{}]*)\}", path):
         value = _of_parameter(name, operation)
-        yield from spell_remark(f"url: {name} stands in the path, and {value!r} is a guess")
+        yield from spell_remark(f"url: {name} is part of the path, and {value!r} is a guess")
         path = path.replace(f"{{{name}}}", str(value))
     yield f"url = {spell_value(server.rstrip('/') + path)}"
 

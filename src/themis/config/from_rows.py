@@ -11,10 +11,10 @@ from typing import Any
 
 from themis.config.drafts import Draft, DraftFile, check_names, check_some_used
 from themis.config.from_model import ModelFacts
-from themis.errors import Mistake, RequestError
+from themis.errors import Mistake, RequestError, count_of
 from themis.inputs.characteristics import Value
 from themis.inputs.columns import Tally, Typed
-from themis.inputs.guesses import LIST_NUMBERS, LIST_TEXTS, count_of, guess_column, plain
+from themis.inputs.guesses import LIST_NUMBERS, LIST_TEXTS, guess_column, plain
 from themis.inputs.personal import words_of
 from themis.inputs.row_files import Table
 

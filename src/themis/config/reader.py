@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -235,21 +235,48 @@ class _Reader:
                         self._found.add(("constraints", name), mistake)
 
     def _read_schema(self) -> Schema | None:
-        """The whole schema if nothing is wrong with its parts; looks for contradictions."""
-        if self._found.has("inputs") or self._found.has("constraints"):
-            return None
-        texts = self._table("constraints")
-        places = {f"constraint {name!r}": name for name in texts}
-        try:
-            schema = Schema(self._characteristics).constrained(texts)
-            Population.of(schema)
-        except SchemaError as error:
-            for mistake in error.mistakes:
-                where = places.get(mistake.where)
-                path = ("constraints", where) if where is not None else (mistake.where,)
-                self._found.add(path, mistake)
-            return None
-        return schema
+        """The whole schema if nothing is wrong with its parts; looks for contradictions.
+
+        Those of the healthy parts are found, whatever is wrong with the others.
+        """
+        flawed = [part for part in ("inputs", "constraints") if self._found.has(part)]
+        healthy = {
+            name: each
+            for name, each in self._characteristics.items()
+            if not self._found.has("inputs", name)
+        }
+        texts = dict(self._sound_constraints(list(healthy.values())))
+        while True:
+            try:
+                schema = Schema(healthy).constrained(texts)
+                Population.of(schema)
+                return None if flawed or self._found.has("constraints") else schema
+            except SchemaError as error:
+                broken = [name for each in error.mistakes if (name := self._blame(each, flawed))]
+                if not broken:
+                    return None
+                texts = {name: texts[name] for name in texts if name not in broken}
+
+    def _sound_constraints(self, healthy: list[Characteristic]) -> Iterator[tuple[str, str]]:
+        """The constraints that can be read, and read nothing that is flawed."""
+        for name, text in self._table("constraints").items():
+            with suppress(SchemaError):
+                if not self._found.has("constraints", name):
+                    parse_constraint(text, completed(healthy), name=name)
+                    yield name, text
+
+    def _blame(self, mistake: Mistake, flawed: list[str]) -> str | None:
+        """Report what is wrong with a schema, and name the constraint if it is one alone.
+
+        Where parts are missing, what else is wrong may be so for want of them.
+        """
+        places = {f"constraint {name!r}": name for name in self._table("constraints")}
+        name = places.get(mistake.where)
+        if name is not None:
+            self._found.add(("constraints", name), mistake)
+        elif mistake.where == "constraints" or not flawed:
+            self._found.add((mistake.where,), mistake)
+        return name
 
     def _check_labels(self) -> None:
         """Whether labels and their patterns make sense, and whether `favourable` names labels."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.errors import SubjectError
+from themis.errors import SubjectError, count_of
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
 from themis.subjects.answers import AnswerLabels
@@ -82,7 +82,7 @@ class FailureLog:
     def message(self, executions: int) -> str:
         """What failed, how often among so many executions, with an example."""
         parts = [
-            f"{kind} in {count:,} of {executions:,} executions{self._example(kind)}"
+            f"{kind} in {count:,} of {count_of(executions, 'execution')}{self._example(kind)}"
             for kind, count in sorted(self.counts.items())
         ]
         remedies = [UNSAID] if self.personal else []

@@ -26,7 +26,7 @@ from themis.engine.suite_files import (
     open_suite,
     suite_mistake,
 )
-from themis.errors import RequestError
+from themis.errors import RequestError, count_of
 from themis.inputs.assignments import Assignments, Places
 from themis.inputs.schema import Schema
 from themis.subjects.answers import AnswerLabels, Part
@@ -252,7 +252,7 @@ class Suite:
 
     def _give_up(self, error: OSError) -> None:
         problem = f"could not be written to the end: {error.strerror or error}"
-        held = f"it holds the first {self.rows:,} rows"
+        held = f"it holds {count_of(self.rows, 'row')}"
         remedy = (
             f"{'it is left as it was' if self._whole.replaces else held}; make room and run again"
         )

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.errors import Mistake, SchemaError
+from themis.errors import Mistake, SchemaError, count_of
 from themis.inputs.numbers import NumberRange, exact, is_list, is_number, mistake
 
 Value: TypeAlias = str | int | float | bool | None  # None: there is no value
@@ -267,10 +267,10 @@ class Characteristic(ABC):
         weights = list(self.weights)
         if len(weights) not in expected:
             rule = " or ".join(str(number) for number in sorted(expected))
-            what = "values" if len(expected) == 1 else "bins or values"
+            what = "bins or values" if len(expected) > 1 else "values" if self.size > 1 else "value"
             yield mistake(
                 "weights-length",
-                f"{len(weights)} weights for {rule} {what}",
+                f"{count_of(len(weights), 'weight')} for {rule} {what}",
                 "give one weight for each",
             )
         if not all(is_number(weight) and weight >= 0 for weight in weights):

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from themis.errors import count_of
 from themis.inputs.columns import Typed
 from themis.inputs.numbers import align, round_step
 from themis.inputs.personal import personal_reason, reaches_person
@@ -100,11 +101,6 @@ def _is_identifier(name: str, typed: Typed) -> bool:
         numbered = high - low == typed.facts.rows - 1
         return numbered or _NAMES_A_ROW.fullmatch(name) is not None
     return typed.kind == "text"
-
-
-def count_of(number: int, noun: str) -> str:
-    """So many of a thing."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _common_remarks(typed: Typed) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.errors import Mistake, RequestError, suggest
+from themis.errors import Mistake, RequestError, count_of, suggest
 from themis.inputs.assignments import context_keys
 from themis.inputs.characteristics import OWN, Characteristic, Integers, Reals, Value, Values
 from themis.inputs.following import rewrite
@@ -218,7 +218,7 @@ def _check(
         problem = f"{weights!r} is a characteristic"
         mistakes.append(Mistake("weights", "weights", problem, "name another column"))
     elif weights is not None and not isinstance(weights, str) and len(weights) != len(rows):
-        problem = f"{len(weights):,} weights for {len(rows):,} rows"
+        problem = f"{count_of(len(weights), 'weight')} for {count_of(len(rows), 'row')}"
         mistakes.append(Mistake("weights", "weights", problem, "give one for each row"))
     if label is not None and label not in rows.columns:
         problem = f"{rows.name} has no column {label!r}"
@@ -434,7 +434,7 @@ def _as_mistake(misfit: Misfit, rows: GivenRows) -> Mistake:
     more = len(misfit.rows) - len(misfit.values)
     if more:
         shown += f" and {more:,} more"
-    number = f"{len(misfit.rows):,} row{'s' * (len(misfit.rows) != 1)}"
+    number = count_of(len(misfit.rows), "row")
     where = misfit.where
     problem = f"{misfit.reason} in {number}: {shown}"
     if misfit.reason == BREAKS:

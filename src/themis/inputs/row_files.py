@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.errors import Mistake, RequestError
+from themis.errors import Mistake, RequestError, count_of
 from themis.events import ignore
 
 CHUNK = 50_000  # rows that are held as texts at once
@@ -242,7 +242,7 @@ class _Mistakes:
     def check(self) -> None:
         """Raise RequestError if there are any."""
         if self.count > SHOWN:
-            problem = f"{self.count - SHOWN:,} more lines can't be read"
+            problem = f"{count_of(self.count - SHOWN, 'more line')} can't be read"
             self.shown.append(Mistake("rows", "", problem, file=str(self.path)))
         if self.count:
             raise RequestError(self.shown)
@@ -301,9 +301,9 @@ def _records(reader: Any, lines: array[int], mistakes: _Mistakes) -> Iterator[li
 
 def _add_width(mistakes: _Mistakes, line: int, cells: int, width: int) -> None:
     """Say how many cells a line has; what is in them is somebody's."""
-    problem, remedy = f"has {cells:,} of {width:,} cells", "write a cell for each column"
+    problem, remedy = f"has {cells:,} of {count_of(width, 'cell')}", "write a cell for each column"
     if cells > width:
-        problem = f"has {cells:,} cells, the header has {width:,}"
+        problem = f"has {count_of(cells, 'cell')}, the header has {width:,}"
         remedy = "put cells that contain a separator in quotes"
     mistakes.add(line, problem, remedy)
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.errors import ColumnsWarning, Mistake, RequestError, SchemaError, suggest
+from themis.errors import ColumnsWarning, Mistake, RequestError, SchemaError, count_of, suggest
 from themis.inputs.characteristics import (
     Characteristic,
     Integers,
@@ -335,7 +335,7 @@ class Schema:
     def __repr__(self) -> str:
         parts = ", ".join(f"{each.name}={type(each).__name__}" for each in self)
         number = len(self.constraints)
-        limits = f"; {number} constraint{'s' * (number > 1)}" if number else ""
+        limits = f"; {count_of(number, 'constraint')}" if number else ""
         return f"Schema({parts}{limits})"
 
 

@@ -3,8 +3,8 @@
 Intervals are compared; nothing is run. The ends of a score come from scores and searches alike.
 
 A change is claimed only where the two intervals do not meet. Each holds except with its error
-probability, so a claimed change is wrong with at most the sum of the two; all claims together with
-at most the sum over all intervals that were compared.
+probability, so a reported change has at most the sum of the two as its chance of being false; all
+together have at most the sum over all intervals that were compared.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from themis._version import __version__
+from themis.errors import count_of
 from themis.results.hooks import Plotted, hook
 from themis.results.notes import Ending, Note
 from themis.results.outcomes import Outcomes, Proxy
@@ -109,7 +110,7 @@ class Score(Plotted):
         return (
             f"{self.measure} score against {','.join(self.against)}: {bound}{self.score:.3f} "
             f"[{self.low:.3f}, {self.high:.3f}] at {self.confidence:.0%}{together} "
-            f"({self.method}, {self.executions:,} executions)"
+            f"({self.method}, {count_of(self.executions, 'execution')})"
         )
 
     def assert_below(self, limit: float) -> None:

@@ -387,7 +387,7 @@ def _noise(score: Score | None) -> Note | None:
 
 
 def assert_below(score: Score, limit: float) -> None:
-    """Raise DiscriminationError if the score is certainly above, InconclusiveError if it may be."""
+    """Raise DiscriminationError if the score is shown above, InconclusiveError if it may be."""
     __tracebackhide__ = True
     check = limit_on(score.measure, score.against, limit, score.output)
     answer = judge_score(check, score, score.confidence)

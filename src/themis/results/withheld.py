@@ -15,6 +15,7 @@ from dataclasses import dataclass, fields, replace
 from functools import singledispatch
 from typing import Any, TypeAlias, TypeVar
 
+from themis.errors import count_of
 from themis.inputs.characteristics import Value
 from themis.inputs.personal import SHARED
 from themis.results.model import CausalScore, GroupScore, Result, Score, SearchResult
@@ -172,7 +173,7 @@ def _common(values: tuple[Value, ...], rare: tuple[Value, ...]) -> tuple[Value, 
     """The outcomes, and how many of them are too rare to be named."""
     common = tuple(each for each in values if each not in rare)
     number = len(values) - len(common)
-    return (*common, f"{number} rare outcome{'s' * (number > 1)}") if number else common
+    return (*common, count_of(number, "rare outcome")) if number else common
 
 
 def _short(value: Value) -> Value:

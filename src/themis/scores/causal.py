@@ -148,7 +148,7 @@ class _CausalRows:
     def regions(
         self, source: Source, confidence: float, contexts: int | None
     ) -> tuple[Region, ...]:
-        """Where the flips live, as far as the rows show it."""
+        """Where the flips are, as far as the rows show it."""
         schema, columns = self.sampler.runner.schema, self.variants.assignments.columns
         losers = [] if self.tally is None else self.tally.losers(FEWEST)
         label = self.variants.assignments.labels

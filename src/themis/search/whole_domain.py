@@ -130,9 +130,8 @@ class ExactDecider(Decider):
         )
         names = tuple(self.schema.names[column] for column in columns)
         reason = self._reason(low, high)
-        return TestedSet(
-            names, self._decision(low, high), (reason,), self.cells.size, rounded(float(low))
-        )
+        inputs = int(np.count_nonzero(self.weights))
+        return TestedSet(names, self._decision(low, high), (reason,), inputs, rounded(float(low)))
 
     def _decision(self, low: Fraction, high: Fraction) -> Decision:
         """By Definition 3.9 a score that equals the threshold is in; not at 0, where all do."""

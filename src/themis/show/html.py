@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-from themis.show.words.values import visible
+from themis.show.words.values import unbroken, visible
 
 LONGEST = 160  # characters of a value
 
@@ -52,14 +52,22 @@ def join(parts: Iterable[Any]) -> Html:
 
 
 def text(value: Any) -> Html:
-    """A value as text: escaped, and on one line; nothing for an empty one."""
+    """A value as text: escaped, and on one line; nothing for an empty one.
+
+    Numbers stay with their units. What is to be copied as it is goes through `literal`.
+    """
     blank = isinstance(value, str) and value.isprintable() and not value.strip()
-    return Html(escape(value if blank else visible(value), quote=True))
+    return literal(value if blank else unbroken(visible(value)))
+
+
+def literal(shown: str) -> Html:
+    """Visible text as it is, escaped."""
+    return Html(escape(shown, quote=True))
 
 
 def value(each: Any, longest: int = LONGEST) -> Html:
     """A name or value, which may be empty, long or run from right to left."""
-    return tag("bdi", cut(visible(each), longest))
+    return tag("bdi", literal(cut(visible(each), longest)))
 
 
 def cut(shown: str, longest: int = LONGEST) -> str:
@@ -122,5 +130,5 @@ def folded(summary: Any, *content: Any, kind: str | None = None) -> Html:
 
 def shell(lines: Iterable[str]) -> Html:
     """Commands to be copied, whole, however long."""
-    shown = (tag("span", visible(line), class_="line") for line in lines)
+    shown = (tag("span", literal(visible(line)), class_="line") for line in lines)
     return tag("pre", tag("code", *shown), tabindex="0")

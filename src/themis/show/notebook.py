@@ -92,7 +92,7 @@ def audit_html(
     """What a notebook shows of an audit: its subject, whence its inputs come, and the schema."""
     drawn = "generated, each characteristic by its weights"
     if profile is not None:
-        drawn = f"drawn from {profile['used']:,} rows of {profile['file']}"
+        drawn = f"drawn from {count(profile['used'], 'row')} of {profile['file']}"
     return _box(
         _line(f"Audit of a subject of the kind {kind}", _BOLD),
         _line(f"Test inputs are {drawn}."),

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.errors import SubjectError
+from themis.errors import SubjectError, count_of
 from themis.subjects.decisions import (
     DEFAULT_FAVOURABLE,
     FAILED,
@@ -43,9 +43,8 @@ class OutputColumns:
         self._length = length
         for key, column in self.columns.items():
             if column.shape[:1] != (length,):
-                raise ValueError(
-                    f"the column {key!r} has {len(column)} outputs for {length} inputs"
-                )
+                outputs, inputs = count_of(len(column), "output"), count_of(length, "input")
+                raise ValueError(f"the column {key!r} has {outputs} for {inputs}")
 
     def __len__(self) -> int:
         return self._length

@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.errors import Mistake, MistakesError
+from themis.errors import Mistake, MistakesError, count_of
 from themis.inputs.characteristics import Codes, Value
 from themis.inputs.schema import Schema
 from themis.subjects.answers import OutputColumns
@@ -271,5 +271,6 @@ def _checked(outputs: Any, count: int) -> Any:
                 "it must return one decision per input"
             )
     if len(outputs) != count:
-        raise WrongLengthError(f"the subject returned {len(outputs)} outputs for {count} inputs")
+        returned = count_of(len(outputs), "output")
+        raise WrongLengthError(f"the subject returned {returned} for {count_of(count, 'input')}")
     return outputs

@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, fields, replace
+from inspect import ismodule, signature
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +123,23 @@ def _python_subject(options: Mapping[str, Any], schema: Schema, folder: Path) ->
         raise _unusable("subject.function", problem, "name a function")
     if call == "batch":
         return BatchFunction(function, schema)
+    if call == "row" and not _takes(function, {}):
+        problem = f'{options["function"]!r} can\'t be called with one dict, as call = "row" does'
+        fits = _takes(function, **dict.fromkeys(schema.names))
+        remedy = 'write call = "keywords"' if fits else "give it one parameter"
+        raise _unusable("subject.call", problem, remedy)
     return RowFunction(function, schema, keywords=call == "keywords")
+
+
+def _takes(function: Any, *given: Any, **named: Any) -> bool:
+    """Whether a function can be called like this, as far as its signature is known."""
+    try:
+        signature(function).bind(*given, **named)
+    except TypeError:
+        return False
+    except ValueError:  # it has none, as some that are written in C
+        return True
+    return True
 
 
 def _model_subject(
@@ -161,10 +178,17 @@ def load_attribute(path: str, folder: Path, *, where: str) -> Any:
         try:
             thing = getattr(thing, part)
         except AttributeError:
-            names = [name for name in dir(thing) if not name.startswith("_")]
+            names = list(_own_names(thing))
             remedy = suggest(part, names) if names else "define it"
             raise _unusable(where, f"{module_name!r} has no {part!r}", remedy) from None
     return thing
+
+
+def _own_names(thing: Any) -> Iterator[str]:
+    """What may be meant by an attribute: no module that is only imported there."""
+    for name in dir(thing):
+        if not name.startswith("_") and not ismodule(getattr(thing, name, None)):
+            yield name
 
 
 def loaded_output(output: Output, folder: Path) -> Output:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.errors import Mistake, RequestError, suggest
+from themis.errors import Mistake, RequestError, count_of, suggest
 from themis.inputs.characteristics import Characteristic, Codes, Integers, Value, Values
 from themis.inputs.schema import Schema
 from themis.subjects.base import Answers, Batch, Subject, Traits, isolate_failures
@@ -97,7 +97,9 @@ class Model(Subject):
     def _check_count(self) -> None:
         expected, count = self.trained.count, len(self.schema)
         if expected is not None and expected != count:
-            problem = f"the model was trained on {expected} columns, the schema has {count}"
+            problem = (
+                f"the model was trained on {count_of(expected, 'column')}, the schema has {count}"
+            )
             remedy = "describe exactly those, in order"
             raise RequestError.one("model-columns", "subject", problem, remedy)
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.errors import Mistake, RequestError, suggest
+from themis.errors import Mistake, RequestError, count_of, suggest
 from themis.inputs.characteristics import Characteristic, Codes, Value
 from themis.inputs.schema import Schema
 from themis.subjects.base import Answers, Batch, Subject, Traits, isolate_failures
@@ -77,7 +77,9 @@ class OnnxModel(Subject):
             types = dict.fromkeys(names, self.inputs[0].type)
             width = self.inputs[0].shape[-1]
             if isinstance(width, int) and width != len(names):
-                problem = f"the model takes {width} columns, the schema has {len(names)}"
+                problem = (
+                    f"the model takes {count_of(width, 'column')}, the schema has {len(names)}"
+                )
                 yield _mistake(problem, "describe exactly those, in order")
         else:
             types = {each.name: each.type for each in self.inputs}
@@ -95,7 +97,8 @@ class OnnxModel(Subject):
     def _shape_mistakes(self) -> Iterator[Mistake]:
         for each in self.inputs:
             if each.shape and isinstance(each.shape[0], int):
-                problem = f"the model takes {each.shape[0]} inputs at once, no more and no fewer"
+                number = count_of(each.shape[0], "input")
+                problem = f"the model takes {number} at once, no more and no fewer"
                 yield _mistake(problem, "export it with a batch axis of any length")
                 return
 

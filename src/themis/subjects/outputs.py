@@ -46,7 +46,7 @@ class Output:
 
     name: str = "output"  # in a file the name of its table
     at: str | int | None = optional(
-        None, "Where it stands in the answer: a JSON pointer, or a column", "/limit", rule=PLACE
+        None, "Where it is in the answer: a JSON pointer, or a column", "/limit", rule=PLACE
     )
     favourable: tuple[Value, ...] | None = optional(
         None, "The outputs that count as favourable", ["yes"]

@@ -180,7 +180,7 @@ class ScoreInTest:
         self._score: Score | None = None
 
     def assert_below(self, limit: float) -> None:
-        """Pass if the score is certainly at most the limit; narrow the interval until it is known.
+        """Pass if the score is shown to be within the limit; the interval is narrowed until then.
 
         The first round asks for the audit's error, each further one for half of it, four rounds at
         most. They share the error probability: the verdict is right with the audit's confidence.

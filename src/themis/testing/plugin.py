@@ -146,7 +146,7 @@ def pytest_runtest_makereport(
 def pytest_report_teststatus(report: Any) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
     """Inconclusive is an outcome of its own, whether it counts as a failure or not."""
     if getattr(report, "themis_inconclusive", False):
-        return "inconclusive", "?", ("INCONCLUSIVE", {"yellow": True})
+        return "inconclusive", "?", ("INCONCLUSIVE", {"purple": True})
     return None
 
 
@@ -172,7 +172,7 @@ def _show_measured(terminalreporter: Any, measured: list[tuple[str, dict[str, An
     for test, known in measured:
         line, room = _cut(known["line"], widest), width - widest - 3
         name = test if len(test) <= room else f"…{test[len(test) - room + 1 :]}"
-        markup = {colours.get(known["verdict"], "yellow"): True}
+        markup = {colours.get(known["verdict"], "purple"): True}
         terminalreporter.write_line(f"{line:<{widest}}  {name}", **markup)
     total = sum(known["executions"] for _, known in measured)
     terminalreporter.write_line(f"{total:,} execution{'' if total == 1 else 's'}")

@@ -42,10 +42,8 @@ def pool_of(executor: str | Executor) -> Pool:
     """The pool that a text names, or that is given."""
     if isinstance(executor, Executor):
         return GivenPool(executor)
-    if executor.startswith(PROCESSES) and executor.removeprefix(PROCESSES).isdecimal():
-        count = int(executor.removeprefix(PROCESSES))
-        if count:
-            return ProcessPool(count)
+    if executor.startswith(PROCESSES):
+        return ProcessPool(_processes(executor))
     if executor.startswith(DASK) and not executor.endswith("://"):
         from themis.engine.executors.dask_pool import DaskPool
 
@@ -53,6 +51,15 @@ def pool_of(executor: str | Executor) -> Pool:
     kinds = ("processes:4", "dask://local", "dask://host:8786", "dask+tls://host:8786")
     problem = f"{executor!r} is no executor"
     raise RequestError.one("executor", "executor", problem, suggest(executor, kinds))
+
+
+def _processes(executor: str) -> int:
+    """How many processes a text asks for."""
+    number = executor.removeprefix(PROCESSES)
+    if number.isdecimal() and int(number):
+        return int(number)
+    problem = f"{executor!r} names no number of processes above 0"
+    raise RequestError.one("executor", "executor", problem, "write for example processes:2")
 
 
 class ProcessPool:

@@ -1,4 +1,4 @@
-"""The direction of harm: which change of value turns favourable into unfavourable, how often."""
+"""Who loses: which change of value turns favourable into unfavourable, how often."""
 
 from __future__ import annotations
 

@@ -77,8 +77,8 @@ def render_comparison(found: Differences | Replay, path: Path, topic: Topic | No
 
 def _headline(found: Differences | Replay) -> str:
     if isinstance(found, Differences):
-        return capital(differences_headline(found))
-    return capital(replay_headline(found))
+        return differences_headline(found)
+    return replay_headline(found)
 
 
 def _state(found: Differences | Replay) -> State:

@@ -52,7 +52,7 @@ from themis.show.words.searches import (
     set_text,
     verdict_words,
 )
-from themis.show.words.values import visible
+from themis.show.words.values import count, unbroken, visible
 from themis.show.words.verdicts import verdict
 from themis.show.words.wording import Wording, wording
 
@@ -85,7 +85,7 @@ def _fitting(parts: list[str], room: int) -> Iterator[str]:
     for place, part in enumerate(parts):
         room -= len(part) + 2
         if room < 0:
-            yield f"… {len(parts) - place:,} more parts are in the saved result"
+            yield f"… the rest ({count(len(parts) - place, 'part')}) is in the saved result"
             return
         yield part
 
@@ -96,7 +96,8 @@ def escape(text: str) -> str:
         return ""
     text = _LEADING.sub(_entity, _SPECIAL.sub(_entity, visible(text)))
     text = _LINKING.sub(lambda found: f"{found[0]}<!-- -->", text)
-    return text.replace("$", "<span>$</span>")  # two of them would be a formula
+    text = text.replace("$", "<span>$</span>")  # two of them would be a formula
+    return unbroken(text)
 
 
 def _entity(found: re.Match[str]) -> str:

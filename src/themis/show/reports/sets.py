@@ -279,7 +279,7 @@ def pair_matrix(search: SearchResult) -> Html:
         for row, one in enumerate(names)
     ]
     left = len(search.among) - len(names)
-    foot = f"{left:,} more characteristics are not drawn" if left > 0 else ""
+    foot = f"not drawn: {count(left, 'more characteristic')}" if left > 0 else ""
     seen = "".join(map(str, rows))
     legend = (chip(kind, MEANINGS[kind]) for kind in KINDS if f": {MEANINGS[kind]}" in seen)
     drawn = table(f"Pairs of characteristics, {search.measure} search", heads, rows, kind="pairs",

@@ -13,7 +13,6 @@ from rich.text import Text
 from themis.results.model import CausalScore, CheckResult, GroupScore, Result, Score, SearchResult
 from themis.show.intervals import Axis
 from themis.show.terminal.parts import (
-    DIM,
     FOLDED,
     HEADLINE,
     NUMBER,
@@ -55,7 +54,7 @@ from themis.show.words.wording import brought, wording
 STYLES = {
     "violated": "bold red",
     "holds": "green",
-    "accepted": "blue",
+    "accepted": HEADLINE,
     "not enough evidence": WARNING,
 }
 SETS = 10  # found sets that are named
@@ -85,7 +84,7 @@ def show_checks(result: Result, *, width: int, everything: bool) -> Iterator[Ren
             yield Sentence(f"{visible(each.name)}: {verdict_words(each)}: {why}", WARNING)
             yield from map(indented, _bar(each))
     yield ""
-    yield Sentence(checks_guarantee(result), DIM)
+    yield Sentence(checks_guarantee(result))
     yield from show_cost(result)
 
 
@@ -119,8 +118,8 @@ def _narrow_table(checks: tuple[CheckResult, ...]) -> Table:
         ends = check_interval(each)
         numbers = f"{point}({ends})" if point and ends else point or ends
         table.add_row(Text(visible(each.name)))
-        verdict = (f"  {verdict_words(each)}", STYLES[each.verdict])
-        table.add_row(Text.assemble(verdict, (f"  {numbers}", DIM)))
+        verdict = f"{verdict_words(each)}  {numbers}".rstrip()
+        table.add_row(Sentence(verdict, STYLES[each.verdict], first="  "))
     return table
 
 
@@ -129,7 +128,7 @@ def _table(checks: tuple[CheckResult, ...]) -> Table:
     table = grid({**FOLDED, "min_width": 12}, {}, NUMBER, {}, heads=heads)
     for each in checks:
         verdict = Text(verdict_words(each), STYLES[each.verdict])
-        ends = short(check_interval(each), DIM)
+        ends = short(check_interval(each))
         table.add_row(Text(visible(each.name)), verdict, check_point(each), ends)
     return table
 

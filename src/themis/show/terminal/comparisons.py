@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import IO
 
 from rich.console import RenderableType
@@ -10,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from themis.results.comparison import Differences, ScoreDifference, SetDifference
+from themis.results.parts import Naming
 from themis.results.replays import STATES, Replay
 from themis.show.terminal.parts import (
     DIM,
@@ -42,6 +44,7 @@ from themis.show.words.values import (
     visible,
     with_followers,
 )
+from themis.show.words.wording import PLAIN, Wording
 
 STYLES = {"still": "bold red", "new": "bold red", "fixed": "green", "failed": WARNING}
 SHOWN = 2  # examples of each state, unless all are asked for
@@ -53,13 +56,15 @@ def render_replay_headline(replay: Replay, *, file: IO[str] | None = None) -> st
     return render([Sentence(replay_headline(replay))], make_console(file))
 
 
-def show_replay(replay: Replay, *, width: int, everything: bool) -> Iterator[RenderableType]:
+def show_replay(
+    replay: Replay, *, width: int, everything: bool, words: Wording = PLAIN
+) -> Iterator[RenderableType]:
     """What became of the tests, set by set, with examples."""
     yield Sentence(replay_headline(replay), HEADLINE)
     if replay.sets:
         yield ""
         yield _table(replay)
-    yield from _examples(replay, everything=everything)
+    yield from _examples(replay, words, everything=everything)
     yield ""
     for reason, rows in replay.unknown_rows.items():
         text = f"{count(rows, 'row')} of {visible(replay.source)}: {visible(str(reason))}"
@@ -70,7 +75,9 @@ def show_replay(replay: Replay, *, width: int, everything: bool) -> Iterator[Ren
     yield Sentence(replay_cost(replay), DIM)
 
 
-render_replay = Page[Replay](show_replay)
+def replay_page(naming: Naming) -> Page[Replay]:
+    """The page of a replay in the words of its file."""
+    return Page(partial(show_replay, words=Wording(naming)))
 
 
 def _table(replay: Replay) -> Table:
@@ -90,19 +97,21 @@ def _number(number: int, style: str) -> Text:
     return Text(f"{number:,}", style) if number else Text("–", DIM)
 
 
-def _examples(replay: Replay, *, everything: bool) -> Iterator[RenderableType]:
+def _examples(replay: Replay, words: Wording, *, everything: bool) -> Iterator[RenderableType]:
     shown: dict[str, int] = {}
     for test in replay.examples:
         shown[test.state] = shown.get(test.state, 0) + 1
         if everything or (shown[test.state] <= SHOWN and test.state != "fixed"):
             yield ""
-            style = STYLES.get(test.state, "")
-            yield Sentence(pair_outcome(test), style, first=f"{test.state}: ")
-            yield Sentence(shared_values(test, everything=everything), DIM, first="       ")
+            style, first = STYLES.get(test.state, ""), f"{test.state}: "
+            yield Sentence(pair_outcome(test, words), style, first=first)
+            both = shared_values(test, everything=everything)
+            yield Sentence(both, DIM, first=" " * len(first))
 
 
 COLOURS = {"risen": "bold red", "new": "bold red", "fallen": "green", "gone": "green"}
 ROWS = 40  # of a table, unless everything is shown
+NARROW = 76  # below this width a line has no room for all columns
 
 
 def show_differences(
@@ -114,33 +123,39 @@ def show_differences(
     rest = [each for each in found.scores if each.change not in COLOURS]
     shown = [*changed, *rest][: None if everything else ROWS]
     if shown:
-        yield indented(_table_of("score", shown))
+        yield indented(_table_of("score", shown, width))
     if len(shown) < len(found.scores):
         yield indented(Sentence(f"… {len(found.scores) - len(shown):,} more: -v shows them", DIM))
     if found.sets:
         yield ""
         only = "that only one of the two searches found"
         yield Sentence(f"minimal sets {'of the one search' if found.one_search else only}")
-        yield indented(_table_of("set", found.sets[: None if everything else ROWS]))
+        yield indented(_table_of("set", found.sets[: None if everything else ROWS], width))
     yield ""
     for note in found.open:
         yield Sentence(visible(str(note)), WARNING, first="unseen: ")
     for note in found.unlike:
         yield Sentence(visible(str(note)), DIM, first="note: ")
-    yield Sentence(guarantee(found), DIM)
+    yield Sentence(guarantee(found))
 
 
 render_differences = Page[Differences](show_differences)
 
 
-def _table_of(noun: str, differences: Sequence[ScoreDifference | SetDifference]) -> Table:
+def _table_of(
+    noun: str, differences: Sequence[ScoreDifference | SetDifference], width: int
+) -> Table:
+    """A line for each; where there is no room for that, two: its name, then the rest."""
+    narrow = width < NARROW
     heads = (noun, "change", "before", "after")
-    table = grid({**FOLDED, "min_width": 10}, FOLDED, {}, {}, heads=heads)
+    columns = [FOLDED] if narrow else [{**FOLDED, "min_width": 10}, FOLDED, {}, {}]
+    table = grid(*columns, heads=() if narrow else heads)
     for each in differences:
-        table.add_row(
-            quantity_text(each),
-            Text(change_text(each), COLOURS.get(each.change, "")),
-            short(bounds_text(each.before, each.quantity.measure)),
-            short(bounds_text(each.after, each.quantity.measure)),
-        )
+        name, change, style = quantity_text(each), change_text(each), COLOURS.get(each.change, "")
+        before, after = (bounds_text(e, each.quantity.measure) for e in (each.before, each.after))
+        if narrow:
+            table.add_row(Sentence(f"{name}: {change}", style))
+            table.add_row(Sentence(f"{before} → {after}", first="  "))
+        else:
+            table.add_row(name, Text(change, style), short(before), short(after))
     return table

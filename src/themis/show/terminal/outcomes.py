@@ -39,7 +39,7 @@ from themis.show.words.proxies import (
     proxy_row,
     proxy_sentences,
 )
-from themis.show.words.values import set_phrase
+from themis.show.words.values import count, set_phrase
 from themis.show.words.wording import Wording
 
 HEADS = ("", "selected", "true pos.", "false pos.", "precision", "accuracy")
@@ -58,7 +58,7 @@ def show_outcomes(
     yield indented(_gaps(outcomes, words))
     for text in undefined(outcomes, words):
         yield indented(Sentence(text, WARNING, first="undefined: "))
-    yield indented(Sentence(f"{outcomes_certainty(outcomes)} {NO_VERDICT}", DIM))
+    yield indented(Sentence(f"{outcomes_certainty(outcomes)} {NO_VERDICT}"))
 
 
 def show_proxies(
@@ -70,7 +70,7 @@ def show_proxies(
     yield indented(_whole_numbers(PROXY_HEADS, rows))
     for text in proxy_sentences(proxies, words):
         yield indented(Sentence(f"{text}."))
-    yield indented(Sentence(proxies_certainty(proxies), DIM))
+    yield indented(Sentence(proxies_certainty(proxies)))
 
 
 def _rates(outcomes: Outcomes, words: Wording, *, everything: bool) -> Table:
@@ -90,7 +90,7 @@ def _rates(outcomes: Outcomes, words: Wording, *, everything: bool) -> Table:
             table.add_row("", *(short(rate_ends(each).removesuffix(" %"), DIM) for each in rates))
     if len(shown) < outcomes.groups_total:
         more = outcomes.groups_total - len(shown)
-        table.add_row(short(f"… {more:,} more groups", DIM))
+        table.add_row(short(f"… {count(more, 'more group')}", DIM))
     return table
 
 
@@ -128,5 +128,5 @@ def _whole_numbers(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table
     table = grid(first, *numbers, *[FOLDED] * (len(heads) - 3))
     table.add_row(*(Text(head, DIM) for head in heads))
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*map(Sentence, row))
     return table

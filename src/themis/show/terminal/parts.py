@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import IO, Any, Generic, TypeVar
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.padding import Padding
@@ -17,16 +18,15 @@ from rich.text import Text
 
 from themis.show.intervals import WHOLE, Axis
 from themis.show.words.scores import failure_text
-from themis.show.words.values import visible
+from themis.show.words.values import NO_BREAK, unbroken, visible
 
 WIDEST = 100  # longer lines are hard to read
 SURE, POSSIBLE, REST, LIMIT = "█", "▒", "·", "┃"
-_GLUE = "\u00a0"  # textwrap does not break here
-_BEFORE_UNIT = re.compile(r"(?<=\d) (?=[%×]|(?:points|min|s|h|days)\b)| (?=confidence\b)")
 _PLAIN = dict(zip("█▒·┃│─‹→–…≥≤±×÷", "#+.||-<>-.><~x/", strict=True))  # one for one: columns stay
 
 HEADLINE = "bold"
-# Colours for light and dark terminals: no yellow, no cyan text, and nothing said by them alone.
+# Colours that are read on light and on dark terminals: red, green and magenta, neither yellow, blue
+# nor cyan, and nothing is said by them alone. Dim is what can be missed: heads, costs, fillers.
 MARK = "bold magenta"
 DIM = "dim"
 WARNING = "magenta"
@@ -150,13 +150,38 @@ class Sentence:
                 yield Text(first + line, self.style, overflow="fold")
                 first = " " * len(first)
 
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        words = (cell_len(word) for word in _glued(self.text).split(" "))
+        widths = (max(words, default=0), cell_len(self.text))
+        return Measurement(*(len(self.first) + each for each in widths)).with_maximum(
+            options.max_width
+        )
+
+
+def message_lines(message: str, width: int) -> str:
+    """A message such as `error: …` in lines, the later ones indented; no word is broken."""
+    head = re.match("(?:internal error|error|warning|note): ", message)
+    lines = textwrap.wrap(
+        _glued(message),
+        max(width, 20),
+        subsequent_indent=" " * (0 if head is None else head.end()),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return "\n".join(lines).replace(NO_BREAK, " ")
+
 
 def _wrapped(text: str, width: int) -> Iterator[str]:
-    text = _BEFORE_UNIT.sub(_GLUE, text)
+    for line in textwrap.wrap(_glued(text), max(width, 10), break_on_hyphens=False):
+        yield line.replace(NO_BREAK, " ")
+
+
+def _glued(text: str) -> str:
+    """The text with spaces at which textwrap breaks no line."""
+    text = unbroken(text).replace(" confidence", f"{NO_BREAK}confidence")
     for sign in ("<", "×", "·", "±", "seed"):
-        text = text.replace(f"{sign} ", f"{sign}{_GLUE}")
-    for line in textwrap.wrap(text, max(width, 10), break_on_hyphens=False):
-        yield line.replace(_GLUE, " ")
+        text = text.replace(f"{sign} ", f"{sign}{NO_BREAK}")
+    return text
 
 
 def indented(part: RenderableType, columns: int = 2) -> RenderableType:
@@ -173,7 +198,7 @@ class ShellLine(Text):
     """A command to be copied: never cut nor broken, however long."""
 
     def __init__(self, command: str) -> None:
-        super().__init__(f"  $ {command}", DIM)
+        super().__init__(f"  $ {command}")
 
 
 def grid(

@@ -72,7 +72,7 @@ def interval_text(score: Score) -> Text:
     """The interval of a score, or that there is none."""
     low, high = _said(score, score.low), _said(score, score.high)
     unit = high.rpartition(" ")[2]  # is written once
-    return short("exact" if score.low == score.high else f"{low.removesuffix(unit)}– {high}", DIM)
+    return short("exact" if score.low == score.high else f"{low.removesuffix(unit)}– {high}")
 
 
 def common_axis(scores: Sequence[Score]) -> Axis:
@@ -158,7 +158,7 @@ def brief_doubts(result: Result, *, everything: bool = False) -> Iterator[Render
 def show_cost(result: Result) -> Iterator[RenderableType]:
     """The last lines: of what the confidence is, and what it took."""
     if (text := how_sure_together(result)) is not None:
-        yield Sentence(text, DIM)
+        yield Sentence(text)
     for note in result.timing.get("notes", ()):
         yield Sentence(visible(str(note)), DIM, first="note: ")
     if result.spent.total == result.spent.sampling:

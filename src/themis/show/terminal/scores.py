@@ -64,7 +64,7 @@ def show_witnesses(
     hidden = len(score.witnesses) - len(shown)
     if hidden:
         pairs = count(hidden, "more such pair")
-        yield indented(short(f"{pairs}: -v shows them", DIM))
+        yield indented(short(f"{pairs}: -v shows {'it' if hidden == 1 else 'them'}", DIM))
     if everything and shown and shown[0].reproduce:
         yield indented(Sentence("The first pair, in a shell:"))
         yield from (ShellLine(visible(line)) for line in shown[0].reproduce)
@@ -239,7 +239,7 @@ def rates_table(score: GroupScore, *, everything: bool = False, words: Wording =
     for place, group in enumerate(shown):
         if hidden and place == len(shown) - ENDS:
             table.add_row(short(f"… {hidden:,} more …", DIM))
-        bar = IntervalBar(group.low, group.high, style="cyan")
+        bar = IntervalBar(group.low, group.high)
         rate = rate_text(score, group.rate)
         tested = short(f"of {group.samples:,}", DIM)
         label = short(words.label(group.values, most=LABEL))
@@ -252,4 +252,4 @@ def _ends(score: GroupScore, group: parts.Group) -> Any:
         return short("too few", MARK)
     if group.low == group.high:
         return ""
-    return short(f"{rate_text(score, group.low)} – {rate_text(score, group.high)}", DIM)
+    return short(f"{rate_text(score, group.low)} – {rate_text(score, group.high)}")

@@ -169,7 +169,7 @@ def _decided(search: SearchResult, everything: bool) -> Table:
     heads = (sets_noun(search), "what shows it")
     table = grid({**FOLDED, "ratio": 2}, {**FOLDED, "ratio": 3}, heads=heads)
     for names in found:
-        table.add_row(set_text(names), visible(reasons[names]))
+        table.add_row(set_text(names), Sentence(visible(reasons[names])))
     if len(found) < len(search.found):
         table.add_row(short(f"… {len(search.found) - len(found):,} more: -v", DIM))
     return table

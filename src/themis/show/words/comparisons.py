@@ -9,6 +9,7 @@ from themis.results.model import Measure
 from themis.results.replays import Replay, ReplayedTest
 from themis.show.words.searches import ends_in_units, in_units, set_text
 from themis.show.words.values import (
+    at_most,
     confidence_text,
     count,
     duration,
@@ -23,10 +24,10 @@ COMMON = 8  # characteristics shown in which the two inputs agree
 def replay_headline(replay: Replay) -> str:
     """`3 of 512 tests discriminate: 2 still, 1 new; 24 are fixed`, `2 of 512 tests still …`."""
     if not replay.tests:
-        return "there are no tests to run again"
+        return "There are no tests to run again"
     still, new, fixed = (replay.count(state) for state in ("still", "new", "fixed"))
     total = count(replay.tests, "test")
-    text = f"none of {total} discriminates"
+    text = f"None of {total} discriminates"
     if still + new:
         verb = "discriminates" if still + new == 1 else "discriminate"
         text = f"{still + new:,} of {total} {verb}"
@@ -37,14 +38,14 @@ def replay_headline(replay: Replay) -> str:
         else:
             text += ", which it did not before" if new == 1 else ", which they did not before"
     elif not replay.conclusive:
-        text = f"none of {total} is known to discriminate"
+        text = f"None of {total} is known to discriminate"
     if fixed:
         text += f"; {fixed:,} {'is' if fixed == 1 else 'are'} fixed"
     for state, word in (
         ("unclear", "gave different decisions when run again"),
         ("failed", "failed"),
-        ("unknown", "no longer fit the schema"),
-        ("not run", "were not run"),
+        ("unknown", f"no longer {'fits' if replay.count('unknown') == 1 else 'fit'} the schema"),
+        ("not run", f"{'was' if replay.count('not run') == 1 else 'were'} not run"),
     ):
         number = replay.count(state)  # type: ignore[arg-type]  # literals lose their type here
         if number:
@@ -53,14 +54,14 @@ def replay_headline(replay: Replay) -> str:
 
 
 def pair_outcome(test: ReplayedTest, words: Wording = PLAIN) -> str:
-    """`race green: 1, race purple: 0; before, 1 and 0`."""
+    """`1 for race green, 0 for race purple; before, 1 and 0`."""
     people = [
         ", ".join(words.named(name, person[name]) for name in _changed(test))
         for person in test.inputs
     ]
     now = [_output(each) for each in test.now]
     then = " and ".join("no decision" if each is None else visible(each) for each in test.before)
-    return f"{people[0]}: {now[0]}, {people[1]}: {now[1]}; before, {then}"
+    return f"{now[0]} for {people[0]}, {now[1]} for {people[1]}; before, {then}"
 
 
 def _output(output: object) -> str:
@@ -100,10 +101,10 @@ def differences_headline(found: Differences) -> str:
     if found.verdict == "new discrimination":
         parts = [f"{count(risen, 'score')} {'has' if risen == 1 else 'have'} risen"] * bool(risen)
         parts += [f"{count(new, 'minimal set')} {'is' if new == 1 else 'are'} new"] * bool(new)
-        return f"new discrimination: {', '.join(parts)}"
+        return f"New discrimination: {', '.join(parts)}"
     if found.verdict == "inconclusive":
-        return "undecided: no new discrimination was shown, but some may be unseen"
-    return "; ".join(["no new discrimination found", *_improved(found)])
+        return "Undecided: no new discrimination was shown, but some may be unseen"
+    return "; ".join(["No new discrimination found", *_improved(found)])
 
 
 def _improved(found: Differences) -> Iterator[str]:
@@ -144,7 +145,7 @@ def bounds_text(bounds: Bounds | None, measure: Measure) -> str:
     if bounds.low == bounds.high:
         return in_units(bounds.low, measure)
     if bounds.low == 0:
-        return f"at most {in_units(bounds.high, measure)}"
+        return at_most(in_units(bounds.high, measure))
     if bounds.high == 1 and bounds.score is None:
         return f"more than {in_units(bounds.low, measure)}"
     return ends_in_units(bounds.low, bounds.high, measure)

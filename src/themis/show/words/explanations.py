@@ -9,6 +9,7 @@ from themis.results.model import CausalScore
 from themis.results.parts import Harm, Joint, Noise, Placebo, Region, Witness
 from themis.show.words.values import (
     FEW_COUNTED,
+    at_most,
     confidence_text,
     count,
     percent,
@@ -231,8 +232,8 @@ def noise_warning(noise: Noise) -> str:
 def probe_sentence(noise: Noise) -> str:
     """That no noise was found, and how much there may be all the same."""
     return (
-        f"{count(noise.inputs, 'input')} run again, none with a different decision: at most "
-        f"{percent(noise.high)} get one ({confidence_text(noise.confidence)})"
+        f"{count(noise.inputs, 'input')} run again, none with a different decision: "
+        f"{at_most(percent(noise.high))} get one ({confidence_text(noise.confidence)})"
     )
 
 

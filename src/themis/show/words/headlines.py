@@ -8,6 +8,7 @@ from themis.results.parts import Group
 from themis.settings import Stopping
 from themis.show.words.notes import how_it_ended
 from themis.show.words.values import (
+    at_most,
     confidence_text,
     cut_name,
     hundredths,
@@ -130,7 +131,7 @@ def _no_effect(score: CausalScore, words: Wording) -> str:
     found = "no effect of {} found" if score.conclusive else "undecided for {}"
     return (
         f"{found.format(plain_set(score))}: {name} {changed} {when} "
-        f"(at most {percent(score.high)}, {certainty(score)})"
+        f"({at_most(percent(score.high))}, {certainty(score)})"
     )
 
 

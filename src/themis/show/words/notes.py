@@ -13,6 +13,7 @@ from typing import Any
 from themis.results.model import Result
 from themis.results.notes import OLD_SENTENCE, Ending, Note
 from themis.show.words.values import (
+    at_most,
     confidence_text,
     count,
     cut_name,
@@ -85,8 +86,9 @@ def _rows_with_counterparts(values: Values) -> str:
     it = "it" if len(values["against"]) == 1 else "them"
     followed = f", and {_listed(values['followed'])} with {it}" if "followed" in values else ""
     return (
-        f"{values['paired']:,} of {values['rows']:,} rows have a counterpart among the rows that "
-        f"differs only in {_joined(values)['against']}{followed}; the others count as unchanged"
+        f"{values['paired']:,} of {count(values['rows'], 'row')} "
+        f"{'has' if values['paired'] == 1 else 'have'} a counterpart among the rows that "
+        f"differs only in {_listed(values['against'])}{followed}; the others count as unchanged"
     )
 
 
@@ -155,13 +157,14 @@ def _partly_spelling(values: Values) -> str:
 def _noise_in_search(values: Values) -> str:
     who, doubtful = "inputs of the found sets", values["doubtful"]
     if values.get("differing"):
-        who = f"{values['differing']:,} of {values['inputs']:,} inputs"
+        who = f"{values['differing']:,} of {count(values['inputs'], 'input')}"
     sets = f"; noise alone may explain {doubtful:,} of the sets found" if doubtful else ""
     return f"{ENDED[Ending.NOISE]}: {who} got a different decision when run again{sets}"
 
 
 def _inputs_flip(values: Values) -> str:
-    text = f"{values['flips']} of {values['inputs']} inputs flip"
+    flip = "flips" if values["flips"] == 1 else "flip"
+    text = f"{values['flips']:,} of {count(values['inputs'], 'input')} {flip}"
     text = f"at least {text}" if values.get("untried") else text
     unsettled = values.get("unsettled")
     return f"{text}, {unsettled} could not be settled" if unsettled else text
@@ -214,9 +217,10 @@ def _rows_left_out(values: Values) -> str:
     for each in values["reasons"]:
         examples = ", ".join(map(_example, each["examples"]))
         parts.append(f"{each['where']}: {each['reason']} ({each['rows']:,}, e.g. {examples})")
+    verb, were = ("does not", "was") if values["dropped"] == 1 else ("do not", "were")
     return (
-        f"{values['dropped']:,} of {values['rows']:,} rows of {values['file']} do not fit the "
-        f"schema and were left out: {'; '.join(parts)}"
+        f"{values['dropped']:,} of {count(values['rows'], 'row')} of {values['file']} {verb} "
+        f"fit the schema and {were} left out: {'; '.join(parts)}"
     )
 
 
@@ -271,7 +275,7 @@ def _made_by_constraints(values: Values) -> str:
     which, links, it = "constraint", "links", "it"
     if len(rules) > 1:
         which, links, it = "constraints", "link", "them"
-    changes = f"changes for at most {percent(values['changed'])} of test inputs"
+    changes = f"changes for {at_most(percent(values['changed']))} of test inputs"
     changes = changes if values["changed"] else "never changes"
     return (
         f"the rates of the groups of {names} differ by {points(values['difference'])}, but the "

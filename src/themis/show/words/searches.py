@@ -22,6 +22,7 @@ from themis.show.words.explanations import change_sentence
 from themis.show.words.headlines import capital
 from themis.show.words.notes import how_it_ended
 from themis.show.words.values import (
+    at_most,
     confidence_text,
     count,
     cut_text,
@@ -273,14 +274,14 @@ def telling_witness(score: Score) -> Witness | None:
 
 
 def example(score: Score, words: Wording = PLAIN) -> str | None:
-    """One pair of people who differ only in the set, in a sentence."""
+    """One pair of people who differ only in the set: `refused for women, approved for men`."""
     witness = telling_witness(score)
     if witness is None:
         return None
     first, second = witness.inputs
     changed = witness.differs_in
     got = [
-        f"{words.label({name: person[name] for name in changed})} gets {cut_text(visible(output))}"
+        f"{cut_text(visible(output))} for {words.label({name: person[name] for name in changed})}"
         for person, output in zip(witness.inputs, witness.outputs, strict=True)
     ]
     common = [name for name in first if name not in changed]
@@ -393,7 +394,7 @@ def check_interval(check: CheckResult) -> str:
     if check.high is None:
         return ""
     if check.low is None:
-        return f"at most {in_units(check.high, check.measure)}"
+        return at_most(in_units(check.high, check.measure))
     if check.low == check.high:
         return "exact"
     return ends_in_units(check.low, check.high, check.measure)
@@ -407,8 +408,11 @@ def checks_guarantee(result: Result) -> str:
     if len(open_checks) == len(result.checks):
         return "No check is decided."
     but = ", except those undecided," if open_checks else ""
-    text = f"Every verdict{but} is exact: all inputs were run."
-    if result.searches or any(map(_is_partial, result.scores)):
+    text = (
+        f"Every verdict{but} is exact: all inputs were run. It is certain as far as the subject "
+        "always answers the same."
+    )
+    if any(map(_is_sampled, result.searches)) or any(map(_is_partial, result.scores)):
         first = result.checks[0]
         text = f"Each verdict by itself is right with {confidence_text(first.confidence)}."
         if first.family not in (None, 1):
@@ -419,6 +423,11 @@ def checks_guarantee(result: Result) -> str:
             high = amount(each.high, each.measure)
             return f"{text} That a search passes means: no combination is above {high}."
     return text
+
+
+def _is_sampled(search: SearchResult) -> bool:
+    """Whether a search did not run every input, or did not come to its end."""
+    return search.method == "sampled" or search.stopped is not Ending.DONE
 
 
 def _is_partial(score: Score) -> bool:

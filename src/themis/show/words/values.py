@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
+
+from themis.errors import count_of as count
+
+__all__ = ["count"]
 
 FEW_COUNTED = 100  # a share of fewer is shown as counts
 LONGEST = 32  # characters of a name or value within a sentence
 LONGEST_TEXT = 120  # and of an output
 MISSING = "missing"  # for no value
+NO_BREAK = "\u00a0"  # a space at which no line ends
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=[%×]|(?:percentage )?points\b|(?:min|s|h|days)\b)")
 
 
 def visible(value: Any) -> str:
@@ -39,6 +46,16 @@ def percent(share: float) -> str:
     return f"{hundredths(share)} %".replace("<", "< ").replace(">", "> ")
 
 
+def unbroken(text: str) -> str:
+    """The text with numbers that no line end parts from their unit: `2.0 %`, `5.1 points`."""
+    return _BEFORE_UNIT.sub(NO_BREAK, text)
+
+
+def at_most(shown: str) -> str:
+    """An upper end: `at most 5.0 %`, but `below 0.1 %` where it is `< 0.1 %`."""
+    return f"below {shown[2:]}" if shown.startswith("< ") else f"at most {shown}"
+
+
 def share_text(
     share: float,
     successes: int | None,
@@ -56,7 +73,7 @@ def share_text(
         return f"{successes:,} of {total:,}"
     if low is None or high is None or low == high:
         return percent(share)
-    ends = f"{hundredths(low)} – {percent(high)}" if low > 0 else f"at most {percent(high)}"
+    ends = f"{hundredths(low)} – {percent(high)}" if low > 0 else at_most(percent(high))
     return f"{percent(share)} ({ends})"
 
 
@@ -83,11 +100,6 @@ def confidence_text(confidence: float, family: int | None = None) -> str:
 def percent_sure(confidence: float) -> str:
     """A confidence in percent, to three digits behind the point and never more than it is."""
     return f"{math.floor(1e5 * confidence + 1e-6) / 1e3:.10g}"
-
-
-def count(number: int, noun: str, plural: str = "") -> str:
-    """`1 person`, `1,404 executions`."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def duration(seconds: float) -> str:

@@ -30,7 +30,7 @@ from themis.show.words.searches import (
     search_headline,
     verdict_words,
 )
-from themis.show.words.values import count, percent, set_phrase, visible
+from themis.show.words.values import at_most, count, percent, set_phrase, visible
 from themis.show.words.wording import PLACES, Wording, wording
 
 State = Literal["grave", "calm", "open"]
@@ -331,7 +331,7 @@ def _other_clauses(scores: Sequence[Score]) -> Iterator[str]:
         size = ""
         if seen:
             most = max(seen, key=lambda each: each.score)
-            size = f" (changes seen: {percent(most.score)}, at most {percent(most.high)})"
+            size = f" (changes seen: {percent(most.score)}, {at_most(percent(most.high))})"
         yield f"undecided for {_sets(unclear, 'and')}{size}"
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from themis.errors import RequestError, SubjectError
+from themis.errors import RequestError, SubjectError, count_of
 from themis.subjects.base import heed
 from themis.subjects.decisions import TIMEOUT, TRANSPORT, Failure
 from themis.subjects.http.requests import Requests
@@ -287,10 +287,10 @@ class Client:
             return _Trouble(TRANSPORT, message, unreachable=True, final=True)
         if isinstance(error, library.ConnectionTimeoutError):
             seconds = CONNECT_SHARE * self._limits.timeout_seconds
-            message = f"no connection to {host} within {seconds:g} seconds"
+            message = f"no connection to {host} within {count_of(seconds, 'second')}"
             return _Trouble(TRANSPORT, message, unreachable=True)
         if isinstance(error, TimeoutError):
-            message = f"no answer within {self._limits.timeout_seconds:g} seconds"
+            message = f"no answer within {count_of(self._limits.timeout_seconds, 'second')}"
             return _Trouble(TIMEOUT, message)
         if isinstance(error, library.ClientConnectorError):
             why = _reason(error.os_error)

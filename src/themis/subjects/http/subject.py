@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from themis.errors import RequestError
+from themis.errors import RequestError, count_of
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
 from themis.subjects.base import Answers, Batch, CodesBatch, CulpritSearch, Subject, Traits
@@ -296,7 +296,9 @@ class AnswerReader:
             shown = shorten(json.dumps(listed))
             raise ValueError(f"{self._list or 'the answer'} is not a list of outputs: {shown}")
         if len(listed) != count:
-            raise ValueError(f"the answer has {len(listed)} outputs for {count} inputs")
+            raise ValueError(
+                f"the answer has {count_of(len(listed), 'output')} for {count_of(count, 'input')}"
+            )
         if not self._inner and set(map(type, listed)) <= {int, bool}:
             return listed  # the usual case, without a call for each
         return [self._item(each) for each in listed]

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from numpy.typing import NDArray
 
-from themis.errors import Mistake, RequestError, suggest
+from themis.errors import Mistake, RequestError, count_of, suggest
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
 from themis.subjects.base import Answers, Batch, CodesBatch, Subject, Traits, heed
@@ -302,7 +302,7 @@ class CommandSubject(Subject):
         said = last_line(child.error_text(self._redact))
         behind = f": {said}" if said else ""
         if not in_time:
-            late = f"no end within {self.timeout_seconds:g} seconds"
+            late = f"no end within {count_of(self.timeout_seconds, 'second')}"
             return Failure(TIMEOUT, f"{late}{behind}", late)
         if self._answer == "exit-code" and status >= 0:
             return str(status)

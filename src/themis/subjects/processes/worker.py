@@ -17,7 +17,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from themis.errors import RequestError, SubjectError, suggest
+from themis.errors import RequestError, SubjectError, count_of, suggest
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
 from themis.subjects.base import Answers, Batch, CodesBatch, CulpritSearch, Subject, Traits, heed
@@ -442,7 +442,7 @@ class Slot:
         if not in_time:
             starting, staff = talk.fresh and not talk.exchange.begun, self._staff
             seconds = staff.start_seconds if starting else staff.timeout_seconds
-            return TIMEOUT, f"no answer within {seconds:g} seconds"
+            return TIMEOUT, f"no answer within {count_of(seconds, 'second')}"
         if child.killed:
             return CRASH, "it closed its output"
         if status == 0:
