@@ -106,3 +106,24 @@ def test_what_only_looks_personal_is_kept(
     columns = {name: quoted, "sex": ["f", "m"] * 30}
     _, config = drafted(awkward_tables.write(tmp_path / "p.csv", columns), monkeypatch)
     assert config.schema.names == (name, "sex")
+
+
+@pytest.mark.parametrize(("rows", "said"), [(1, True), (4, True), (5, False)])
+def test_a_file_says_where_it_lists_texts_of_few_rows(
+    rows: int, said: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = {"town": ["Aber"] * (60 - rows) + ["Villa Lovelace"] * rows, "sex": ["f", "m"] * 30}
+    source = awkward_tables.write(tmp_path / "p.csv", columns)
+    text, _ = drafted(source, monkeypatch)
+    remark = "# Personal data? Fewer than 5 rows have some of the texts that are listed for town:"
+    assert (remark in text) == said
+    printed = run("init", "--from", source.name, "--force").output
+    assert ("texts of few rows, perhaps personal: town" in printed) == said
+    path = tmp_path / "themis.toml"
+    without = (
+        text[: text.index("town = ")] + 'town = ["Aber", "Bree"]\n' + text[text.index("sex ") :]
+    )
+    path.write_text(without)
+    people = profile_of(read_config(path))
+    assert people is not None
+    assert people.facts["used"] == 60, "removing it loses no row"

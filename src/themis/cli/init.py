@@ -101,6 +101,8 @@ def write_converted(
     guessed = [name for name in draft.protected if name not in protected]
     if guessed:
         print_line(f"protected, a guess from the names: {one_line(', '.join(guessed))}")
+    if draft.rare:
+        print_line(f"texts of few rows, perhaps personal: {one_line(', '.join(draft.rare))}")
     own = "look" if draft.is_complete else "put your own subject into it, and look"
     print_line(f"{own} over what was guessed")
 

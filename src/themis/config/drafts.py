@@ -9,9 +9,11 @@ from typing import Any
 from themis.config.toml import spell_key, spell_remark, spell_value
 from themis.errors import Mistake, RequestError, SchemaError, suggest
 from themis.inputs.characteristics import Value
+from themis.inputs.personal import SHARED
 from themis.inputs.schema import Schema, characteristic_from
 
 SUBJECT_FILE_NAME = "loan.py"
+NAMED = 5  # characteristics in a remark
 
 _CONFIG = """\
 # What Themis tests, and how. `themis validate` checks this file, `themis check` runs it.
@@ -200,6 +202,7 @@ class DraftFile:
     profile: str | None = None  # the rows that inputs are drawn from
     model: str | None = None  # the file of the model under test
     subject: Sequence[str] = ()  # the lines of its table, where they are known otherwise
+    rare: Sequence[str] = ()  # characteristics that list texts of fewer than SHARED rows
 
     @property
     def is_complete(self) -> bool:
@@ -221,6 +224,8 @@ class DraftFile:
             "comments say how: look it over. `themis validate` checks this file, `themis check` "
             "runs it."
         )
+        if self.rare:
+            yield from spell_remark(rare_remark(self.rare))
         yield "version = 1"
         if self.subject:
             yield from self.subject
@@ -246,6 +251,16 @@ class DraftFile:
         for name in used:
             yield f'[[checks]]\nagainst = {spell_value([name])}\nmeasure = "causal"'
             yield "max_score = 0.05\n"
+
+
+def rare_remark(names: Sequence[str]) -> str:
+    """What to look over where a file lists texts that are perhaps one person's."""
+    shown = ", ".join(names[:NAMED]) + f" and {len(names) - NAMED} more" * (len(names) > NAMED)
+    return (
+        f"Personal data? Fewer than {SHARED} rows have some of the texts that are listed for "
+        f"{shown}: look them over. Reports may name what this file lists. A text can be removed: "
+        "its rows are run as they are all the same, and it is tried for nobody else."
+    )
 
 
 def check_names(known: Sequence[str], protected: Sequence[str], target: str | None = None) -> None:

@@ -15,7 +15,7 @@ from themis.errors import Mistake, RequestError
 from themis.inputs.characteristics import Value
 from themis.inputs.columns import Tally, Typed
 from themis.inputs.guesses import LIST_NUMBERS, LIST_TEXTS, count_of, guess_column, plain
-from themis.inputs.personal import words_of
+from themis.inputs.personal import SHARED, words_of
 from themis.inputs.row_files import Table
 
 NAMES_A_DECISION = {
@@ -81,7 +81,16 @@ def draft_from_data(
         *_favourable(found, None if found is None else typed[found], model),
         profile=profile,
         model=None if model is None else model.file,
+        rare=[each.name for each in drafts if _lists_rare(each, typed[each.name])],
     )
+
+
+def _lists_rare(draft: Draft, typed: Typed) -> bool:
+    """Whether a draft lists a text that fewer than SHARED rows have."""
+    spec = draft.spec.get("values", ()) if isinstance(draft.spec, dict) else draft.spec or ()
+    rows = zip(typed.values, typed.counts, strict=True)
+    rare = {value for value, count in rows if isinstance(value, str) and count < SHARED}
+    return not draft.left_out and any(value in rare for value in spec)
 
 
 def _read_by(model: ModelFacts | None, names: list[str]) -> list[str]:
