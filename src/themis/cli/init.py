@@ -77,6 +77,7 @@ def write_converted(
             document, source=str(name), pointer=pointer, protected=protected
         )
     else:
+        facts = None if model is None else _facts(model, output, trust_pickle=trust_pickle)
         pieces = read_pieces(name, kind=kind, listen=ReadingLines(say))
         draft = draft_from_data(
             pieces,
@@ -85,7 +86,7 @@ def write_converted(
             target=target,
             suggests=True,
             profile=_from(output, name) if kind_of(name) is not None else None,
-            model=None if model is None else _facts(model, output, trust_pickle=trust_pickle),
+            model=facts,
         )
     save(output, draft.text())
     used, given = len(draft.used), len(draft.drafts)

@@ -202,6 +202,7 @@ class DraftFile:
     profile: str | None = None  # the rows that inputs are drawn from
     model: str | None = None  # the file of the model under test
     subject: Sequence[str] = ()  # the lines of its table, where they are known otherwise
+    cut: float | None = None  # of a model that answers with a probability
     rare: Sequence[str] = ()  # characteristics that list texts of fewer than SHARED rows
 
     @property
@@ -231,9 +232,7 @@ class DraftFile:
             yield from self.subject
         else:
             yield _UNKNOWN_SUBJECT.rstrip("\n") if self.model is None else _subject(self.model)
-        yield from spell_remark(f"favourable: {self.favourable_remark}")
-        shown = [1] if self.favourable is None else list(self.favourable)
-        yield f"{'# ' * (self.favourable is None)}favourable = {spell_value(shown)}"
+        yield from self._decision()
         yield "\n# The characteristics, in the order of the arguments."
         yield "[inputs]"
         for draft in self.drafts:
@@ -243,6 +242,19 @@ class DraftFile:
             yield f"data = {spell_value(self.profile)}"
         yield _RUN.rstrip("\n")
         yield from self._checks()
+
+    def _decision(self) -> Iterator[str]:
+        """What counts as the favourable decision."""
+        if self.cut is not None:
+            yield from spell_remark(
+                "cut: a guess: the model answers with a probability, and from this one on the "
+                "decision is favourable; is what it predicts something that people want?"
+            )
+            yield f"cut = {spell_value(self.cut)}"
+            return
+        yield from spell_remark(f"favourable: {self.favourable_remark}")
+        shown = [1] if self.favourable is None else list(self.favourable)
+        yield f"{'# ' * (self.favourable is None)}favourable = {spell_value(shown)}"
 
     def _checks(self) -> Iterator[str]:
         used = [each.name for each in self.used if each.name in self.protected]

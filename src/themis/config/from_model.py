@@ -17,9 +17,12 @@ class ModelFacts:
 
     file: str
     names: Sequence[str] | None = None
+    count: int | None = None  # of its columns, where it does not know their names
     classes: tuple[Value, ...] | None = None
     categories: Mapping[str, Sequence[Value]] = field(default_factory=dict)
     spelled: Callable[[str], str] = str  # how it writes the name of a column
+    target: str | None = None  # the column that it predicts
+    cut: float | None = None  # from where on a probability is usually a yes
 
 
 def facts_of_model(path: Path, *, file: str, trust_pickle: bool = False) -> ModelFacts:
@@ -28,4 +31,13 @@ def facts_of_model(path: Path, *, file: str, trust_pickle: bool = False) -> Mode
         return ModelFacts(file)
     trained = trained_of(read_model(path, trust_pickle=trust_pickle))
     assert trained is not None, "read_model gives only models"
-    return ModelFacts(file, trained.names, trained.classes, trained.categories, trained.spelled)
+    return ModelFacts(
+        file,
+        trained.names,
+        trained.count,
+        trained.classes,
+        trained.categories,
+        trained.spelled,
+        trained.target,
+        trained.cut,
+    )
