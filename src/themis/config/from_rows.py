@@ -20,7 +20,7 @@ from themis.inputs.personal import SHARED, words_of
 from themis.inputs.row_files import Table
 
 NAMES_A_DECISION = {
-    "approved", "class", "decision", "label", "outcome", "output", "prediction", "target", "y",
+    "approved", "class", "decision", "label", "outcome", "output", "prediction", "target",
 }  # fmt: skip
 _PROTECTED = {
     "age", "citizenship", "disability", "disabled", "ethnic", "ethnicity", "gender", "marital",
@@ -90,11 +90,11 @@ def draft_from_data(
 
 
 def _lists_rare(draft: Draft, typed: Typed) -> bool:
-    """Whether a draft lists a text that fewer than SHARED rows have."""
+    """Whether a draft lists a text that fewer than SHARED rows have, be it in a comment."""
     spec = draft.spec.get("values", ()) if isinstance(draft.spec, dict) else draft.spec or ()
     rows = zip(typed.values, typed.counts, strict=True)
     rare = {value for value, count in rows if isinstance(value, str) and count < SHARED}
-    return not draft.left_out and any(value in rare for value in spec)
+    return any(value in rare for value in spec)
 
 
 def _read_by(model: ModelFacts | None, names: list[str]) -> list[str]:
@@ -157,13 +157,18 @@ def _find_target(typed: Mapping[str, Typed], model: ModelFacts | None) -> str | 
         for name in others:
             if classes and {_word(plain(value)) for value in typed[name].values} == classes:
                 return name
-    called = [name for name in others if not NAMES_A_DECISION.isdisjoint(words_of(name))]
+    called = [name for name in others if _names_a_decision(name)]
     few = [name for name in called if 1 < len(typed[name].values) <= LIST_TEXTS]
     if few:
         return few[-1]
     one_too_many = model is not None and model.names is None and model.count == len(others) - 1
     last = others[-1] if one_too_many else None  # where tables usually have it
     return last if last is not None and 1 < len(typed[last].values) <= LIST_NUMBERS else None
+
+
+def _names_a_decision(name: str) -> bool:
+    """Whether a column is called like what is decided; `y` only if that is the whole name."""
+    return not NAMES_A_DECISION.isdisjoint(words_of(name)) or name.strip().lower() == "y"
 
 
 def _word(value: Any) -> str:
