@@ -434,6 +434,11 @@ def test_tables_that_can_not_be_read_are_mistakes(
         (("--from", "broken.parquet"), "can't be read as Parquet"),
         (("--from", "broken.jsonl"), "broken.jsonl:2: is no JSON object"),
         (("--from", "settings.xml", "--target", "race"), "only rows of data"),
+        (("--object", "net:Net"), "--object: there are no columns without --from"),
+        (
+            ("--from", "people.csv", "--object", "net:Net"),
+            "--object: there is no file with weights",
+        ),
     ],
 )
 def test_wrong_requests_are_mistakes(

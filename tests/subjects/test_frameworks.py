@@ -378,6 +378,45 @@ class TestTorch:
         decide = self.decide(module, cut)
         assert_scored_file(tmp_path, subject, decide, NUMBERS, trust_pickle=True)
 
+    def test_weights_are_drafted_with_their_module_and_measured(self, tmp_path: Path) -> None:
+        torch = library("torch")
+        (tmp_path / "drafted_net.py").write_text(
+            "import torch\n\n\ndef net():\n"
+            "    return torch.nn.Sequential(torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 1))\n"
+        )
+        net = torch.nn.Sequential(torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 1)).eval()
+        net[1].weight.data, net[1].bias.data = (
+            torch.tensor([[-9.0, 1.0, 3.0]]),
+            torch.tensor([-40.0]),
+        )
+        torch.save(net.state_dict(), tmp_path / "net.pt")
+        rows = people(NUMBERS)
+        table = rows.assign(repaid=outcome(rows))
+        config = drafted_from(table, "net.pt", tmp_path, module="drafted_net:net")
+        assert config.schema.names == NUMBERS.names, "its first layer takes three numbers"
+        assert config.subject.cut == 0
+        score = themis.Audit.from_file(tmp_path / "themis.toml").causal("sex")
+        ask = lambda frame: net(torch.tensor(frame.to_numpy("float32")))[:, 0] >= 0  # noqa: E731
+        assert score.score == pytest.approx(
+            float((ask(rows.assign(sex=0)) != ask(rows.assign(sex=1))).double().mean())
+        )
+        assert 0.01 < score.score < 1
+
+    def test_a_whole_module_is_read_if_trusted_and_weights_ask_for_theirs(
+        self, tmp_path: Path
+    ) -> None:
+        torch = library("torch")
+        net = torch.nn.Sequential(torch.nn.Linear(3, 1), torch.nn.Sigmoid())
+        torch.save(net, tmp_path / "model.pt")
+        rows = people(NUMBERS)
+        config = drafted_from(rows.assign(repaid=outcome(rows)), "model.pt", tmp_path)
+        assert (config.schema.names, config.subject.cut) == (NUMBERS.names, 0.5)
+        torch.save(net.state_dict(), tmp_path / "model.pt")
+        with pytest.raises(RequestError, match=r"holds weights, and not the module"):
+            drafted_from(rows, "model.pt", tmp_path)
+        with pytest.raises(RequestError, match="trained on 3 columns, the schema has 2"):
+            themis.Audit(themis.model(net, cut=0.5), Schema(sex=[0, 1], age=Integers(18, 67)))
+
     def test_a_pickle_that_is_named_as_weights_is_not_executed(self, tmp_path: Path) -> None:
         torch = library("torch")
         mark = tmp_path / "executed"
@@ -522,7 +561,7 @@ def as_read(rows: pd.DataFrame, fitted: Any) -> pd.DataFrame:
     return rows.assign(const=1.0)[names].astype(float)
 
 
-def drafted_from(rows: pd.DataFrame, model: str, folder: Path) -> Config:
+def drafted_from(rows: pd.DataFrame, model: str, folder: Path, module: str | None = None) -> Config:
     """What `themis init` makes of a table and the file of a model."""
     rows.to_csv(folder / "people.csv", index=False)
     output = folder / "themis.toml"
@@ -532,6 +571,7 @@ def drafted_from(rows: pd.DataFrame, model: str, folder: Path) -> Config:
         target=None,
         force=True,
         model=folder / model,
-        trust_pickle=True,
+        module=module,
+        trust_pickle=module is None,
     )
     return read_config(output)

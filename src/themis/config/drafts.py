@@ -138,11 +138,12 @@ _PROFILE = """
 [profile]"""
 
 
-def _subject(file: str) -> str:
+def _subject(file: str, module: str | None) -> str:
     """The table of a model."""
     return (
         "\n# The software under test; its path is relative to the folder of this file.\n"
         f'[subject]\nkind = "model"\nfile = {spell_value(file)}'
+        + ("" if module is None else f"\nobject = {spell_value(module)}")
     )
 
 
@@ -201,8 +202,9 @@ class DraftFile:
     favourable_remark: str = "the outputs that count as the favourable decision"
     profile: str | None = None  # the rows that inputs are drawn from
     model: str | None = None  # the file of the model under test
+    module: str | None = None  # whose weights are in it
     subject: Sequence[str] = ()  # the lines of its table, where they are known otherwise
-    cut: float | None = None  # of a model that answers with a probability
+    cut: float | None = None  # of a model that answers with a number
     rare: Sequence[str] = ()  # characteristics that list texts of fewer than SHARED rows
 
     @property
@@ -231,7 +233,11 @@ class DraftFile:
         if self.subject:
             yield from self.subject
         else:
-            yield _UNKNOWN_SUBJECT.rstrip("\n") if self.model is None else _subject(self.model)
+            yield (
+                _UNKNOWN_SUBJECT.rstrip("\n")
+                if self.model is None
+                else _subject(self.model, self.module)
+            )
         yield from self._decision()
         yield "\n# The characteristics, in the order of the arguments."
         yield "[inputs]"
@@ -247,8 +253,9 @@ class DraftFile:
         """What counts as the favourable decision."""
         if self.cut is not None:
             yield from spell_remark(
-                "cut: a guess: the model answers with a probability, and from this one on the "
-                "decision is favourable; is what it predicts something that people want?"
+                "cut: a guess: the model answers with a number, such as a probability or a logit, "
+                "and from this one on the decision is favourable; is what it predicts something "
+                "that people want?"
             )
             yield f"cut = {spell_value(self.cut)}"
             return

@@ -84,6 +84,7 @@ def draft_from_data(
         *_favourable(found, None if found is None else typed[found], model),
         profile=profile,
         model=None if model is None else model.file,
+        module=None if model is None else model.module,
         cut=None if model is None or model.classes else model.cut,
         rare=[each.name for each in drafts if _lists_rare(each, typed[each.name])],
     )

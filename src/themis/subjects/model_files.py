@@ -7,7 +7,7 @@ import importlib
 import json
 import pickle
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -177,12 +177,22 @@ def _read_catboost(path: Path) -> Any:
         raise _unreadable(path, error) from error
 
 
-def _read_torchscript(path: Path) -> Any:
+def _read_torch(path: Path) -> Any:
+    """TorchScript, or a whole module that was pickled."""
     library = _needed("torch", path)
     try:
         return library.jit.load(str(path), map_location="cpu")
+    except RuntimeError:  # it is none
+        pass
+    try:
+        with _importable(path.parent):
+            found = library.load(path, map_location="cpu", weights_only=False)
     except Exception as error:
         raise _unreadable(path, error) from error
+    if isinstance(found, Mapping):
+        problem = f"{path.name} holds weights, and not the module that they are of"
+        raise _unusable(problem, 'name the module: object = "module:Class"')
+    return found
 
 
 def _read_keras(path: Path) -> Any:
@@ -265,7 +275,7 @@ _READERS: dict[str, Callable[[Path], Any]] = {
     ".txt": _read_lightgbm,
     ".cbm": _read_catboost,
     **dict.fromkeys(PICKLES, _read_pickle),
-    **dict.fromkeys(WEIGHTS, _read_torchscript),
+    **dict.fromkeys(WEIGHTS, _read_torch),
     KERAS: _read_keras,
     MLFLOW: _read_mlflow,
 }

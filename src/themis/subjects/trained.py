@@ -397,6 +397,23 @@ class TorchModule(Trained):
 
     width: int | None = None  # of its answers, once it was tried
 
+    @property
+    def count(self) -> int | None:
+        """What its first layer with weights takes, where that is a number for each column."""
+        for layer in self.model.modules():
+            own = getattr(layer, "in_features", None) or getattr(layer, "num_features", None)
+            if own is not None or next(layer.parameters(recurse=False), None) is not None:
+                return own if isinstance(own, int) else None
+        return None
+
+    @property
+    def cut(self) -> float | None:
+        """Half a probability behind a sigmoid, and 0 for a single number, which may be a logit."""
+        *_, last = self.model.modules()
+        if type(last).__name__ == "Sigmoid" or getattr(last, "original_name", "") == "Sigmoid":
+            return 0.5
+        return 0.0 if getattr(last, "out_features", None) == 1 else None
+
     def has(self, method: Method) -> bool:
         return method == "predict"
 
