@@ -350,19 +350,19 @@ class _Outcome:
                 )
 
     def shared_outputs(self) -> Iterator[Value]:
-        """The outputs then and now that name nobody: tests of at least SHARED people have them.
+        """The outputs then and now that name nobody: at least SHARED base inputs get them.
 
-        The first input of a test stands for its person.
+        A result says of its pairs which outputs are so.
         """
-        _, person = unique_rows(self.saved.codes[self.order[self.starts]])
-        own = np.repeat(person, self.stops - self.starts)
+        yield from self.saved.shared
+        base = np.flatnonzero(self.saved.base)
+        rows = base[unique_rows(self.saved.codes[base])[0]] if len(base) else base
         for side in (*self.then, *self.later):
-            numbers = side.numbers[self.order]
-            known = np.unique(np.stack([numbers, own])[:, numbers >= 0], axis=1)
-            values, people = np.unique(known[0], return_counts=True)
+            known = side.numbers[rows]
+            values, people = np.unique(known[known >= 0], return_counts=True)
             yield from map(side.values, values[people >= SHARED].tolist())
-            if side.part is None and isinstance(self.runner.labels, Labels):
-                yield from self.runner.labels.wanted
+        if isinstance(self.runner.labels, Labels):
+            yield from self.runner.labels.wanted
 
     def _only_of_rows(self, first: int, second: int) -> Rare | None:
         """Where two inputs have values that the schema does not list."""
