@@ -3,13 +3,14 @@
 German credit: a model is trained and saved as its library saves it, then `themis init`, `score` and
 `report` are run in an empty folder. For the plain count everybody's gender is set to each value in
 turn, and the library itself is asked. `python benchmarks/three_commands.py`; libraries that are not
-installed are left out.
+installed are left out, and Keras computes with PyTorch.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -29,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from studies.fse2017 import data
 
-TRUSTED = ("--trust-pickle",)  # skops does not know trees
+TRUSTED = ("--trust-pickle",)  # skops does not know trees, and the others are no mere data
 Predict = Callable[[pd.DataFrame], Any]
 
 
@@ -91,6 +92,45 @@ def catboost(rows: pd.DataFrame, target: Any, folder: Path) -> tuple[str, Predic
     return "model.cbm", lambda given: model.predict(given).ravel()
 
 
+def statsmodels(rows: pd.DataFrame, target: Any, folder: Path) -> tuple[str, Predict]:
+    """Logistic regression by a formula."""
+    import statsmodels.formula.api as formulas
+
+    formula = "good ~ status + duration + amount + savings + employment + age + gender"
+    fitted = formulas.logit(formula, rows.assign(good=(target == "good") * 1)).fit(disp=0)
+    fitted.save(str(folder / "model.pickle"))
+    return "model.pickle", lambda given: fitted.predict(given) >= 0.5
+
+
+def keras(rows: pd.DataFrame, target: Any, folder: Path) -> tuple[str, Predict]:
+    """A small network of the numbers and the gender; the table has its number."""
+    os.environ["KERAS_BACKEND"] = "torch"  # for the commands, too
+    import keras as library
+
+    library.utils.set_random_seed(0)
+    kept = coded(rows)
+    kept.assign(good=(target == "good") * 1).to_csv(folder / "people.csv", index=False)
+    scale = library.layers.Normalization()
+    scale.adapt(kept.to_numpy("float32"))
+    dense = library.layers.Dense
+    layers = [scale, dense(8, activation="relu"), dense(1, activation="sigmoid")]
+    model = library.Sequential([library.layers.Input((kept.shape[1],)), *layers])
+    model.compile("adam", "binary_crossentropy")
+    model.fit(kept.to_numpy("float32"), (target == "good").to_numpy(), epochs=40, verbose=0)
+    model.save(folder / "model.keras")
+
+    def predict(given: pd.DataFrame) -> Any:
+        return model.predict(coded(given).to_numpy("float32"), verbose=0)[:, 0] >= 0.5
+
+    return "model.keras", predict
+
+
+def coded(rows: pd.DataFrame) -> pd.DataFrame:
+    """The columns of numbers, and the gender as one."""
+    places = {each: place for place, each in enumerate(sorted(data.code_book("german")["gender"]))}
+    return rows.select_dtypes("number").assign(gender=rows["gender"].map(places))
+
+
 def typed(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows with texts as categories."""
     return rows.astype(dict.fromkeys(rows.select_dtypes(exclude="number").columns, "category"))
@@ -122,7 +162,7 @@ def main() -> None:
     """Print a line of the table for each library."""
     people = german()
     rows, target = people.drop(columns="credit"), people["credit"]
-    for train in (pipeline, gradient_boosting, xgboost, lightgbm, catboost):
+    for train in (pipeline, gradient_boosting, xgboost, lightgbm, catboost, statsmodels, keras):
         own = train in (pipeline, gradient_boosting)
         if not own and importlib.util.find_spec(train.__name__) is None:
             continue
@@ -130,7 +170,7 @@ def main() -> None:
             folder = Path(name)
             people.to_csv(folder / "people.csv", index=False)
             file, predict = train(rows, target, folder)
-            trusted = TRUSTED if train is gradient_boosting else ()
+            trusted = TRUSTED if train in (gradient_boosting, statsmodels, keras) else ()
             score = measured(folder, file, trusted)
             ends = f"{score['low']:.1%} – {score['high']:.1%}"
             count = plain_count(rows, predict)

@@ -130,8 +130,8 @@ def test_rows_that_do_not_fit_are_an_error_if_wanted(project: Project) -> None:
     project()
     done = run("apparent", "--data", "people.csv", "--unknown", "error")
     assert done.exit_code == 2
-    assert "race: unknown value in 1 row: 'blue' in line 6" in done.stderr
-    assert "income: out of range in 1 row: '100' in line 7" in done.stderr
+    assert "race: unknown value in 1 row: line 6" in done.stderr
+    assert "income: out of range in 1 row: line 7" in done.stderr
 
 
 def test_the_schema_is_widened_if_wanted(project: Project) -> None:
@@ -365,7 +365,7 @@ def test_unknown_error_refuses_rows_of_the_profile(project: Project) -> None:
     Path("some.csv").write_text(SOME_UNKNOWN, encoding="utf-8")
     done = run("apparent", "--only-data", "--unknown", "error")
     assert done.exit_code == 2
-    assert "race: unknown value in 1 row: 'blue' in line 5" in done.stderr
+    assert "race: unknown value in 1 row: line 5" in done.stderr
 
 
 def test_a_profile_that_drops_goes_on_dropping(project: Project) -> None:

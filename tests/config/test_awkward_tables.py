@@ -106,3 +106,68 @@ def test_what_only_looks_personal_is_kept(
     columns = {name: quoted, "sex": ["f", "m"] * 30}
     _, config = drafted(awkward_tables.write(tmp_path / "p.csv", columns), monkeypatch)
     assert config.schema.names == (name, "sex")
+
+
+@pytest.mark.parametrize(("rows", "said"), [(1, True), (4, True), (5, False)])
+def test_a_file_says_where_it_lists_texts_of_few_rows(
+    rows: int, said: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = {"town": ["Aber"] * (60 - rows) + ["Villa Lovelace"] * rows, "sex": ["f", "m"] * 30}
+    source = awkward_tables.write(tmp_path / "p.csv", columns)
+    text, _ = drafted(source, monkeypatch)
+    remark = "# Personal data? Fewer than 5 rows have some of the texts that are listed for town:"
+    assert (remark in text) == said
+    printed = run("init", "--from", source.name, "--force").output
+    assert ("texts of few rows, perhaps personal: town" in printed) == said
+    path = tmp_path / "themis.toml"
+    without = (
+        text[: text.index("town = ")] + 'town = ["Aber", "Bree"]\n' + text[text.index("sex ") :]
+    )
+    path.write_text(without)
+    people = profile_of(read_config(path))
+    assert people is not None
+    assert people.facts["used"] == 60, "removing it loses no row"
+
+
+EVEN = [str(7 + 3 * index) for index in range(60)]
+SPREAD = [str(1 + index * index) for index in range(60)]
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "reason"),
+    [
+        ("rowno", EVEN, "it names the rows"),
+        ("id2", SPREAD, "it names the rows"),
+        ("customerId", SPREAD, "it names the rows"),
+        ("amount", SPREAD, ""),
+        ("epoch", [f"{1_600_000_000 + index * index}.0" for index in range(60)], "long numbers"),
+        ("share", [f"{index}%" for index in range(60)] * 2, "numbers with signs or separators"),
+        ("price", [f"${index},000" for index in range(60)] * 2, "numbers with signs or separa"),
+        (
+            "band",
+            [f"{index}-{index + 1}" for index in range(60)] * 2,
+            "different texts are too many",
+        ),
+        ("x y", ["0", "1"] * 30, ""),
+        ("Y", ["0", "1"] * 30, "taken for what is decided"),
+    ],
+)
+def test_columns_are_told_by_their_names_and_values(
+    name: str, values: list[str], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = {name: [f'"{value}"' for value in values], "sex": ["f", "m"] * (len(values) // 2)}
+    text, config = drafted(awkward_tables.write(tmp_path / "p.csv", columns), monkeypatch)
+    assert (name in config.schema.names) == (not reason)
+    assert f"# {name}: left out: " in text or not reason
+    assert reason in text.replace("\n# ", " ")
+
+
+def test_an_address_within_a_text_is_not_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = {"note": ["ok", "late", "ask ada@example.org"] * 20, "sex": ["f", "m"] * 30}
+    text, config = drafted(awkward_tables.write(tmp_path / "p.csv", columns), monkeypatch)
+    assert "example.org" not in text
+    people = profile_of(config)
+    assert people is not None
+    assert people.facts["used"] == 60

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -433,6 +434,11 @@ def test_tables_that_can_not_be_read_are_mistakes(
         (("--from", "broken.parquet"), "can't be read as Parquet"),
         (("--from", "broken.jsonl"), "broken.jsonl:2: is no JSON object"),
         (("--from", "settings.xml", "--target", "race"), "only rows of data"),
+        (("--object", "net:Net"), "--object: there are no columns without --from"),
+        (
+            ("--from", "people.csv", "--object", "net:Net"),
+            "--object: there is no file with weights",
+        ),
     ],
 )
 def test_wrong_requests_are_mistakes(
@@ -717,6 +723,51 @@ def test_rows_and_a_model_make_a_file_that_can_be_measured_at_once(model_project
     page = (model_project / "result.html").read_text(encoding="utf-8")
     assert "the people in the profile" in page
     assert "person 1" not in page
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (
+            ["good", "bad", "review"],
+            "do people want? The model decides between 'bad', 'good'",
+        ),
+        (["good", "bad"], "guessed from the classes of the model: 'bad', 'good'"),
+    ],
+)
+def test_which_of_several_classes_is_favourable_is_asked(
+    made: list[str], said: str, model_project: Path
+) -> None:
+    skops, linear = pytest.importorskip("skops.io"), pytest.importorskip("sklearn.linear_model")
+    frame = {"sex": [0, 1] * 30, "income": list(range(60)), "class": (made * 30)[:60]}
+    write_csv(model_project / "some.csv", frame)
+    inputs = np.stack([frame["sex"], frame["income"]], axis=1)
+    skops.dump(linear.LogisticRegression().fit(inputs, frame["class"]), "some.skops")
+    result = run("init", "--from", "some.csv", "--model", "some.skops")
+    assert "left out: class: taken for what is decided" in result.output
+    assert said in (model_project / "themis.toml").read_text().replace("\n# ", " ")
+    done = run("score", "--quiet")
+    assert done.exit_code == (2 if len(made) > 2 else 0), done.output
+    assert ("name those that people want" in done.output) == (len(made) > 2)
+
+
+def test_a_target_of_many_whole_numbers_is_a_measurement(tmp_path: Path) -> None:
+    columns = {"race": ["a", "b"] * 50, "points": [index % 40 for index in range(100)]}
+    text = text_of(write_csv(tmp_path / "rows.csv", columns), target="points")
+    assert "\n# favourable = [1]" in text
+    assert "these are measurements" in text.replace("\n# ", " ")
+
+
+def test_one_column_too_many_for_a_model_of_an_array_is_the_target(model_project: Path) -> None:
+    skops, linear = pytest.importorskip("skops.io"), pytest.importorskip("sklearn.linear_model")
+    frame = {"sex": [0, 1] * 30, "income": list(range(60)), "back": [0, 0, 1] * 20}
+    write_csv(model_project / "some.csv", frame)
+    inputs = np.stack([frame["sex"], frame["income"]], axis=1)
+    model = linear.LinearRegression().fit(inputs, frame["back"])
+    skops.dump(model, "some.skops")
+    result = run("init", "--from", "some.csv", "--model", "some.skops")
+    assert "left out: back: taken for what is decided" in result.output
+    assert read_config(model_project / "themis.toml").schema.names == ("sex", "income")
 
 
 def test_a_report_of_nothing_says_what_to_do(

@@ -19,6 +19,8 @@ import pytest
 
 import themis
 from themis import Integers, RequestError, Schema
+from themis.cli.init import write_converted
+from themis.config.reader import Config, read_config
 
 # Whatever a library says about its own dependencies is its own affair.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -376,6 +378,45 @@ class TestTorch:
         decide = self.decide(module, cut)
         assert_scored_file(tmp_path, subject, decide, NUMBERS, trust_pickle=True)
 
+    def test_weights_are_drafted_with_their_module_and_measured(self, tmp_path: Path) -> None:
+        torch = library("torch")
+        (tmp_path / "drafted_net.py").write_text(
+            "import torch\n\n\ndef net():\n"
+            "    return torch.nn.Sequential(torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 1))\n"
+        )
+        net = torch.nn.Sequential(torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 1)).eval()
+        net[1].weight.data, net[1].bias.data = (
+            torch.tensor([[-9.0, 1.0, 3.0]]),
+            torch.tensor([-40.0]),
+        )
+        torch.save(net.state_dict(), tmp_path / "net.pt")
+        rows = people(NUMBERS)
+        table = rows.assign(repaid=outcome(rows))
+        config = drafted_from(table, "net.pt", tmp_path, module="drafted_net:net")
+        assert config.schema.names == NUMBERS.names, "its first layer takes three numbers"
+        assert config.subject.cut == 0
+        score = themis.Audit.from_file(tmp_path / "themis.toml").causal("sex")
+        ask = lambda frame: net(torch.tensor(frame.to_numpy("float32")))[:, 0] >= 0  # noqa: E731
+        assert score.score == pytest.approx(
+            float((ask(rows.assign(sex=0)) != ask(rows.assign(sex=1))).double().mean())
+        )
+        assert 0.01 < score.score < 1
+
+    def test_a_whole_module_is_read_if_trusted_and_weights_ask_for_theirs(
+        self, tmp_path: Path
+    ) -> None:
+        torch = library("torch")
+        net = torch.nn.Sequential(torch.nn.Linear(3, 1), torch.nn.Sigmoid())
+        torch.save(net, tmp_path / "model.pt")
+        rows = people(NUMBERS)
+        config = drafted_from(rows.assign(repaid=outcome(rows)), "model.pt", tmp_path)
+        assert (config.schema.names, config.subject.cut) == (NUMBERS.names, 0.5)
+        torch.save(net.state_dict(), tmp_path / "model.pt")
+        with pytest.raises(RequestError, match=r"holds weights, and not the module"):
+            drafted_from(rows, "model.pt", tmp_path)
+        with pytest.raises(RequestError, match="trained on 3 columns, the schema has 2"):
+            themis.Audit(themis.model(net, cut=0.5), Schema(sex=[0, 1], age=Integers(18, 67)))
+
     def test_a_pickle_that_is_named_as_weights_is_not_executed(self, tmp_path: Path) -> None:
         torch = library("torch")
         mark = tmp_path / "executed"
@@ -418,6 +459,37 @@ class TestKeras:
         with pytest.raises(RequestError, match="3 classes: 0, 1, 2"):
             themis.Audit(three, NUMBERS)
 
+    def test_its_file_decides_like_the_model_and_needs_trust(
+        self, tmp_path: Path, monkeypatch: Any
+    ) -> None:
+        library("torch")
+        monkeypatch.setenv("KERAS_BACKEND", "torch")
+        keras = library("keras")
+        layers = keras.layers.Rescaling(0.02), keras.layers.Dense(1, activation="sigmoid")
+        model = keras.Sequential([keras.layers.Input((3,)), *layers])
+        layers[-1].set_weights([np.array([[9.0], [1.0], [2.0]]), np.zeros(1)])
+        decide = lambda frame: (  # noqa: E731
+            model.predict(frame.to_numpy(float), verbose=0)[:, 0] >= cut
+        )
+        cut = float(np.median(model.predict(everyone(NUMBERS).to_numpy(float), verbose=0)))
+        model.save(tmp_path / "model.keras")
+        subject = f'file = "model.keras"\ncut = {cut!r}'
+        with pytest.raises(RequestError, match=r"model\.keras would run any code"):
+            assert_scored_file(tmp_path, subject, decide, NUMBERS)
+        assert_scored_file(tmp_path, subject, decide, NUMBERS, trust_pickle=True)
+        rows = people(NUMBERS)
+        drafted = drafted_from(rows.assign(repaid=outcome(rows)), "model.keras", tmp_path)
+        assert drafted.schema.names == NUMBERS.names, "the last of one too many is what it predicts"
+        assert drafted.subject.cut == 0.5
+
+    def test_columns_that_it_does_not_take_are_counted(self, monkeypatch: Any) -> None:
+        library("torch")
+        monkeypatch.setenv("KERAS_BACKEND", "torch")
+        keras = library("keras")
+        model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1)])
+        with pytest.raises(RequestError, match="trained on 2 columns, the schema has 3"):
+            themis.Audit(themis.model(model, cut=0), NUMBERS)
+
 
 class TestStatsmodels:
     @pytest.mark.parametrize("by_formula", [True, False])
@@ -435,3 +507,71 @@ class TestStatsmodels:
                 fitted.predict(api.add_constant(rows.astype(float))) >= 0.6
             )
         assert_scored(themis.model(fitted, cut=0.6), decide, schema)
+
+    @pytest.mark.parametrize("by_formula", [True, False])
+    def test_a_file_of_it_is_measured_as_it_was_drafted(
+        self, by_formula: bool, tmp_path: Path
+    ) -> None:
+        """The target and what a formula does not read are no inputs, and there is a cut."""
+        rows = people(SCHEMA if by_formula else NUMBERS)
+        rows = rows.assign(other=np.arange(len(rows)) % 4, good=outcome(rows))
+        if by_formula:
+            api = library("statsmodels.formula.api")
+            formula = "good ~ C(sex) + np.log(age) + rich*sex + Q('home town')"
+            fitted = api.logit(formula, rows).fit(disp=0)
+        else:
+            api = library("statsmodels.api")
+            read = rows[["sex", "age", "rich"]].astype(float)
+            fitted = api.GLM(
+                rows["good"], api.add_constant(read), family=api.families.Binomial()
+            ).fit()
+        fitted.save(str(tmp_path / "model.pickle"))
+        config = drafted_from(rows, "model.pickle", tmp_path)
+        schema = SCHEMA if by_formula else NUMBERS
+        assert set(config.schema.names) == set(schema.names)
+        assert config.subject.cut == 0.5
+        score = themis.Audit.from_file(tmp_path / "themis.toml", trust_pickle=True).causal("sex")
+        values = rows["sex"].unique()
+        answers = [fitted.predict(as_read(rows.assign(sex=each), fitted)) >= 0.5 for each in values]
+        assert score.score == pytest.approx(np.mean(answers[0] != answers[1]))
+        assert 0.01 < score.score < 1
+
+    def test_numbers_and_several_classes_are_asked_for(self, tmp_path: Path) -> None:
+        api, rows = library("statsmodels.formula.api"), people(NUMBERS)
+        rows["rich"] = rows["rich"].astype(int)
+        rows["band"] = np.select([rows["age"] < 30, rows["age"] < 50], [0, 1], 2)
+        rows["band"] = rows["band"].sample(frac=1, random_state=0).to_numpy()
+        api.mnlogit("band ~ sex + rich", rows).fit(disp=0).save(str(tmp_path / "model.pickle"))
+        drafted_from(rows, "model.pickle", tmp_path)
+        with pytest.raises(RequestError, match="3 classes: 0, 1, 2; name those"):
+            themis.Audit.from_file(tmp_path / "themis.toml", trust_pickle=True)
+        api.ols("age ~ sex + rich", rows).fit().save(str(tmp_path / "model.pickle"))
+        config = drafted_from(rows, "model.pickle", tmp_path)
+        assert config.schema.names == ("sex", "rich")
+        assert config.subject.cut is None
+        text = (tmp_path / "themis.toml").read_text().replace("\n# ", " ")
+        assert "write from where on one is favourable" in text
+
+
+def as_read(rows: pd.DataFrame, fitted: Any) -> pd.DataFrame:
+    """The rows as results without a formula take them."""
+    names = fitted.model.exog_names
+    if getattr(fitted.model, "formula", None):
+        return rows
+    return rows.assign(const=1.0)[names].astype(float)
+
+
+def drafted_from(rows: pd.DataFrame, model: str, folder: Path, module: str | None = None) -> Config:
+    """What `themis init` makes of a table and the file of a model."""
+    rows.to_csv(folder / "people.csv", index=False)
+    output = folder / "themis.toml"
+    write_converted(
+        str(folder / "people.csv"),
+        output,
+        target=None,
+        force=True,
+        model=folder / model,
+        module=module,
+        trust_pickle=module is None,
+    )
+    return read_config(output)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from themis.audit.views import View
 from themis.results.model import Measure, Score
 from themis.results.outcomes import Outcomes, Proxy
+from themis.scores.people import PeopleRun
 from themis.settings import Settings
 
 
@@ -27,6 +28,7 @@ class Asked:
     def __init__(self) -> None:
         self._answers: dict[object, tuple[Score, ...]] = {}
         self.observed: dict[object, tuple[tuple[Outcomes, ...], tuple[Proxy, ...]]] = {}  # in rows
+        self.runs: dict[object, PeopleRun | None] = {}  # of these rows
 
     def answers(self, question: object) -> tuple[Score, ...]:
         """What was answered; nothing if it was not asked before."""

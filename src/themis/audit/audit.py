@@ -242,6 +242,12 @@ class Audit:
         return self._apparatus.facts
 
     @property
+    def shared_outputs(self) -> set[Value] | None:
+        """The outputs so far that name nobody; None where all may be shown."""
+        run = self._views.people_run
+        return None if run is None or self.shows_rows else self._views.shared_outputs(run)
+
+    @property
     def cache_notes(self) -> tuple[Note, ...]:
         """What the user should know about the cache so far."""
         return self._apparatus.cache_notes

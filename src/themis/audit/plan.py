@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from themis.inputs.following import rewrite
 from themis.inputs.population import Population
 from themis.inputs.schema import Schema
 from themis.results.notes import Note
-from themis.results.withheld import withheld_notes
+from themis.results.withheld import withheld_notes, withheld_output
 
 TRIALS = 8
 SHARE_SAMPLE = 200_000  # inputs drawn to estimate the share that constraints leave
@@ -60,6 +60,10 @@ def make_plan(audit: Audit) -> Plan:
     total = _size(schema)
     share, is_exact = _share(schema, total, population.size)
     failed = any(trial.output is None for trial in trials)
+    forecast = _forecast(audit, failed=failed)
+    shared = audit.shared_outputs  # by now as many people were run as will be
+    if shared is not None:
+        trials = tuple(_withheld(each, shared) for each in trials)
     return Plan(
         schema=schema,
         size=total,
@@ -73,7 +77,7 @@ def make_plan(audit: Audit) -> Plan:
         ),
         trials=trials,
         seconds_per_execution=audit.runner.seconds_per_execution or 0.0,
-        forecast=_forecast(audit, failed=failed),
+        forecast=forecast,
         confidence=audit.settings.confidence,
         error=audit.settings.error,
         failure=audit.runner.failure_message() if failed else None,
@@ -97,6 +101,10 @@ def _try(audit: Audit) -> Iterator[Trial]:
         output = labels.labels[cell] if cell >= 0 else None
         shown = audit.shows_rows or not audit.population.profile
         yield Trial(audit.schema.decode_row(row) if shown else None, output, good)
+
+
+def _withheld(trial: Trial, shared: Collection[Value]) -> Trial:
+    return replace(trial, output=withheld_output(trial.output, shared))
 
 
 def _warnings(audit: Audit, trials: tuple[Trial, ...]) -> Iterator[Note]:

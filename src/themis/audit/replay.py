@@ -21,7 +21,9 @@ from themis.engine.suite_files import plain_text
 from themis.engine.suites import output_names
 from themis.errors import SubjectError
 from themis.inputs.assignments import Assignments, Places
+from themis.inputs.characteristics import Value
 from themis.inputs.keys import InputKeys
+from themis.inputs.personal import SHARED
 from themis.results.notes import Ending, Note
 from themis.results.parts import Rare
 from themis.results.replays import STATES, Replay, ReplayedSet, ReplayedTest, State
@@ -92,6 +94,7 @@ def replay_tests(
         },
         personal=saved.personal,
         rows=rows,
+        shared=tuple(outcome.shared_outputs()) if saved.personal else (),
     )
     if problem is not None or runner.fails_too_often:
         raise SubjectError(runner.failure_message(), result=result)
@@ -345,6 +348,21 @@ class _Outcome:
                     (self._output(self.later, first), self._output(self.later, second)),
                     self._only_of_rows(first, second),
                 )
+
+    def shared_outputs(self) -> Iterator[Value]:
+        """The outputs then and now that name nobody: at least SHARED base inputs get them.
+
+        A result says of its pairs which outputs are so.
+        """
+        yield from self.saved.shared
+        base = np.flatnonzero(self.saved.base)
+        rows = base[unique_rows(self.saved.codes[base])[0]] if len(base) else base
+        for side in (*self.then, *self.later):
+            known = side.numbers[rows]
+            values, people = np.unique(known[known >= 0], return_counts=True)
+            yield from map(side.values, values[people >= SHARED].tolist())
+        if isinstance(self.runner.labels, Labels):
+            yield from self.runner.labels.wanted
 
     def _only_of_rows(self, first: int, second: int) -> Rare | None:
         """Where two inputs have values that the schema does not list."""

@@ -9,6 +9,7 @@ from themis.audit.family import Family
 from themis.audit.notes import unlike_rows
 from themis.audit.rows import (
     RowRequest,
+    drawn_views,
     missing_proxies,
     row_measures,
     row_outcomes,
@@ -40,11 +41,13 @@ def measure_rows(
 
     def measure_all(work: Work) -> None:
         work.outcomes, work.proxies = asked.observed.get(question, ((), ()))
+        work.people_run = asked.runs.get(question)
         if work.add_known(asked.answers(question)):
             return
-        run = PeopleRun(sampler, people)
+        views = drawn_views(people, sampler, whole) if request.draw else whole
+        run = work.people_run = views.people_run or PeopleRun(sampler, people)
         work.outcomes = row_outcomes(request, run, whole, settings)
-        for score in row_scores(request, run, sampler, whole, family.settings):
+        for score in row_scores(request, run, views, whole, family.settings):
             work.add(score)
         for proxy in row_proxies(request, run, whole, settings):
             work.proxies = ranked([*work.proxies, proxy])
@@ -57,4 +60,5 @@ def measure_rows(
     if result.stopped is Ending.DONE or not request.proxies:  # else some may be missing
         asked.keep(question, result.scores, settings)
         asked.observed[question] = result.outcomes, result.proxies
+        asked.runs[question] = work.people_run
     return result

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -96,8 +96,7 @@ def row_outcomes(
     reading = _decided(request, whole)
     look = None
     if request.favourable is None:
-        possible = run.sampler.runner.subject.possible_outputs()
-        look = partial(check_outcomes, known, reading, possible)
+        look = partial(check_outcomes, run, known, reading)
         look()
     _run_all(request, run, look)
     return known_outcomes(run, reading, request.sets, request.favourable, settings.confidence)
@@ -139,28 +138,28 @@ def _decided(request: RowRequest, whole: Views) -> Reading:
 
 
 def row_scores(
-    request: RowRequest, run: PeopleRun, sampler: Sampler, whole: Views, settings: Settings
+    request: RowRequest, run: PeopleRun, views: Views, whole: Views, settings: Settings
 ) -> Iterator[Score]:
     """The scores of the rows, set by set, each time before those of all inputs."""
-    views = _drawn(run.people, sampler, whole) if request.draw else whole
     for columns in request.sets:
         for measure, view in views.measured(request.measures, request.output):
             for kind in request.kinds(measure):
                 if request.draw:
-                    score = view.scorer.measure(columns, measure, settings)
-                else:
-                    reading = view.sampler.reading
-                    score = metered(
-                        sampler.runner,
-                        partial(measure_people, run, reading, columns, measure, settings, kind),
-                    )
-                yield of_people(score, "rows", run.people)
+                    drawn = view.scorer.measure(columns, measure, settings)
+                    yield replace(drawn, population="rows")
+                    continue
+                reading = view.sampler.reading
+                score = metered(
+                    run.sampler.runner,
+                    partial(measure_people, run, reading, columns, measure, settings, kind),
+                )
+                yield of_people(score, "rows", run, reading)
         if not request.only_data:
             for measure, view in whole.measured(request.measures, request.output):
                 yield view.scorer.measure(columns, measure, settings)
 
 
-def _drawn(people: People, sampler: Sampler, whole: Views) -> Views:
+def drawn_views(people: People, sampler: Sampler, whole: Views) -> Views:
     """Views whose scores are sampled from the rows where running all of them costs more."""
     population = Population.of_people(people.schema, people.codes, people.weights)
     drawing = Sampler(

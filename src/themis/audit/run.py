@@ -35,6 +35,7 @@ from themis.results.parts import Naming
 from themis.scores.accounts import account_of, asked_again, metered
 from themis.scores.early_ends import ending_early
 from themis.scores.noise import NoiseProbe
+from themis.scores.whose import marked_notes, outputs_in
 from themis.search.searcher import Accepted, weigh_search
 from themis.search.walk import SEARCH_ASSIGNMENTS
 from themis.settings import Settings
@@ -87,6 +88,7 @@ class Work:
         self._searches: list[SearchResult] = []
         self.outcomes: tuple[Outcomes, ...] = ()
         self.proxies: tuple[Proxy, ...] = ()
+        self.people_run = apparatus.views.people_run  # whom scores are of
         self._known: set[int] = set()  # places of scores that were measured before
         self._by_search: set[int] = set()  # places of those that a search measured
         self._failed = False
@@ -187,11 +189,11 @@ class Work:
                 *fit_notes(self._data),
                 *notes,
                 *sparse(apparatus.population),
-                *apparatus.views.notes(apparatus.handling.favourable),
+                *self._of_outputs(apparatus.views.notes(apparatus.handling.favourable)),
                 *mostly_same(self._scores),
                 *made_by_constraints(self._scores, self._searches, runner.schema),
                 *few_counterfactuals(self._scores, self._sampler),
-                *self._probe.notes(),
+                *self._of_outputs(self._probe.notes()),
             ),
             timing=timing_of(
                 spent, runner.subject, self._started, seconds, [*apparatus.cache_notes, *slow]
@@ -207,6 +209,13 @@ class Work:
             raise SubjectError(runner.failure_message(), result=self._family.whole(result))
         whole = self._family.whole(result)
         return replace(whole, scores=tuple(in_words(each, naming) for each in whole.scores))
+
+    def _of_outputs(self, notes: Iterable[Note]) -> tuple[Note, ...]:
+        """The notes, which say which of the outputs that they name hardly anybody gets."""
+        found = tuple(notes)
+        if self.people_run is None or not any(map(outputs_in, found)):
+            return found
+        return marked_notes(found, self._apparatus.views.shared_outputs(self.people_run))
 
     def _with_measured(self, search: SearchResult) -> SearchResult:
         """The search with the scores that its sets have in the result, as a saved one has them."""

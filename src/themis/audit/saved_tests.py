@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from themis.engine.suite_files import PREFIX, OwnColumns, plain_text
 from themis.errors import Mistake, RequestError, suggest
-from themis.inputs.characteristics import Characteristic, Values
+from themis.inputs.characteristics import Characteristic, Value, Values
 from themis.inputs.row_files import MISSING, Column, Encoder, Table, kind_of, read_table
 from themis.inputs.schema import Schema
 from themis.results.model import CausalScore, Result
@@ -56,6 +56,7 @@ class SavedTests:
     notes: list[Note] = field(default_factory=list)
     fingerprint: str | None = None  # of the subject of then, where it is known
     personal: bool = False  # whether inputs are rows of people
+    shared: set[Value] = field(default_factory=set)  # of these: outputs that are known to be shared
 
 
 def read_tests(
@@ -117,7 +118,17 @@ def _from_result(
     tests.only = only
     tests.fingerprint = result.subject.get("fingerprint")
     tests.personal = result.holds_people
+    tests.shared = set(_shared(result)) if tests.personal else set()
     return tests
+
+
+def _shared(result: Result) -> Iterator[Value]:
+    """The outputs of pairs of people that are not marked as rare."""
+    for score in result.scores:
+        for pair in score.witnesses if isinstance(score, CausalScore) else ():
+            rare = pair.rare_outputs or (False, False)
+            marked = pair.rows is not None or pair.generated
+            yield from (e for e, own in zip(pair.outputs, rare, strict=True) if marked and not own)
 
 
 def _place(name: str | None, outputs: Sequence[Output], source: str) -> int | None:

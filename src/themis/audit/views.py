@@ -13,7 +13,9 @@ from themis.inputs.characteristics import Value
 from themis.inputs.people import People
 from themis.results.model import Measure
 from themis.results.notes import Note
+from themis.scores.people import PeopleRun
 from themis.scores.scorer import Scorer
+from themis.scores.whose import shared_outputs
 from themis.search.searcher import Searcher
 from themis.subjects.outputs import Output, Statistic
 from themis.subjects.readings import Reading
@@ -120,6 +122,17 @@ class Views:
             own = wanted if output is None else (output.favourable or wanted)
             about = None if len(self.outputs) < 2 or output is None else output.name
             yield from odd_outputs(runner, reading, own, about)
+
+    @property
+    def people_run(self) -> PeopleRun | None:
+        """The people of the profile that inputs are drawn from, if there is one."""
+        return self._scorer.people_run
+
+    def shared_outputs(self, run: PeopleRun) -> set[Value]:
+        """The outputs of these people that name nobody."""
+        names = [each.name for each in self.outputs]
+        readings = [self.of(name).sampler.reading for name in names or (None,)]
+        return set[Value]().union(*(shared_outputs(run, each) for each in readings))
 
     def _place(self, name: str | None) -> int:
         names = [each.name for each in self.outputs]

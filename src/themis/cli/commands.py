@@ -70,6 +70,12 @@ def init(
     model: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The trained model that reads these rows.")
     ] = None,
+    module: Annotated[
+        str | None,
+        typer.Option(
+            "--object", metavar="MODULE:CLASS", help="The PyTorch module of a file with weights."
+        ),
+    ] = None,
     trust_pickle: Annotated[bool, typer.Option("--trust-pickle", help=TRUST)] = False,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write it.")
@@ -80,7 +86,9 @@ def init(
     from themis.cli.init import write_converted, write_starter
 
     if source is None:
-        write_starter(output, protected=protected, target=target, force=force, model=model)
+        write_starter(
+            output, protected=protected, target=target, force=force, model=model, module=module
+        )
     else:
         names = split_names(protected)
         write_converted(
@@ -90,6 +98,7 @@ def init(
             target=target,
             force=force,
             model=model,
+            module=module,
             trust_pickle=trust_pickle,
         )
     plain = output == Path("themis.toml")

@@ -32,10 +32,16 @@ def write_starter(
     target: str | None,
     force: bool,
     model: Path | None = None,
+    module: str | None = None,
 ) -> None:
     """Write a commented file and, unless there is one, the example that it describes."""
     _check_writable(output, force=force)
-    needy = {"--protected": protected, "--target": target, "--model": model}
+    needy = {
+        "--protected": protected,
+        "--target": target,
+        "--model": model,
+        "--object": module,
+    }
     for option, given in needy.items():
         if given:
             problem = "there are no columns without --from"
@@ -58,10 +64,14 @@ def write_converted(
     target: str | None,
     force: bool,
     model: Path | None = None,
+    module: str | None = None,
     trust_pickle: bool = False,
 ) -> None:
     """Write the file that other settings, rows of data or a description of inputs amount to."""
     _check_writable(output, force=force)
+    if module is not None and model is None:
+        problem = "there is no file with weights for it"
+        raise RequestError.one("model", "--object", problem, "add --model FILE")
     name, pointer = _split(source)
     check_targets({"--output": output}, {"the file to convert": name})
     kind, data = _recognise(name)
@@ -77,6 +87,7 @@ def write_converted(
             document, source=str(name), pointer=pointer, protected=protected
         )
     else:
+        facts = None if model is None else _facts(model, output, module, trust_pickle=trust_pickle)
         pieces = read_pieces(name, kind=kind, listen=ReadingLines(say))
         draft = draft_from_data(
             pieces,
@@ -85,7 +96,7 @@ def write_converted(
             target=target,
             suggests=True,
             profile=_from(output, name) if kind_of(name) is not None else None,
-            model=None if model is None else _facts(model, output, trust_pickle=trust_pickle),
+            model=facts,
         )
     save(output, draft.text())
     used, given = len(draft.used), len(draft.drafts)
@@ -101,6 +112,8 @@ def write_converted(
     guessed = [name for name in draft.protected if name not in protected]
     if guessed:
         print_line(f"protected, a guess from the names: {one_line(', '.join(guessed))}")
+    if draft.rare:
+        print_line(f"texts of few rows, perhaps personal: {one_line(', '.join(draft.rare))}")
     own = "look" if draft.is_complete else "put your own subject into it, and look"
     print_line(f"{own} over what was guessed")
 
@@ -110,10 +123,16 @@ def _from(output: Path, path: Path) -> str:
     return Path(os.path.relpath(path, output.parent)).as_posix()
 
 
-def _facts(model: Path, output: Path, *, trust_pickle: bool) -> ModelFacts:
+def _facts(model: Path, output: Path, module: str | None, *, trust_pickle: bool) -> ModelFacts:
     from themis.config.from_model import facts_of_model
 
-    return facts_of_model(model, file=_from(output, model), trust_pickle=trust_pickle)
+    return facts_of_model(
+        model,
+        folder=output.parent,
+        file=_from(output, model),
+        module=module,
+        trust_pickle=trust_pickle,
+    )
 
 
 def _split(source: str) -> tuple[Path, str]:

@@ -9,9 +9,11 @@ from typing import Any
 from themis.config.toml import spell_key, spell_remark, spell_value
 from themis.errors import Mistake, RequestError, SchemaError, suggest
 from themis.inputs.characteristics import Value
+from themis.inputs.personal import SHARED
 from themis.inputs.schema import Schema, characteristic_from
 
 SUBJECT_FILE_NAME = "loan.py"
+NAMED = 5  # characteristics in a remark
 
 _CONFIG = """\
 # What Themis tests, and how. `themis validate` checks this file, `themis check` runs it.
@@ -136,11 +138,12 @@ _PROFILE = """
 [profile]"""
 
 
-def _subject(file: str) -> str:
+def _subject(file: str, module: str | None) -> str:
     """The table of a model."""
     return (
         "\n# The software under test; its path is relative to the folder of this file.\n"
         f'[subject]\nkind = "model"\nfile = {spell_value(file)}'
+        + ("" if module is None else f"\nobject = {spell_value(module)}")
     )
 
 
@@ -199,7 +202,10 @@ class DraftFile:
     favourable_remark: str = "the outputs that count as the favourable decision"
     profile: str | None = None  # the rows that inputs are drawn from
     model: str | None = None  # the file of the model under test
+    module: str | None = None  # whose weights are in it
     subject: Sequence[str] = ()  # the lines of its table, where they are known otherwise
+    cut: float | None = None  # of a model that answers with a number
+    rare: Sequence[str] = ()  # characteristics that list texts of fewer than SHARED rows
 
     @property
     def is_complete(self) -> bool:
@@ -221,14 +227,18 @@ class DraftFile:
             "comments say how: look it over. `themis validate` checks this file, `themis check` "
             "runs it."
         )
+        if self.rare:
+            yield from spell_remark(rare_remark(self.rare))
         yield "version = 1"
         if self.subject:
             yield from self.subject
         else:
-            yield _UNKNOWN_SUBJECT.rstrip("\n") if self.model is None else _subject(self.model)
-        yield from spell_remark(f"favourable: {self.favourable_remark}")
-        shown = [1] if self.favourable is None else list(self.favourable)
-        yield f"{'# ' * (self.favourable is None)}favourable = {spell_value(shown)}"
+            yield (
+                _UNKNOWN_SUBJECT.rstrip("\n")
+                if self.model is None
+                else _subject(self.model, self.module)
+            )
+        yield from self._decision()
         yield "\n# The characteristics, in the order of the arguments."
         yield "[inputs]"
         for draft in self.drafts:
@@ -239,6 +249,20 @@ class DraftFile:
         yield _RUN.rstrip("\n")
         yield from self._checks()
 
+    def _decision(self) -> Iterator[str]:
+        """What counts as the favourable decision."""
+        if self.cut is not None:
+            yield from spell_remark(
+                "cut: a guess: the model answers with a number, such as a probability or a logit, "
+                "and from this one on the decision is favourable; is what it predicts something "
+                "that people want?"
+            )
+            yield f"cut = {spell_value(self.cut)}"
+            return
+        yield from spell_remark(f"favourable: {self.favourable_remark}")
+        shown = [1] if self.favourable is None else list(self.favourable)
+        yield f"{'# ' * (self.favourable is None)}favourable = {spell_value(shown)}"
+
     def _checks(self) -> Iterator[str]:
         used = [each.name for each in self.used if each.name in self.protected]
         if used:
@@ -246,6 +270,16 @@ class DraftFile:
         for name in used:
             yield f'[[checks]]\nagainst = {spell_value([name])}\nmeasure = "causal"'
             yield "max_score = 0.05\n"
+
+
+def rare_remark(names: Sequence[str]) -> str:
+    """What to look over where a file lists texts that are perhaps one person's."""
+    shown = ", ".join(names[:NAMED]) + f" and {len(names) - NAMED} more" * (len(names) > NAMED)
+    return (
+        f"Personal data? Fewer than {SHARED} rows have some of the texts that are listed for "
+        f"{shown}: look them over. Reports may name what this file lists. A text can be removed: "
+        "its rows are run as they are all the same, and it is tried for nobody else."
+    )
 
 
 def check_names(known: Sequence[str], protected: Sequence[str], target: str | None = None) -> None:

@@ -7,6 +7,7 @@ unlikely in the rows may be likely there. So every guess comes with a remark.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from themis.config.drafts import Draft, DraftFile, check_names, check_some_used
@@ -15,11 +16,11 @@ from themis.errors import Mistake, RequestError, count_of
 from themis.inputs.characteristics import Value
 from themis.inputs.columns import Tally, Typed
 from themis.inputs.guesses import LIST_NUMBERS, LIST_TEXTS, guess_column, plain
-from themis.inputs.personal import words_of
+from themis.inputs.personal import SHARED, words_of
 from themis.inputs.row_files import Table
 
 NAMES_A_DECISION = {
-    "approved", "class", "decision", "label", "outcome", "output", "prediction", "target", "y",
+    "approved", "class", "decision", "label", "outcome", "output", "prediction", "target",
 }  # fmt: skip
 _PROTECTED = {
     "age", "citizenship", "disability", "disabled", "ethnic", "ethnicity", "gender", "marital",
@@ -65,6 +66,8 @@ def draft_from_data(
         found = _find_target(typed, model)
     read = _read_by(model, [name for name in names if name != found])
     guessed = [] if protected or not suggests else [name for name in read if _is_protected(name)]
+    if model is not None and model.names is None and model.count == len(read):
+        model = replace(model, names=[model.spelled(name) for name in read])  # it takes them all
     drafts = [
         _draft(name, typed[name], [*protected, *guessed], model, guessed)
         for name in [*read, *(name for name in names if name not in read)]
@@ -81,7 +84,18 @@ def draft_from_data(
         *_favourable(found, None if found is None else typed[found], model),
         profile=profile,
         model=None if model is None else model.file,
+        module=None if model is None else model.module,
+        cut=None if model is None or model.classes else model.cut,
+        rare=[each.name for each in drafts if _lists_rare(each, typed[each.name])],
     )
+
+
+def _lists_rare(draft: Draft, typed: Typed) -> bool:
+    """Whether a draft lists a text that fewer than SHARED rows have, be it in a comment."""
+    spec = draft.spec.get("values", ()) if isinstance(draft.spec, dict) else draft.spec or ()
+    rows = zip(typed.values, typed.counts, strict=True)
+    rare = {value for value, count in rows if isinstance(value, str) and count < SHARED}
+    return any(value in rare for value in spec)
 
 
 def _read_by(model: ModelFacts | None, names: list[str]) -> list[str]:
@@ -134,17 +148,28 @@ def _is_protected(name: str) -> bool:
 
 
 def _find_target(typed: Mapping[str, Typed], model: ModelFacts | None) -> str | None:
-    """The column with what was decided: one that holds a model's classes, or is called so."""
+    """The column with what was decided: a model knows it or its classes, or it is called so."""
     others = list(typed)
+    if model is not None and model.target in typed:
+        return model.target
     if model is not None and model.names is not None:
         others = [name for name in typed if model.spelled(name) not in model.names]
         classes = {_word(value) for value in model.classes or ()}
         for name in others:
             if classes and {_word(plain(value)) for value in typed[name].values} == classes:
                 return name
-    called = [name for name in others if not NAMES_A_DECISION.isdisjoint(words_of(name))]
+    called = [name for name in others if _names_a_decision(name)]
     few = [name for name in called if 1 < len(typed[name].values) <= LIST_TEXTS]
-    return few[-1] if few else None
+    if few:
+        return few[-1]
+    one_too_many = model is not None and model.names is None and model.count == len(others) - 1
+    last = others[-1] if one_too_many else None  # where tables usually have it
+    return last if last is not None and 1 < len(typed[last].values) <= LIST_NUMBERS else None
+
+
+def _names_a_decision(name: str) -> bool:
+    """Whether a column is called like what is decided; `y` only if that is the whole name."""
+    return not NAMES_A_DECISION.isdisjoint(words_of(name)) or name.strip().lower() == "y"
 
 
 def _word(value: Any) -> str:
@@ -157,6 +182,9 @@ def _favourable(
     name: str | None, typed: Typed | None, model: ModelFacts | None
 ) -> tuple[list[Value] | None, str]:
     """Which decisions people want, as far as can be guessed, and why."""
+    if model is not None and len(model.classes or ()) > 2:
+        shown = ", ".join(repr(each) for each in (model.classes or ())[:10])
+        return None, f"which of its classes do people want? The model decides between {shown}"
     if model is not None and model.classes:
         counts = dict.fromkeys(model.classes, 0)
         return wanted(list(counts.items()), "the classes of the model")
@@ -165,10 +193,14 @@ def _favourable(
     pairs = list(zip(typed.values, typed.counts, strict=True))
     if typed.kind == "nested" or not pairs:
         return None, f"column {name!r} has no decisions: name the favourable outputs"
-    if len(pairs) > LIST_TEXTS or (typed.kind == "real" and len(pairs) > LIST_NUMBERS):
+    numbers = typed.kind in ("real", "integer")
+    if len(pairs) > (LIST_NUMBERS if numbers else LIST_TEXTS):
+        remedy = "let the subject compare them with a cut-off"
+        if model is not None and numbers:
+            remedy = "write from where on one is favourable (cut = …), or declare an output"
         return None, (
             f"column {name!r} has {typed.number} different values: these are measurements, not "
-            "decisions; let the subject compare them with a cut-off"
+            f"decisions; {remedy}"
         )
     return wanted(pairs, f"column {name!r}")
 

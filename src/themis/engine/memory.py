@@ -202,6 +202,11 @@ class TableMemory:
         self._base = StoredRows(Assignments(schema, ()), dtype)  # of no set: they stand as they are
         self._stored: dict[tuple[int, ...], StoredRows] = {}
 
+    @property
+    def reach(self) -> int:
+        """How many of the first base inputs something is kept of."""
+        return max(each.count for each in (self._base, *self._stored.values()))
+
     def base_outputs(self, stop: int) -> Cells:
         """The outputs of the first base inputs, as they were kept last."""
         outputs: Cells = self._base.rows(0, stop)[:, 0]

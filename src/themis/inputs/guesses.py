@@ -7,7 +7,6 @@ unlikely in the rows may be likely there. So every guess comes with a remark.
 from __future__ import annotations
 
 import math
-import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,12 @@ import numpy as np
 from themis.errors import count_of
 from themis.inputs.columns import Typed
 from themis.inputs.numbers import align, round_step
-from themis.inputs.personal import personal_reason, reaches_person
+from themis.inputs.personal import (
+    are_dressed_numbers,
+    personal_reason,
+    reaches_person,
+    words_of,
+)
 
 LIST_NUMBERS = 10  # up to so many different numbers are listed
 LIST_TEXTS = 50  # up to so many different texts are
@@ -31,7 +35,7 @@ FINE_STEPS = 10_000  # a finer grid than this is made coarser
 WEIGHTED = 2**20  # ranges with more values get no weights
 OUTLYING = 2  # the largest 1 % reach so many times as far as the rest
 
-_NAMES_A_ROW = re.compile(r"(^|.*[\W_])(id|uuid|guid|index|rowid)", re.IGNORECASE)
+_NAMES_A_ROW = {"id", "uuid", "guid", "index", "key", "nr", "row", "rowid", "rowno"}
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,8 @@ def _reason_against(name: str, typed: Typed, *, protected: bool, needed: bool) -
     if _is_identifier(name, typed):
         return "it names the rows: each has another value"
     if typed.kind in ("text", "mixed") and len(typed.values) > LIST_TEXTS:
+        if are_dressed_numbers(typed):
+            return "numbers with signs or separators are read as texts: write them plainly"
         return (
             f"{typed.number} different texts are too many to try; if the subject reads it, "
             "list those that matter"
@@ -99,7 +105,7 @@ def _is_identifier(name: str, typed: Typed) -> bool:
     if typed.kind == "integer":
         low, high = typed.ends
         numbered = high - low == typed.facts.rows - 1
-        return numbered or _NAMES_A_ROW.fullmatch(name) is not None
+        return numbered or not _NAMES_A_ROW.isdisjoint(words_of(name))
     return typed.kind == "text"
 
 

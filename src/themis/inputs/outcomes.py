@@ -32,6 +32,11 @@ class KnownOutcomes:
         """For each outcome whether fewer than SHARED people have it."""
         return np.asarray(self.heads.sum(axis=0) < SHARED)
 
+    @property
+    def shared(self) -> list[Value]:
+        """The outcomes that at least SHARED people have: naming one names nobody."""
+        return [v for v, rare in zip(self.values, self.is_rare, strict=True) if not rare]
+
 
 def outcomes_of(
     label: str,

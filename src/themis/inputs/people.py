@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -17,6 +18,7 @@ from themis.inputs.assignments import context_keys
 from themis.inputs.characteristics import OWN, Characteristic, Integers, Reals, Value, Values
 from themis.inputs.following import rewrite
 from themis.inputs.outcomes import KnownOutcomes, label_mistakes, outcomes_of
+from themis.inputs.personal import SHARED
 from themis.inputs.rows import (
     OFF_STEP,
     OUTSIDE,
@@ -37,6 +39,7 @@ from themis.inputs.schema import Schema
 Unknown = Literal["keep", "drop", "error", "extend"]
 
 EXAMPLES = 5  # rows named for each reason
+LOOKED_AT = 1_000  # rows, to see whether several have a value
 UNDERIVED = "nothing to derive it from"
 BREAKS, BAD_WEIGHT = "breaks the constraint", "weight that is no number of at least 0"
 
@@ -49,6 +52,7 @@ class Misfit:
     reason: str
     rows: NDArray[np.int64]
     values: tuple[Any, ...]  # of the first few rows
+    shared: tuple[bool, ...] = ()  # which of these so many rows have that one names nobody
 
 
 @dataclass(frozen=True)
@@ -368,8 +372,9 @@ def extend(rows: GivenRows, schema: Schema) -> tuple[Schema, dict[str, Any]]:
 
 # Saying it ----------------------------------------------------------------------------------
 def _misfit(where: str, reason: str, rows: NDArray[np.int64], column: AnyColumn) -> Misfit:
-    values = tuple(_plain(column[row]) for row in rows[:EXAMPLES])
-    return Misfit(where, reason, rows, values)
+    first = [_plain(column[row]) for row in rows[:LOOKED_AT]]
+    values = tuple(first[:EXAMPLES])
+    return Misfit(where, reason, rows, values, tuple(first.count(v) >= SHARED for v in values))
 
 
 def _plain(value: Any) -> Any:
@@ -426,10 +431,12 @@ _REMEDIES = {
 
 
 def _as_mistake(misfit: Misfit, rows: GivenRows) -> Mistake:
+    """What is wrong, with lines or rows; a value that few rows have is somebody's, and not said."""
     word = "row" if rows.lines is None else "line"
+    named = zip_longest(misfit.values, misfit.shared, fillvalue=False)
     shown = ", ".join(
-        f"{'' if value is None else f'{value!r} in '}{word} {rows.place(int(row)):,}"
-        for row, value in zip(misfit.rows, misfit.values, strict=False)
+        f"{f'{value!r} in ' if shared else ''}{word} {rows.place(int(row)):,}"
+        for row, (value, shared) in zip(misfit.rows, named, strict=False)
     )
     more = len(misfit.rows) - len(misfit.values)
     if more:

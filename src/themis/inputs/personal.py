@@ -21,6 +21,7 @@ _DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?:[T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}(?:[T ].*)?"
 )
 _DECIMAL_COMMA = re.compile(r"[+-]?\d{1,3}(?:\.?\d{3})*,\d+")
+_DRESSED = re.compile(r"(?=.*[%$€£,'])[$€£]?\s?[+-]?\d[\d.,']*\s?[%$€£]?")
 _PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 
 _NAMES = {"name", "surname", "forename", "lastname", "firstname", "fullname", "username"}
@@ -54,12 +55,17 @@ def personal_reason(name: str, typed: Typed) -> str:
 
 
 def reaches_person(value: Any, rows: int) -> bool:
-    """Whether a value of so many rows is an e-mail address, or a phone number that few have."""
+    """Whether a value of so many rows has an e-mail address, or is a phone number that few have."""
     if not isinstance(value, str):
         return False
     text = value.strip()
     is_phone = rows < SHARED and _PHONE.fullmatch(text) is not None and not _DATE.fullmatch(text)
-    return is_phone or _EMAIL.fullmatch(text) is not None
+    return is_phone or _EMAIL.search(text) is not None
+
+
+def are_dressed_numbers(typed: Typed) -> bool:
+    """Whether texts are numbers with a sign of a currency, per cent, or marks between digits."""
+    return _share(_DRESSED, [value for value in typed.values if isinstance(value, str)]) > MOST
 
 
 def words_of(name: str) -> set[str]:
@@ -73,9 +79,11 @@ def _is_rare(typed: Typed) -> bool:
 
 
 def _is_long_number(typed: Typed) -> bool:
-    if typed.kind != "integer" or len(typed.values) < NEARLY_ALL * sum(typed.counts):
+    numbers = typed.kind in ("integer", "real")
+    if not numbers or len(typed.values) < NEARLY_ALL * sum(typed.counts):
         return False
-    return bool(typed.values) and typed.ends[0] >= LONG_NUMBER
+    whole = all(value == int(value) for value in typed.values[:LOOKED_AT])
+    return bool(typed.values) and whole and typed.ends[0] >= LONG_NUMBER
 
 
 def _share(pattern: re.Pattern[str], texts: list[str]) -> float:

@@ -452,7 +452,7 @@ class Result(Plotted):
 
 def _used(witness: Mapping[str, Any]) -> dict[str, Any]:
     """A witness without what says nothing of it."""
-    optional = ("reproduce", "generated", "rows", "rare")
+    optional = ("reproduce", "generated", "rows", "rare", "rare_outputs")
     return {
         name: value
         for name, value in witness.items()

@@ -23,6 +23,7 @@ class Witness(Shown):
     generated: bool = False  # beside pairs of given people: made up, and nobody's values
     rows: tuple[bool, bool] | None = None  # of given people: which of the two is a row as it is
     rare: Rare | None = None  # of rows, where they differ: values that hardly anybody has
+    rare_outputs: tuple[bool, bool] | None = None  # of given people: which hardly anybody gets
 
     @property
     def differs_in(self) -> tuple[str, ...]:

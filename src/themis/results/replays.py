@@ -68,6 +68,7 @@ class Replay:
     timing: Mapping[str, Any] = field(default_factory=dict)
     personal: bool = False  # whether the tests are of given people
     rows: bool = False  # whether documents may show rows of people
+    shared: tuple[Value, ...] = ()  # of given people: outputs that several of them get
 
     def count(self, *states: State) -> int:
         """How many tests are in these states: `replay.count("still", "new")`."""

@@ -357,7 +357,7 @@ def _schema_faults(data: Any) -> Iterator[tuple[str, str]]:
 
 # The JSON Schema ----------------------------------------------------------------------------
 _OPTIONAL = {  # what `to_dict` leaves out at times
-    "Witness": {"reproduce", "joint", "generated", "rows", "rare"},
+    "Witness": {"reproduce", "joint", "generated", "rows", "rare", "rare_outputs"},
     "Joint": {"only_count", "only_low", "only_high"},
     "Group": {"few", "above_median", "people"},
     "Harm": {

@@ -2,15 +2,16 @@
 
 Pages, reports, terminals and notebooks show what `withheld` gives, so that no format can forget it.
 Pairs of generated values are shown whole. Where there are none, a pair of people is left with what
-differs. What fewer than SHARED people have is not named: neither a group, nor a value, nor a known
-outcome. Files to work on (a saved result, a suite, the cache) hold rows, and say so.
+differs. What fewer than SHARED people have is not named: neither a group, nor a value, nor an
+output or a known outcome, and the mean of so few is rounded. What the file lists is named.
+Files to work on (a saved result, a suite, the cache) hold rows, and say so.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import singledispatch
 from typing import Any, TypeAlias, TypeVar
@@ -33,6 +34,7 @@ _END = re.compile(
 )  # of a range, in a condition
 SHORT = 10  # numbers of one digit are shown as they are
 RARE = ("a rare value", "another rare value")  # in place of texts that hardly anybody has
+RARE_OUTPUT = ("a rare output", "another rare output")  # or gets
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +53,17 @@ def withheld(thing: Thing) -> Thing:
 def withheld_notes(notes: Iterable[Note]) -> tuple[Note, ...]:
     """The notes without values of single people."""
     return tuple(map(_note, notes))
+
+
+def withheld_output(output: Any, shared: Collection[Value]) -> Any:
+    """An output of a row, or several: without a text, or the digits, that few get."""
+    if isinstance(output, list):
+        return [withheld_output(each, shared) for each in output]
+    if isinstance(output, dict):
+        return {name: withheld_output(each, shared) for name, each in output.items()}
+    if output is None or output in shared:
+        return output
+    return RARE_OUTPUT[0] if isinstance(output, str) else _about(output)
 
 
 @singledispatch
@@ -110,7 +123,8 @@ def _(score: GroupScore) -> GroupScore:
     groups = tuple(map(_unnamed, score.groups))
     named = [each.values for each in groups]
     notes = (_among(note, named) for note in withheld_notes(score.notes))
-    return replace(score, groups=groups, notes=tuple(notes))
+    shown = replace(score, groups=groups, notes=tuple(notes))
+    return _rounded_means(shown) if score.statistic == "mean" else shown
 
 
 @_withheld.register
@@ -121,8 +135,8 @@ def _(outcomes: Outcomes) -> Outcomes:
         outcomes,
         groups=groups,
         gaps=tuple(_gap(each, named) for each in outcomes.gaps),
-        favourable=_common(outcomes.favourable, outcomes.rare),
-        unfavourable=_common(outcomes.unfavourable, outcomes.rare),
+        favourable=_common(outcomes.favourable, outcomes.rare, "outcome"),
+        unfavourable=_common(outcomes.unfavourable, outcomes.rare, "outcome"),
         rare=(),
     )
 
@@ -139,7 +153,7 @@ def _(replay: Replay) -> Replay:
         return replay
     return replace(
         replay,
-        examples=tuple(map(_test, replay.examples)),
+        examples=tuple(_test(each, replay.shared) for each in replay.examples),
         failures=_failures(replay.failures),
         unknown_rows=_counted(replay.unknown_rows),
     )
@@ -148,6 +162,30 @@ def _(replay: Replay) -> Replay:
 def _unnamed(group: AnyGroup) -> AnyGroup:
     """The group, without its values where it is one of fewer than SHARED people."""
     return replace(group, values={}) if 0 < (group.people or 0) < SHARED else group
+
+
+def _rounded_means(score: GroupScore) -> GroupScore:
+    """The score of means, without the exact number of anybody who is a group of few people.
+
+    Where one of them is the lowest or the highest, the difference would tell it.
+    """
+    low, high = score.scale or (0.0, 1.0)
+
+    def about(share: float, digits: int) -> float:
+        number = low + share * (high - low)
+        return (float(f"{number:.{digits}g}") - low) / (high - low)
+
+    def without(group: Group) -> Group:
+        if group.values:
+            return group
+        rate, one, other = (about(each, 1) for each in (group.rate, group.low, group.high))
+        return replace(group, rate=rate, low=one, high=other, above_median=None)
+
+    shown = replace(score, groups=tuple(map(without, score.groups)))
+    if all(each is None or each.values for each in (score.most_favoured, score.least_favoured)):
+        return shown
+    own, one, other = (float(f"{each:.2g}") for each in (score.score, score.low, score.high))
+    return replace(shown, score=own, low=one, high=other)
 
 
 def _among(note: Note, named: Sequence[Values]) -> Note:
@@ -169,11 +207,11 @@ def _gap(gap: Gap, named: Sequence[Values]) -> Gap:
     return replace(gap, lowest=lowest, highest=highest)
 
 
-def _common(values: tuple[Value, ...], rare: tuple[Value, ...]) -> tuple[Value, ...]:
-    """The outcomes, and how many of them are too rare to be named."""
+def _common(values: Sequence[Value], rare: Sequence[Value], noun: str) -> tuple[Value, ...]:
+    """The outcomes or outputs, and how many of them are too rare to be named."""
     common = tuple(each for each in values if each not in rare)
     number = len(values) - len(common)
-    return (*common, count_of(number, "rare outcome")) if number else common
+    return (*common, count_of(number, f"rare {noun}")) if number else common
 
 
 def _short(value: Value) -> Value:
@@ -188,8 +226,11 @@ def _differences(pairs: Iterable[Witness]) -> tuple[Witness, ...]:
     found: dict[str, Witness] = {}
     for each in pairs:
         first, second = _rough(each.inputs, each.differs_in, each.rare)
-        pair = Witness((first, second), each.outputs, rows=each.rows or (True, True))
-        found.setdefault(f"{first} {second} {each.outputs}", pair)
+        outputs = each.outputs
+        if each.rare_outputs is not None:
+            outputs = _apart(outputs, each.rare_outputs, RARE_OUTPUT, exact=True)
+        pair = Witness((first, second), outputs, rows=each.rows or (True, True))
+        found.setdefault(f"{first} {second} {outputs}", pair)
     return tuple(found.values())
 
 
@@ -209,9 +250,17 @@ def _rounded(text: str) -> str:
     return text if short == number else f"about {short:,.10g}"
 
 
-def _test(test: ReplayedTest) -> ReplayedTest:
+def _test(test: ReplayedTest, shared: Collection[Value]) -> ReplayedTest:
     names = [name for name in test.inputs[0] if test.inputs[0][name] != test.inputs[1][name]]
-    return replace(test, inputs=_rough(test.inputs, names or test.against, test.rare))
+    (then, others_then), (now, others_now) = (
+        [withheld_output(each, shared) for each in both] for both in (test.before, test.now)
+    )
+    return replace(
+        test,
+        inputs=_rough(test.inputs, names or test.against, test.rare),
+        before=(then, others_then),
+        now=(now, others_now),
+    )
 
 
 def _rough(
@@ -220,16 +269,24 @@ def _rough(
     """These values of two inputs; of numbers, no more than their first digit, and no rare text."""
     shown: tuple[Values, Values] = ({}, {})
     for name in names:
-        both = [each[name] for each in inputs]
-        texts = [_about(each) for each in both]
-        hidden = iter(RARE)
-        for place, own in enumerate(rare or ()):
-            if name in own and isinstance(both[place], str):
-                texts[place] = next(hidden)
-        if texts[0] == texts[1] and both[0] != both[1]:
-            texts = ["lower", "higher"] if both[0] < both[1] else ["higher", "lower"]
-        shown[0][name], shown[1][name] = texts
+        both = inputs[0][name], inputs[1][name]
+        is_rare = (False, False) if rare is None else (name in rare[0], name in rare[1])
+        shown[0][name], shown[1][name] = _apart(both, is_rare, RARE)
     return shown
+
+
+def _apart(
+    both: tuple[Any, Any], rare: tuple[bool, bool], words: Sequence[str], *, exact: bool = False
+) -> tuple[Any, Any]:
+    """Two values without rare texts; numbers roughly, with `exact` only those that are rare."""
+    texts = [_about(e) if own or not exact else e for e, own in zip(both, rare, strict=True)]
+    hidden = iter(words)
+    for place, own in enumerate(rare):
+        if own and isinstance(both[place], str):
+            texts[place] = next(hidden)
+    if texts[0] == texts[1] and both[0] != both[1]:
+        texts = ["lower", "higher"] if both[0] < both[1] else ["higher", "lower"]
+    return texts[0], texts[1]
 
 
 def _about(value: Any) -> Any:
@@ -267,13 +324,38 @@ def _notes_of(part: Score | SearchResult, notes: tuple[Note, ...]) -> tuple[Note
 def _note(note: Note) -> Note:
     """The note without what belongs to one person."""
     hide = _HIDDEN.get(note.code)
-    return note if hide is None else replace(note, values={**note.values, **hide(note.values)})
+    if hide is None:
+        return note
+    values = {**note.values, **hide(note.values)}
+    values.pop("rare", None)
+    return replace(note, values=values)
+
+
+def _outputs(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The outputs that a note names, and how many of them are too rare to be named."""
+    return {"outputs": list(_common(values["outputs"], values.get("rare", ()), "output"))}
+
+
+def _two_outputs(values: Mapping[str, Any]) -> dict[str, Any]:
+    rare = values.get("rare", ())
+    first, second = values["outputs"]
+    shown = _apart((first, second), (first in rare, second in rare), RARE_OUTPUT, exact=True)
+    return {"input": {}, "outputs": list(shown)}
+
+
+def _spellings(values: Mapping[str, Any]) -> dict[str, Any]:
+    rare = values.get("rare", ())
+    return {"texts": [texts for texts in values["texts"] if not any(t in rare for t in texts)]}
 
 
 _HIDDEN: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "rows-left-out": lambda values: {"reasons": list(map(_reason, values["reasons"]))},
     "values-kept": lambda values: {"values": []},
-    "inconsistent-example": lambda values: {"input": {}},
+    "inconsistent-example": _two_outputs,
+    "no-favourable-output": _outputs,
+    "same-output": lambda values: {"output": None} if values.get("rare") else {},
+    "only-spelling": _spellings,
+    "partly-spelling": _spellings,
     "no-such-value": lambda values: {"value": None},
 }
 

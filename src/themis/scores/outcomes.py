@@ -22,7 +22,7 @@ from themis.inputs.personal import SHARED
 from themis.inputs.rows import spellings
 from themis.results.outcomes import RATES, Gap, OutcomeGroup, Outcomes, Rate, RateName
 from themis.scores.people import PeopleRun
-from themis.scores.whose import groups_of
+from themis.scores.whose import groups_of, shared_outputs
 from themis.statistics.proportions import Interval
 from themis.statistics.rates import ratio_of, sampled_rate, spread_of
 from themis.subjects.answers import NumberPart
@@ -48,7 +48,7 @@ def known_outcomes(
     known = run.people.known
     assert known is not None
     tables = [_Counts.of(run, reading, columns) for columns in with_intersection(sets)]
-    good = _favourable(known, reading, favourable)
+    good = _favourable(run, known, reading, favourable)
     rates = len(RATES) * sum(len(each.values) for each in tables)
     counted = run.people.are_counted
     alpha = (1.0 - confidence) / rates if counted and rates else None
@@ -70,19 +70,17 @@ def favourable_mistakes(known: KnownOutcomes, favourable: Iterable[Value]) -> It
     for each in favourable:
         if _found(each, known.values) is None:
             problem = f"no row has the outcome {each!r} in {known.label!r}"
-            remedy = suggest(str(each), [str(value) for value in known.values])
+            remedy = suggest(str(each), [str(value) for value in known.shared])
             yield Mistake("label-favourable", "label_favourable", problem, remedy)
 
 
-def check_outcomes(
-    known: KnownOutcomes, reading: Reading, possible: Sequence[Value] | None
-) -> None:
+def check_outcomes(run: PeopleRun, known: KnownOutcomes, reading: Reading) -> None:
     """Raise RequestError for outcomes that are no outputs, as soon as that is clear.
 
     It is before anything was run, where all possible outputs are known; otherwise once there are
     outputs, and not one of the outcomes is among them or among the favourable ones.
     """
-    labels = reading.labels
+    labels, possible = reading.labels, run.sampler.runner.subject.possible_outputs()
     if isinstance(labels, NumberPart):
         possible = ()
     elif labels.meanings is not None:
@@ -90,11 +88,11 @@ def check_outcomes(
     wrong = [each for each in known.values if _meaning(each, reading, possible or ()) is None]
     unlike = len(wrong) == len(known.values) and len(labels.labels) > 0
     if wrong and (possible is not None or unlike):
-        raise RequestError(_no_output(each, known.label, reading, possible) for each in wrong)
+        raise RequestError(_no_outputs(wrong, run, known, reading))
 
 
 def _favourable(
-    known: KnownOutcomes, reading: Reading, favourable: Iterable[Value] | None
+    run: PeopleRun, known: KnownOutcomes, reading: Reading, favourable: Iterable[Value] | None
 ) -> NDArray[np.bool_]:
     """For each outcome whether it is a favourable one."""
     if favourable is not None:
@@ -103,7 +101,7 @@ def _favourable(
     found = [_meaning(value, reading) for value in known.values]
     wrong = [value for value, good in zip(known.values, found, strict=True) if good is None]
     if wrong:
-        raise RequestError(_no_output(value, known.label, reading) for value in wrong)
+        raise RequestError(_no_outputs(wrong, run, known, reading))
     return np.array(found, dtype=bool)
 
 
@@ -130,16 +128,31 @@ def _is_other(value: Value, wanted: Sequence[Value]) -> bool:
     return value == 0 and any(each == 1 for each in wanted if not isinstance(each, str))
 
 
-def _no_output(
-    value: Value, label: str, reading: Reading, possible: Sequence[Value] | None = None
-) -> Mistake:
+def _no_outputs(
+    wrong: Sequence[Value], run: PeopleRun, known: KnownOutcomes, reading: Reading
+) -> Iterator[Mistake]:
+    """What is wrong with outcomes that are no outputs; of few people, neither of them is named."""
     remedy = "say which outcomes are favourable: label_favourable=[…]"
-    if isinstance(reading.labels, NumberPart):
-        problem = f"{label!r} has the outcome {value!r}, and the outputs are numbers"
-        return Mistake("label-value", "label", problem, remedy)
-    outputs = list(dict.fromkeys(str(each) for each in possible or reading.labels.labels))
-    problem = f"{label!r} has the outcome {value!r}, which is none of the outputs"
-    return Mistake("label-value", "label", problem, f"{remedy}, or {suggest(str(value), outputs)}")
+    is_number = isinstance(reading.labels, NumberPart)
+    outputs = [] if is_number else _outputs_to_choose(run, reading)
+    for value in (each for each in wrong if each in known.shared):
+        why = "and the outputs are numbers" if is_number else "which is none of the outputs"
+        problem = f"{known.label!r} has the outcome {value!r}, {why}"
+        nearest = f", or {suggest(str(value), outputs)}" if outputs else ""
+        yield Mistake("label-value", "label", problem, f"{remedy}{nearest}")
+    rare = [each for each in wrong if each not in known.shared]
+    if rare:
+        which = "an outcome" if len(rare) == 1 else f"{len(rare):,} outcomes"
+        why = f"{'is' if len(rare) == 1 else 'are'} none of the outputs"
+        problem = f"{known.label!r} has {which} of fewer than {SHARED} people that {why}"
+        yield Mistake("label-value", "label", problem, remedy)
+
+
+def _outputs_to_choose(run: PeopleRun, reading: Reading) -> list[str]:
+    """The outputs that an outcome may be meant to be, as far as they name nobody."""
+    possible, shared = run.sampler.runner.subject.possible_outputs(), shared_outputs(run, reading)
+    every = possible or reading.labels.labels
+    return list(dict.fromkeys(str(each) for each in every if each in shared))
 
 
 def _found(value: Value, values: Sequence[Value]) -> int | None:
@@ -242,7 +255,7 @@ def _secret(
 
     The file names the favourable ones and what outputs mean, and so do outputs that many get.
     """
-    shared = _shared_outputs(run, reading)
+    shared = shared_outputs(run, reading)
     for value, rare, yes in zip(known.values, known.is_rare, good, strict=True):
         named = yes or _is_listed(value, reading) or not shared.isdisjoint(spellings(value))
         if rare and not named:
@@ -255,15 +268,6 @@ def _is_listed(value: Value, reading: Reading) -> bool:
     if isinstance(labels, NumberPart) or labels.meanings is None:
         return False
     return len(labels.meanings.matching(value)) == 1
-
-
-def _shared_outputs(run: PeopleRun, reading: Reading) -> set[Value]:
-    """The outputs that at least SHARED people get."""
-    if isinstance(reading.labels, NumberPart):
-        return set()
-    cells, names = reading.cells(run.answers), reading.labels.labels
-    got = np.bincount(cells[cells >= 0], run.heads[cells >= 0], len(names))
-    return {name for name, people in zip(names, got, strict=True) if people >= SHARED}
 
 
 def _rates(

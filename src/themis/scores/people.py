@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.memory import KEPT, Memory
+from themis.engine.memory import KEPT, Memory, SortedOutputs
 from themis.engine.sampler import CELLS, LEAST_ROWS, Cost, Sampler
 from themis.engine.variants import Rows, Variants, first_wave, mark_impossible
 from themis.inputs.assignments import Assignments
@@ -76,6 +76,18 @@ class PeopleRun:
     def seen(self) -> int:
         """How many rows were run, copies included."""
         return int(self.counts[self.answers != NOT_RUN].sum())
+
+    def known_answers(self) -> Cells:
+        """The answers to these people as they are, whatever they were run for; else NOT_RUN."""
+        answers = self.answers.copy()
+        tables, keys = self.sampler.tables, self.memory.keys
+        drawn = self.sampler.base.rows(0, tables.memory.reach)
+        outputs = SortedOutputs(answers.dtype)
+        outputs.add(keys.of(drawn), tables.known_outputs(drawn, 0))
+        for known in (self.sampler.runner.known, lambda codes: outputs.look_up(keys.of(codes))):
+            missing = answers == NOT_RUN
+            answers[missing] = known(self.codes[missing])
+        return answers
 
     def part(self, chosen: NDArray[np.bool_]) -> PeopleRun:
         """Only these people, with what is known of them; nothing further is run."""

@@ -76,9 +76,9 @@ class Scorer:
         return other
 
     @property
-    def people(self) -> People | None:
+    def people_run(self) -> PeopleRun | None:
         """Whom inputs are drawn from, if not from all that the schema allows."""
-        return None if self._run is None else self._run.people
+        return self._run
 
     def measure(self, columns: tuple[int, ...], measure: Measure, settings: Settings) -> Score:
         """The causal or group score of a set of columns, with what it cost."""
@@ -173,7 +173,7 @@ class Scorer:
             )
             sampled = measure_causal if measure == "causal" else measure_group
             score = self._explained(sampled(self.sampler, variants, settings))
-        return of_people(score, "profile", run.people)
+        return of_people(score, "profile", run, self.sampler.reading)
 
     def _executions_left(self, wanted: int) -> float:
         left = self.sampler.runner.executions_left

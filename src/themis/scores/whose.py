@@ -1,10 +1,11 @@
 """Scores of given people: which inputs are somebody's row, and how many people have what is named.
 
-Documents name no value and no group of fewer than SHARED people (`results.withheld`).
+Documents name no value, no group and no output of fewer than SHARED people (`results.withheld`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -16,21 +17,81 @@ from themis.inputs.characteristics import Value
 from themis.inputs.keys import InputKeys
 from themis.inputs.people import People
 from themis.inputs.personal import SHARED
-from themis.results.model import CausalScore, GroupScore, Score
+from themis.results.model import CausalScore, GroupScore, Score, SearchResult
+from themis.results.notes import Note
 from themis.results.parts import Witness
+from themis.scores.people import PeopleRun
+from themis.subjects.answers import NumberPart
+from themis.subjects.readings import Reading
 
 FEW = 30  # people; a smaller group is marked: its rate says little about others like them
 
 
-def of_people(score: Score, population: Literal["profile", "rows"], people: People) -> Score:
+def of_people(
+    score: Score, population: Literal["profile", "rows"], run: PeopleRun, reading: Reading
+) -> Score:
     """The score as one of given people: it says which inputs are rows, and how large groups are."""
-    score = replace(score, population=population)
+    score, people = replace(score, population=population), run.people
     if isinstance(score, GroupScore):
-        return _counted(score, people)
-    if not isinstance(score, CausalScore):
-        return score
-    pairs = (each for each in score.witnesses if not (each.generated and _holds_row(each, people)))
-    return replace(score, witnesses=tuple(_marked(each, people) for each in pairs))
+        score = _counted(score, people)
+    elif isinstance(score, CausalScore):
+        pairs = (e for e in score.witnesses if not (e.generated and _holds_row(e, people)))
+        score = replace(score, witnesses=tuple(_marked(each, people) for each in pairs))
+    if not any(map(outputs_in, score.notes)) and not getattr(score, "witnesses", ()):
+        return score  # nothing of it names an output
+    shared = shared_outputs(run, reading)
+    score = replace(score, notes=marked_notes(score.notes, shared))
+    if isinstance(score, CausalScore):
+        score = replace(score, witnesses=tuple(_by_outputs(e, shared) for e in score.witnesses))
+    return score
+
+
+def search_of_people(search: SearchResult, run: PeopleRun, reading: Reading) -> SearchResult:
+    """The search as one of a profile."""
+    scores = tuple(of_people(score, "profile", run, reading) for score in search.minimal_sets)
+    found = replace(search, minimal_sets=scores, population="profile")
+    if not any(map(outputs_in, search.notes)):
+        return found
+    return replace(found, notes=marked_notes(search.notes, shared_outputs(run, reading)))
+
+
+def shared_outputs(run: PeopleRun, reading: Reading) -> set[Value]:
+    """The outputs that name nobody: at least SHARED people get them, or the file lists them."""
+    cells, labels = reading.cells(run.known_answers()), reading.labels
+    got = np.bincount(cells[cells >= 0], run.heads[cells >= 0], len(labels.labels))
+    shared = {name for name, people in zip(labels.labels, got, strict=True) if people >= SHARED}
+    if isinstance(labels, NumberPart):
+        return shared
+    listed = () if labels.meanings is None else labels.meanings.names
+    possible = run.sampler.runner.subject.possible_outputs() or ()
+    return shared.union(labels.wanted, listed, possible)
+
+
+def outputs_in(note: Note) -> list[Value]:
+    """The outputs that a note names."""
+    values = note.values
+    if note.code in ("only-spelling", "partly-spelling"):
+        return [text for group in values["texts"] for text in group]
+    if note.code == "same-output":
+        return [values["output"]]
+    return list(values.get("outputs", ()))
+
+
+def marked_notes(notes: Iterable[Note], shared: Collection[Value]) -> tuple[Note, ...]:
+    """The notes, which say of the outputs that they name which hardly anybody gets."""
+    return tuple(_with_rare(note, shared) for note in notes)
+
+
+def _with_rare(note: Note, shared: Collection[Value]) -> Note:
+    rare = [each for each in outputs_in(note) if each not in shared]
+    return Note.of(note.code, **{**note.values, "rare": rare}) if rare else note
+
+
+def _by_outputs(pair: Witness, shared: Collection[Value]) -> Witness:
+    first, second = (each not in shared for each in pair.outputs)
+    if pair.generated or not (first or second):
+        return pair
+    return replace(pair, rare_outputs=(first, second))
 
 
 def groups_of(assignments: Assignments, codes: NDArray[Any]) -> tuple[Labels, NDArray[np.int64]]:

@@ -17,7 +17,7 @@ from themis.scores.accounts import asked_again, charged
 from themis.scores.noise import NoiseProbe, is_weighed
 from themis.scores.scorer import Scorer
 from themis.scores.spelling import spelling_in_search
-from themis.scores.whose import of_people
+from themis.scores.whose import search_of_people
 from themis.search.coming_tries import ComingTries
 from themis.search.deciders import CausalDecider
 from themis.search.estimates import estimate_found
@@ -128,16 +128,10 @@ class Searcher:
         reading = self.sampler.reading
         details = reading.details()
         named = {name: details[name] for name in ("output", "distance") if name in details}
-        found = replace(self._of_whom(result), statistic=reading.statistic, **named)
-        return spelling_in_search(found, reading)
-
-    def _of_whom(self, result: SearchResult) -> SearchResult:
-        """The result with scores that say whether they are of a profile."""
-        people = self.scorer.people
-        if people is None:
-            return result
-        scores = tuple(of_people(score, "profile", people) for score in result.minimal_sets)
-        return replace(result, minimal_sets=scores, population="profile")
+        found = replace(result, statistic=reading.statistic, **named)
+        found = spelling_in_search(found, reading)
+        people = self.scorer.people_run
+        return found if people is None else search_of_people(found, people, reading)
 
     def plan(
         self, columns: tuple[int, ...], max_size: int | None, settings: Settings

@@ -7,7 +7,7 @@ import importlib
 import json
 import pickle
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,8 @@ from themis.subjects.trained import WEIGHTS, trained_of
 SAFE = (".onnx", ".skops")
 BOOSTED = (".json", ".ubj", ".txt", ".cbm")  # XGBoost, LightGBM and CatBoost: data, no code
 PICKLES = (".joblib", ".pkl", ".pickle")
-KNOWN = (*SAFE, *BOOSTED, *PICKLES, *WEIGHTS)
+KERAS = ".keras"  # data and the names of code: its safe mode has been got round more than once
+KNOWN = (*SAFE, *BOOSTED, *PICKLES, *WEIGHTS, KERAS)
 MLFLOW = "MLmodel"  # the file that makes a folder an MLflow model
 
 
@@ -39,8 +40,8 @@ def load_model(
     """The model in a file, as a subject; its fingerprint is a hash of the file and the version.
 
     Reading a pickle runs whatever code is in it, so that this needs `trust_pickle`; so do an MLflow
-    folder and TorchScript, which hold code. Weights of PyTorch are for a `module`: it, its class or
-    a function that makes it. `asked` are options of `Model`.
+    folder, TorchScript and a Keras file, which hold or name code. Weights of PyTorch are for a
+    `module`: it, its class or a function that makes it. `asked` are options of `Model`.
     """
     path = Path(path)
     if path.suffix.lower() != ".onnx":
@@ -83,6 +84,8 @@ def _untrusted(path: Path, kind: str) -> RequestError:
             "save its weights (torch.save(module.state_dict(), …)) and name the module, object = "
             '"module:Class", or pass trust_pickle=True if you trust who made it (TorchScript)'
         )
+    if kind == KERAS:
+        remedy = "save the model as ONNX, or pass trust_pickle=True if you trust whoever made it"
     return _unusable(problem, remedy, code="untrusted-pickle")
 
 
@@ -174,10 +177,28 @@ def _read_catboost(path: Path) -> Any:
         raise _unreadable(path, error) from error
 
 
-def _read_torchscript(path: Path) -> Any:
+def _read_torch(path: Path) -> Any:
+    """TorchScript, or a whole module that was pickled."""
     library = _needed("torch", path)
     try:
         return library.jit.load(str(path), map_location="cpu")
+    except RuntimeError:  # it is none
+        pass
+    try:
+        with _importable(path.parent):
+            found = library.load(path, map_location="cpu", weights_only=False)
+    except Exception as error:
+        raise _unreadable(path, error) from error
+    if isinstance(found, Mapping):
+        problem = f"{path.name} holds weights, and not the module that they are of"
+        raise _unusable(problem, 'name the module: object = "module:Class"')
+    return found
+
+
+def _read_keras(path: Path) -> Any:
+    library = _needed("keras", path)
+    try:
+        return library.saving.load_model(path, safe_mode=False)
     except Exception as error:
         raise _unreadable(path, error) from error
 
@@ -198,11 +219,15 @@ def _read_weights(path: Path, module: Any) -> Any:
 
 
 def _needed(name: str, path: Path) -> Any:
-    library = _library(name)
-    if library is None:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
         problem = f"{path.name} is read by {name}, which is not installed"
-        raise _unusable(problem, f"run: pip install {name}")
-    return library
+        remedy = f"run: pip install {name}"
+        if name == "keras" and error.name != name:  # TensorFlow, unless another is asked for
+            problem = f"{path.name} is read by keras, which does not find {error.name}"
+            remedy = "set KERAS_BACKEND to what is installed: torch, jax or tensorflow"
+        raise _unusable(problem, remedy) from None
 
 
 def _library(name: str) -> Any:
@@ -250,6 +275,7 @@ _READERS: dict[str, Callable[[Path], Any]] = {
     ".txt": _read_lightgbm,
     ".cbm": _read_catboost,
     **dict.fromkeys(PICKLES, _read_pickle),
-    **dict.fromkeys(WEIGHTS, _read_torchscript),
+    **dict.fromkeys(WEIGHTS, _read_torch),
+    KERAS: _read_keras,
     MLFLOW: _read_mlflow,
 }

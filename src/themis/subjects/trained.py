@@ -5,6 +5,7 @@ A model is recognised by the package that its class comes from; none of them is 
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib
 import json
@@ -65,6 +66,16 @@ class Trained:
         if not isinstance(classes, np.ndarray) or classes.ndim != 1 or not len(classes):
             return None
         return tuple(classes.tolist())
+
+    @property
+    def target(self) -> str | None:
+        """The column that it was trained to predict; None where it does not know."""
+        return None
+
+    @property
+    def cut(self) -> float | None:
+        """From where on its answer is usually a yes; None where answers are no probabilities."""
+        return None
 
     def has(self, method: Method) -> bool:
         """Whether it can answer so."""
@@ -273,7 +284,7 @@ class HistGradientBoosting(Trained):
 
 
 class Statsmodels(Trained):
-    """The results of a statsmodels fit: with a formula it finds its columns itself."""
+    """The results of a statsmodels fit: with a formula it makes its columns itself."""
 
     by_class = True
 
@@ -281,10 +292,13 @@ class Statsmodels(Trained):
         super().__init__(model)
         formula = getattr(model.model, "formula", None)
         self._columns: list[str] = [] if formula else list(model.model.exog_names)
+        self._read = _read_by_formula(model.model.data) if formula else None
         self.form = "frame" if formula else None
 
     @property
     def names(self) -> list[str] | None:
+        if self.form == "frame":
+            return self._read
         names = [name for name in self._columns if name != "const"]
         made_up = all(re.fullmatch(r"x\d+", name) for name in names)
         return None if made_up else names
@@ -292,6 +306,25 @@ class Statsmodels(Trained):
     @property
     def count(self) -> int | None:
         return len([name for name in self._columns if name != "const"]) or None
+
+    @property
+    def classes(self) -> tuple[Value, ...] | None:
+        """The numbers of several classes; of two there is only a probability."""
+        inner = self.model.model
+        count = getattr(inner, "J", None) or getattr(inner, "k_levels", None)
+        return tuple(range(count)) if count is not None and count > 1 else None
+
+    @property
+    def target(self) -> str | None:
+        name = self.model.model.endog_names
+        return name if isinstance(name, str) else None
+
+    @property
+    def cut(self) -> float | None:
+        inner = self.model.model
+        binary = type(inner).__name__ in ("Logit", "Probit")
+        binary |= type(getattr(inner, "family", None)).__name__ == "Binomial"
+        return 0.5 if binary else None
 
     def has(self, method: Method) -> bool:
         return method == "predict"
@@ -304,6 +337,20 @@ class Statsmodels(Trained):
         return np.asarray(self.model.predict(inputs))
 
 
+def _read_by_formula(data: Any) -> list[str] | None:
+    """The columns of the training frame that a formula reads; None where they are not known."""
+    design = getattr(data, "model_spec", None) or getattr(data, "design_info", None)
+    frame = getattr(data, "frame", None)
+    if design is None or frame is None:
+        return None
+    words = set(getattr(design, "required_variables", ()))  # of formulaic; patsy has code
+    for factor in getattr(design, "factor_infos", ()):
+        for node in ast.walk(ast.parse(factor.code, mode="eval")):
+            words |= {node.id} if isinstance(node, ast.Name) else set()
+            words |= {str(node.value)} if isinstance(node, ast.Constant) else set()  # of Q("name")
+    return [str(name) for name in frame.columns if str(name) in words] or None
+
+
 class Keras(Trained):
     """A Keras model of one input: an array of numbers."""
 
@@ -311,16 +358,31 @@ class Keras(Trained):
     by_class = True
 
     @property
+    def count(self) -> int | None:
+        return _width(getattr(self.model, "input_shape", None))
+
+    @property
     def classes(self) -> tuple[Value, ...] | None:
-        shape = getattr(self.model, "output_shape", None)
-        width = shape[-1] if isinstance(shape, tuple) and shape else None
-        return tuple(range(width)) if isinstance(width, int) and width > 1 else None
+        width = _width(getattr(self.model, "output_shape", None)) or 0
+        return tuple(range(width)) if width > 1 else None
+
+    @property
+    def cut(self) -> float | None:
+        layers = getattr(self.model, "layers", None) or [None]
+        activation = getattr(layers[-1], "activation", None)
+        return 0.5 if getattr(activation, "__name__", "") == "sigmoid" else None
 
     def has(self, method: Method) -> bool:
         return method == "predict"
 
     def answer(self, method: Method, inputs: Any) -> Any:
         return self.model.predict(inputs, verbose=0, batch_size=8192)
+
+
+def _width(shape: Any) -> int | None:
+    """How many numbers each row of this shape has, where that is known."""
+    width = shape[-1] if isinstance(shape, tuple) and len(shape) == 2 else None
+    return width if isinstance(width, int) else None
 
 
 class TorchModule(Trained):
@@ -334,6 +396,23 @@ class TorchModule(Trained):
         return None if self.width is None or self.width < 2 else tuple(range(self.width))
 
     width: int | None = None  # of its answers, once it was tried
+
+    @property
+    def count(self) -> int | None:
+        """What its first layer with weights takes, where that is a number for each column."""
+        for layer in self.model.modules():
+            own = getattr(layer, "in_features", None) or getattr(layer, "num_features", None)
+            if own is not None or next(layer.parameters(recurse=False), None) is not None:
+                return own if isinstance(own, int) else None
+        return None
+
+    @property
+    def cut(self) -> float | None:
+        """Half a probability behind a sigmoid, and 0 for a single number, which may be a logit."""
+        *_, last = self.model.modules()
+        if type(last).__name__ == "Sigmoid" or getattr(last, "original_name", "") == "Sigmoid":
+            return 0.5
+        return 0.0 if getattr(last, "out_features", None) == 1 else None
 
     def has(self, method: Method) -> bool:
         return method == "predict"

@@ -139,6 +139,7 @@ def _no_decision_apart(values: Values) -> str:
 def _spelling(values: Values, until: str) -> str:
     texts = "; ".join(" and ".join(map(repr, group)) for group in values["texts"][:SPELLINGS])
     more = "; …" if len(values["texts"]) > SPELLINGS else ""
+    texts = texts or "outputs that few people get"  # and that are not shown
     table = f"[outputs.{values['output']}.labels]" if "output" in values else "[subject.labels]"
     remedy = (
         f"declare in {table} whether they are different decisions, and name labels in favourable"
@@ -255,6 +256,8 @@ def _same_output(values: Values) -> str:
     which = "in every execution that did not fail"
     if "executions" in values:
         which = f"in all {values['executions']:,} executions"
+    if values["output"] is None:  # too few people get it
+        return f"the subject gave the same output {which}"
     return f"the subject gave the same output, {quoted(values['output'])}, {which}"
 
 
