@@ -274,7 +274,7 @@ def test_readers_that_hear_the_page_find_headings_tables_and_names(
 
 
 OVERLAPS = """
-[...document.querySelectorAll('.chart tbody td.number')].filter(e => {
+[...document.querySelectorAll('.chart tbody td.number, .pictures b')].filter(e => {
   const range = document.createRange(); range.selectNodeContents(e);
   const text = range.getBoundingClientRect(), cell = e.getBoundingClientRect();
   return e.checkVisibility() && text.right > cell.right + 1;
