@@ -329,6 +329,15 @@ def test_small_jobs_start_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not started
 
 
+def test_two_processes_save_what_they_should_of_a_slow_function() -> None:
+    """By a simulated clock: what it counts depends on no machine."""
+    script = Path(__file__).parents[2] / "benchmarks" / "scaling.py"
+    command = [sys.executable, script, "--simulated", "--quick"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "| met |" in ended.stdout
+
+
 class Starting(Executor):
     """Keeps its tasks until it is told to run them, as processes do that are being started."""
 
