@@ -573,7 +573,8 @@ OPTIONAL = {  # fields that a run may have
     *("scores[].regions[].share_low", "scores[].regions[].share_high"),
     "data.reasons[].examples[].line",
     "scores[].groups[].above_median",
-    *("scores[].witnesses[].joint", "scores[].witnesses[].rare", "scores[].regions[].loses"),
+    *(f"scores[].witnesses[].{each}" for each in ("joint", "rare", "rare_outputs")),
+    "scores[].regions[].loses",
     *("source", "source.file", "source.lines", "source.checks", "source.command"),
     *("search.ties", "search.decide_only", "search.output", "search.distance", "search.statistic"),
 }

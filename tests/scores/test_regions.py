@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import themis
+from tests.report_results import plain
 from tests.show.test_display import causal, result, text
 from themis.inputs.population import Population
 from themis.inputs.streams import BaseInputs
@@ -508,7 +509,7 @@ def test_a_region_is_one_sentence(region: Region, sentence: str) -> None:
 def test_terminal_and_notebook_show_regions_and_obey_nothing_in_them() -> None:
     hostile = replace(REGION, conditions=("a = \x1b[31m<b>red</b>",))
     score = causal(regions=(REGION, hostile))
-    lines, page = " ".join(text(result(score)).split()), html_of(score)
+    lines, page = " ".join(text(result(score)).split()), plain(html_of(score))
     for each in (lines, page):
         assert "where hours ≥ 41 and education = HS: 84.2 % of the changes" in each
         assert "\x1b" not in each
