@@ -432,3 +432,16 @@ def test_the_same_seed_gives_the_same_scores_and_order_of_rows_does_not_matter()
     assert first == again
     numbers = [[s["score"] for s in each["scores"]] for each in (first, other)]
     assert numbers[0] == pytest.approx(numbers[1])
+
+
+@pytest.mark.parametrize("output", [0.1, 3.0, 0.7])
+@pytest.mark.parametrize("counts", [(172, 228), (7, 11)])
+def test_the_last_digits_of_a_sum_are_no_difference(output: float, counts: tuple[int, int]) -> None:
+    schema = themis.Schema(sex=["f", "m"], age=range(20, 50))
+    ages = 20 + np.arange(sum(counts)) % 30
+    rows = {"sex": np.repeat(["f", "m"], counts), "age": ages}
+    outputs = [themis.Output(name="limit", min=0, max=10)]
+    audit = themis.Audit(lambda _: output, schema, outputs=outputs)
+    score = audit.apparent(rows, "sex", measures=["group"], only_data=True).scores[0]
+    assert (score.score, score.low, score.high) == (0.0, 0.0, 0.0)
+    score.assert_below(0.0)
