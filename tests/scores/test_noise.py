@@ -165,7 +165,7 @@ def test_placebo_of_too_few_runs_would_be_noticed() -> None:
 @pytest.mark.parametrize(("cost", "widest"), [("executions", 0.1), ("calls", 0.11)])
 def test_true_score_is_in_the_interval_with_noise_that_is_allowed(cost: Any, widest: float) -> None:
     asked: dict[str, Any] = {"error": 0.02, "probe": 3_000, "max_noise": 0.02, "cost": cost}
-    for seed in range(40):
+    for seed in range(20):
         subject = table_subject(0.003, gap=20, seed=seed)
         score = themis.Audit(subject, SCHEMA, seed=seed, **asked).causal("race")
         assert score.conclusive
@@ -588,3 +588,28 @@ def test_noise_that_may_explain_too_much_of_exact_rates_leaves_them_open(
     assert score.high > score.score + 0.02
     assert score.stopped is stopped
     assert score.conclusive is (max_noise == 1.0)
+
+
+def tossing(seed: int, low: float, high: float) -> Callable[[dict[str, Any]], str]:
+    """Decisions by chance, more often yes for men."""
+    rng = np.random.default_rng(seed)
+    return lambda person: "yes" if rng.random() < (high if person["sex"] == "m" else low) else "no"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "inputs"), [(0.3, 0.5, 20), (0.9, 1.0, 20), (0.0, 0.1, 20)]
+)
+def test_few_inputs_that_are_decided_by_chance_are_no_acquittal(
+    low: float, high: float, inputs: int
+) -> None:
+    schema = themis.Schema(sex=["f", "m"], x=range(inputs))
+    wrong = 0
+    for seed in range(20):
+        subject = tossing(seed, low, high)
+        audit = themis.Audit(subject, schema, seed=seed, favourable=["yes"], error=0.02)
+        score = audit.group("sex")
+        again = themis.Audit(subject, schema, seed=seed, favourable=["yes"])
+        search = again.search((high - low) / 2, among=["sex"], measure="group")
+        wrong += not score.low <= high - low <= score.high
+        wrong += search.conclusive and not search.found
+    assert wrong <= 3, "whoever answers alike twice throughout can't be found out"

@@ -19,6 +19,7 @@ from themis.results.model import CausalScore, GroupScore, Measure, Score
 from themis.results.notes import Ending, Note, ended_early
 from themis.scores.causal import causal_score
 from themis.scores.counterparts import RowPairs
+from themis.scores.exact import DIGITS, rounded
 from themis.scores.explanations.explaining import explained
 from themis.scores.explanations.taken_away import with_taken_away
 from themis.scores.explanations.witnesses import POOL, FlipPool
@@ -143,15 +144,16 @@ class _RowGroups:
         low, high = total(run.weights * least) / weight, total(run.weights * most) / weight
         rates = np.divide(low * weight, decided, out=np.zeros(len(labels)), where=decided > 0)
         is_open = most > least
+        rates, low, high = (np.round(each, DIGITS) for each in (rates, low, high))
         return cls(run, cells, is_open, labels, own, counts, decided, rates, low, high)
 
     def spread(self, shown: NDArray[np.int64]) -> Interval:
         """How far the groups are apart; one group is not apart from itself."""
-        spread = float(np.ptp(self.rates[shown])) if len(shown) else 0.0
+        spread = rounded(np.ptp(self.rates[shown])) if len(shown) else 0.0
         if not self.is_open.any() or len(self.labels) < 2:
             return Interval(spread, spread, spread)
         least, most = self.low.max() - self.high.min(), self.high.max() - self.low.min()
-        return Interval(spread, max(0.0, float(least)), float(most))
+        return Interval(spread, max(0.0, rounded(least)), rounded(most))
 
     def members(
         self, group: int, count: int, rng: np.random.Generator

@@ -92,9 +92,12 @@ def set_values(assignments: Assignments) -> NDArray[np.int64]:
     return np.stack([axis.ravel() for axis in np.meshgrid(*codes, indexing="ij")], axis=1)
 
 
+DIGITS = 12  # of a sum of weights that mean something
+
+
 def rounded(share: float) -> float:
     """A sum of weights without the noise of its last digits: three tenths are not above 0.3."""
-    return round(float(share), 12)
+    return round(float(share), DIGITS)
 
 
 def run_domain(sampler: Sampler) -> Domain | None:

@@ -186,6 +186,8 @@ class NoiseProbe(Rerunner):
         """
         if settings.probe is not None:
             return settings.probe - self._drawn
+        if (self._sampler.population.size or math.inf) <= ENOUGH:
+            return AT_ONCE  # until all were met: an exact score of few inputs rests on each
         share = min(self._runner.asked // (SHARE * self._runner.runs), MOST) - self._spent
         least = ENOUGH if self.found or self._runner.traits.vectorised else 0
         if share < 1:

@@ -26,6 +26,7 @@ from themis.results.model import CausalScore, Measure
 from themis.results.notes import Ending, Note, ended_early
 from themis.scores.causal import causal_score, too_many
 from themis.scores.early_ends import ending_early
+from themis.scores.exact import rounded
 from themis.scores.explanations.explaining import explained
 from themis.scores.explanations.harm import HarmTally
 from themis.scores.explanations.joint import JointTally
@@ -229,9 +230,7 @@ def weigh(
     if not seen:
         return Interval(0.0, 0.0, 1.0)
     low, high = float(least @ weights), float(most @ weights)
-    return Interval(
-        *(min(round(each, 12), 1.0) for each in (low / seen, low / total, high / total))
-    )
+    return Interval(*(min(rounded(each), 1.0) for each in (low / seen, low / total, high / total)))
 
 
 def _over_members(shares: Interval, table: _GeneratedTable, settings: Settings) -> Interval:

@@ -313,7 +313,7 @@ def weigh_search(
     if is_weighed(search):
         return search
     if search.measure == "group":
-        return replace(search, notes=(*search.notes, Note.of("noise-in-group-search")))
+        return _weigh_groups(search, probe, settings)
     scores = [
         probe.weigh(each, settings, most=SEARCH_ASSIGNMENTS, may_run=may_run) for each in measured
     ]
@@ -333,6 +333,32 @@ def weigh_search(
         ),
         stopped=_stopped(search, scores, probe, settings),
         notes=(*search.notes, _note(probe, settings, len(doubtful))),
+    )
+
+
+def _weigh_groups(search: SearchResult, probe: NoiseProbe, settings: Settings) -> SearchResult:
+    """A search for groups by noisy decisions; sampled rates are averages over the noise.
+
+    Where every input was run once, another run may give other rates: a set that was below the
+    threshold may be above it. What is listed was run again.
+    """
+    if search.method != "exact":
+        return replace(search, notes=(*search.notes, Note.of("noise-in-group-search")))
+    stopped = _stopped(search, [], probe, settings)
+    doubtful = {each.against for each in search.tested if each.decision == "below"}
+    doubtful = doubtful if stopped is Ending.NOISE else set()
+    doubt = Note.of("noise-may-explain")
+    return replace(
+        search,
+        undecided=(
+            *search.undecided,
+            *(each.against for each in search.tested if each.against in doubtful),
+        ),
+        tested=tuple(
+            _doubted(each, doubt) if each.against in doubtful else each for each in search.tested
+        ),
+        stopped=stopped,
+        notes=(*search.notes, Note.of("noise-in-exact-rates")),
     )
 
 

@@ -289,7 +289,7 @@ class Search:
         if found is None:
             doubt = Note.of("not-checked-for-noise")
         elif found.differing and low - found.explains <= self.request.threshold:
-            doubt = Note.of("noise-may-explain", high=found.explains)
+            doubt = Note.of("noise-may-explain", high=min(found.explains, 1.0))
         else:
             self.reruns[mask] = found
         if doubt is None:
