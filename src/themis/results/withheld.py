@@ -19,7 +19,15 @@ from typing import Any, TypeAlias, TypeVar
 from themis.errors import count_of
 from themis.inputs.characteristics import Value
 from themis.inputs.personal import SHARED
-from themis.results.model import CausalScore, GroupScore, Result, Score, SearchResult
+from themis.results.model import (
+    CausalScore,
+    CheckResult,
+    GroupScore,
+    Result,
+    Score,
+    SearchResult,
+    TestedSet,
+)
 from themis.results.notes import Note
 from themis.results.outcomes import Gap, OutcomeGroup, Outcomes, Proxy
 from themis.results.parts import Group, Rare, Region, Witness
@@ -46,7 +54,7 @@ class Withheld(Result):
 
 def withheld(thing: Thing) -> Thing:
     """The result, score, search or replay, as documents may show it."""
-    shown: Thing = _withheld(thing)
+    shown: Thing = withholding(thing)
     return shown
 
 
@@ -66,12 +74,42 @@ def withheld_output(output: Any, shared: Collection[Value]) -> Any:
     return RARE_OUTPUT[0] if isinstance(output, str) else _about(output)
 
 
+def withheld_check(check: CheckResult, scores: Iterable[Score]) -> CheckResult:
+    """A verdict on some of these scores, without what tells the mean of few people.
+
+    It was decided with the exact numbers, and stays.
+    """
+    sets = check.sets if check.against is None else (check.against,)
+    about = (check.measure, check.output)
+    own = [e for e in scores if (e.measure, e.output) == about and e.against in sets]
+    reasons = withheld_notes(check.reasons)
+    if not any(map(tells_of_few, own)):
+        return replace(check, reasons=reasons)
+    reasons = tuple(replace(each, values=_two_digits(each.values)) for each in reasons)
+    ends = {name: getattr(check, name) for name in ("score", "low", "high")}
+    return replace(check, reasons=reasons, **_two_digits(ends))
+
+
+def tells_of_few(score: Score) -> bool:
+    """Whether the score is a difference to the mean of fewer than SHARED people."""
+    if not isinstance(score, GroupScore) or score.statistic != "mean":
+        return False
+    ends = (score.most_favoured, score.least_favoured)
+    return score.population != "inputs" and any(e is not None and _is_of_few(e) for e in ends)
+
+
+def two_digits(number: float) -> float:
+    """About how much a number is that tells of few people."""
+    return float(f"{number:.2g}")
+
+
 @singledispatch
-def _withheld(thing: Any) -> Any:
+def withholding(thing: Any) -> Any:
+    """What may be shown of each kind of thing; of most, all. Modules add their own kinds."""
     return thing
 
 
-@_withheld.register
+@withholding.register
 def _(result: Result) -> Result:
     allowed = result.report is not None and result.report.rows
     if allowed or not result.holds_people or isinstance(result, Withheld):
@@ -80,6 +118,7 @@ def _(result: Result) -> Result:
     own |= {
         "scores": tuple(map(withheld, result.scores)),
         "searches": tuple(map(withheld, result.searches)),
+        "checks": tuple(withheld_check(each, _scores(result)) for each in result.checks),
         "failures": _failures(result.failures),
         "notes": withheld_notes(result.notes),
         "data": None if result.data is None else _data(result.data),
@@ -89,21 +128,24 @@ def _(result: Result) -> Result:
     return Withheld(**own, whole=result)
 
 
-@_withheld.register
+@withholding.register
 def _(search: SearchResult) -> SearchResult:
-    return replace(
+    shown = replace(
         search,
         minimal_sets=tuple(map(withheld, search.minimal_sets)),
         notes=_notes_of(search, search.notes),
     )
+    if search.population == "inputs" or search.statistic != "mean":
+        return shown
+    return replace(shown, tested=tuple(map(_tested, search.tested)))
 
 
-@_withheld.register
+@withholding.register
 def _(score: Score) -> Score:
     return replace(score, notes=_notes_of(score, score.notes))
 
 
-@_withheld.register
+@withholding.register
 def _(score: CausalScore) -> CausalScore:
     if score.population == "inputs":
         return score
@@ -116,7 +158,7 @@ def _(score: CausalScore) -> CausalScore:
     )
 
 
-@_withheld.register
+@withholding.register
 def _(score: GroupScore) -> GroupScore:
     if score.population == "inputs":
         return score
@@ -127,7 +169,7 @@ def _(score: GroupScore) -> GroupScore:
     return _rounded_means(shown) if score.statistic == "mean" else shown
 
 
-@_withheld.register
+@withholding.register
 def _(outcomes: Outcomes) -> Outcomes:
     groups = tuple(map(_unnamed, outcomes.groups))
     named = [each.values for each in groups]
@@ -141,13 +183,13 @@ def _(outcomes: Outcomes) -> Outcomes:
     )
 
 
-@_withheld.register
+@withholding.register
 def _(proxy: Proxy) -> Proxy:
     settings = (replace(each, value=_short(each.value)) for each in proxy.settings)
     return replace(proxy, settings=tuple(settings))
 
 
-@_withheld.register
+@withholding.register
 def _(replay: Replay) -> Replay:
     if not replay.personal or replay.rows:
         return replay
@@ -161,7 +203,11 @@ def _(replay: Replay) -> Replay:
 
 def _unnamed(group: AnyGroup) -> AnyGroup:
     """The group, without its values where it is one of fewer than SHARED people."""
-    return replace(group, values={}) if 0 < (group.people or 0) < SHARED else group
+    return replace(group, values={}) if _is_of_few(group) else group
+
+
+def _is_of_few(group: Group | OutcomeGroup) -> bool:
+    return 0 < (group.people or 0) < SHARED
 
 
 def _rounded_means(score: GroupScore) -> GroupScore:
@@ -182,10 +228,29 @@ def _rounded_means(score: GroupScore) -> GroupScore:
         return replace(group, rate=rate, low=one, high=other, above_median=None)
 
     shown = replace(score, groups=tuple(map(without, score.groups)))
-    if all(each is None or each.values for each in (score.most_favoured, score.least_favoured)):
+    if not tells_of_few(score):
         return shown
-    own, one, other = (float(f"{each:.2g}") for each in (score.score, score.low, score.high))
+    own, one, other = map(two_digits, (score.score, score.low, score.high))
     return replace(shown, score=own, low=one, high=other)
+
+
+def _two_digits(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The same values, of which the ends and the estimate of a score are rounded."""
+    ends = ("score", "low", "high", "floor", "explains")
+    found = {name: values[name] for name in ends if values.get(name) is not None}
+    return {**values, **{name: two_digits(each) for name, each in found.items()}}
+
+
+def _tested(tested: TestedSet) -> TestedSet:
+    """A set that a search of means looked at; whose means these are is not known."""
+    reasons = tuple(replace(each, values=_two_digits(each.values)) for each in tested.reasons)
+    estimate = None if tested.estimate is None else two_digits(tested.estimate)
+    return replace(tested, reasons=reasons, estimate=estimate)
+
+
+def _scores(result: Result) -> tuple[Score, ...]:
+    """All scores of a result, with those of its searches."""
+    return (*result.scores, *(each for one in result.searches for each in one.minimal_sets))
 
 
 def _among(note: Note, named: Sequence[Values]) -> Note:
@@ -356,6 +421,8 @@ _HIDDEN: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "same-output": lambda values: {"output": None} if values.get("rare") else {},
     "only-spelling": _spellings,
     "partly-spelling": _spellings,
+    "above-baseline": lambda values: _two_digits(values) if values.get("few") else {},
+    "not-above-baseline": lambda values: _two_digits(values) if values.get("few") else {},
     "no-such-value": lambda values: {"value": None},
 }
 
