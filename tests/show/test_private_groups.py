@@ -22,7 +22,9 @@ sex = {{ values = ["female", "male", "{RARE}"], protected = true }}
 hours = {{ min = 10, max = 60 }}
 """
 BODY = f"return {MARK}17 if person['sex'] == '{RARE}' else 1000 * person['hours']"
-EXTRA = '[profile]\ndata = "people.csv"\n[outputs.limit]\nmin = 0\nmax = 10000000\n'
+TEXT = f"return 'case {MARK}' if person['sex'] == '{RARE}' else 'no'"
+PROFILE = '[profile]\ndata = "people.csv"\n'
+MEANS = "[outputs.limit]\nmin = 0\nmax = 10000000\n"
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +36,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def write(folder: Path, body: str = BODY, more: str = "", subject: str = "") -> Path:
-    return write_project(folder, body, inputs=INPUTS, extra=EXTRA + more, subject=subject)
+    extra = PROFILE + (MEANS if body != TEXT else "") + more
+    return write_project(folder, body, inputs=INPUTS, extra=extra, subject=subject)
+
+
+def add_people(number: int) -> None:
+    """So many more of whom there is one."""
+    Path("people.csv").write_text(Path("people.csv").read_text() + f"{RARE},30\n" * number)
 
 
 def test_the_cover_of_an_audit_says_what_its_report_says(folder: Path) -> None:
@@ -77,18 +85,22 @@ def test_a_check_is_decided_exactly_and_shows_rounded_numbers(folder: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("then", "said"), [(BODY, "not shown to be"), ("return 1000", "more than")]
+    ("now", "said"),
+    [(BODY, "(0.48 to 0.48)"), (BODY.replace(MARK, "98611"), "where it was at most 0.48")],
 )
-def test_a_baseline_of_few_people_is_rounded(folder: Path, then: str, said: str) -> None:
-    write(folder, then)
+@pytest.mark.parametrize("people", [1, 5])  # now: those of then are few
+def test_a_baseline_of_few_people_is_rounded(
+    folder: Path, now: str, said: str, people: int
+) -> None:
+    write(folder)
     run("score", "--against", "sex", "--measure", "group", "-o", "before.json")
-    write(folder, more=CHECKS)
+    write(folder, now, CHECKS.replace("0.4831", "0.4"))
+    add_people(people - 1)
     done = run("check", "--baseline", "before.json", "-v", "-o", "after.json")
-    assert said in " ".join(done.output.split())
-    assert "0.483 to 0.483" not in done.output
-    assert "(0.48 to 0.48)" in " ".join(done.output.split()) or then != BODY
     run("report", "after.json", "--format", "md", "-o", "out.md")
-    assert "0.483 to 0.483" not in Path("out.md").read_text()
+    for text in (done.output, Path("out.md").read_text()):
+        assert said in " ".join(text.split())
+        assert not re.search(r"(to|most) 0\.483", text)
 
 
 def test_differences_are_decided_exactly_and_shown_rounded(folder: Path) -> None:
@@ -116,3 +128,34 @@ def test_a_failed_test_shows_rounded_numbers() -> None:
         audit.group("sex").assert_below(0.1)
     assert "0.480" in str(failed.value)
     assert_rounded("assertion", str(failed.value))
+
+
+@pytest.mark.parametrize(("people", "named"), [(1, False), (4, False), (5, True)])
+@pytest.mark.parametrize(
+    ("body", "exact", "rough"),
+    [(TEXT, f"case {MARK}", "a rare out"), (BODY, f"{MARK}17", "about 5,0")],
+)
+def test_a_generated_pair_names_only_outputs_that_five_people_get(
+    folder: Path, body: str, exact: str, rough: str, people: int, named: bool
+) -> None:
+    write(folder, body)
+    add_people(people - 1)
+    command = ("score", "--against", "sex", "--measure", "causal", "-o", "result.json")
+    said = {"score": run(*command).output}
+    (score,) = read_result("result.json").scores
+    assert isinstance(score, themis.CausalScore)
+    assert any(pair.generated for pair in score.witnesses)
+    said["replay"] = run("replay", "result.json", "-v").output
+    for name in ("html", "md", "sarif"):
+        run("report", "result.json", "--format", name, "-o", f"out.{name}")
+        said[name] = Path(f"out.{name}").read_text()
+    for name, text in said.items():
+        assert (exact in text) == named, f"{name}: {text}"
+        assert (rough in text) != named, f"{name}: {text}"
+    assert exact in run(*command[:-2], "--rows").output
+
+
+def test_a_generated_pair_names_outputs_that_the_file_lists(folder: Path) -> None:
+    path = write(folder, TEXT)
+    path.write_text(path.read_text().replace("[1]", f'["case {MARK}"]'))
+    assert f"case {MARK}" in run("score", "--against", "sex", "--measure", "causal").output

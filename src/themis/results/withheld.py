@@ -1,8 +1,8 @@
 """What may be shown of people: nobody's row, unless `[report] rows` or `--rows` allows it.
 
 Pages, reports, terminals and notebooks show what `withheld` gives, so that no format can forget it.
-Pairs of generated values are shown whole. Where there are none, a pair of people is left with what
-differs. What fewer than SHARED people have is not named: neither a group, nor a value, nor an
+The inputs of generated pairs are shown whole. Where there are none, a pair of people is left with
+what differs. What fewer than SHARED people have is not named: neither a group, nor a value, nor an
 output or a known outcome, and the mean of so few is rounded. What the file lists is named.
 Files to work on (a saved result, a suite, the cache) hold rows, and say so.
 """
@@ -149,10 +149,11 @@ def _(score: Score) -> Score:
 def _(score: CausalScore) -> CausalScore:
     if score.population == "inputs":
         return score
-    made_up = tuple(each for each in score.witnesses if each.generated)
+    pairs = tuple(map(_without_rare_outputs, score.witnesses))
+    made_up = tuple(each for each in pairs if each.generated)
     return replace(
         score,
-        witnesses=made_up or _differences(score.witnesses),
+        witnesses=made_up or _differences(pairs),
         regions=tuple(map(_region, score.regions)),
         notes=withheld_notes(score.notes),
     )
@@ -291,12 +292,17 @@ def _differences(pairs: Iterable[Witness]) -> tuple[Witness, ...]:
     found: dict[str, Witness] = {}
     for each in pairs:
         first, second = _rough(each.inputs, each.differs_in, each.rare)
-        outputs = each.outputs
-        if each.rare_outputs is not None:
-            outputs = _apart(outputs, each.rare_outputs, RARE_OUTPUT, exact=True)
-        pair = Witness((first, second), outputs, rows=each.rows or (True, True))
-        found.setdefault(f"{first} {second} {outputs}", pair)
+        pair = Witness((first, second), each.outputs, rows=each.rows or (True, True))
+        found.setdefault(f"{first} {second} {each.outputs}", pair)
     return tuple(found.values())
+
+
+def _without_rare_outputs(pair: Witness) -> Witness:
+    """The pair, also one that nobody is: what it gets may be what hardly anybody gets."""
+    if pair.rare_outputs is None:
+        return pair
+    outputs = _apart(pair.outputs, pair.rare_outputs, RARE_OUTPUT, exact=True)
+    return replace(pair, outputs=outputs, rare_outputs=None)
 
 
 def _region(region: Region) -> Region:
