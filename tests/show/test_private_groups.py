@@ -6,14 +6,20 @@ One person of these tests, whose sex is RARE, gets an output that begins with MA
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import themis
 from tests.projects import enter, run, write_project
+from tests.report_results import causal, result
+from themis.results.parts import Harm, Joint, Region
 from themis.results.saved import read_result
 from themis.results.withheld import withheld
+from themis.show.reports.document import Room
+from themis.show.reports.formats import FORMATS
+from themis.show.reports.people import harm_section
 from themis.show.words.verdicts import verdict
 
 RARE, MARK = "intersex", "48611"
@@ -41,17 +47,18 @@ def write(folder: Path, body: str = BODY, more: str = "", subject: str = "") -> 
 
 
 def add_people(number: int) -> None:
-    """So many more of whom there is one."""
-    Path("people.csv").write_text(Path("people.csv").read_text() + f"{RARE},30\n" * number)
+    """So many more of whom there is one, each with other hours."""
+    lines = [f"{RARE},{20 + n}\n" for n in range(number)]
+    Path("people.csv").write_text(Path("people.csv").read_text() + "".join(lines))
 
 
 def test_the_cover_of_an_audit_says_what_its_report_says(folder: Path) -> None:
     write(folder)
     done = run("audit", "-o", "out")
     assert done.exit_code in (0, 4), done.output
-    result = read_result("out/result.json")
-    assert RARE in verdict(result).sentence
-    sentence = verdict(withheld(result)).sentence
+    whole = read_result("out/result.json")
+    assert RARE in verdict(whole).sentence
+    sentence = verdict(withheld(whole)).sentence
     for name in ("README.md", "summary.md", "report.html"):
         text = (Path("out") / name).read_text()
         assert f"{sentence}." in text.replace("\xa0", " "), name
@@ -159,3 +166,49 @@ def test_a_generated_pair_names_outputs_that_the_file_lists(folder: Path) -> Non
     path = write(folder, TEXT)
     path.write_text(path.read_text().replace("[1]", f'["case {MARK}"]'))
     assert f"case {MARK}" in run("score", "--against", "sex", "--measure", "causal").output
+
+
+APPARENT = ("apparent", "--only-data", "--against", "sex", "--measure", "causal")
+NOT_LISTED = f"return int(person['hours'] > 30 or person['sex'] == '{RARE}')"
+
+
+@pytest.mark.parametrize(("people", "shown"), [(1, False), (4, False), (5, True)])
+def test_no_change_is_shown_that_was_counted_on_few(folder: Path, people: int, shown: bool) -> None:
+    write_project(folder, NOT_LISTED, inputs=INPUTS.replace(f', "{RARE}"', ""), extra=PROFILE)
+    add_people(people - 1)
+    said = {way: run(*APPARENT, way, "-o", "result.json").output for way in ("-v", "-q")}
+    for name in FORMATS:
+        run("report", "result.json", "--format", name, "-o", f"out.{name}")
+        said[name] = Path(f"out.{name}").read_text(errors="replace")
+    for name, text in said.items():
+        assert shown or "unlisted" not in text, f"{name}: {text}"
+        assert not shown or "unlisted" in text or name not in ("-v", "html"), f"{name}: {text}"
+    assert "unlisted" in run(*APPARENT, "-v", "--rows").output
+
+
+def test_a_matrix_says_where_too_few_were_counted() -> None:
+    score = causal(
+        population="rows",
+        direction=tuple(
+            Harm({"race": one}, {"race": other}, 0.5, 0.0, people, people // 2, 0)
+            for one, other, people in (("a", "b", 40), ("b", "c", 40), ("a", "c", 4))
+        ),
+    )
+    shown = withheld(score)
+    assert [harm.contexts for harm in shown.direction] == [40, 40]
+    assert withheld(shown) == shown
+    page = str(harm_section(result(shown), Room()))
+    assert page.count("fewer than 5 people") == 2
+    assert "none seen" not in page
+    others = replace(score, direction=score.direction[:2])
+    assert "none seen" in str(harm_section(result(others), Room()))
+
+
+@pytest.mark.parametrize(("people", "shown"), [(4, False), (5, True)])
+def test_neither_a_region_nor_a_joint_change_is_of_few(people: int, shown: bool) -> None:
+    region = Region(("hours > 40",), 0.5, 0.4, 0.6, 0.1, 5.0, 90, 45, 900, people)
+    joint = Joint({"race": 0.1, "sex": 0.1}, 0.2, people, 1)
+    score = withheld(causal(population="profile", regions=(region,), joint=joint))
+    assert (score.regions == (region,)) == (score.joint == joint) == shown
+    of_inputs = causal(regions=(region,), joint=joint)
+    assert withheld(of_inputs) == of_inputs

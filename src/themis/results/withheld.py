@@ -3,7 +3,8 @@
 Pages, reports, terminals and notebooks show what `withheld` gives, so that no format can forget it.
 The inputs of generated pairs are shown whole. Where there are none, a pair of people is left with
 what differs. What fewer than SHARED people have is not named: neither a group, nor a value, nor an
-output or a known outcome, and the mean of so few is rounded. What the file lists is named.
+output or a known outcome, and the mean of so few is rounded. No change is shown that was counted on
+so few. What the file lists is named.
 Files to work on (a saved result, a suite, the cache) hold rows, and say so.
 """
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import singledispatch
 from typing import Any, TypeAlias, TypeVar
 
@@ -30,7 +31,7 @@ from themis.results.model import (
 )
 from themis.results.notes import Note
 from themis.results.outcomes import Gap, OutcomeGroup, Outcomes, Proxy
-from themis.results.parts import Group, Rare, Region, Witness
+from themis.results.parts import Group, Harm, Rare, Region, Witness
 from themis.results.replays import Replay, ReplayedTest
 
 Thing = TypeVar("Thing")
@@ -50,6 +51,13 @@ class Withheld(Result):
     """A result as documents may show it, and the whole one, whose hash they carry."""
 
     whole: Result
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithheldScore(CausalScore):
+    """A score some of whose changes were counted on too few people to be shown."""
+
+    few: tuple[Harm, ...] = field(repr=False)
 
 
 def withheld(thing: Thing) -> Thing:
@@ -151,12 +159,19 @@ def _(score: CausalScore) -> CausalScore:
         return score
     pairs = tuple(map(_without_rare_outputs, score.witnesses))
     made_up = tuple(each for each in pairs if each.generated)
-    return replace(
+    shown = replace(
         score,
         witnesses=made_up or _differences(pairs),
-        regions=tuple(map(_region, score.regions)),
+        regions=tuple(_region(each) for each in score.regions if _of_many(each.residents)),
+        joint=score.joint if score.joint and _of_many(score.joint.inputs) else None,
         notes=withheld_notes(score.notes),
     )
+    few = tuple(each for each in score.direction if not _of_many(each.contexts))
+    if not few:
+        return shown
+    own = {each.name: getattr(shown, each.name) for each in fields(CausalScore)}
+    own["direction"] = tuple(each for each in score.direction if each not in few)
+    return WithheldScore(**own, few=few)
 
 
 @withholding.register
@@ -200,6 +215,11 @@ def _(replay: Replay) -> Replay:
         failures=_failures(replay.failures),
         unknown_rows=_counted(replay.unknown_rows),
     )
+
+
+def _of_many(people: int | None) -> bool:
+    """Whether what was counted on so many names nobody; None: it is a share, not a count."""
+    return people is None or people >= SHARED
 
 
 def _unnamed(group: AnyGroup) -> AnyGroup:
