@@ -179,6 +179,7 @@ def diff(
 ) -> int:
     """Show what changed significantly between two saved results."""
     from themis.results.comparison import compare
+    from themis.results.withheld import withheld
     from themis.show.reports.comparisons import render_comparison, topic_of
     from themis.show.terminal.comparisons import render_differences
     from themis.show.words.comparisons import differences_headline
@@ -194,7 +195,7 @@ def diff(
     elif options.quiet:
         print_line(differences_headline(found))
     else:
-        write(render_differences(found, file=sys.stdout, everything=options.verbose))
+        write(render_differences(withheld(found), file=sys.stdout, everything=options.verbose))
     if found.verdict == "inconclusive":
         return Exit.INCONCLUSIVE
     return Exit.DISCRIMINATES if found.verdict == "new discrimination" else Exit.DONE

@@ -53,11 +53,13 @@ def _state(
     if before is None or after is None:
         code = "undecided-in-baseline" if was_searched(baseline, quantity) else "not-in-baseline"
         return "undecided", Note.of(code, about=about)
+    few = before.few or None
     if has_risen(before, after):
-        return "new", Note.of("above-baseline", high=before.high, about=about)
+        return "new", Note.of("above-baseline", high=before.high, few=few, about=about)
     if not (before.certified and before.conclusive):
         return "undecided", Note.of("baseline-unfinished", about=about)
-    return "known", Note.of("not-above-baseline", low=before.low, high=before.high, about=about)
+    ends = {"low": before.low, "high": before.high}
+    return "known", Note.of("not-above-baseline", **ends, few=few, about=about)
 
 
 def _findings(check: CheckResult, result: Result) -> Iterator[Quantity]:

@@ -17,6 +17,7 @@ from themis._version import __version__
 from themis.results.model import GroupScore, Measure, Result, Score, SearchResult, plain
 from themis.results.notes import Ending, Note
 from themis.results.verdicts import largest_missed, least_listed, undecided_note
+from themis.results.withheld import tells_of_few, two_digits, withholding
 from themis.settings import Stopping
 
 
@@ -85,6 +86,15 @@ class Bounds:
     below_high: bool = False
     certified: bool = True
     conclusive: bool = True
+    few: bool = False  # it tells the mean of few people
+
+    @property
+    def shown(self) -> Bounds:
+        """The same as documents may show it."""
+        if not self.few:
+            return self
+        score = None if self.score is None else two_digits(self.score)
+        return replace(self, low=two_digits(self.low), high=two_digits(self.high), score=score)
 
 
 def measured(result: Result) -> tuple[Quantity, ...]:
@@ -138,6 +148,7 @@ def _from_scores(result: Result, quantity: Quantity) -> Iterator[Bounds]:
                 score=score.score,
                 certified=_is_certified(score),
                 conclusive=score.conclusive,
+                few=tells_of_few(score),
             )
 
 
@@ -289,6 +300,7 @@ class Differences:
     confidence: float  # that every claimed change is one
     compared: bool = True  # whether anything was measured both before and after
     one_search: bool = False  # only one of the two results is of a search
+    rows: bool = False  # both results allow documents to show rows of people
 
     @property
     def verdict(self) -> Verdict:
@@ -322,7 +334,22 @@ def compare(before: Result, after: Result, *, tolerance: float = 0.0) -> Differe
         confidence=max(1.0 - total_error(before) - total_error(after), 0.0),
         compared=_says_anything(before) and _says_anything(after),
         one_search=bool(before.searches) != bool(after.searches),
+        rows=all(each.report is not None and each.report.rows for each in (before, after)),
     )
+
+
+@withholding.register
+def _(found: Differences) -> Differences:
+    """The differences, which exact numbers decided, without those that tell of few people."""
+    if found.rows:
+        return found
+    scores = (replace(e, before=e.before.shown, after=e.after.shown) for e in found.scores)
+    return replace(found, scores=tuple(scores), sets=tuple(map(_shown_set, found.sets)))
+
+
+def _shown_set(each: SetDifference) -> SetDifference:
+    before, after = (e if e is None else e.shown for e in (each.before, each.after))
+    return replace(each, before=before, after=after)
 
 
 def has_risen(before: Bounds, after: Bounds, tolerance: float = 0.0) -> bool:

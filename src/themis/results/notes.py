@@ -122,9 +122,9 @@ CODES: dict[str, tuple[str, ...]] = {
     "accepted-until": ("against", "until"),
     "not-in-baseline": (),
     "undecided-in-baseline": (),
-    "above-baseline": ("high",),
+    "above-baseline": ("high", "few"),
     "baseline-unfinished": (),
-    "not-above-baseline": ("low", "high"),
+    "not-above-baseline": ("low", "high", "few"),
     # of results
     "acceptance-unmatched": ("measure", "against", "output", "max_score", "line"),
     "acceptance-not-needed": ("measure", "against", "output", "max_score", "line"),

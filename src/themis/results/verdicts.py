@@ -25,7 +25,7 @@ from themis.results.model import (
 )
 from themis.results.notes import Ending, Note
 from themis.results.parts import exceeds
-from themis.results.withheld import withheld
+from themis.results.withheld import withheld, withheld_check
 from themis.statistics.thresholds import ThresholdRule
 
 Cover = Literal["yes", "no", "unclear"]
@@ -431,4 +431,6 @@ def raise_unless_it_holds(
         return
     kind = DiscriminationError if answer.verdict == "violated" else InconclusiveError
     shown = outcome if rows else withheld(outcome)
-    raise kind(hook("limit")(answer, shown), outcome=outcome)
+    scores = outcome.minimal_sets if isinstance(outcome, SearchResult) else (outcome,)
+    said = answer if rows else withheld_check(answer, [each for each in scores if each])
+    raise kind(hook("limit")(said, shown), outcome=outcome)

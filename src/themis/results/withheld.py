@@ -1,9 +1,10 @@
 """What may be shown of people: nobody's row, unless `[report] rows` or `--rows` allows it.
 
 Pages, reports, terminals and notebooks show what `withheld` gives, so that no format can forget it.
-Pairs of generated values are shown whole. Where there are none, a pair of people is left with what
-differs. What fewer than SHARED people have is not named: neither a group, nor a value, nor an
-output or a known outcome, and the mean of so few is rounded. What the file lists is named.
+The inputs of generated pairs are shown whole. Where there are none, a pair of people is left with
+what differs. What fewer than SHARED people have is not named: neither a group, nor a value, nor an
+output or a known outcome, and the mean of so few is rounded. No change is shown that was counted on
+so few. What the file lists is named.
 Files to work on (a saved result, a suite, the cache) hold rows, and say so.
 """
 
@@ -12,17 +13,25 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import singledispatch
 from typing import Any, TypeAlias, TypeVar
 
 from themis.errors import count_of
 from themis.inputs.characteristics import Value
 from themis.inputs.personal import SHARED
-from themis.results.model import CausalScore, GroupScore, Result, Score, SearchResult
+from themis.results.model import (
+    CausalScore,
+    CheckResult,
+    GroupScore,
+    Result,
+    Score,
+    SearchResult,
+    TestedSet,
+)
 from themis.results.notes import Note
 from themis.results.outcomes import Gap, OutcomeGroup, Outcomes, Proxy
-from themis.results.parts import Group, Rare, Region, Witness
+from themis.results.parts import Group, Harm, Rare, Region, Witness
 from themis.results.replays import Replay, ReplayedTest
 
 Thing = TypeVar("Thing")
@@ -44,9 +53,16 @@ class Withheld(Result):
     whole: Result
 
 
+@dataclass(frozen=True, kw_only=True)
+class WithheldScore(CausalScore):
+    """A score some of whose changes were counted on too few people to be shown."""
+
+    few: tuple[Harm, ...] = field(repr=False)
+
+
 def withheld(thing: Thing) -> Thing:
     """The result, score, search or replay, as documents may show it."""
-    shown: Thing = _withheld(thing)
+    shown: Thing = withholding(thing)
     return shown
 
 
@@ -66,12 +82,42 @@ def withheld_output(output: Any, shared: Collection[Value]) -> Any:
     return RARE_OUTPUT[0] if isinstance(output, str) else _about(output)
 
 
+def withheld_check(check: CheckResult, scores: Iterable[Score]) -> CheckResult:
+    """A verdict on some of these scores, without what tells the mean of few people.
+
+    It was decided with the exact numbers, and stays.
+    """
+    sets = check.sets if check.against is None else (check.against,)
+    about = (check.measure, check.output)
+    own = [e for e in scores if (e.measure, e.output) == about and e.against in sets]
+    reasons = withheld_notes(check.reasons)
+    if not any(map(tells_of_few, own)):
+        return replace(check, reasons=reasons)
+    reasons = tuple(replace(each, values=_two_digits(each.values)) for each in reasons)
+    ends = {name: getattr(check, name) for name in ("score", "low", "high")}
+    return replace(check, reasons=reasons, **_two_digits(ends))
+
+
+def tells_of_few(score: Score) -> bool:
+    """Whether the score is a difference to the mean of fewer than SHARED people."""
+    if not isinstance(score, GroupScore) or score.statistic != "mean":
+        return False
+    ends = (score.most_favoured, score.least_favoured)
+    return score.population != "inputs" and any(e is not None and _is_of_few(e) for e in ends)
+
+
+def two_digits(number: float) -> float:
+    """About how much a number is that tells of few people."""
+    return float(f"{number:.2g}")
+
+
 @singledispatch
-def _withheld(thing: Any) -> Any:
+def withholding(thing: Any) -> Any:
+    """What may be shown of each kind of thing; of most, all. Modules add their own kinds."""
     return thing
 
 
-@_withheld.register
+@withholding.register
 def _(result: Result) -> Result:
     allowed = result.report is not None and result.report.rows
     if allowed or not result.holds_people or isinstance(result, Withheld):
@@ -80,6 +126,7 @@ def _(result: Result) -> Result:
     own |= {
         "scores": tuple(map(withheld, result.scores)),
         "searches": tuple(map(withheld, result.searches)),
+        "checks": tuple(withheld_check(each, _scores(result)) for each in result.checks),
         "failures": _failures(result.failures),
         "notes": withheld_notes(result.notes),
         "data": None if result.data is None else _data(result.data),
@@ -89,34 +136,45 @@ def _(result: Result) -> Result:
     return Withheld(**own, whole=result)
 
 
-@_withheld.register
+@withholding.register
 def _(search: SearchResult) -> SearchResult:
-    return replace(
+    shown = replace(
         search,
         minimal_sets=tuple(map(withheld, search.minimal_sets)),
         notes=_notes_of(search, search.notes),
     )
+    if search.population == "inputs" or search.statistic != "mean":
+        return shown
+    return replace(shown, tested=tuple(map(_tested, search.tested)))
 
 
-@_withheld.register
+@withholding.register
 def _(score: Score) -> Score:
     return replace(score, notes=_notes_of(score, score.notes))
 
 
-@_withheld.register
+@withholding.register
 def _(score: CausalScore) -> CausalScore:
     if score.population == "inputs":
         return score
-    made_up = tuple(each for each in score.witnesses if each.generated)
-    return replace(
+    pairs = tuple(map(_without_rare_outputs, score.witnesses))
+    made_up = tuple(each for each in pairs if each.generated)
+    shown = replace(
         score,
-        witnesses=made_up or _differences(score.witnesses),
-        regions=tuple(map(_region, score.regions)),
+        witnesses=made_up or _differences(pairs),
+        regions=tuple(_region(each) for each in score.regions if _of_many(each.residents)),
+        joint=score.joint if score.joint and _of_many(score.joint.inputs) else None,
         notes=withheld_notes(score.notes),
     )
+    few = tuple(each for each in score.direction if not _of_many(each.contexts))
+    if not few:
+        return shown
+    own = {each.name: getattr(shown, each.name) for each in fields(CausalScore)}
+    own["direction"] = tuple(each for each in score.direction if each not in few)
+    return WithheldScore(**own, few=few)
 
 
-@_withheld.register
+@withholding.register
 def _(score: GroupScore) -> GroupScore:
     if score.population == "inputs":
         return score
@@ -127,7 +185,7 @@ def _(score: GroupScore) -> GroupScore:
     return _rounded_means(shown) if score.statistic == "mean" else shown
 
 
-@_withheld.register
+@withholding.register
 def _(outcomes: Outcomes) -> Outcomes:
     groups = tuple(map(_unnamed, outcomes.groups))
     named = [each.values for each in groups]
@@ -141,13 +199,13 @@ def _(outcomes: Outcomes) -> Outcomes:
     )
 
 
-@_withheld.register
+@withholding.register
 def _(proxy: Proxy) -> Proxy:
     settings = (replace(each, value=_short(each.value)) for each in proxy.settings)
     return replace(proxy, settings=tuple(settings))
 
 
-@_withheld.register
+@withholding.register
 def _(replay: Replay) -> Replay:
     if not replay.personal or replay.rows:
         return replay
@@ -159,9 +217,18 @@ def _(replay: Replay) -> Replay:
     )
 
 
+def _of_many(people: int | None) -> bool:
+    """Whether what was counted on so many names nobody; None: it is a share, not a count."""
+    return people is None or people >= SHARED
+
+
 def _unnamed(group: AnyGroup) -> AnyGroup:
     """The group, without its values where it is one of fewer than SHARED people."""
-    return replace(group, values={}) if 0 < (group.people or 0) < SHARED else group
+    return replace(group, values={}) if _is_of_few(group) else group
+
+
+def _is_of_few(group: Group | OutcomeGroup) -> bool:
+    return 0 < (group.people or 0) < SHARED
 
 
 def _rounded_means(score: GroupScore) -> GroupScore:
@@ -182,10 +249,29 @@ def _rounded_means(score: GroupScore) -> GroupScore:
         return replace(group, rate=rate, low=one, high=other, above_median=None)
 
     shown = replace(score, groups=tuple(map(without, score.groups)))
-    if all(each is None or each.values for each in (score.most_favoured, score.least_favoured)):
+    if not tells_of_few(score):
         return shown
-    own, one, other = (float(f"{each:.2g}") for each in (score.score, score.low, score.high))
+    own, one, other = map(two_digits, (score.score, score.low, score.high))
     return replace(shown, score=own, low=one, high=other)
+
+
+def _two_digits(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The same values, of which the ends and the estimate of a score are rounded."""
+    ends = ("score", "low", "high", "floor", "explains")
+    found = {name: values[name] for name in ends if values.get(name) is not None}
+    return {**values, **{name: two_digits(each) for name, each in found.items()}}
+
+
+def _tested(tested: TestedSet) -> TestedSet:
+    """A set that a search of means looked at; whose means these are is not known."""
+    reasons = tuple(replace(each, values=_two_digits(each.values)) for each in tested.reasons)
+    estimate = None if tested.estimate is None else two_digits(tested.estimate)
+    return replace(tested, reasons=reasons, estimate=estimate)
+
+
+def _scores(result: Result) -> tuple[Score, ...]:
+    """All scores of a result, with those of its searches."""
+    return (*result.scores, *(each for one in result.searches for each in one.minimal_sets))
 
 
 def _among(note: Note, named: Sequence[Values]) -> Note:
@@ -226,12 +312,17 @@ def _differences(pairs: Iterable[Witness]) -> tuple[Witness, ...]:
     found: dict[str, Witness] = {}
     for each in pairs:
         first, second = _rough(each.inputs, each.differs_in, each.rare)
-        outputs = each.outputs
-        if each.rare_outputs is not None:
-            outputs = _apart(outputs, each.rare_outputs, RARE_OUTPUT, exact=True)
-        pair = Witness((first, second), outputs, rows=each.rows or (True, True))
-        found.setdefault(f"{first} {second} {outputs}", pair)
+        pair = Witness((first, second), each.outputs, rows=each.rows or (True, True))
+        found.setdefault(f"{first} {second} {each.outputs}", pair)
     return tuple(found.values())
+
+
+def _without_rare_outputs(pair: Witness) -> Witness:
+    """The pair, also one that nobody is: what it gets may be what hardly anybody gets."""
+    if pair.rare_outputs is None:
+        return pair
+    outputs = _apart(pair.outputs, pair.rare_outputs, RARE_OUTPUT, exact=True)
+    return replace(pair, outputs=outputs, rare_outputs=None)
 
 
 def _region(region: Region) -> Region:
@@ -356,6 +447,8 @@ _HIDDEN: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "same-output": lambda values: {"output": None} if values.get("rare") else {},
     "only-spelling": _spellings,
     "partly-spelling": _spellings,
+    "above-baseline": lambda values: _two_digits(values) if values.get("few") else {},
+    "not-above-baseline": lambda values: _two_digits(values) if values.get("few") else {},
     "no-such-value": lambda values: {"value": None},
 }
 

@@ -89,9 +89,7 @@ def _with_rare(note: Note, shared: Collection[Value]) -> Note:
 
 def _by_outputs(pair: Witness, shared: Collection[Value]) -> Witness:
     first, second = (each not in shared for each in pair.outputs)
-    if pair.generated or not (first or second):
-        return pair
-    return replace(pair, rare_outputs=(first, second))
+    return replace(pair, rare_outputs=(first, second)) if first or second else pair
 
 
 def groups_of(assignments: Assignments, codes: NDArray[Any]) -> tuple[Labels, NDArray[np.int64]]:

@@ -26,6 +26,7 @@ from themis.errors import (
 )
 from themis.results.model import CheckResult, Measure, Result, Score, SearchResult
 from themis.results.verdicts import Check, assert_conclusive, limit_on, raise_unless_it_holds
+from themis.results.withheld import withheld
 from themis.settings import Settings
 
 Record = Callable[[Check, CheckResult, int], None]  # a claim, its verdict, its executions
@@ -127,7 +128,7 @@ class AuditInTest:
 
         result = plainly(ask)
         answer, outcome = result.checks[0], _outcome(result)
-        self.record(check, answer, self.audit.runner.executions - before)
+        self.record(check, withheld(result).checks[0], self.audit.runner.executions - before)
         rows = result.report is not None and result.report.rows
         self.settle(lambda: raise_unless_it_holds(answer, outcome, rows=rows))
         return outcome

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from themis.results.model import Result
+from themis.results.withheld import withheld
 from themis.show.reports.markdown import escape
 from themis.show.reports.method import RECIPE, command_again, digest
 from themis.show.reports.page import subject_title
@@ -20,8 +21,8 @@ FILES = {
 
 
 def render_cover(result: Result, files: Collection[str] = tuple(FILES)) -> str:
-    """The note as Markdown, about these files."""
-    return "\n\n".join(_parts(result, files)) + "\n"
+    """The note as Markdown, about these files; it says no more of people than they do."""
+    return "\n\n".join(_parts(withheld(result), files)) + "\n"
 
 
 def _parts(result: Result, files: Collection[str]) -> Iterator[str]:

@@ -6,8 +6,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from themis.inputs.characteristics import Value
+from themis.inputs.personal import SHARED
 from themis.results.model import CausalScore, Result
 from themis.results.parts import Harm, Region, Witness
+from themis.results.withheld import WithheldScore
 from themis.show.html import Html, cut, empty, folded, join, shell, table, tag, value
 from themis.show.intervals import WHOLE, Interval
 from themis.show.reports.document import (
@@ -39,6 +41,7 @@ from themis.show.words.headlines import capital
 from themis.show.words.scores import lesser
 from themis.show.words.searches import harms
 from themis.show.words.values import count, percent, share_text, visible, with_followers
+from themis.show.words.wording import Wording
 
 FEW = 3  # scores, of which more pairs are shown
 LINE = 4_000  # letters of a command or an input
@@ -160,7 +163,9 @@ def _harm_of(score: CausalScore, room: Room) -> Html:
     rate = ""
     if score.flip_rate is not None and len(places) > 2:
         rate = f" {capital(flip_rate_sentence(score))}."
-    shown = _matrix(score, places) if len(places) <= room.matrix else _changes(score, room)
+    shown = (
+        _matrix(score, places, room.words) if len(places) <= room.matrix else _changes(score, room)
+    )
     return block(
         score_name(score),
         tag("p", cut(next(harms(score, most=1, words=room.words)), LONGEST_SENTENCE), ".", rate),
@@ -184,13 +189,18 @@ def _key(values: Mapping[str, Value]) -> Key:
     return tuple(values.items())
 
 
-def _matrix(score: CausalScore, names: Mapping[Key, Html]) -> Html:
+def _matrix(score: CausalScore, names: Mapping[Key, Html], words: Wording) -> Html:
     lost: dict[tuple[Key, Key], tuple[float, str]] = {}
     for harm in score.direction:
         one, other = _key(harm.change_from), _key(harm.change_to)
         lost[one, other] = (harm.lost, lost_text(harm))
         lost[other, one] = (harm.gained, gained_text(harm))
-    unknown = None if len(score.direction) >= CHANGES_KEPT else (0.0, "none seen")
+    few = score.few if isinstance(score, WithheldScore) else ()
+    too_few = f"fewer than {SHARED} {words.people}"
+    for harm in few:
+        one, other = _key(harm.change_from), _key(harm.change_to)
+        lost[one, other] = lost[other, one] = (0.0, too_few)
+    unknown = None if len(score.direction) + len(few) >= CHANGES_KEPT else (0.0, "none seen")
     rows = (
         [name, *(_harm_cell(one, other, lost, unknown) for other in names)]
         for one, name in names.items()
