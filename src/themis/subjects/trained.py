@@ -279,8 +279,13 @@ class HistGradientBoosting(Trained):
         if self.names is None or "encoder" not in steps:
             return {}
         columns = np.asarray(self.names)[self.model.is_categorical_].tolist()
-        known = [each.tolist() for each in steps["encoder"].categories_]
+        known = [_that_are_there(each.tolist()) for each in steps["encoder"].categories_]
         return dict(zip(columns, known, strict=True)) if len(columns) == len(known) else {}
+
+
+def _that_are_there(values: list[Any]) -> list[Value]:
+    """Values without those that stand for a missing one, which is no category: None, NaN, NA."""
+    return [each for each in values if isinstance(each, str | int | float) and each == each]
 
 
 class Statsmodels(Trained):
