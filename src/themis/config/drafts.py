@@ -205,6 +205,7 @@ class DraftFile:
     module: str | None = None  # whose weights are in it
     subject: Sequence[str] = ()  # the lines of its table, where they are known otherwise
     cut: float | None = None  # of a model that answers with a number
+    cut_reason: str = ""
     rare: Sequence[str] = ()  # characteristics that list texts of fewer than SHARED rows
 
     @property
@@ -253,9 +254,8 @@ class DraftFile:
         """What counts as the favourable decision."""
         if self.cut is not None:
             yield from spell_remark(
-                "cut: a guess: the model answers with a number, such as a probability or a logit, "
-                "and from this one on the decision is favourable; is what it predicts something "
-                "that people want?"
+                f"cut: a guess: {self.cut_reason}. From this number on the decision is favourable: "
+                "is what it predicts something that people want?"
             )
             yield f"cut = {spell_value(self.cut)}"
             return
