@@ -63,3 +63,15 @@ def test_the_cut_fits_what_the_model_answers_to_the_rows(
     text = drafted(Net(answer), tmp_path)
     assert f"\ncut = {cut}\n" in text
     assert said in text.replace("\n# ", " ")
+
+
+@pytest.mark.parametrize("width", [2, 3])
+def test_a_net_of_several_classes_is_asked_about_though_the_column_has_two(
+    width: int, tmp_path: Path
+) -> None:
+    net = Net(lambda inputs: np.ones((len(inputs), width)), width)
+    text = drafted(net, tmp_path)
+    asked = "which of its classes do people want? The model decides between 0, 1, 2"
+    assert (asked in text.replace("\n# ", " ")) == (width == 3)
+    assert f"\n{'# ' * (width == 3)}favourable = [1]\n" in text
+    assert "\ncut" not in text

@@ -200,6 +200,7 @@ class DraftFile:
     protected: Sequence[str]
     favourable: Sequence[Value] | None = None  # None: not known
     favourable_remark: str = "the outputs that count as the favourable decision"
+    example: Value = 1  # a favourable output to show where none is known
     profile: str | None = None  # the rows that inputs are drawn from
     model: str | None = None  # the file of the model under test
     module: str | None = None  # whose weights are in it
@@ -260,7 +261,7 @@ class DraftFile:
             yield f"cut = {spell_value(self.cut)}"
             return
         yield from spell_remark(f"favourable: {self.favourable_remark}")
-        shown = [1] if self.favourable is None else list(self.favourable)
+        shown = [self.example] if self.favourable is None else list(self.favourable)
         yield f"{'# ' * (self.favourable is None)}favourable = {spell_value(shown)}"
 
     def _checks(self) -> Iterator[str]:

@@ -89,6 +89,7 @@ def draft_from_data(
         drafts,
         [*protected, *guessed],
         *_favourable(found, None if found is None else typed[found], model),
+        example=_example(model),
         profile=profile,
         model=None if model is None else model.file,
         module=None if model is None else model.module,
@@ -228,6 +229,13 @@ def _favourable(
             f"decisions; {remedy}"
         )
     return wanted(pairs, f"column {name!r}")
+
+
+def _example(model: ModelFacts | None) -> Value:
+    """An output that may be favourable, to be shown where it is asked which one is."""
+    if model is None or not model.classes:
+        return DraftFile.example
+    return wanted([(each, 0) for each in model.classes], "")[0][0]
 
 
 def wanted(pairs: list[tuple[Any, int]], source: str) -> tuple[list[Value], str]:
