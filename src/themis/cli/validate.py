@@ -14,6 +14,7 @@ from themis.audit.audit import Audit
 from themis.audit.forecast import Part
 from themis.audit.plan import Plan, Trial, make_plan
 from themis.cli.costs import forecast_sentence, two_digits
+from themis.cli.endings import in_options
 from themis.cli.options import Options
 from themis.cli.printing import say, write
 from themis.cli.session import hosting_subject, open_config
@@ -51,7 +52,7 @@ def try_out(options: Options) -> int:
     console = make_console(sys.stdout)
     write(render(show_plan(plan, str(config.path), width=console.width), console))
     if plan.failure is not None:
-        say(f"error: {plan.failure}")
+        say(f"error: {in_options(plan.failure)}")
         if audit.runner.fails_too_often:
             return Exit.SUBJECT_FAILED
     return Exit.DONE
