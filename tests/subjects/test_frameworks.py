@@ -364,6 +364,21 @@ class TestTorch:
             tmp_path, subject, lambda f: f["age"] + 8 * f["rich"] - 9 * f["sex"] >= 40, NUMBERS
         )
         torch.save({"other": weights["line.bias"]}, tmp_path / "net.pt")
+        with pytest.raises(RequestError) as caught:
+            themis.Audit.from_file(tmp_path / "themis.toml")
+        assert str(caught.value).endswith(
+            "the weights in net.pt do not fit the module Net (only in the file: other; only in "
+            "the module: line.weight, line.bias); name the module that was trained: object = "
+            '"module:Class", in themis init --object'
+        )
+        wide = {"line.weight": torch.ones(1, 4), "line.bias": torch.ones(1)}
+        torch.save(wide, tmp_path / "net.pt")
+        with pytest.raises(RequestError, match=r"Net \(of another size: line\.weight\); name"):
+            themis.Audit.from_file(tmp_path / "themis.toml")
+        torch.save([1], tmp_path / "net.pt")
+        with pytest.raises(RequestError, match=r"net\.pt holds a list, no weights; save them"):
+            themis.Audit.from_file(tmp_path / "themis.toml")
+        (tmp_path / "net.pt").write_bytes(b"nonsense")
         with pytest.raises(RequestError, match=r"net\.pt can't be read"):
             themis.Audit.from_file(tmp_path / "themis.toml")
 
