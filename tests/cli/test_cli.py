@@ -562,6 +562,15 @@ def test_validate_shows_domain_trials_and_cost(project: Project) -> None:
     assert re.search(r"all together about [\d,]+ executions \(give or take a factor of 3\)", shown)
 
 
+def test_validate_shows_numbers_without_asking_which_are_favourable(project: Project) -> None:
+    config = project("return person['income'] / 1000", extra="[outputs.limit]\nmin = 0\nmax = 1\n")
+    config.write_text(config.read_text().replace("favourable = [1]\n", ""))
+    shown = run("validate").stdout
+    assert re.search(r"output +race · sex · income · savings\n +0\.\d+ +(green|purple) ·", shown)
+    assert "favourable" not in shown
+    assert "warning" not in shown
+
+
 def test_validate_warns_when_nothing_is_favourable(project: Project) -> None:
     project("return 'approved'", inputs=INPUTS.replace(", protected = true", ""))
     shown = " ".join(run("validate").stdout.split())

@@ -522,6 +522,10 @@ FAULTY: dict[str, tuple[str, str]] = {
         config_text(rest=f'{RUN}stopping = "soon"'),
         '9: run.stopping: there is no rule \'soon\'; write "certified" or "paper"',
     ),
+    "number as search": (
+        config_text(rest="[[checks]]\nsearch = 5\nmax_score = 0.05"),
+        "9: checks[1].search: must be true or false, got 5; write for example search = true",
+    ),
     "against and search": (
         config_text(rest=f"{CHECK}search = true"),
         "8: checks[1]: both against and search are given; remove one of them",
@@ -593,6 +597,14 @@ FAULTY: dict[str, tuple[str, str]] = {
         "6: a whole number has more than 64 bits; stay below 9.2e18, or write it as 1e30",
     ),
 }
+
+
+def test_a_limit_that_is_written_as_the_search_is_told_apart(tmp_path: Path) -> None:
+    _, said = messages(tmp_path, config_text(rest="[[checks]]\nsearch = 0.05"))
+    assert said == (
+        "9: checks[1].search: must be true or false, got 0.05; "
+        "write search = true and max_score = 0.05"
+    )
 
 
 @pytest.mark.parametrize("case", FAULTY)

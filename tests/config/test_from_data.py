@@ -745,7 +745,9 @@ def test_which_of_several_classes_is_favourable_is_asked(
     skops.dump(linear.LogisticRegression().fit(inputs, frame["class"]), "some.skops")
     result = run("init", "--from", "some.csv", "--model", "some.skops")
     assert "left out: class: taken for what is decided" in result.output
-    assert said in (model_project / "themis.toml").read_text().replace("\n# ", " ")
+    text = (model_project / "themis.toml").read_text()
+    assert said in text.replace("\n# ", " ")
+    assert f'\n{"# " * (len(made) > 2)}favourable = ["good"]\n' in text
     done = run("score", "--quiet")
     assert done.exit_code == (2 if len(made) > 2 else 0), done.output
     assert ("name those that people want" in done.output) == (len(made) > 2)

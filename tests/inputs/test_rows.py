@@ -280,9 +280,24 @@ def test_a_value_that_the_schema_lacks_is_kept_for_its_row(
     assert values_of(people) == [RECORDS[1], {**RECORDS[1], name: kept}, RECORDS[2]]
     assert type(people.schema.decode_row(people.codes[1])[name]) is type(kept)
     assert people.facts["dropped"] == 0
-    assert people.facts["kept"] == [{"name": name, "rows": 1, "values": [kept]}]
+    between = {"between_steps": True} if name == "rate" else {}
+    assert people.facts["kept"] == [{"name": name, "rows": 1, "values": [kept], **between}]
     assert people.schema.to_dict() == SCHEMA.to_dict()
     assert people.schema != SCHEMA
+
+
+def test_numbers_between_the_steps_stand_apart_from_those_out_of_range() -> None:
+    schema = themis.Schema(
+        age=themis.Integers(20, 60, step=10), rate=themis.Reals(0.5, 2.5, step=1)
+    )
+    ages, rates = [20, 25, 25, 31, 60, 61, 7], [0.5, 0.4, 2.6, 2.5, 1.0, 1.5, 1.5]
+    people = people_of(rows_of({"age": ages, "rate": rates}), schema)
+    assert people.facts["kept"] == [
+        {"name": "age", "rows": 2, "values": [61, 7]},
+        {"name": "age", "rows": 3, "values": [25, 31], "between_steps": True},
+        {"name": "rate", "rows": 2, "values": [0.4, 2.6]},
+        {"name": "rate", "rows": 1, "values": [1.0], "between_steps": True},
+    ]
 
 
 @pytest.mark.parametrize(

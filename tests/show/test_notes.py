@@ -93,6 +93,19 @@ def test_what_a_missing_value_does_stands_apart_from_the_score() -> None:
     assert "25.0 % (20.0 – 30.0 %)" in sentence(Note.of("value-taken-away", **sampled))
 
 
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (1_500, "1,500 rows have values between the steps; each is run as it is"),
+        (1, "1 row has a value between the steps; it is run as it is"),
+    ],
+)
+def test_numbers_between_steps_are_no_lack_of_the_schema(rows: int, said: str) -> None:
+    note = Note.of("values-between-steps", name="balance", rows=rows)
+    assert note.is_harmless
+    assert sentence(note) == f"balance: {said}"
+
+
 def test_values_that_are_kept_for_their_rows_are_named() -> None:
     kept = Note.of("values-kept", name="age", rows=1_200, values=[1.5, 2.5, 3.5, 4.5])
     assert sentence(kept) == (

@@ -214,6 +214,15 @@ def test_a_result_of_an_earlier_version_is_taken_to_hold_rows(project: Project) 
     assert all(set(each.inputs[0]) == {"sex"} for each in score.witnesses)
 
 
+def test_failed_trials_name_no_row_and_the_option_that_does(project: Project) -> None:
+    project("raise ValueError('unheard of')")
+    said = " ".join(run("validate").output.split())
+    assert "--rows shows what the subject said" in said
+    assert "show_rows" not in said
+    assert "unheard of" not in said
+    assert "unheard of" in run("validate", "--rows").output
+
+
 def test_a_failed_run_names_no_row(project: Project) -> None:
     project(FAILING)
     done = run("score")

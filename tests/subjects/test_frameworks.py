@@ -364,6 +364,21 @@ class TestTorch:
             tmp_path, subject, lambda f: f["age"] + 8 * f["rich"] - 9 * f["sex"] >= 40, NUMBERS
         )
         torch.save({"other": weights["line.bias"]}, tmp_path / "net.pt")
+        with pytest.raises(RequestError) as caught:
+            themis.Audit.from_file(tmp_path / "themis.toml")
+        assert str(caught.value).endswith(
+            "the weights in net.pt do not fit the module Net (only in the file: other; only in "
+            "the module: line.weight, line.bias); name the module that was trained: object = "
+            '"module:Class", in themis init --object'
+        )
+        wide = {"line.weight": torch.ones(1, 4), "line.bias": torch.ones(1)}
+        torch.save(wide, tmp_path / "net.pt")
+        with pytest.raises(RequestError, match=r"Net \(of another size: line\.weight\); name"):
+            themis.Audit.from_file(tmp_path / "themis.toml")
+        torch.save([1], tmp_path / "net.pt")
+        with pytest.raises(RequestError, match=r"net\.pt holds a list, no weights; save them"):
+            themis.Audit.from_file(tmp_path / "themis.toml")
+        (tmp_path / "net.pt").write_bytes(b"nonsense")
         with pytest.raises(RequestError, match=r"net\.pt can't be read"):
             themis.Audit.from_file(tmp_path / "themis.toml")
 
@@ -401,6 +416,25 @@ class TestTorch:
             float((ask(rows.assign(sex=0)) != ask(rows.assign(sex=1))).double().mean())
         )
         assert 0.01 < score.score < 1
+
+    @pytest.mark.parametrize(("width", "expected"), [(1, "cut = 0.5\n"), (3, "# favourable = [")])
+    def test_what_a_module_answers_to_the_rows_is_seen_though_no_layer_shows_it(
+        self, width: int, expected: str, tmp_path: Path
+    ) -> None:
+        torch = library("torch")
+        (tmp_path / f"probable_{width}.py").write_text(
+            "import torch\n\n\nclass Net(torch.nn.Module):\n"
+            "    def __init__(self):\n        super().__init__()\n"
+            f"        self.line = torch.nn.Linear(3, {width})\n\n"
+            "    def forward(self, rows):\n        return torch.sigmoid(self.line(rows))\n"
+        )
+        line = torch.nn.Linear(3, width)
+        weights = {f"line.{name}": each for name, each in line.state_dict().items()}
+        torch.save(weights, tmp_path / "net.pt")
+        rows = people(NUMBERS)
+        table = rows.assign(repaid=outcome(rows))
+        drafted_from(table, "net.pt", tmp_path, module=f"probable_{width}:Net")
+        assert f"\n{expected}" in (tmp_path / "themis.toml").read_text()
 
     def test_a_whole_module_is_read_if_trusted_and_weights_ask_for_theirs(
         self, tmp_path: Path

@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.svm import LinearSVC
 
 import themis
-from themis import Integers, Output, RequestError, Schema
+from themis import Integers, Output, RequestError, Schema, Values
 from themis.subjects.loading import subject_from
 
 SCHEMA = Schema(sex=[0, 1], income=Integers(0, 99))
@@ -165,6 +165,22 @@ class TestTypes:
             assert themis.Audit(each, MIXED).causal("sex").score == pytest.approx(expected) != 0
             with pytest.raises(RequestError, match=r"not trained on sex 'male'; .*: Female, Male"):
                 themis.Audit(each, Schema(sex=["male", "Female"], income=Integers(0, 99)))
+
+    def test_a_category_that_was_missing_in_training_is_missing_again(
+        self, mixed: pd.DataFrame, rows: np.ndarray
+    ) -> None:
+        unknown = mixed.assign(sex=np.nan).astype({"sex": mixed["sex"].dtype})
+        both = pd.concat([mixed, unknown], ignore_index=True)
+        model = boosted().fit(both, np.append(good(rows), np.zeros(len(rows), bool)))
+        schema = Schema(
+            sex=Values(["Female", "Male"], missing=0.5, missing_as_counterfactual=True),
+            income=Integers(0, 99),
+        )
+        groups = themis.Audit(model, schema, favourable=[True]).group("sex").groups
+        rates = {each.values["sex"]: each.rate for each in groups}
+        for sex, frame in {"Female": mixed[:100], "Male": mixed[100:], None: unknown}.items():
+            assert rates[sex] == pytest.approx(model.predict(frame).mean())
+        assert rates[None] == 0 < rates["Male"] < rates["Female"]
 
     @pytest.mark.parametrize("given", ["frame", "dtypes", "names"])
     def test_types_that_are_given_reach_the_model(self, mixed: pd.DataFrame, given: str) -> None:

@@ -365,6 +365,25 @@ def test_a_function_that_takes_no_dict_is_noticed_before_it_is_run(
         subject_from_options("python", options, schema, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("mark", "head"), [("batch", "decide(table)"), ("keywords", "decide(race, income)")]
+)
+def test_a_function_that_is_marked_in_python_is_called_as_it_is_marked(
+    tmp_path: Path, mark: str, head: str
+) -> None:
+    answer = "table['income'] > 2" if mark == "batch" else "income > 2"
+    code = f"import themis\n\n@themis.{mark}\ndef {head}:\n    return {answer}\n"
+    (tmp_path / f"marked_{mark}.py").write_text(code)
+    schema = themis.Schema(race=["green", "purple"], income=range(5))
+    for call in ({}, {"call": mark}):
+        options = {"function": f"marked_{mark}:decide", **call}
+        subject = subject_from_options("python", options, schema, tmp_path)
+        assert list(subject.load(np.array([[0, 2], [1, 3]])).run().outputs) == [False, True]
+    options = {"function": f"marked_{mark}:decide", "call": "row"}
+    with pytest.raises(themis.RequestError, match=f'themis.{mark}; write call = "{mark}", or'):
+        subject_from_options("python", options, schema, tmp_path)
+
+
 def test_a_module_attribute_is_loaded_from_the_folder(tmp_path: Path) -> None:
     (tmp_path / "loan_module_a.py").write_text("def decide(row):\n    return 1\n")
     assert load_attribute("loan_module_a:decide", tmp_path, where="x")({}) == 1

@@ -31,7 +31,7 @@ class Trial:
 
     values: dict[str, Value] | None  # None: a row of people, which is not to be shown
     output: Value | None  # None: no decision
-    favourable: bool
+    favourable: bool | None  # None: no output is more favourable than others, as of numbers
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,10 @@ def _try(audit: Audit) -> Iterator[Trial]:
     cells = audit.runner.run(codes)
     reading = audit.sampler.reading
     labels = audit.runner.labels
-    favourable = reading.labels.is_favourable(reading.cells(cells))
-    for row, cell, good in zip(codes, cells.tolist(), favourable.tolist(), strict=True):
+    favourable: list[bool] | list[None] = [None] * len(codes)
+    if reading.has_favourable:
+        favourable = reading.labels.is_favourable(reading.cells(cells)).tolist()
+    for row, cell, good in zip(codes, cells.tolist(), favourable, strict=True):
         output = labels.labels[cell] if cell >= 0 else None
         shown = audit.shows_rows or not audit.population.profile
         yield Trial(audit.schema.decode_row(row) if shown else None, output, good)
@@ -109,7 +111,7 @@ def _withheld(trial: Trial, shared: Collection[Value]) -> Trial:
 
 def _warnings(audit: Audit, trials: tuple[Trial, ...]) -> Iterator[Note]:
     decided = [trial for trial in trials if trial.output is not None]
-    if decided and not any(trial.favourable for trial in decided):
+    if decided and all(trial.favourable is False for trial in decided):
         outputs = {repr(trial.output): trial.output for trial in decided}
         yield Note.of("no-favourable-trial", outputs=list(outputs.values()))
     if not audit.default_sets:

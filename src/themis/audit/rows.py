@@ -206,7 +206,10 @@ def fit_notes(facts: Mapping[str, Any] | None) -> Iterator[Note]:
         reasons = [{**each, "examples": each["examples"][:2]} for each in facts["reasons"]]
         yield Note.of("rows-left-out", **counts, reasons=reasons)
     for kept in facts.get("kept", ()):
-        yield Note.of("values-kept", **kept)
+        if kept.get("between_steps"):
+            yield Note.of("values-between-steps", name=kept["name"], rows=kept["rows"])
+        else:
+            yield Note.of("values-kept", **kept)
     for name, added in facts.get("extended", {}).items():
         if isinstance(added, Mapping):
             yield Note.of("range-widened", name=name, min=added["min"], max=added["max"])

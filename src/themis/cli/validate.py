@@ -14,6 +14,7 @@ from themis.audit.audit import Audit
 from themis.audit.forecast import Part
 from themis.audit.plan import Plan, Trial, make_plan
 from themis.cli.costs import forecast_sentence, two_digits
+from themis.cli.endings import in_options
 from themis.cli.options import Options
 from themis.cli.printing import say, write
 from themis.cli.session import hosting_subject, open_config
@@ -51,7 +52,7 @@ def try_out(options: Options) -> int:
     console = make_console(sys.stdout)
     write(render(show_plan(plan, str(config.path), width=console.width), console))
     if plan.failure is not None:
-        say(f"error: {plan.failure}")
+        say(f"error: {in_options(plan.failure)}")
         if audit.runner.fails_too_often:
             return Exit.SUBJECT_FAILED
     return Exit.DONE
@@ -131,24 +132,28 @@ def _domain(plan: Plan) -> Table:
 
 
 def _trials(trials: tuple[Trial, ...], width: int) -> Table:
+    judged = any(trial.favourable is not None for trial in trials)
     widest = min(max(6, *(len(visible(trial.output)) for trial in trials)), 20)
-    table = grid({"max_width": 20}, {}, {"max_width": max(width - 18 - widest, 10)})
+    room = max(width - widest - (18 if judged else 6), 10)
+    table = grid({"max_width": 20}, *[{}] * judged, {"max_width": room})
     shown = trials[0].values
     names = "" if shown is None else " · ".join(visible(name) for name in shown)
-    table.add_row(short("output", DIM), short("favourable", DIM), short(names, DIM))
+    heads = ("output", *["favourable"] * judged, names)
+    table.add_row(*(short(head, DIM) for head in heads))
     for trial in trials:
         values = "a row of people, which --rows shows"
         if trial.values is not None:
             values = " · ".join(visible(value) for value in trial.values.values())
-        if trial.output is None:
-            table.add_row(short("failed", "red"), short("–", DIM), short(values, DIM))
-            continue
-        table.add_row(
-            short(visible(trial.output)),
-            short("yes", "green") if trial.favourable else short("no"),
-            short(values, DIM),
-        )
+        failed = trial.output is None
+        output = short("failed", "red") if failed else short(visible(trial.output))
+        table.add_row(output, *[_favourable(trial)] * judged, short(values, DIM))
     return table
+
+
+def _favourable(trial: Trial) -> Text:
+    if trial.output is None:
+        return short("–", DIM)
+    return short("yes", "green") if trial.favourable else short("no")
 
 
 def _costs(plan: Plan) -> Iterator[RenderableType]:

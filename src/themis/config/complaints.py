@@ -14,6 +14,7 @@ from themis.config.format import (
     SUBJECTS,
     TABLES,
     Characteristic,
+    CheckTable,
     File,
     RangeInput,
     Subject,
@@ -127,7 +128,15 @@ class _Fault:
             problem += f", got {_show(received)}"
         if kind == "literal_error" and isinstance(received, str):
             remedy = suggest(received, get_args(self.model.keys()[self.key].annotation))
+        if kind == "bool_type" and not isinstance(received, str):
+            remedy = self._limit_of_search(received)
         return code, problem, remedy or self._example()
+
+    def _limit_of_search(self, received: Any) -> str:
+        """The remedy for a check whose limit is given as its search; else nothing."""
+        is_limit = isinstance(received, int | float) and 0 < received < 1
+        is_search = self.model is CheckTable and self.key == "search"
+        return f"write search = true and max_score = {received}" if is_search and is_limit else ""
 
     def _example(self) -> str:
         """The remedy that shows how the key is written."""

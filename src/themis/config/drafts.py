@@ -200,11 +200,13 @@ class DraftFile:
     protected: Sequence[str]
     favourable: Sequence[Value] | None = None  # None: not known
     favourable_remark: str = "the outputs that count as the favourable decision"
+    example: Value = 1  # a favourable output to show where none is known
     profile: str | None = None  # the rows that inputs are drawn from
     model: str | None = None  # the file of the model under test
     module: str | None = None  # whose weights are in it
     subject: Sequence[str] = ()  # the lines of its table, where they are known otherwise
     cut: float | None = None  # of a model that answers with a number
+    cut_reason: str = ""
     rare: Sequence[str] = ()  # characteristics that list texts of fewer than SHARED rows
 
     @property
@@ -253,14 +255,13 @@ class DraftFile:
         """What counts as the favourable decision."""
         if self.cut is not None:
             yield from spell_remark(
-                "cut: a guess: the model answers with a number, such as a probability or a logit, "
-                "and from this one on the decision is favourable; is what it predicts something "
-                "that people want?"
+                f"cut: a guess: {self.cut_reason}. From this number on the decision is favourable: "
+                "is what it predicts something that people want?"
             )
             yield f"cut = {spell_value(self.cut)}"
             return
         yield from spell_remark(f"favourable: {self.favourable_remark}")
-        shown = [1] if self.favourable is None else list(self.favourable)
+        shown = [self.example] if self.favourable is None else list(self.favourable)
         yield f"{'# ' * (self.favourable is None)}favourable = {spell_value(shown)}"
 
     def _checks(self) -> Iterator[str]:

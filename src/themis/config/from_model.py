@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
+
+from themis.errors import MistakesError
 from themis.inputs.characteristics import Value
+from themis.inputs.people import people_of
+from themis.inputs.rows import GivenRows
+from themis.inputs.schema import Schema
 from themis.subjects.loading import load_attribute
 from themis.subjects.model_files import read_model
-from themis.subjects.trained import trained_of
+from themis.subjects.models import Model
+from themis.subjects.trained import Trained, trained_of
+
+UNTRIED = "the model was not tried on the rows; it answers with a number, a probability or a logit"
+PROBABILITIES = "the model's answers to some of the rows are all from 0 to 1, like probabilities"
+OTHERS = "the model's answers to some of the rows are not all from 0 to 1; they may be logits"
 
 
 @dataclass(frozen=True)
@@ -25,6 +36,8 @@ class ModelFacts:
     target: str | None = None  # the column that it predicts
     cut: float | None = None  # from where on its answer is usually a yes
     module: str | None = None  # whose weights are in the file, as module:Class
+    cut_reason: str = UNTRIED
+    trained: Trained | None = None  # to be tried
 
 
 def facts_of_model(
@@ -49,4 +62,30 @@ def facts_of_model(
         trained.target,
         trained.cut,
         module,
+        trained=trained,
     )
+
+
+def tried_on(model: ModelFacts, rows: GivenRows, schema: Schema) -> ModelFacts:
+    """The same, with what the model's answers to these rows show: its classes, or a cut.
+
+    Only nets and the like are run, whose answers may be numbers of any kind. Where that fails,
+    nothing more is known.
+    """
+    if model.trained is None or not model.trained.by_class or model.classes:
+        return model
+    try:
+        people = people_of(rows, schema)
+        subject = Model(model.trained.model, people.schema)
+        subject.structured = True  # numbers are welcome
+        answers = subject.load(people.codes).run()
+    except MistakesError:
+        return model
+    if subject.trained.classes:
+        return replace(model, classes=subject.trained.classes)
+    if model.cut is None or answers.failures:
+        return model
+    numbers = np.asarray(answers.outputs, dtype=float)
+    probable = bool(((numbers >= 0) & (numbers <= 1)).all())
+    reason = PROBABILITIES if probable else OTHERS
+    return replace(model, cut=0.5 if probable else 0.0, cut_reason=reason)

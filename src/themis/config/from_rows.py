@@ -11,14 +11,17 @@ from dataclasses import replace
 from typing import Any
 
 from themis.config.drafts import Draft, DraftFile, check_names, check_some_used
-from themis.config.from_model import ModelFacts
+from themis.config.from_model import ModelFacts, tried_on
 from themis.errors import Mistake, RequestError, count_of
 from themis.inputs.characteristics import Value
 from themis.inputs.columns import Tally, Typed
 from themis.inputs.guesses import LIST_NUMBERS, LIST_TEXTS, guess_column, plain
 from themis.inputs.personal import SHARED, words_of
-from themis.inputs.row_files import Table
+from themis.inputs.row_files import Table, restore_value
+from themis.inputs.rows import GivenRows, objects
+from themis.inputs.schema import Schema, characteristic_from
 
+TRIED = 500  # rows that a model is run on
 NAMES_A_DECISION = {
     "approved", "class", "decision", "label", "outcome", "output", "prediction", "target",
 }  # fmt: skip
@@ -56,8 +59,10 @@ def draft_from_data(
     `profile` is the path of the rows for the file.
     """
     tally = Tally()
+    some = GivenRows({})
     for piece in pieces:
         tally.add(piece)
+        some = some if len(some) or model is None else _some_rows(piece)
     typed = tally.typed()
     names = list(typed)
     check_names(names, protected, target)
@@ -77,16 +82,37 @@ def draft_from_data(
         reason = "taken for what is decided, not for an input; --target names another column"
         drafts.append(Draft(found, None, (), reason))
     check_some_used(drafts, source, "no column can be a characteristic", "name other rows")
+    if model is not None:
+        model = tried_on(model, some, _schema_of(drafts))
     return DraftFile(
         f"{source}: {count_of(tally.length, 'row')}, {count_of(len(names), 'column')}",
         drafts,
         [*protected, *guessed],
         *_favourable(found, None if found is None else typed[found], model),
+        example=_example(model),
         profile=profile,
         model=None if model is None else model.file,
         module=None if model is None else model.module,
         cut=None if model is None or model.classes else model.cut,
+        cut_reason="" if model is None else model.cut_reason,
         rare=[each.name for each in drafts if _lists_rare(each, typed[each.name])],
+    )
+
+
+def _some_rows(piece: Table) -> GivenRows:
+    """Rows from all over a piece, to try a model on."""
+    chosen = range(0, piece.length, max(1, piece.length // TRIED))
+    return GivenRows(
+        {
+            name: objects(restore_value(column[row]) for row in chosen)
+            for name, column in piece.columns.items()
+        }
+    )
+
+
+def _schema_of(drafts: Sequence[Draft]) -> Schema:
+    return Schema(
+        {each.name: characteristic_from(each.spec) for each in drafts if not each.left_out}
     )
 
 
@@ -203,6 +229,13 @@ def _favourable(
             f"decisions; {remedy}"
         )
     return wanted(pairs, f"column {name!r}")
+
+
+def _example(model: ModelFacts | None) -> Value:
+    """An output that may be favourable, to be shown where it is asked which one is."""
+    if model is None or not model.classes:
+        return DraftFile.example
+    return wanted([(each, 0) for each in model.classes], "")[0][0]
 
 
 def wanted(pairs: list[tuple[Any, int]], source: str) -> tuple[list[Value], str]:

@@ -320,15 +320,30 @@ def keep(rows: GivenRows, schema: Schema) -> Schema:
 
 
 def _kept(schema: Schema, codes: NDArray[Any], used: NDArray[Any]) -> list[dict[str, Any]]:
-    """The values of used rows that the schema does not list, and how many have them."""
+    """The values of used rows that the schema does not list, and how many have them.
+
+    Numbers in the range that are only off its steps stand apart.
+    """
     facts: list[dict[str, Any]] = []
     for column, each in enumerate(schema):
         own = codes[used, column] if each.extra else codes[:0, column]
-        own = own[own >= each.first_extra]
-        if len(own):
-            examples = [_plain(each.value(code)) for code in np.unique(own)[:EXAMPLES].tolist()]
-            facts.append({"name": each.name, "rows": len(own), "values": examples})
+        found, counts = np.unique(own[own >= each.first_extra], return_counts=True)
+        between = _between_steps(each, found)
+        for chosen, mark in ((~between, {}), (between, {"between_steps": True})):
+            if chosen.any():
+                examples = [_plain(each.value(code)) for code in found[chosen][:EXAMPLES].tolist()]
+                rows = int(counts[chosen].sum())
+                facts.append({"name": each.name, "rows": rows, "values": examples, **mark})
     return facts
+
+
+def _between_steps(each: Characteristic, codes: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which of these values, none of which is on a step, are within the range."""
+    if not isinstance(each, Integers | Reals):
+        return np.zeros(len(codes), dtype=bool)
+    numbers = each.decode(codes).astype(float)
+    within: NDArray[np.bool_] = (each.min <= numbers) & (numbers <= each.max)
+    return within
 
 
 # Widening the schema ------------------------------------------------------------------------

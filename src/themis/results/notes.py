@@ -65,7 +65,7 @@ class Note:
         return str(hook("note")(self))
 
 
-HARMLESS = {"values-kept", "inputs-unlike-rows"}
+HARMLESS = {"values-kept", "values-between-steps", "inputs-unlike-rows"}
 PREFIXES = ("about", "when")  # any note may say of which set or output it is, or of which result
 OLD_SENTENCE = "format-1"  # of a result that held sentences
 
@@ -132,6 +132,7 @@ CODES: dict[str, tuple[str, ...]] = {
     "few-combinations": ("names", "share"),
     "rows-left-out": ("file", "rows", "dropped", "reasons"),
     "values-kept": ("name", "rows", "values"),
+    "values-between-steps": ("name", "rows"),
     "range-widened": ("name", "min", "max"),
     "values-added": ("name", "values"),
     "no-favourable-output": ("outputs", "favourable", "rare"),

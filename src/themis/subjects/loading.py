@@ -118,6 +118,12 @@ def processors() -> int:
 def _python_subject(options: Mapping[str, Any], schema: Schema, folder: Path) -> Subject:
     function = load_attribute(options["function"], folder, where="subject.function")
     call = options.get("call", "row")
+    if isinstance(function, batch | keywords):
+        marked = type(function).__name__
+        if options.get("call", marked) != marked:
+            problem = f"{options['function']!r} is marked with themis.{marked}"
+            raise _unusable("subject.call", problem, f'write call = "{marked}", or leave it out')
+        return subject_from(function, schema)
     if not callable(function):
         problem = f"{options['function']!r} is not callable"
         raise _unusable("subject.function", problem, "name a function")

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from themis.errors import RequestError, suggest
 from themis.inputs.schema import Schema
 from themis.subjects.base import Subject
@@ -25,6 +27,7 @@ BOOSTED = (".json", ".ubj", ".txt", ".cbm")  # XGBoost, LightGBM and CatBoost: d
 PICKLES = (".joblib", ".pkl", ".pickle")
 KERAS = ".keras"  # data and the names of code: its safe mode has been got round more than once
 KNOWN = (*SAFE, *BOOSTED, *PICKLES, *WEIGHTS, KERAS)
+NAMED = 3  # keys of weights in a message
 MLFLOW = "MLmodel"  # the file that makes a folder an MLflow model
 
 
@@ -212,10 +215,39 @@ def _read_weights(path: Path, module: Any) -> Any:
     if not isinstance(module, library.nn.Module):
         module = module()
     try:
-        module.load_state_dict(library.load(path, map_location="cpu", weights_only=True))
+        weights = library.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
         raise _unreadable(path, error) from error
+    if not isinstance(weights, Mapping):
+        problem = f"{path.name} holds a {type(weights).__name__}, no weights"
+        raise _unusable(problem, "save them: torch.save(module.state_dict(), …)")
+    try:
+        module.load_state_dict(weights)
+    except Exception as error:
+        raise _unfit(path, weights, module, error) from error
     return module
+
+
+def _unfit(path: Path, weights: Mapping[str, Any], module: Any, error: Exception) -> RequestError:
+    """What to say of weights of another module: the first keys that do not fit."""
+    own = module.state_dict()
+    both = [key for key in own if key in weights]
+    odd = {
+        "only in the file": [str(key) for key in weights if key not in own],
+        "only in the module": [key for key in own if key not in weights],
+        "of another size": [key for key in both if np.shape(weights[key]) != own[key].shape],
+    }
+    said = [
+        f"{where}: {', '.join(keys[:NAMED])}{', …' * (len(keys) > NAMED)}"
+        for where, keys in odd.items()
+        if keys
+    ]
+    if not said:
+        return _unreadable(path, error)
+    name = type(module).__name__
+    problem = f"the weights in {path.name} do not fit the module {name} ({'; '.join(said)})"
+    remedy = 'name the module that was trained: object = "module:Class", in themis init --object'
+    return _unusable(problem, remedy)
 
 
 def _needed(name: str, path: Path) -> Any:

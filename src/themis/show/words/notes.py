@@ -245,6 +245,13 @@ def _values_kept(values: Values) -> str:
     )
 
 
+def _values_between_steps(values: Values) -> str:
+    rows = count(values["rows"], "row")
+    if values["rows"] == 1:
+        return f"{values['name']}: {rows} has a value between the steps; it is run as it is"
+    return f"{values['name']}: {rows} have values between the steps; each is run as it is"
+
+
 def _no_such_value(values: Values) -> str:
     if "value" in values and values["value"] is None:  # it is of a person
         return f"{values['name']} has no such value"
@@ -474,6 +481,7 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     ),
     "rows-left-out": _rows_left_out,
     "values-kept": _values_kept,
+    "values-between-steps": _values_between_steps,
     "range-widened": "{name} was widened to {min} to {max} to fit the rows",
     "values-added": lambda values: (
         f"{values['name']} got further values to fit the rows: {_texts(values['values'])}"
