@@ -5,6 +5,7 @@ One person of these tests, whose sex is RARE, gets an output that begins with MA
 
 from __future__ import annotations
 
+import io
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -13,13 +14,16 @@ import pytest
 
 import themis
 from tests.projects import enter, run, write_project
-from tests.report_results import causal, result
-from themis.results.parts import Harm, Joint, Region
+from tests.report_results import causal, group, result
+from themis.results.model import CheckResult
+from themis.results.parts import Group, Harm, Joint, Region
 from themis.results.saved import read_result
 from themis.results.withheld import withheld
+from themis.show.reports.ci import render_junit
 from themis.show.reports.document import Room
 from themis.show.reports.formats import FORMATS
 from themis.show.reports.people import harm_section
+from themis.show.terminal.checks import render_checks
 from themis.show.words.verdicts import verdict
 
 RARE, MARK = "intersex", "48611"
@@ -212,3 +216,21 @@ def test_neither_a_region_nor_a_joint_change_is_of_few(people: int, shown: bool)
     assert (score.regions == (region,)) == (score.joint == joint) == shown
     of_inputs = causal(regions=(region,), joint=joint)
     assert withheld(of_inputs) == of_inputs
+
+
+def test_what_a_search_found_above_its_limit_is_decided_exactly() -> None:
+    """Rounded, it would be below the limit, and no document would have a violation."""
+    many = Group({"race": "green"}, 0.1, 0.1, 0.1, 60, people=60)
+    one = Group({"race": "purple"}, 0.5832, 0.5832, 0.5832, 1, people=1)
+    ends = {"score": 0.4832, "low": 0.4832, "high": 0.4832}
+    kind = {"population": "profile", "statistic": "mean", "scale": (0.0, 1.0)}
+    score = group(groups=(many, one), **ends, **kind)
+    about = {"name": "group search", "measure": "group", "against": None, "search": True}
+    check = CheckResult(
+        **about, **ends, max_score=0.4831, confidence=0.99, verdict="violated", sets=(("race",),)
+    )
+    shown = withheld(result(score, command="check", checks=(check,)))
+    assert shown.checks[0].score == pytest.approx(0.48)
+    for text in (render_junit(shown), render_checks(shown, file=io.StringIO())):
+        assert "a group of fewer than 5 people" in " ".join(text.split())
+        assert "0.4832" not in text
