@@ -14,8 +14,9 @@ import pytest
 
 import themis
 from tests.projects import enter, run, write_project
-from tests.report_results import causal, group, result
-from themis.results.model import CheckResult
+from tests.report_results import causal, group, result, small_search
+from themis.results.model import CheckResult, TestedSet
+from themis.results.notes import Note
 from themis.results.parts import Group, Harm, Joint, Region
 from themis.results.saved import read_result
 from themis.results.withheld import withheld
@@ -25,6 +26,7 @@ from themis.show.reports.formats import FORMATS
 from themis.show.reports.people import harm_section
 from themis.show.terminal.checks import render_checks
 from themis.show.words.verdicts import verdict
+from themis.testing.claims import AuditInTest
 
 RARE, MARK = "intersex", "48611"
 INPUTS = f"""\
@@ -128,17 +130,40 @@ def test_differences_are_decided_exactly_and_shown_rounded(folder: Path) -> None
     assert "48.3" in run("diff", "before-rows.json", "after-rows.json").output
 
 
-def test_a_failed_test_shows_rounded_numbers() -> None:
+def audit_of_one() -> themis.Audit:
+    """One person gets so much more than sixty others."""
     rows = [{"sex": "fm"[n % 2], "pay": 1000} for n in range(60)] + [{"sex": "x", "pay": 1000}]
     schema = themis.Schema(sex=["f", "m", "x"], pay=range(5000))
     output = themis.Output(name="limit", min=0, max=10_000)
-    audit = themis.Audit(
+    return themis.Audit(
         lambda p: 5832 if p["sex"] == "x" else 1000, schema, profile=rows, outputs=[output]
     )
+
+
+def test_a_failed_test_shows_rounded_numbers() -> None:
     with pytest.raises(themis.DiscriminationError) as failed:
-        audit.group("sex").assert_below(0.1)
+        audit_of_one().group("sex").assert_below(0.1)
     assert "0.480" in str(failed.value)
     assert_rounded("assertion", str(failed.value))
+
+
+def test_what_is_recorded_of_a_test_is_rounded() -> None:
+    answers: list[CheckResult] = []
+    test = AuditInTest(audit_of_one(), record=lambda check, answer, runs: answers.append(answer))
+    with pytest.raises(themis.DiscriminationError):
+        test.group("sex").assert_below(0.1)
+    assert [each.score for each in answers] == pytest.approx([0.48])
+
+
+def test_what_a_search_tried_is_rounded() -> None:
+    search = next(each for each in small_search().searches if each.measure == "group")
+    reasons = (Note.of("exact-score", score=0.4832),)
+    tested = (TestedSet(("race",), "below", reasons, 60, 0.4832),)
+    means = replace(search, tested=tested, statistic="mean")
+    assert withheld(means).tested == tested, "nobody is meant"
+    (shown,) = withheld(replace(means, population="profile")).tested
+    assert shown.estimate == pytest.approx(0.48)
+    assert shown.reasons[0].values["score"] == pytest.approx(0.48)
 
 
 @pytest.mark.parametrize(("people", "named"), [(1, False), (4, False), (5, True)])
