@@ -5,6 +5,7 @@ One person of these tests, whose sex is RARE, gets an output that begins with MA
 
 from __future__ import annotations
 
+import io
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -13,14 +14,19 @@ import pytest
 
 import themis
 from tests.projects import enter, run, write_project
-from tests.report_results import causal, result
-from themis.results.parts import Harm, Joint, Region
+from tests.report_results import causal, group, result, small_search
+from themis.results.model import CheckResult, TestedSet
+from themis.results.notes import Note
+from themis.results.parts import Group, Harm, Joint, Region
 from themis.results.saved import read_result
 from themis.results.withheld import withheld
+from themis.show.reports.ci import render_junit
 from themis.show.reports.document import Room
 from themis.show.reports.formats import FORMATS
 from themis.show.reports.people import harm_section
+from themis.show.terminal.checks import render_checks
 from themis.show.words.verdicts import verdict
+from themis.testing.claims import AuditInTest
 
 RARE, MARK = "intersex", "48611"
 INPUTS = f"""\
@@ -124,17 +130,40 @@ def test_differences_are_decided_exactly_and_shown_rounded(folder: Path) -> None
     assert "48.3" in run("diff", "before-rows.json", "after-rows.json").output
 
 
-def test_a_failed_test_shows_rounded_numbers() -> None:
+def audit_of_one() -> themis.Audit:
+    """One person gets so much more than sixty others."""
     rows = [{"sex": "fm"[n % 2], "pay": 1000} for n in range(60)] + [{"sex": "x", "pay": 1000}]
     schema = themis.Schema(sex=["f", "m", "x"], pay=range(5000))
     output = themis.Output(name="limit", min=0, max=10_000)
-    audit = themis.Audit(
+    return themis.Audit(
         lambda p: 5832 if p["sex"] == "x" else 1000, schema, profile=rows, outputs=[output]
     )
+
+
+def test_a_failed_test_shows_rounded_numbers() -> None:
     with pytest.raises(themis.DiscriminationError) as failed:
-        audit.group("sex").assert_below(0.1)
+        audit_of_one().group("sex").assert_below(0.1)
     assert "0.480" in str(failed.value)
     assert_rounded("assertion", str(failed.value))
+
+
+def test_what_is_recorded_of_a_test_is_rounded() -> None:
+    answers: list[CheckResult] = []
+    test = AuditInTest(audit_of_one(), record=lambda check, answer, runs: answers.append(answer))
+    with pytest.raises(themis.DiscriminationError):
+        test.group("sex").assert_below(0.1)
+    assert [each.score for each in answers] == pytest.approx([0.48])
+
+
+def test_what_a_search_tried_is_rounded() -> None:
+    search = next(each for each in small_search().searches if each.measure == "group")
+    reasons = (Note.of("exact-score", score=0.4832),)
+    tested = (TestedSet(("race",), "below", reasons, 60, 0.4832),)
+    means = replace(search, tested=tested, statistic="mean")
+    assert withheld(means).tested == tested, "nobody is meant"
+    (shown,) = withheld(replace(means, population="profile")).tested
+    assert shown.estimate == pytest.approx(0.48)
+    assert shown.reasons[0].values["score"] == pytest.approx(0.48)
 
 
 @pytest.mark.parametrize(("people", "named"), [(1, False), (4, False), (5, True)])
@@ -212,3 +241,21 @@ def test_neither_a_region_nor_a_joint_change_is_of_few(people: int, shown: bool)
     assert (score.regions == (region,)) == (score.joint == joint) == shown
     of_inputs = causal(regions=(region,), joint=joint)
     assert withheld(of_inputs) == of_inputs
+
+
+def test_what_a_search_found_above_its_limit_is_decided_exactly() -> None:
+    """Rounded, it would be below the limit, and no document would have a violation."""
+    many = Group({"race": "green"}, 0.1, 0.1, 0.1, 60, people=60)
+    one = Group({"race": "purple"}, 0.5832, 0.5832, 0.5832, 1, people=1)
+    ends = {"score": 0.4832, "low": 0.4832, "high": 0.4832}
+    kind = {"population": "profile", "statistic": "mean", "scale": (0.0, 1.0)}
+    score = group(groups=(many, one), **ends, **kind)
+    about = {"name": "group search", "measure": "group", "against": None, "search": True}
+    check = CheckResult(
+        **about, **ends, max_score=0.4831, confidence=0.99, verdict="violated", sets=(("race",),)
+    )
+    shown = withheld(result(score, command="check", checks=(check,)))
+    assert shown.checks[0].score == pytest.approx(0.48)
+    for text in (render_junit(shown), render_checks(shown, file=io.StringIO())):
+        assert "a group of fewer than 5 people" in " ".join(text.split())
+        assert "0.4832" not in text

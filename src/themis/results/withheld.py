@@ -66,6 +66,11 @@ def withheld(thing: Thing) -> Thing:
     return shown
 
 
+def whole_of(result: Result) -> Result:
+    """The result with its exact numbers, to decide with and not to show."""
+    return result.whole if isinstance(result, Withheld) else result
+
+
 def withheld_notes(notes: Iterable[Note]) -> tuple[Note, ...]:
     """The notes without values of single people."""
     return tuple(map(_note, notes))

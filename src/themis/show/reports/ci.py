@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 from themis.results.model import Accepted, CheckResult, Measure, Result, Score, SearchResult
 from themis.results.notes import Ending
+from themis.results.withheld import whole_of
 from themis.show.words.headlines import headline, score_text
 from themis.show.words.notes import how_it_ended
 from themis.show.words.scores import cut_off, failure_text, inconclusive
@@ -116,7 +117,7 @@ def _of_check(check: CheckResult, result: Result, line: int | None) -> Iterator[
     reason = visible(check.reason) if check.reason else ""
     if check.verdict == "violated":
         limit = f"The limit is {amount(check.max_score, check.measure)}."
-        for names in _above(check, scores):
+        for names in _above(check, narrowest(whole_of(result), check)):
             score = scores.get(names)
             interval = f"{name}: {check_interval(check)}"
             text = f"{_text(score, interval, wording(result))} {limit}"

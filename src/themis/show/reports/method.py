@@ -12,7 +12,7 @@ from typing import Any
 
 from themis.results.model import Result, Score, SearchResult
 from themis.results.notes import Ending
-from themis.results.withheld import Withheld
+from themis.results.withheld import whole_of
 from themis.settings import Stopping
 from themis.show.html import Html, cut, folded, join, shell, table, tag, value
 from themis.show.reports.document import Room, rest, score_name, section
@@ -305,7 +305,7 @@ RECIPE = (
 
 def digest(result: Result) -> str:
     """The SHA-256 of a result's JSON with sorted keys; without the version that read it."""
-    data = (result.whole if isinstance(result, Withheld) else result).to_dict()
+    data = whole_of(result).to_dict()
     del data["themis"]
     text = json.dumps(data, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from themis.results.model import CausalScore, CheckResult, GroupScore, Result, Score, SearchResult
+from themis.results.withheld import whole_of
 from themis.show.intervals import Axis
 from themis.show.terminal.parts import (
     FOLDED,
@@ -160,12 +161,12 @@ def _found(check: CheckResult, everything: bool) -> str:
 
 def _telling(check: CheckResult, result: Result) -> Score | None:
     """The score above the limit that says most: of a protected set if there is one."""
-    scores = scores_by_set(result)
+    scores, exact = scores_by_set(result), scores_by_set(whole_of(result))
     passed = [each.against for each in check.accepted]
     sets = [each for each in check.sets if each not in passed]
     sets = sets if check.against is None else [check.against]
-    known = [scores[check.measure, each] for each in sets if (check.measure, each) in scores]
-    above = [each for each in known if each.low > check.max_score]
+    known = [(check.measure, each) for each in sets if (check.measure, each) in scores]
+    above = [scores[each] for each in known if exact[each].low > check.max_score]
     return min(above, key=lambda each: (protection(result, each.against), -each.low), default=None)
 
 
