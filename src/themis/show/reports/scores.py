@@ -23,7 +23,7 @@ from themis.show.reports.document import (
     set_words,
 )
 from themis.show.svg import picture, scale
-from themis.show.words.headlines import apart_text, rate_text
+from themis.show.words.headlines import apart_text, ends_of, rate_text
 from themis.show.words.scores import by_set, extremes, impact, lesser, method
 from themis.show.words.searches import amount
 from themis.show.words.values import count, percent, visible
@@ -150,7 +150,7 @@ def details(score: Score) -> Iterator[str]:
     if score.distance != "exact":
         yield f"distance: {cut(visible(score.distance))}"
     if score.scale is not None:
-        yield f"on a scale from {score.scale[0]:,.10g} to {score.scale[1]:,.10g}"
+        yield f"on a scale from {ends_of(score.scale)}"
     if score.population != "inputs":
         people = {"profile": "drawn from the profile", "rows": "given rows"}
         yield people[score.population]

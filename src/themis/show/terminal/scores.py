@@ -39,7 +39,7 @@ from themis.show.words.explanations import (
     placebo_sentence,
     region_sentence,
 )
-from themis.show.words.headlines import headline, output_name, rate_text
+from themis.show.words.headlines import headline, highest_of, output_name, rate_text
 from themis.show.words.scores import extremes, impact, method, seen
 from themis.show.words.values import (
     count,
@@ -226,8 +226,8 @@ def _group_details(score: GroupScore, everything: bool, words: Wording) -> Group
     best, worst = score.most_favoured, score.least_favoured
     texts = [seen(score), impact(score) if len(score.groups) > 1 else None]
     if best is not None and worst is not None and score.low > 0:
-        favoured = f"highest rate: {words.label(best.values)}; lowest: {words.label(worst.values)}"
-        texts.insert(0, favoured)
+        favoured, last = words.label(best.values), words.label(worst.values)
+        texts.insert(0, f"{highest_of(score)}: {favoured}; lowest: {last}")
     parts += [Sentence(text) for text in texts if text is not None]
     return Group(*parts, Sentence(f"group score {score.score:.3f}; {method(score, words)}", DIM))
 

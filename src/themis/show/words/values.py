@@ -91,6 +91,18 @@ def hundredths(share: float) -> str:
     return f"{100 * share:.0f}" if share in (0.0, 1.0) else f"{100 * share:.1f}"
 
 
+def figure(number: float, digits: int = 4) -> str:
+    """A number in units of its own: `15,810`, `0.0625`; very large or small ones as `1.2e+15`."""
+    if number and not 1e-4 <= abs(number) < 1e15:
+        return f"{number:.{digits}g}"
+    return f"{float(f'{number:.{digits}g}'):,.15g}"
+
+
+def exact_figure(number: float) -> str:
+    """A number that somebody gave, as a scale or a tolerance, with all of its digits."""
+    return figure(number, digits=10)
+
+
 def confidence_text(confidence: float, family: int | None = None) -> str:
     """`99 % confidence`, or `99 % confidence for all 8 together`."""
     together = "" if family in (None, 1) else f" for all {family} together"
