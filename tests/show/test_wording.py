@@ -234,6 +234,16 @@ def test_the_first_screen_says_on_whom_in_how_many_runs_and_how_to_read_it() -> 
     )
 
 
+def test_what_stands_behind_both_scores_is_said_once() -> None:
+    exact: dict[str, Any] = {"method": "exact", "population": "profile"}
+    one = samples.causal(score=0.2, low=0.2, high=0.2, **exact)
+    other = samples.group(score=0.3, low=0.3, high=0.3, **exact)
+    result = samples.result(one, other)
+    assert verdict(result).behind == "Exact: everybody in the profile was run."
+    sampled = samples.result(samples.causal(), samples.group())
+    assert verdict(sampled).behind.count("confidence interval") == 2
+
+
 def test_every_format_has_the_same_verdict() -> None:
     shown = samples.result(samples.causal(), samples.group(against=("age",)))
     said = verdict(shown).sentence
