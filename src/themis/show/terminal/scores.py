@@ -16,6 +16,7 @@ from themis.results.parts import Witness
 from themis.show.intervals import Axis
 from themis.show.terminal.parts import (
     DIM,
+    FOLDED,
     HEADLINE,
     MARK,
     NUMBER,
@@ -160,6 +161,7 @@ def _joined(cells: Sequence[Sequence[Text]]) -> Iterator[Text]:
 CHANGES = 3  # directions of harm shown
 ENDS = 5  # groups shown from either end
 LABEL = 36  # letters of a group's name
+LEAST_BAR = 4  # columns of a bar
 
 
 def show_score(
@@ -235,15 +237,18 @@ def _group_details(score: GroupScore, everything: bool, words: Wording) -> Group
 def rates_table(score: GroupScore, *, everything: bool = False, words: Wording = PLAIN) -> Table:
     """The groups by falling rate, each with its interval and its number of tests."""
     shown, hidden = extremes(score.groups, len(score.groups) if everything else ENDS)
-    table = grid({"max_width": LABEL}, {"ratio": 1}, NUMBER, NUMBER, NUMBER, expand=True)
+    name, bars = {**FOLDED, "max_width": LABEL}, {"ratio": 1, "width": LEAST_BAR}
+    has_ends = any(group.few or group.low < group.high for group in shown)
+    ends = [{**FOLDED, **NUMBER}] * has_ends  # names and intervals are folded: no number is cut
+    table = grid(name, bars, NUMBER, NUMBER, *ends, expand=True)
     for place, group in enumerate(shown):
         if hidden and place == len(shown) - ENDS:
             table.add_row(short(f"… {hidden:,} more …", DIM))
         bar = IntervalBar(group.low, group.high)
         rate = rate_text(score, group.rate)
         tested = short(f"of {group.samples:,}", DIM)
-        label = short(words.label(group.values, most=LABEL))
-        table.add_row(label, bar, rate, tested, _ends(score, group))
+        label = Text(words.label(group.values, most=LABEL))
+        table.add_row(label, bar, rate, tested, *([_ends(score, group)] * has_ends))
     return table
 
 
@@ -252,4 +257,4 @@ def _ends(score: GroupScore, group: parts.Group) -> Any:
         return short("too few", MARK)
     if group.low == group.high:
         return ""
-    return short(f"{rate_text(score, group.low)} – {rate_text(score, group.high)}")
+    return Text(f"{rate_text(score, group.low)} – {rate_text(score, group.high)}")
