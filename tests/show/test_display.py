@@ -206,6 +206,8 @@ def test_sizes_are_exact_below_a_quadrillion(number: int, shown: str) -> None:
 )
 def test_durations_are_readable(seconds: float, shown: str) -> None:
     assert words.duration(seconds) == shown
+    about = "under 0.1 s" if seconds == 0 else f"about {shown}"
+    assert words.about_duration(seconds) == about
 
 
 @pytest.mark.parametrize(
@@ -335,7 +337,9 @@ def test_no_value_breaks_the_page(width: int) -> None:
 
 @pytest.mark.parametrize("width", [44, 60, 80, 100])
 def test_long_names_of_groups_cut_no_number(width: int) -> None:
-    values = [(sex, home) for sex in ("female", "männlich <b>") for home in ("far away", "18 to 39")]
+    values = [
+        (sex, home) for sex in ("female", "männlich <b>") for home in ("far away", "18 to 39")
+    ]
     groups = tuple(
         Group({"sex": sex, "grew up": home}, 0.716, 0.635, 0.789, 12_670) for sex, home in values
     )

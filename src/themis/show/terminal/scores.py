@@ -21,6 +21,7 @@ from themis.show.terminal.parts import (
     MARK,
     NUMBER,
     WARNING,
+    Ends,
     IntervalBar,
     Sentence,
     ShellLine,
@@ -205,7 +206,9 @@ def _harm(score: CausalScore, words: Wording) -> Iterator[RenderableType]:
         yield Sentence(change_sentence(harm, words))
     left = len(score.direction) - CHANGES
     if left > 0:
-        yield Sentence(f"… and {left} more changes that do harm", DIM)
+        yield Sentence(
+            f"… and {count(left, 'more change that does', 'more changes that do')} harm", DIM
+        )
     if score.direction:
         yield Sentence(_counted_on(score, words), DIM)
 
@@ -238,9 +241,10 @@ def rates_table(score: GroupScore, *, everything: bool = False, words: Wording =
     """The groups by falling rate, each with its interval and its number of tests."""
     shown, hidden = extremes(score.groups, len(score.groups) if everything else ENDS)
     name, bars = {**FOLDED, "max_width": LABEL}, {"ratio": 1, "width": LEAST_BAR}
-    has_ends = any(group.few or group.low < group.high for group in shown)
-    ends = [{**FOLDED, **NUMBER}] * has_ends  # names and intervals are folded: no number is cut
-    table = grid(name, bars, NUMBER, NUMBER, *ends, expand=True)
+    ends = [_ends(score, group) for group in shown]
+    least = max((each.narrowest for each in ends if isinstance(each, Ends)), default=0)
+    interval = [{**FOLDED, **NUMBER, "min_width": least}] * any(ends)  # folded, and never cut
+    table = grid(name, bars, NUMBER, NUMBER, *interval, expand=True)
     for place, group in enumerate(shown):
         if hidden and place == len(shown) - ENDS:
             table.add_row(short(f"… {hidden:,} more …", DIM))
@@ -248,13 +252,13 @@ def rates_table(score: GroupScore, *, everything: bool = False, words: Wording =
         rate = rate_text(score, group.rate)
         tested = short(f"of {group.samples:,}", DIM)
         label = Text(words.label(group.values, most=LABEL))
-        table.add_row(label, bar, rate, tested, *([_ends(score, group)] * has_ends))
+        table.add_row(label, bar, rate, tested, *([ends[place]] * any(ends)))
     return table
 
 
-def _ends(score: GroupScore, group: parts.Group) -> Any:
+def _ends(score: GroupScore, group: parts.Group) -> RenderableType:
     if group.few:
         return short("too few", MARK)
     if group.low == group.high:
         return ""
-    return Text(f"{rate_text(score, group.low)} – {rate_text(score, group.high)}")
+    return Ends(rate_text(score, group.low), rate_text(score, group.high))
