@@ -21,20 +21,21 @@ from themis.config.reader import read_config
 from themis.errors import ConfigError, count_of
 from themis.results.model import Result
 from themis.results.notes import Ending, Note
-from themis.results.parts import Group, Joint, Naming, Witness
+from themis.results.parts import Group, Harm, Joint, Naming, Witness
 from themis.results.replays import ReplayedTest
 from themis.results.saved import result_from_dict
 from themis.show import html
 from themis.show.reports.ci import render_annotations, render_junit
+from themis.show.reports.document import rest
 from themis.show.reports.markdown import render_markdown
 from themis.show.reports.page import render_page
 from themis.show.terminal.checks import render_checks
 from themis.show.terminal.results import render_headlines, render_result
 from themis.show.words.comparisons import pair_outcome
 from themis.show.words.headlines import headline
-from themis.show.words.scores import ratio_text
-from themis.show.words.searches import example
-from themis.show.words.values import visible
+from themis.show.words.scores import ratio_text, seen
+from themis.show.words.searches import amount, example
+from themis.show.words.values import confidence_text, visible
 from themis.show.words.verdicts import how_to_read, measured_on, verdict
 from themis.show.words.wording import PLAIN, Wording, wording
 
@@ -300,6 +301,27 @@ ONE_LEFT_OUT = {
     "dropped": 1, "rows": 1, "file": "people.csv",
     "reasons": [{"where": "age", "reason": "too old", "rows": 1, "examples": []}],
 }  # fmt: skip
+
+
+def test_one_point_one_change_and_one_row_are_no_plurals() -> None:
+    shares = (0.01, 0.1, 0.025, 0.005)
+    assert [amount(each, "group") for each in shares] == [
+        *("1 point", "10 points", "2.5 points", "0.5 points"),
+    ]
+    assert amount(0.01, "causal") == "1 %"
+    near = Note.of("score-near-limit", error=0.01)
+    assert "± 1 point cannot tell" in str(near)
+    precise = samples.group(error=0.01, low=0.195, high=0.215, score=0.205)
+    assert "within ± 1 point of" in (seen(precise) or "")
+    harm = Harm({"race": "green"}, {"race": "purple"}, 0.1, 0.1, 106)
+    for number, said in ((4, "1 more change that does harm"), (5, "2 more changes that do harm")):
+        score = samples.causal(direction=(harm,) * number)
+        assert f"… and {said}" in render_result(samples.result(score))
+    assert [rest(n) for n in (0, 1, 2)] == ["", "1 more is not shown", "2 more are not shown"]
+
+
+def test_many_statements_have_a_separator() -> None:
+    assert confidence_text(0.99, 1642) == "99 % confidence for all 1,642 together"
 
 
 def test_one_of_a_thing_is_no_plural() -> None:

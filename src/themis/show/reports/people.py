@@ -109,7 +109,7 @@ def _side(pair: Witness, place: int, score: CausalScore, room: Room) -> Html:
     ]
     more = len(pair.differs_in) - len(shown)
     if more > 0:
-        texts.append(tag("small", f"and {more:,} more differences"))
+        texts.append(tag("small", f"and {count(more, 'more difference')}"))
     name = visible(score.output) if score.output else "decision"
     gets = tag("b", value(output, room.letters))
     return tag("div", *texts, tag("p", tag("small", f"{cut(name, room.letters)}:"), " ", gets),
@@ -230,7 +230,9 @@ def _changes(score: CausalScore, room: Room) -> Html:
             )
             for each in shown
         ),
-        foot=rest(len(score.direction) - len(shown), "more changes do harm"),
+        foot=rest(
+            len(score.direction) - len(shown), "more change does harm", "more changes do harm"
+        ),
     )
 
 

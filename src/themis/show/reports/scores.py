@@ -11,6 +11,7 @@ from themis.results.parts import Group
 from themis.show.html import Html, cut, folded, join, table, tag
 from themis.show.intervals import Axis, Interval, Mark, ends_text
 from themis.show.reports.document import (
+    MORE_SCORES,
     Room,
     block,
     blocks,
@@ -64,7 +65,7 @@ def scores_section(result: Result, room: Room) -> Html:
             axis,
             result,
             room,
-            rest(len(measured) - len(shown), "more scores are not shown"),
+            rest(len(measured) - len(shown), *MORE_SCORES),
         ),
         _legend(result, shown),
         *_among_rows(folded_away[: room.scores], axis, result, room),
@@ -256,7 +257,7 @@ def _chart(score: GroupScore, drawn: Sequence[Group], hidden: int, axis: Axis, r
         ),
         (_group_row(score, group, known.get(id(group)), axis, marks, room) for group in drawn),
         kind="chart",
-        foot=rest(hidden, "groups between these are not drawn"),
+        foot=rest(hidden, "group between these is not drawn", "groups between these are not drawn"),
     )
 
 

@@ -21,6 +21,7 @@ from themis.show.words.values import (
     percent,
     points,
     quoted,
+    round_points,
     share_text,
     visible,
 )
@@ -390,10 +391,10 @@ def _texts(values: list[Any]) -> str:
 
 
 def _points(template: str) -> Callable[[Values], str]:
-    return lambda values: template.format(100 * values["error"])
+    return lambda values: template.format(round_points(values["error"]))
 
 
-NEAR = "so near the limit that ± {:.3g} points cannot tell the side"
+NEAR = "so near the limit that ± {} cannot tell the side"
 
 RULES = 3  # constraints that are shown
 SPELLINGS = 3  # groups of texts that are named

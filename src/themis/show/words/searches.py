@@ -30,6 +30,7 @@ from themis.show.words.values import (
     percent,
     percent_sure,
     points,
+    round_points,
     set_phrase,
     visible,
 )
@@ -47,7 +48,7 @@ def set_text(against: Iterable[str]) -> str:
 
 def amount(share: float, measure: Measure) -> str:
     """A limit for reading: `10 %` of people, or `10 points` between groups."""
-    return f"{100 * share:.4g} {'%' if measure == 'causal' else 'points'}"
+    return f"{100 * share:.4g} %" if measure == "causal" else round_points(share)
 
 
 def sets_noun(search: SearchResult) -> str:
