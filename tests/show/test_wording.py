@@ -21,9 +21,10 @@ from themis.config.reader import read_config
 from themis.errors import ConfigError, count_of
 from themis.results.model import Result
 from themis.results.notes import Ending, Note
-from themis.results.parts import Group, Harm, Joint, Naming, Witness
+from themis.results.parts import Group, Harm, Joint, Naming, Region, Witness
 from themis.results.replays import ReplayedTest
 from themis.results.saved import result_from_dict
+from themis.results.withheld import withheld
 from themis.show import html
 from themis.show.reports.ci import render_annotations, render_junit
 from themis.show.reports.document import rest
@@ -32,6 +33,7 @@ from themis.show.reports.page import render_page
 from themis.show.terminal.checks import render_checks
 from themis.show.terminal.results import render_headlines, render_result
 from themis.show.words.comparisons import pair_outcome
+from themis.show.words.explanations import region_sentence
 from themis.show.words.headlines import headline
 from themis.show.words.scores import ratio_text, seen
 from themis.show.words.searches import amount, example
@@ -219,6 +221,51 @@ def test_values_that_say_nothing_alone_have_the_name_of_their_characteristic() -
     for value in ("yes", "No", "none", "f", 3, True):
         assert PLAIN.label({"ill": value}) == f"ill {visible(value)}"
     assert PLAIN.label({"sex": "female", "ill": "yes"}) == "female · ill yes"
+
+
+def test_rounded_numbers_and_rare_values_have_the_name_of_their_characteristic() -> None:
+    for value in ("about 40", "lower", "higher", "a rare value"):
+        assert PLAIN.label({"age": value}) == f"age {value}"
+    assert PLAIN.label({"job": "about town"}) == "about town"
+    people = ({"age": 41, "pay": 500}, {"age": 67, "pay": 500})
+    pair = Witness(people, ("1", "0"), rows=(True, False))
+    score = samples.causal(
+        against=("age",), population="rows", witnesses=(pair,), direction=()
+    )
+    shown = re.sub(r"(<[^>]*>|\s)+", " ", render_page(samples.result(withheld(score))))
+    assert "age about 40 decision: 1" in shown
+    assert "age about 70 decision: 0" in shown
+
+
+@pytest.mark.parametrize(
+    ("condition", "shown"),
+    [
+        ("sex = f", "sex = women"),
+        ("sex ≠ f", "sex ≠ women"),
+        ("sex is one of f, x", "sex is one of women, x"),
+        ("sex is none of f, m", "sex is none of women, men"),
+        ("sex = x", "sex = x"),
+        ("sexes = f", "sexes = f"),
+        ("age ≤ 47", "age ≤ 47"),
+    ],
+)
+def test_words_of_values_are_in_conditions(condition: str, shown: str) -> None:
+    named = Naming(values={"sex": {"f": "women", "m": "men"}})
+    region = Region((condition,), 0.6, 0.5, 0.7, 0.2, 3.0, 140, loses={"race": "green"})
+    result = replace(samples.result(samples.causal(regions=(region,))), report=named)
+    page = samples.plain(re.sub(r"<(style|title).*?</\1>", "", render_page(result)))
+    for said in (page, " ".join(render_result(result).split())):
+        assert f"reen lose where {shown}" in said
+        assert shown == condition or condition not in said
+    undirected = region_sentence(replace(region, loses=None), words=Wording(named))
+    assert undirected.startswith(f"where {shown}: ")
+
+
+def test_markdown_calls_an_output_by_its_name() -> None:
+    shown = render_markdown(samples.result(samples.causal(output="limit")))
+    assert "| **limit** | **1** | **0** |" in shown
+    assert "**decision**" not in shown
+    assert "| **decision** | **1**" in render_markdown(samples.result(samples.causal()))
 
 
 def test_the_first_screen_says_on_whom_in_how_many_runs_and_how_to_read_it() -> None:

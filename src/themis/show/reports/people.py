@@ -283,7 +283,9 @@ def _region_row(region: Region, room: Room) -> tuple[object, ...]:
     ends = f"between {low} and {high}"
     drawn = Interval(region.coverage_low, region.coverage_high, region.coverage,
                      f"{here}, {ends}", "grave")  # fmt: skip
-    spans = (tag("span", cut(visible(each), room.letters)) for each in region.conditions)
+    spans = (
+        tag("span", cut(room.words.condition(each), room.letters)) for each in region.conditions
+    )
     conditions = tag("span", Html(" and ".join(spans)), class_="conditions")
     return (
         join([conditions, tag("small", f"counted on {count(region.flips, 'change')}")]),
