@@ -229,9 +229,7 @@ def test_rounded_numbers_and_rare_values_have_the_name_of_their_characteristic()
     assert PLAIN.label({"job": "about town"}) == "about town"
     people = ({"age": 41, "pay": 500}, {"age": 67, "pay": 500})
     pair = Witness(people, ("1", "0"), rows=(True, False))
-    score = samples.causal(
-        against=("age",), population="rows", witnesses=(pair,), direction=()
-    )
+    score = samples.causal(against=("age",), population="rows", witnesses=(pair,), direction=())
     shown = re.sub(r"(<[^>]*>|\s)+", " ", render_page(samples.result(withheld(score))))
     assert "age about 40 decision: 1" in shown
     assert "age about 70 decision: 0" in shown

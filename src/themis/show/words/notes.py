@@ -264,8 +264,12 @@ def _same_output(values: Values) -> str:
 
 def _mostly_same(values: Values) -> str:
     rates = " to ".join(dict.fromkeys(percent(values[end]) for end in ("low", "high")))
+    whom = "the generated test inputs"
+    if "fewest" in values:  # earlier versions did not count
+        counts = dict.fromkeys(f"{values[end]:,}" for end in ("fewest", "most"))
+        whom = f"{' to '.join(counts)} generated test inputs in each group"
     return (
-        f"{rates} of the generated test inputs get a favourable answer: nine tenths or more are "
+        f"{rates} of {whom} get a favourable answer: nine tenths or more are "
         "treated alike, so that few can show a difference; if real people are not like this, draw "
         "inputs from a table of them (profile), or give weights"
     )
