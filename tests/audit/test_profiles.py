@@ -15,6 +15,7 @@ from tests.scores.test_apparent import SOME, RowCase, row_cases
 from themis.inputs.people import people_of
 from themis.inputs.population import Population
 from themis.inputs.rows import rows_of
+from themis.results.notes import Note
 from themis.results.saved import result_from_dict
 from themis.show.words.verdicts import measured_on, verdict
 
@@ -223,7 +224,12 @@ def test_generated_inputs_that_are_nearly_all_treated_alike_are_pointed_at() -> 
     result = themis.Audit(rare, schema).score([["sex"]])
     (note,) = [each for each in result.notes if each.code == "mostly-same"]
     assert (note.values["low"], note.values["high"]) == (0.05, 0.07)
-    assert "5.0 % to 7.0 % of the generated test inputs get a favourable answer" in str(note)
+    said = "5.0 % to 7.0 % of {} get a favourable answer"
+    assert said.format("100 generated test inputs in each group") in str(note)
+    uneven = Note.of("mostly-same", **{**note.values, "fewest": 90, "most": 1_100})
+    assert said.format("90 to 1,100 generated test inputs in each group") in str(uneven)
+    earlier = Note.of("mostly-same", low=0.05, high=0.07)
+    assert said.format("the generated test inputs") in str(earlier)
     often = themis.Audit(lambda person: not rare(person), schema).score([["sex"]])
     assert "mostly-same" in [each.code for each in often.notes]
 

@@ -21,6 +21,7 @@ from tests.projects import INPUTS, enter, process, run, write_project
 from tests.worlds import Case, cases, hash_of
 from themis.audit.replay import unique_rows
 from themis.results.notes import Note
+from themis.show.reports.comparisons import Topic, render_comparison
 
 SCHEMA = themis.Schema(
     race=["green", "purple", "blue"], sex=["f", "m"], income=themis.Integers(0, 99_999)
@@ -498,9 +499,32 @@ def test_no_test_of_a_replay_that_ends_early_fails_without_being_run_again(
         learned = error.result
     replay: themis.Replay = learned
     assert replay.inputs >= (60 if ended == "interrupt" else 10)
-    assert replay.count("unclear") + replay.count("not run") > 0
+    assert replay.count("unconfirmed") + replay.count("not run") > 0
+    assert replay.count("unclear") == 0  # nothing gave two answers
     counted = replay.count("still") + replay.count("new")
     assert (counted > 0) == (ended == "budget")
+
+
+def test_what_was_not_run_again_is_not_called_noise(tmp_path: Path) -> None:
+    write_suite(tmp_path / "suite.csv")
+    replays = [
+        themis.Audit(old, SCHEMA, max_executions=most).replay(tmp_path / "suite.csv")
+        for most in range(4, 40)
+    ]
+    cut = [each for each in replays if each.count("unconfirmed")]
+    assert cut
+    assert not any(each.count("unclear") for each in replays)
+    for each in cut:
+        number = each.count("unconfirmed")
+        said = f"{number} {'discriminates but was' if number == 1 else 'discriminate but were'}"
+        topic, known = Topic(), "confirmed to discriminate"
+        for suffix in ("md", "html"):
+            document = render_comparison(each, Path(f"replay.{suffix}"), topic)
+            assert f"{said} not run again to confirm" in document
+            assert (known in document) == (each.count("still", "new") == 0)
+            assert "different decisions when run again" not in document
+        assert not each.conclusive
+        assert each.to_dict()["unconfirmed"] == number
 
 
 @pytest.mark.parametrize(

@@ -206,6 +206,8 @@ def test_sizes_are_exact_below_a_quadrillion(number: int, shown: str) -> None:
 )
 def test_durations_are_readable(seconds: float, shown: str) -> None:
     assert words.duration(seconds) == shown
+    about = "under 0.1 s" if seconds == 0 else f"about {shown}"
+    assert words.about_duration(seconds) == about
 
 
 @pytest.mark.parametrize(
@@ -331,6 +333,22 @@ def test_no_value_breaks_the_page(width: int) -> None:
     assert max(cell_len(line) for line in shown.splitlines()) <= width
     assert "\x1b" not in shown
     assert "[red]boo" in shown
+
+
+@pytest.mark.parametrize("width", [44, 60, 80, 100])
+def test_long_names_of_groups_cut_no_number(width: int) -> None:
+    values = [
+        (sex, home) for sex in ("female", "männlich <b>") for home in ("far away", "18 to 39")
+    ]
+    groups = tuple(
+        Group({"sex": sex, "grew up": home}, 0.716, 0.635, 0.789, 12_670) for sex, home in values
+    )
+    shown = text(result(group(against=("sex", "grew up"), groups=groups)), width=width)
+    table = shown[shown.index(" points)") : shown.index("highest rate")]
+    for number in ("71.6 %", "of 12,670", "63.5 % –", "78.9 %"):
+        assert table.count(number) == len(groups), table
+    assert "…" not in table
+    assert table.count("█") >= len(groups)
 
 
 def test_piped_output_has_no_escape_codes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,6 +152,17 @@ def test_given_people_stand_beside_all_inputs_and_come_first() -> None:
     assert "For 11.3 %" not in card
 
 
+@pytest.mark.parametrize("place", ["rows", "profile"])
+def test_dots_of_given_people_are_of_the_people(place: str) -> None:
+    given = samples.causal(population=place)
+    (alone,) = cards(samples.result(given))
+    assert f"11 of 100 of the people in the {place}" in alone
+    (beside,) = cards(samples.result(given, samples.causal(score=0.3, low=0.25, high=0.35)))
+    assert f"11 of 100 in the {place}" in beside
+    (generated,) = cards(samples.result(samples.causal()))
+    assert "11 of 100 test inputs" in generated
+
+
 def test_a_report_begins_with_what_was_tested() -> None:
     result = samples.result(samples.causal())
     named = Naming(name="Loan screen", version="7", owner="Credit", purpose="Loans", auditor="Us")

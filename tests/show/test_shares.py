@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -9,13 +10,17 @@ import numpy as np
 import pytest
 
 import themis
+from tests import report_results as samples
 from themis.results.model import CausalScore, GroupScore
 from themis.results.parts import Harm
+from themis.show.reports.markdown import render_markdown
 from themis.show.reports.page import render_page
 from themis.show.terminal.results import render_result
 from themis.show.words.explanations import change_sentence, region_sentence
+from themis.show.words.headlines import ends_of, headline
 from themis.show.words.scores import method
-from themis.show.words.values import percent_sure, share_text
+from themis.show.words.searches import harms
+from themis.show.words.values import figure, percent_sure, share_text
 from themis.statistics.proportions import anytime_interval
 
 LARGE = themis.Schema(
@@ -42,6 +47,46 @@ def loan(table: themis.InputTable) -> Any:
 )
 def test_a_share_of_few_is_shown_as_counts_and_others_with_ends(given: Any, shown: str) -> None:
     assert share_text(*given) == shown
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        (15_812.4, "15,810"),
+        (1_170_000.0, "1,170,000"),
+        (4.5e9, "4,500,000,000"),
+        (-81_430.0, "-81,430"),
+        (99_999.0, "100,000"),
+        (1_234.4, "1,234"),
+        (0.062_54, "0.06254"),
+        (0.000_123, "0.000123"),
+        (0.0, "0"),
+        (123e12, "123,000,000,000,000"),
+        (1.5e15, "1.5e+15"),
+        (1.5e-5, "1.5e-05"),
+    ],
+)
+def test_numbers_have_four_digits_and_no_powers_of_ten(number: float, shown: str) -> None:
+    assert figure(number) == shown
+
+
+def test_means_are_written_out_and_called_means() -> None:
+    score = samples.group(statistic="mean", scale=(0.0, 1_300_000.0), impact_ratio=None)
+    result = samples.result(score)
+    (harm,) = harms(score, most=1)
+    shown = [render_result(result), render_page(result), render_markdown(result), harm]
+    for each in shown:
+        assert not re.search(r"\de\+\d", each)
+    for each in (shown[0], harm):
+        assert "highest mean" in each
+        assert "highest rate" not in each
+    assert "%" not in harm
+
+
+def test_scales_and_tolerances_keep_their_digits() -> None:
+    score = samples.causal(distance="threshold 1.23457e+06")
+    assert "changes by more than 1,234,570 when" in headline(score)
+    assert ends_of((0.0, 12_345_678_900.0)) == "0 to 12,345,678,900"
 
 
 def test_directions_of_a_sampled_score_have_counts_and_ends_that_fit_them() -> None:

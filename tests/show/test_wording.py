@@ -21,20 +21,23 @@ from themis.config.reader import read_config
 from themis.errors import ConfigError, count_of
 from themis.results.model import Result
 from themis.results.notes import Ending, Note
-from themis.results.parts import Group, Joint, Naming, Witness
+from themis.results.parts import Group, Harm, Joint, Naming, Region, Witness
 from themis.results.replays import ReplayedTest
 from themis.results.saved import result_from_dict
+from themis.results.withheld import withheld
 from themis.show import html
 from themis.show.reports.ci import render_annotations, render_junit
+from themis.show.reports.document import rest
 from themis.show.reports.markdown import render_markdown
 from themis.show.reports.page import render_page
 from themis.show.terminal.checks import render_checks
 from themis.show.terminal.results import render_headlines, render_result
 from themis.show.words.comparisons import pair_outcome
+from themis.show.words.explanations import region_sentence
 from themis.show.words.headlines import headline
-from themis.show.words.scores import ratio_text
-from themis.show.words.searches import example
-from themis.show.words.values import visible
+from themis.show.words.scores import ratio_text, seen
+from themis.show.words.searches import amount, example
+from themis.show.words.values import confidence_text, visible
 from themis.show.words.verdicts import how_to_read, measured_on, verdict
 from themis.show.words.wording import PLAIN, Wording, wording
 
@@ -220,6 +223,49 @@ def test_values_that_say_nothing_alone_have_the_name_of_their_characteristic() -
     assert PLAIN.label({"sex": "female", "ill": "yes"}) == "female · ill yes"
 
 
+def test_rounded_numbers_and_rare_values_have_the_name_of_their_characteristic() -> None:
+    for value in ("about 40", "lower", "higher", "a rare value"):
+        assert PLAIN.label({"age": value}) == f"age {value}"
+    assert PLAIN.label({"job": "about town"}) == "about town"
+    people = ({"age": 41, "pay": 500}, {"age": 67, "pay": 500})
+    pair = Witness(people, ("1", "0"), rows=(True, False))
+    score = samples.causal(against=("age",), population="rows", witnesses=(pair,), direction=())
+    shown = re.sub(r"(<[^>]*>|\s)+", " ", render_page(samples.result(withheld(score))))
+    assert "age about 40 decision: 1" in shown
+    assert "age about 70 decision: 0" in shown
+
+
+@pytest.mark.parametrize(
+    ("condition", "shown"),
+    [
+        ("sex = f", "sex = women"),
+        ("sex ≠ f", "sex ≠ women"),
+        ("sex is one of f, x", "sex is one of women, x"),
+        ("sex is none of f, m", "sex is none of women, men"),
+        ("sex = x", "sex = x"),
+        ("sexes = f", "sexes = f"),
+        ("age ≤ 47", "age ≤ 47"),
+    ],
+)
+def test_words_of_values_are_in_conditions(condition: str, shown: str) -> None:
+    named = Naming(values={"sex": {"f": "women", "m": "men"}})
+    region = Region((condition,), 0.6, 0.5, 0.7, 0.2, 3.0, 140, loses={"race": "green"})
+    result = replace(samples.result(samples.causal(regions=(region,))), report=named)
+    page = samples.plain(re.sub(r"<(style|title).*?</\1>", "", render_page(result)))
+    for said in (page, " ".join(render_result(result).split())):
+        assert f"reen lose where {shown}" in said
+        assert shown == condition or condition not in said
+    undirected = region_sentence(replace(region, loses=None), words=Wording(named))
+    assert undirected.startswith(f"where {shown}: ")
+
+
+def test_markdown_calls_an_output_by_its_name() -> None:
+    shown = render_markdown(samples.result(samples.causal(output="limit")))
+    assert "| **limit** | **1** | **0** |" in shown
+    assert "**decision**" not in shown
+    assert "| **decision** | **1**" in render_markdown(samples.result(samples.causal()))
+
+
 def test_the_first_screen_says_on_whom_in_how_many_runs_and_how_to_read_it() -> None:
     named = replace(samples.result(samples.causal(), samples.group()), report=Naming(
         people="applicants", decision="approval"))  # fmt: skip
@@ -232,6 +278,16 @@ def test_the_first_screen_says_on_whom_in_how_many_runs_and_how_to_read_it() -> 
         "different one when nothing but race is changed; rates are how often each group gets "
         "approval."
     )
+
+
+def test_what_stands_behind_both_scores_is_said_once() -> None:
+    exact: dict[str, Any] = {"method": "exact", "population": "profile"}
+    one = samples.causal(score=0.2, low=0.2, high=0.2, **exact)
+    other = samples.group(score=0.3, low=0.3, high=0.3, **exact)
+    result = samples.result(one, other)
+    assert verdict(result).behind == "Exact: everybody in the profile was run."
+    sampled = samples.result(samples.causal(), samples.group())
+    assert verdict(sampled).behind.count("confidence interval") == 2
 
 
 def test_every_format_has_the_same_verdict() -> None:
@@ -290,6 +346,27 @@ ONE_LEFT_OUT = {
     "dropped": 1, "rows": 1, "file": "people.csv",
     "reasons": [{"where": "age", "reason": "too old", "rows": 1, "examples": []}],
 }  # fmt: skip
+
+
+def test_one_point_one_change_and_one_row_are_no_plurals() -> None:
+    shares = (0.01, 0.1, 0.025, 0.005)
+    assert [amount(each, "group") for each in shares] == [
+        *("1 point", "10 points", "2.5 points", "0.5 points"),
+    ]
+    assert amount(0.01, "causal") == "1 %"
+    near = Note.of("score-near-limit", error=0.01)
+    assert "± 1 point cannot tell" in str(near)
+    precise = samples.group(error=0.01, low=0.195, high=0.215, score=0.205)
+    assert "within ± 1 point of" in (seen(precise) or "")
+    harm = Harm({"race": "green"}, {"race": "purple"}, 0.1, 0.1, 106)
+    for number, said in ((4, "1 more change that does harm"), (5, "2 more changes that do harm")):
+        score = samples.causal(direction=(harm,) * number)
+        assert f"… and {said}" in render_result(samples.result(score))
+    assert [rest(n) for n in (0, 1, 2)] == ["", "1 more is not shown", "2 more are not shown"]
+
+
+def test_many_statements_have_a_separator() -> None:
+    assert confidence_text(0.99, 1642) == "99 % confidence for all 1,642 together"
 
 
 def test_one_of_a_thing_is_no_plural() -> None:

@@ -88,7 +88,15 @@ def mostly_same(scores: Iterable[Score]) -> Iterator[Note]:
         same = rates and (min(rates) >= MOSTLY or max(rates) <= 1 - MOSTLY)
         if same and max(rates) > 0 and min(rates) < 1 and each.output not in seen:
             seen.add(each.output)
-            yield Note.of("mostly-same", low=min(rates), high=max(rates), about=each.output)
+            tested = [group.samples for group in each.groups]
+            yield Note.of(
+                "mostly-same",
+                low=min(rates),
+                high=max(rates),
+                fewest=min(tested),
+                most=max(tested),
+                about=each.output,
+            )
 
 
 def made_by_constraints(

@@ -49,7 +49,8 @@ def replay_tests(
 ) -> Replay:
     """Run every input of the tests afresh, and say what became of the tests.
 
-    The inputs of tests that would fail are run once more: what does not fail again is unclear.
+    The inputs of tests that would fail are run once more: what does not fail again is unclear,
+    and what could not be run again is unconfirmed.
 
     What the runner remembers of this process is not used: the subject may have changed. Raises
     SubjectError, with what was learned, when the subject fails too often. `rows` allows documents
@@ -69,7 +70,7 @@ def replay_tests(
         problem = error
     outcome = run.outcome()
     if stopped is Ending.INTERRUPTED or problem is not None:
-        outcome.states[outcome.failing] = STATES.index("unclear")  # none was run again
+        outcome.states[outcome.failing] = STATES.index("unconfirmed")
     else:
         with runner.spending_reserve():
             _check_failing(outcome, runner)
@@ -164,7 +165,10 @@ class _Run:
 
 
 def _check_failing(outcome: _Outcome, runner: Runner) -> None:
-    """Run the inputs of failing tests once more, in another order; keep what fails again."""
+    """Run the inputs of failing tests once more, in another order; keep what fails again.
+
+    A test that was not run again as a whole is no sign of noise: it is unconfirmed.
+    """
     failing, rows = outcome.failing, outcome.failing_rows
     if not len(rows):
         return
@@ -183,8 +187,10 @@ def _check_failing(outcome: _Outcome, runner: Runner) -> None:
             place += size
     now = outcome.now.copy()
     now[rows] = again[inverse]
-    confirmed = _Outcome(outcome.saved, now, runner).failing
-    outcome.states[failing & ~confirmed] = STATES.index("unclear")
+    second = _Outcome(outcome.saved, now, runner)
+    doubted = failing & ~second.failing
+    outcome.states[doubted] = STATES.index("unclear")
+    outcome.states[doubted & second.unfinished] = STATES.index("unconfirmed")
 
 
 def unique_rows(codes: NDArray[Any]) -> tuple[Places, Places]:
@@ -252,6 +258,11 @@ class _Outcome:
         return bad
 
     @property
+    def unfinished(self) -> NDArray[np.bool_]:
+        """Which tests have an input that was not run."""
+        return self._any(self.saved.usable[self.order] & (self.now[self.order] == NOT_RUN))
+
+    @property
     def failing_rows(self) -> Places:
         """The rows of these tests that can be run."""
         rows = self.order[np.repeat(self.failing, self.stops - self.starts)]
@@ -263,14 +274,13 @@ class _Outcome:
         did = self._differ(self.then, usable)
         does = self._differ(self.later, usable)
         failed = self._any(usable & (now == FAILED))
-        waiting = self._any(usable & (now == NOT_RUN))
         did_at_all = self._differ(self.then, np.ones_like(usable))
         lost = (did_at_all != did) | (self._reduce(np.add, usable.astype(np.int64)) < 2)
         choices: list[tuple[NDArray[np.bool_], State]] = [
             (does & did, "still"),
             (does, "new"),
             (self._any(~usable) & lost, "unknown"),
-            (waiting, "not run"),
+            (self.unfinished, "not run"),
             (failed, "failed"),
             (did, "fixed"),
         ]

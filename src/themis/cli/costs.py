@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from themis.audit.forecast import FACTOR, Forecast
-from themis.show.words.values import count, duration
+from themis.show.words.values import about_duration, count
 
 FEW_SEARCHED = 4  # characteristics; the cost of a search among more is not foreseen well
 
@@ -18,7 +18,7 @@ def forecast_sentence(forecast: Forecast) -> str:
         give_or_take = (
             f"a search among {forecast.among} characteristics may take many times as many"
         )
-    time = "" if forecast.seconds is None else f"; about {duration(forecast.seconds)}"
+    time = "" if forecast.seconds is None else f"; {about_duration(forecast.seconds)}"
     return f"all together {' '.join(parts)} ({give_or_take}){time}"
 
 

@@ -137,7 +137,7 @@ CODES: dict[str, tuple[str, ...]] = {
     "values-added": ("name", "values"),
     "no-favourable-output": ("outputs", "favourable", "rare"),
     "same-output": ("output", "executions", "rare"),
-    "mostly-same": ("low", "high"),
+    "mostly-same": ("low", "high", "fewest", "most"),
     "proxies-missing": ("names",),
     "few-counterfactuals": ("against", "share", "constraints"),
     "made-by-constraints": ("against", "difference", "changed", "constraints", "linked"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from themis._version import __version__
 from themis.inputs.characteristics import Value
@@ -12,11 +12,11 @@ from themis.results.model import FORMAT, plain
 from themis.results.notes import Ending, Note
 from themis.results.parts import Rare
 
-State = Literal["still", "new", "fixed", "same", "unclear", "failed", "unknown", "not run"]
+State = Literal[
+    "still", "new", "fixed", "same", "unclear", "unconfirmed", "failed", "unknown", "not run"
+]
 
-STATES: tuple[State, ...] = (
-    *("still", "new", "fixed", "same", "unclear", "failed", "unknown", "not run"),
-)
+STATES: tuple[State, ...] = get_args(State)
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class Replay:
 
     A test discriminates when two of its inputs, which differ in nothing but the set, get different
     outputs. `still`: it did and it does; `new`: it did not; `fixed`: it does no longer; `same`: it
-    neither did nor does; `unclear`: it does once, but not when it is run again; `failed`: the
-    subject gave no decision where one is needed; `unknown`: the schema does not admit its inputs
-    any more.
+    neither did nor does; `unclear`: it does once, but not when it is run again;
+    `unconfirmed`: it does once, and was not run again; `failed`: the subject gave no decision where
+    one is needed; `unknown`: the schema does not admit its inputs any more.
     """
 
     source: str
@@ -83,7 +83,7 @@ class Replay:
     def conclusive(self) -> bool:
         """Whether it is known of every test whether it discriminates."""
         return self.stopped is Ending.DONE and not self.count(
-            "unclear", "failed", "unknown", "not run"
+            "unclear", "unconfirmed", "failed", "unknown", "not run"
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -42,6 +42,8 @@ _END = re.compile(
     r"(?<=[≤≥=] )-?\d+(?:\.\d+)?$|^-?\d+(?:\.\d+)?(?= ≤)"
 )  # of a range, in a condition
 SHORT = 10  # numbers of one digit are shown as they are
+ABOUT = "about "  # before a number that is rounded
+LOWER, HIGHER = "lower", "higher"  # of two numbers that are the same when rounded
 RARE = ("a rare value", "another rare value")  # in place of texts that hardly anybody has
 RARE_OUTPUT = ("a rare output", "another rare output")  # or gets
 
@@ -343,7 +345,7 @@ def _rounded(text: str) -> str:
     """A number as it is written, if it has two digits; else about how much it is."""
     number = float(text)
     short = float(f"{number:.2g}")
-    return text if short == number else f"about {short:,.10g}"
+    return text if short == number else f"{ABOUT}{short:,.10g}"
 
 
 def _test(test: ReplayedTest, shared: Collection[Value]) -> ReplayedTest:
@@ -381,7 +383,7 @@ def _apart(
         if own and isinstance(both[place], str):
             texts[place] = next(hidden)
     if texts[0] == texts[1] and both[0] != both[1]:
-        texts = ["lower", "higher"] if both[0] < both[1] else ["higher", "lower"]
+        texts = [LOWER, HIGHER] if both[0] < both[1] else [HIGHER, LOWER]
     return texts[0], texts[1]
 
 
@@ -391,7 +393,7 @@ def _about(value: Any) -> Any:
         return value
     if abs(value) < SHORT and value == int(value):
         return value
-    return f"about {float(f'{value:.0e}'):,.10g}"
+    return f"{ABOUT}{float(f'{value:.0e}'):,.10g}"
 
 
 def _failures(failures: Mapping[str, Any]) -> dict[str, Any]:

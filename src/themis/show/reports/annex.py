@@ -14,6 +14,7 @@ from themis.settings import Stopping
 from themis.show.html import Html, cut, shell, table, tag, value
 from themis.show.intervals import ends_text
 from themis.show.reports.document import (
+    MORE_SCORES,
     Room,
     block,
     document,
@@ -392,7 +393,7 @@ def _impacts(result: Result, room: Room) -> Iterator[Html]:
                 for each in scores[: room.scores]
             ),
             kind="chart",
-            foot=rest(len(scores) - room.scores, "more scores are not shown"),
+            foot=rest(len(scores) - room.scores, *MORE_SCORES),
         )
         yield tag("ul", *(tag("li", score_sentence(each, room), ".") for each in scores[:8]))
     for search in result.searches[: room.searches]:

@@ -250,11 +250,11 @@ def _drawn(scores: Sequence[Score]) -> Iterator[Score]:
 
 def _picture(score: Score, scores: Sequence[Score], result: Result, room: Room) -> Iterator[Html]:
     several = len({each.population for each in scores}) > 1
-    where = _where(score, room) if several else ""
+    whom = _among_others(score, room) if several else _of_whom(score, room)
     if isinstance(score, CausalScore):
         kind, _, tolerance = score.distance.partition(" ")
         if kind == "exact" or tolerance:
-            yield _share(score, where, result, room)
+            yield _share(score, whom, result)
     elif isinstance(score, GroupScore) and _shows_rates(score, several):
         extremes = (score.most_favoured, score.least_favoured)
         yield from (_rate(each, room) for each in extremes if each is not None)
@@ -266,16 +266,22 @@ def _shows_rates(score: GroupScore, several: bool) -> bool:
     return is_main and score.statistic == "rate" and len(score.groups) > 1
 
 
-def _where(score: Score, room: Room) -> str:
-    return "in the rows" if score.population in PLACES else f"of {room.words.whom()}"
+def _of_whom(score: Score, room: Room) -> str:
+    """What follows `13 of 100`: `test inputs`, but `of the people in the profile`."""
+    whom = room.words.whom(score.population)
+    return f"of {whom}" if score.population in PLACES else whom
 
 
-def _share(score: CausalScore, where: str, result: Result, room: Room) -> Html:
+def _among_others(score: Score, room: Room) -> str:
+    """The same where given people stand beside generated inputs."""
+    return PLACES.get(score.population) or f"of {room.words.whom()}"
+
+
+def _share(score: CausalScore, whom: str, result: Result) -> Html:
     """How many of a hundred get a different decision; beyond a limit they are darker."""
     share = score.low if score.lower_bound else score.score
     number = of_hundred(share)
     text = f"{'at least ' * score.lower_bound}{hundred_text(share)}"
-    whom = where or f"{room.words.whom(score.population)}"
     limit = _limit(score, result)
     kinds = [("on", number)]
     more = []

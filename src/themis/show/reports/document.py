@@ -99,11 +99,12 @@ def left_out(hidden: int, noun: str) -> Iterator[Html]:
         yield tag("p", f"{count(hidden, f'more {noun}')} not shown here", class_="faint")
 
 
-def rest(hidden: int, words: str = "more are not shown") -> str:
+def rest(hidden: int, one: str = "more is not shown", several: str = "more are not shown") -> str:
     """The foot of a table that has not all rows, else nothing."""
-    return f"{hidden:,} {words}" if hidden > 0 else ""
+    return count(hidden, one, several) if hidden > 0 else ""
 
 
+MORE_SCORES = ("more score is not shown", "more scores are not shown")
 LONGEST_NAME = 240  # a set may be made of hundreds of characteristics
 LONGEST_SENTENCE = 700
 

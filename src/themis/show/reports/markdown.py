@@ -182,7 +182,7 @@ def _people(score: Score, words: Wording) -> Iterator[str]:
     lines += [] if ratio is None else [f"- {escape(ratio)}"]
     parts = ["\n".join(lines)] if lines else []
     if isinstance(score, CausalScore):
-        parts += [_pair(each) for each in score.witnesses[:WITNESSES]]
+        parts += [_pair(each, score.output) for each in score.witnesses[:WITNESSES]]
         whose = pairs_origin(score)
         parts += [f"Of these pairs, {whose}."] if whose else []
     if parts:
@@ -190,7 +190,7 @@ def _people(score: Score, words: Wording) -> Iterator[str]:
         yield "\n\n".join([f"<details>{summary}", *parts, "</details>"])
 
 
-def _pair(witness: Witness) -> str:
+def _pair(witness: Witness, output: str | None) -> str:
     """Two people side by side: where they differ first, then what they share."""
     first, second = witness.inputs
     changed = witness.differs_in
@@ -204,7 +204,7 @@ def _pair(witness: Witness) -> str:
     rows += [f"| + {hidden} more | = | = |"] if hidden > 0 else []
     outputs = " | ".join(_bold(each, True) for each in witness.outputs)
     head = ["| | one | the other |", "| --- | --- | --- |"]
-    return "\n".join([*head, *rows, f"| **decision** | {outputs} |"])
+    return "\n".join([*head, *rows, f"| {_bold(output or 'decision', True)} | {outputs} |"])
 
 
 def _outcomes(outcomes: Outcomes, result: Result) -> str:

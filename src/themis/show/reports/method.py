@@ -157,7 +157,7 @@ def _of_whom(score: Score) -> str:
     if score.family in (None, 1):
         return "each score on its own"
     return (
-        f"all {score.family} together: 1 − confidence was divided among them before the first "
+        f"all {score.family:,} together: 1 − confidence was divided among them before the first "
         "input was run"
     )
 

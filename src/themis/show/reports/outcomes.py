@@ -83,7 +83,7 @@ def _proxies_block(proxies: Sequence[Proxy], room: Room) -> Html:
                 f"What may stand in for {set_words(proxies[0].against)}",
                 (name.capitalize(), *((each.capitalize(), "number") for each in others)),
                 rows,
-                foot=rest(len(proxies) - len(shown), "more are not shown"),
+                foot=rest(len(proxies) - len(shown)),
             ),
             class_="wide",
         ),
@@ -114,7 +114,11 @@ def _rates(outcomes: Outcomes, room: Room) -> Html:
             (group_name(each.values, room), *(_cell(rate) for _, rate in each.rates()))
             for each in shown
         ),
-        foot=rest(outcomes.groups_total - len(shown), "more groups are not shown"),
+        foot=rest(
+            outcomes.groups_total - len(shown),
+            "more group is not shown",
+            "more groups are not shown",
+        ),
     )
 
 

@@ -112,7 +112,7 @@ def _side(pair: Witness, place: int, score: CausalScore, room: Room) -> Html:
     ]
     more = len(pair.differs_in) - len(shown)
     if more > 0:
-        texts.append(tag("small", f"and {more:,} more differences"))
+        texts.append(tag("small", f"and {count(more, 'more difference')}"))
     name = visible(score.output) if score.output else "decision"
     gets = tag("b", value(output, room.letters))
     return tag("div", *texts, tag("p", tag("small", f"{cut(name, room.letters)}:"), " ", gets),
@@ -240,7 +240,9 @@ def _changes(score: CausalScore, room: Room) -> Html:
             )
             for each in shown
         ),
-        foot=rest(len(score.direction) - len(shown), "more changes do harm"),
+        foot=rest(
+            len(score.direction) - len(shown), "more change does harm", "more changes do harm"
+        ),
     )
 
 
@@ -291,7 +293,9 @@ def _region_row(region: Region, room: Room) -> tuple[object, ...]:
     ends = f"between {low} and {high}"
     drawn = Interval(region.coverage_low, region.coverage_high, region.coverage,
                      f"{here}, {ends}", "grave")  # fmt: skip
-    spans = (tag("span", cut(visible(each), room.letters)) for each in region.conditions)
+    spans = (
+        tag("span", cut(room.words.condition(each), room.letters)) for each in region.conditions
+    )
     conditions = tag("span", Html(" and ".join(spans)), class_="conditions")
     return (
         join([conditions, tag("small", f"counted on {count(region.flips, 'change')}")]),

@@ -11,6 +11,7 @@ from themis.results.parts import Group
 from themis.show.html import Html, cut, folded, join, table, tag
 from themis.show.intervals import Axis, Interval, Mark, ends_text
 from themis.show.reports.document import (
+    MORE_SCORES,
     Room,
     block,
     blocks,
@@ -23,7 +24,7 @@ from themis.show.reports.document import (
     set_words,
 )
 from themis.show.svg import picture, scale
-from themis.show.words.headlines import apart_text, rate_text
+from themis.show.words.headlines import apart_text, ends_of, rate_text
 from themis.show.words.scores import by_set, extremes, impact, lesser, method
 from themis.show.words.searches import amount
 from themis.show.words.values import count, percent, visible
@@ -64,7 +65,7 @@ def scores_section(result: Result, room: Room) -> Html:
             axis,
             result,
             room,
-            rest(len(measured) - len(shown), "more scores are not shown"),
+            rest(len(measured) - len(shown), *MORE_SCORES),
         ),
         _legend(result, shown),
         *_among_rows(folded_away[: room.scores], axis, result, room),
@@ -150,7 +151,7 @@ def details(score: Score) -> Iterator[str]:
     if score.distance != "exact":
         yield f"distance: {cut(visible(score.distance))}"
     if score.scale is not None:
-        yield f"on a scale from {score.scale[0]:,.10g} to {score.scale[1]:,.10g}"
+        yield f"on a scale from {ends_of(score.scale)}"
     if score.population != "inputs":
         people = {"profile": "drawn from the profile", "rows": "given rows"}
         yield people[score.population]
@@ -256,7 +257,7 @@ def _chart(score: GroupScore, drawn: Sequence[Group], hidden: int, axis: Axis, r
         ),
         (_group_row(score, group, known.get(id(group)), axis, marks, room) for group in drawn),
         kind="chart",
-        foot=rest(hidden, "groups between these are not drawn"),
+        foot=rest(hidden, "group between these is not drawn", "groups between these are not drawn"),
     )
 
 

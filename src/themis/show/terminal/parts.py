@@ -158,6 +158,27 @@ class Sentence:
         )
 
 
+@dataclass(frozen=True)
+class Ends:
+    """An interval on one line, or on two where there is no room: no number is broken."""
+
+    low: str
+    high: str
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        line = f"{self.low} – {self.high}"
+        fits = cell_len(line) <= options.max_width
+        yield short(line if fits else f"{self.low} –\n{self.high}")
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement(self.narrowest, cell_len(f"{self.low} – {self.high}"))
+
+    @property
+    def narrowest(self) -> int:
+        """The columns that it takes on two lines."""
+        return max(cell_len(f"{self.low} –"), cell_len(self.high))
+
+
 def message_lines(message: str, width: int) -> str:
     """A message such as `error: …` in lines, the later ones indented; no word is broken."""
     head = re.match("(?:internal error|error|warning|note): ", message)

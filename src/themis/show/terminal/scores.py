@@ -16,10 +16,12 @@ from themis.results.parts import Witness
 from themis.show.intervals import Axis
 from themis.show.terminal.parts import (
     DIM,
+    FOLDED,
     HEADLINE,
     MARK,
     NUMBER,
     WARNING,
+    Ends,
     IntervalBar,
     Sentence,
     ShellLine,
@@ -39,7 +41,7 @@ from themis.show.words.explanations import (
     placebo_sentence,
     region_sentence,
 )
-from themis.show.words.headlines import headline, output_name, rate_text
+from themis.show.words.headlines import headline, highest_of, output_name, rate_text
 from themis.show.words.scores import extremes, impact, method, seen
 from themis.show.words.values import (
     count,
@@ -160,6 +162,7 @@ def _joined(cells: Sequence[Sequence[Text]]) -> Iterator[Text]:
 CHANGES = 3  # directions of harm shown
 ENDS = 5  # groups shown from either end
 LABEL = 36  # letters of a group's name
+LEAST_BAR = 4  # columns of a bar
 
 
 def show_score(
@@ -203,7 +206,9 @@ def _harm(score: CausalScore, words: Wording) -> Iterator[RenderableType]:
         yield Sentence(change_sentence(harm, words))
     left = len(score.direction) - CHANGES
     if left > 0:
-        yield Sentence(f"… and {left} more changes that do harm", DIM)
+        yield Sentence(
+            f"… and {count(left, 'more change that does', 'more changes that do')} harm", DIM
+        )
     if score.direction:
         yield Sentence(_counted_on(score, words), DIM)
 
@@ -226,8 +231,8 @@ def _group_details(score: GroupScore, everything: bool, words: Wording) -> Group
     best, worst = score.most_favoured, score.least_favoured
     texts = [seen(score), impact(score) if len(score.groups) > 1 else None]
     if best is not None and worst is not None and score.low > 0:
-        favoured = f"highest rate: {words.label(best.values)}; lowest: {words.label(worst.values)}"
-        texts.insert(0, favoured)
+        favoured, last = words.label(best.values), words.label(worst.values)
+        texts.insert(0, f"{highest_of(score)}: {favoured}; lowest: {last}")
     parts += [Sentence(text) for text in texts if text is not None]
     return Group(*parts, Sentence(f"group score {score.score:.3f}; {method(score, words)}", DIM))
 
@@ -235,21 +240,25 @@ def _group_details(score: GroupScore, everything: bool, words: Wording) -> Group
 def rates_table(score: GroupScore, *, everything: bool = False, words: Wording = PLAIN) -> Table:
     """The groups by falling rate, each with its interval and its number of tests."""
     shown, hidden = extremes(score.groups, len(score.groups) if everything else ENDS)
-    table = grid({"max_width": LABEL}, {"ratio": 1}, NUMBER, NUMBER, NUMBER, expand=True)
+    name, bars = {**FOLDED, "max_width": LABEL}, {"ratio": 1, "width": LEAST_BAR}
+    ends = [_ends(score, group) for group in shown]
+    least = max((each.narrowest for each in ends if isinstance(each, Ends)), default=0)
+    interval = [{**FOLDED, **NUMBER, "min_width": least}] * any(ends)  # folded, and never cut
+    table = grid(name, bars, NUMBER, NUMBER, *interval, expand=True)
     for place, group in enumerate(shown):
         if hidden and place == len(shown) - ENDS:
             table.add_row(short(f"… {hidden:,} more …", DIM))
         bar = IntervalBar(group.low, group.high)
         rate = rate_text(score, group.rate)
         tested = short(f"of {group.samples:,}", DIM)
-        label = short(words.label(group.values, most=LABEL))
-        table.add_row(label, bar, rate, tested, _ends(score, group))
+        label = Text(words.label(group.values, most=LABEL))
+        table.add_row(label, bar, rate, tested, *([ends[place]] * any(ends)))
     return table
 
 
-def _ends(score: GroupScore, group: parts.Group) -> Any:
+def _ends(score: GroupScore, group: parts.Group) -> RenderableType:
     if group.few:
         return short("too few", MARK)
     if group.low == group.high:
         return ""
-    return short(f"{rate_text(score, group.low)} – {rate_text(score, group.high)}")
+    return Ends(rate_text(score, group.low), rate_text(score, group.high))

@@ -38,11 +38,13 @@ def replay_headline(replay: Replay) -> str:
         else:
             text += ", which it did not before" if new == 1 else ", which they did not before"
     elif not replay.conclusive:
-        text = f"None of {total} is known to discriminate"
+        known = "confirmed" if replay.count("unconfirmed") else "known"
+        text = f"None of {total} is {known} to discriminate"
     if fixed:
         text += f"; {fixed:,} {'is' if fixed == 1 else 'are'} fixed"
     for state, word in (
         ("unclear", "gave different decisions when run again"),
+        ("unconfirmed", _unconfirmed(replay.count("unconfirmed"))),
         ("failed", "failed"),
         ("unknown", f"no longer {'fits' if replay.count('unknown') == 1 else 'fit'} the schema"),
         ("not run", f"{'was' if replay.count('not run') == 1 else 'were'} not run"),
@@ -51,6 +53,11 @@ def replay_headline(replay: Replay) -> str:
         if number:
             text += f"; {number:,} {word}"
     return text
+
+
+def _unconfirmed(number: int) -> str:
+    discriminate, were = ("discriminates", "was") if number == 1 else ("discriminate", "were")
+    return f"{discriminate} but {were} not run again to confirm"
 
 
 def pair_outcome(test: ReplayedTest, words: Wording = PLAIN) -> str:

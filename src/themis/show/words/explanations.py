@@ -95,7 +95,7 @@ def flip_rate_sentence(score: CausalScore) -> str:
 
 def region_sentence(region: Region, whom: str = "test inputs", words: Wording = PLAIN) -> str:
     """Where many of the changed decisions are: how many, among how few of whom; who loses there."""
-    place = f"where {' and '.join(visible(each) for each in region.conditions)}"
+    place = f"where {words.conditions(region)}"
     changes = f"{_of(region.flips)}changes"
     if region.loses is not None:
         place = f"{words.label(region.loses)} lose {place}"
@@ -159,10 +159,7 @@ def where_losing(score: CausalScore, words: Wording = PLAIN) -> str | None:
     for region in score.regions:
         if region.loses is not None:
             first.setdefault(words.label(region.loses), region)
-    clauses = [
-        f"{whom} lose where {' and '.join(map(visible, region.conditions))}"
-        for whom, region in first.items()
-    ]
+    clauses = [f"{whom} lose where {words.conditions(region)}" for whom, region in first.items()]
     text = "; ".join(clauses)
     return f"{text[:1].upper()}{text[1:]}" or None
 

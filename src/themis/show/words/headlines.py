@@ -11,6 +11,8 @@ from themis.show.words.values import (
     at_most,
     confidence_text,
     cut_name,
+    exact_figure,
+    figure,
     hundredths,
     percent,
     percent_sure,
@@ -151,14 +153,15 @@ def _effect(score: CausalScore, share: str, words: Wording, *, past: bool = Fals
     verb = "changed" if past else "changes"
     when = _when(score, words, past=past)
     if kind != "exact" and not tolerance:
-        scale = "" if score.scale is None else f" of its scale from {_ends_of(score.scale)}"
+        scale = "" if score.scale is None else f" of its scale from {ends_of(score.scale)}"
         return f"on average {name} {verb} by {share}{scale} {when}"
-    by = f" by more than {tolerance}" if tolerance else ""
+    by = f" by more than {exact_figure(float(tolerance))}" if tolerance else ""
     return f"for {share} of {whom} {name} {verb}{by} {when}"
 
 
-def _ends_of(scale: tuple[float, float]) -> str:
-    return f"{scale[0]:,.10g} to {scale[1]:,.10g}"
+def ends_of(scale: tuple[float, float]) -> str:
+    """A scale: `0 to 1,300,000`."""
+    return f"{exact_figure(scale[0])} to {exact_figure(scale[1])}"
 
 
 def _within(score: CausalScore) -> str:
@@ -194,14 +197,19 @@ def rate_text(score: GroupScore, share: float) -> str:
     if score.statistic == "rate" or score.scale is None:
         return percent(share)
     low, high = score.scale
-    return f"{low + share * (high - low):,.4g}"
+    return figure(low + share * (high - low))
 
 
 def apart_text(score: GroupScore, difference: float) -> str:
     """A difference of two groups: in points, or in the output's own units."""
     if score.statistic == "rate" or score.scale is None:
         return points(difference)
-    return f"{difference * (score.scale[1] - score.scale[0]):,.4g}"
+    return figure(difference * (score.scale[1] - score.scale[0]))
+
+
+def highest_of(score: GroupScore) -> str:
+    """What the best group has: `highest rate`, `highest mean`."""
+    return f"highest {score.statistic}"
 
 
 def _apart(score: GroupScore, difference: float) -> str:

@@ -21,6 +21,7 @@ from themis.show.words.values import (
     percent,
     points,
     quoted,
+    round_points,
     share_text,
     visible,
 )
@@ -270,8 +271,12 @@ def _same_output(values: Values) -> str:
 
 def _mostly_same(values: Values) -> str:
     rates = " to ".join(dict.fromkeys(percent(values[end]) for end in ("low", "high")))
+    whom = "the generated test inputs"
+    if "fewest" in values:  # earlier versions did not count
+        counts = dict.fromkeys(f"{values[end]:,}" for end in ("fewest", "most"))
+        whom = f"{' to '.join(counts)} generated test inputs in each group"
     return (
-        f"{rates} of the generated test inputs get a favourable answer: nine tenths or more are "
+        f"{rates} of {whom} get a favourable answer: nine tenths or more are "
         "treated alike, so that few can show a difference; if real people are not like this, draw "
         "inputs from a table of them (profile), or give weights"
     )
@@ -397,10 +402,10 @@ def _texts(values: list[Any]) -> str:
 
 
 def _points(template: str) -> Callable[[Values], str]:
-    return lambda values: template.format(100 * values["error"])
+    return lambda values: template.format(round_points(values["error"]))
 
 
-NEAR = "so near the limit that ± {:.3g} points cannot tell the side"
+NEAR = "so near the limit that ± {} cannot tell the side"
 
 RULES = 3  # constraints that are shown
 SPELLINGS = 3  # groups of texts that are named

@@ -17,6 +17,7 @@ from themis.show.words.values import (
     percent,
     percent_sure,
     points,
+    round_points,
     set_phrase,
     visible,
     with_followers,
@@ -49,7 +50,7 @@ def _level(scores: Iterable[Score]) -> str:
 def _them(result: Result, family: int) -> str:
     """What holds together."""
     if result.searches and result.command == "audit":
-        return f"All {family} statements (scores, rates of groups, lists of the search)"
+        return f"All {family:,} statements (scores, rates of groups, lists of the search)"
     if result.searches:
         several = len(result.searches) > 1
         return f"The {'lists' if several else 'list'} and the intervals of the sets in " + (
@@ -58,7 +59,7 @@ def _them(result: Result, family: int) -> str:
     if family == 1:
         return "The score and its groups' rates"
     rates = " and their groups' rates" if any(e.measure == "group" for e in result.scores) else ""
-    return f"All {family} scores{rates}"
+    return f"All {family:,} scores{rates}"
 
 
 def masked(causal: CausalScore, group: GroupScore, words: Wording = PLAIN) -> str | None:
@@ -87,10 +88,12 @@ def seen(score: GroupScore) -> str | None:
         return None
     if f"{spread:.3f}" == f"{score.score:.3f}":
         return None
-    figures, error = f"{score.statistic}s", apart_text(score, score.error)
+    is_mean = score.statistic == "mean"
+    figures, error = f"{score.statistic}s", round_points(score.error)
+    error = apart_text(score, score.error) if is_mean else error
     why = "into the interval"
     if score.high - score.low <= 2 * score.error + 1e-9:
-        why = f"to within ± {error.replace('.0 ', ' ')} of both ends of the interval"
+        why = f"to within ± {error} of both ends of the interval"
     equal = f", and equal {figures} are possible" if score.low == 0 else ""
     return (
         f"the {figures} seen are {apart_text(score, spread)} apart{equal}; "

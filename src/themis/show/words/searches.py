@@ -19,17 +19,18 @@ from themis.results.parts import Group, Witness
 from themis.results.verdicts import largest_missed, least_listed
 from themis.settings import Stopping
 from themis.show.words.explanations import change_sentence
-from themis.show.words.headlines import capital
+from themis.show.words.headlines import capital, highest_of, rate_text
 from themis.show.words.notes import how_it_ended
 from themis.show.words.values import (
     at_most,
     confidence_text,
     count,
     cut_text,
-    hundredths,
+    exact_figure,
     percent,
     percent_sure,
     points,
+    round_points,
     set_phrase,
     visible,
 )
@@ -47,7 +48,7 @@ def set_text(against: Iterable[str]) -> str:
 
 def amount(share: float, measure: Measure) -> str:
     """A limit for reading: `10 %` of people, or `10 points` between groups."""
-    return f"{100 * share:.4g} {'%' if measure == 'causal' else 'points'}"
+    return f"{100 * share:.4g} %" if measure == "causal" else round_points(share)
 
 
 def sets_noun(search: SearchResult) -> str:
@@ -154,7 +155,8 @@ def _effect(search: SearchResult, words: Wording, much: str) -> str:
     if kind != "exact" and not tolerance:
         by = f"by {much} on average" if search.threshold and much else "at all"
         return f"{name} {by}{proven}"
-    by, whom = f" by more than {tolerance}" if tolerance else "", words.whom(search.population)
+    by = f" by more than {exact_figure(float(tolerance))}" if tolerance else ""
+    whom = words.whom(search.population)
     if not much or (search.found and not search.threshold):
         return f"{name}{by} for {'some' if search.found else 'any of the'} {whom}{proven}"
     more = " or more" if much.endswith(" or more") else ""
@@ -255,16 +257,18 @@ def harms(score: Score, *, most: int, words: Wording = PLAIN) -> Iterator[str]:
         best, worst = score.most_favoured, score.least_favoured
         if best is not None and worst is not None and score.low > 0:
             yield (
-                f"highest rate: {words.label(best.values)} ({_rate(best, score, words)}); lowest: "
-                f"{words.label(worst.values)} ({_rate(worst, score, words)})"
+                f"{highest_of(score)}: {words.label(best.values)} ({_rate(best, score, words)}); "
+                f"lowest: {words.label(worst.values)} ({_rate(worst, score, words)})"
             )
 
 
-def _rate(group: Group, score: Score, words: Wording) -> str:
-    """A group's rate, of how many, and between which ends."""
-    ends = "" if group.low == group.high else f", {hundredths(group.low)} – {percent(group.high)}"
+def _rate(group: Group, score: GroupScore, words: Wording) -> str:
+    """A group's rate or mean, of how many, and between which ends."""
+    low, high = (rate_text(score, end) for end in (group.low, group.high))
+    ends = "" if group.low == group.high else f", {low.removesuffix(' %')} – {high}"
     whom = words.counted(group.samples, score.population)
-    return f"{percent(group.rate)} of {whom}{ends}"
+    of = "of" if score.statistic == "rate" else "among"
+    return f"{rate_text(score, group.rate)} {of} {whom}{ends}"
 
 
 def telling_witness(score: Score) -> Witness | None:

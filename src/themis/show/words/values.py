@@ -17,7 +17,7 @@ LONGEST = 32  # characters of a name or value within a sentence
 LONGEST_TEXT = 120  # and of an output
 MISSING = "missing"  # for no value
 NO_BREAK = "\u00a0"  # a space at which no line ends
-_BEFORE_UNIT = re.compile(r"(?<=\d) (?=[%×]|(?:percentage )?points\b|(?:min|s|h|days)\b)")
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=[%×]|(?:percentage )?points?\b|(?:min|s|h|days)\b)")
 
 
 def visible(value: Any) -> str:
@@ -82,6 +82,11 @@ def points(difference: float) -> str:
     return f"{hundredths(difference)} points".replace("<", "< ").replace(">", "> ")
 
 
+def round_points(difference: float) -> str:
+    """A limit or a precision, which somebody gave: `10 points`, `2.5 points`, `1 point`."""
+    return count(float(f"{100 * difference:.4g}"), "point")
+
+
 def hundredths(share: float) -> str:
     """A share in hundredths without a unit: `11.3`, `<0.1`."""
     if 0 < share < 0.001:
@@ -91,9 +96,21 @@ def hundredths(share: float) -> str:
     return f"{100 * share:.0f}" if share in (0.0, 1.0) else f"{100 * share:.1f}"
 
 
+def figure(number: float, digits: int = 4) -> str:
+    """A number in units of its own: `15,810`, `0.0625`; very large or small ones as `1.2e+15`."""
+    if number and not 1e-4 <= abs(number) < 1e15:
+        return f"{number:.{digits}g}"
+    return f"{float(f'{number:.{digits}g}'):,.15g}"
+
+
+def exact_figure(number: float) -> str:
+    """A number that somebody gave, as a scale or a tolerance, with all of its digits."""
+    return figure(number, digits=10)
+
+
 def confidence_text(confidence: float, family: int | None = None) -> str:
     """`99 % confidence`, or `99 % confidence for all 8 together`."""
-    together = "" if family in (None, 1) else f" for all {family} together"
+    together = "" if family in (None, 1) else f" for all {family:,} together"
     return f"{percent_sure(confidence)} % confidence{together}"
 
 
@@ -110,6 +127,12 @@ def duration(seconds: float) -> str:
         if seconds < limit:
             return f"{_short(seconds / unit)} {name}"
     return f"{_short(seconds / 86_400)} days"
+
+
+def about_duration(seconds: float) -> str:
+    """An estimate of a time: `about 3 min`, `under 0.1 s`."""
+    shown = duration(seconds)
+    return f"under {shown[2:]}" if shown.startswith("< ") else f"about {shown}"
 
 
 def _short(number: float) -> str:

@@ -242,7 +242,7 @@ def _sentence(scores: Sequence[Score], words: Wording) -> tuple[str, str]:
         return _clauses(scores, words), ""
     halves = [split(headline(each, words)) for each in scores]
     sentence = "; ".join(_after(place, each) for place, (each, _) in enumerate(halves))
-    return sentence, " ".join(behind for _, behind in halves if behind)
+    return sentence, " ".join(dict.fromkeys(behind for _, behind in halves if behind))
 
 
 def split(sentence: str) -> tuple[str, str]:

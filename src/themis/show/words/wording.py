@@ -13,11 +13,13 @@ from typing import Any
 
 from themis.inputs.personal import SHARED
 from themis.results.model import Result, Score
-from themis.results.parts import Naming
+from themis.results.parts import Naming, Region
+from themis.results.withheld import ABOUT, HIGHER, LOWER, RARE
 from themis.show.words.values import count, cut_name, visible
 
 # Values that say nothing without the name of their characteristic.
-VAGUE = {"yes", "no", "true", "false", "none", "other", "unknown", "missing"}
+VAGUE = {"yes", "no", "true", "false", "none", "other", "unknown", "missing", LOWER, HIGHER, *RARE}
+EQUALS, LISTS = (" = ", " ≠ "), (" is one of ", " is none of ")  # in conditions
 PLACES = {"rows": "in the rows", "profile": "in the profile"}
 
 
@@ -99,6 +101,20 @@ class Wording:
         word = self._word(name, value)
         return cut_name(word) if word else f"{cut_name(visible(name))} {self.value(name, value)}"
 
+    def condition(self, text: str) -> str:
+        """A condition of a region with the words of its values: `sex = women`."""
+        for name, known in self.naming.values.items():
+            for sign in (*EQUALS, *LISTS):
+                values = text.removeprefix(start := f"{name}{sign}")
+                if values != text:
+                    parts = values.split(", ") if sign in LISTS else [values]
+                    return visible(start + ", ".join(known.get(each, each) for each in parts))
+        return visible(text)
+
+    def conditions(self, region: Region) -> str:
+        """All of a region: `sex = women and age ≤ 47`."""
+        return " and ".join(map(self.condition, region.conditions))
+
     def _word(self, name: str, value: Any) -> str | None:
         return self.naming.values.get(name, {}).get(visible(value))
 
@@ -108,7 +124,8 @@ class Wording:
             return True
         if not isinstance(value, str) or len(value) < 2 or value.lower() in VAGUE:
             return False
-        return not (value[0].isdigit() or value[0] in "-+.")
+        first = value.removeprefix(ABOUT)[:1]
+        return not (first.isdigit() or first in "-+.")
 
 
 PLAIN = Wording()
