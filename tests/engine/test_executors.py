@@ -397,6 +397,31 @@ def test_what_comes_while_processes_start_is_run_here(monkeypatch: pytest.Monkey
     assert subject._agrees is True
 
 
+def test_what_is_compared_keeps_its_own_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a slow first call, as of one that loads a model, few inputs are compared."""
+    clock, told = [0.0], list[bool]()
+
+    def loading(person: dict[str, Any]) -> int:
+        clock[0] += 0.001 if clock[0] else 10.0
+        if person["income"] in (0, 7):
+            raise ValueError("no rule")
+        return int(person["income"])
+
+    monkeypatch.setattr(spread, "HERE_SECONDS", 10.01)
+    monkeypatch.setattr(spread, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    with ThreadPoolExecutor(1) as threads:
+        subject = spread.SpreadSubject(
+            RowFunction(loading, SCHEMA), GivenPool(threads), lambda: told.append(True)
+        )
+        for first in (0, 8):
+            subject.load(some(first, 8)).run()
+        kept = [(len(codes), len(answers.outputs)) for codes, answers in subject._seen]
+        assert kept == [(1, 1), (8, 8)], "half a second of work, and what comes after it"
+        subject.load(some(16, 200)).run()
+    assert subject._agrees is True
+    assert not told
+
+
 def test_long_batches_wait_for_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     starting, subject, here = started(monkeypatch)
     subject.load(some(0, 10)).run()

@@ -183,7 +183,8 @@ class SpreadSubject(Subject):
         if self.traits.vectorised and answers.calls > 1 and len(codes) > FEWEST:
             return  # which of many culprits were found depends on the call
         if len(codes) <= most or not kept:
-            self._seen.append((codes[: max(most, 1)].copy(), answers))
+            count = min(len(codes), max(most, 1))
+            self._seen.append((codes[:count].copy(), _first(answers, count)))
 
     def _note(self, inputs: int, seconds: float) -> None:
         self._seconds += seconds
@@ -360,19 +361,20 @@ def _as_one(seen: Sequence[tuple[NDArray[Any], Answers]]) -> tuple[NDArray[Any],
     return np.concatenate([codes for codes, _ in seen]), gathered.answers()
 
 
+def _first(answers: Answers, count: int) -> Answers:
+    """The answers to the first inputs of a call."""
+    failures = {place: each for place, each in answers.failures.items() if place < count}
+    return Answers(_as_list(answers.outputs)[:count], failures)
+
+
 def _agree(compared: Sequence[tuple[Answers, _Gathered]]) -> bool:
     """Whether inputs got the same answers elsewhere as here, as far as answers can be sent."""
     return all(there.unsent or _are_same(here, there.answers()) for here, there in compared)
 
 
 def _are_same(expected: Answers, found: Answers) -> bool:
-    """Whether these are the first of the expected answers."""
-    count = len(found.outputs)
-    failed = [place for place in expected.failures if place < count]
-    if sorted(failed) != sorted(found.failures):
-        return False
-    pairs = zip(_as_list(expected.outputs)[:count], _as_list(found.outputs), strict=True)
-    return all(
+    pairs = zip(_as_list(expected.outputs), _as_list(found.outputs), strict=True)
+    return sorted(expected.failures) == sorted(found.failures) and all(
         place in found.failures or repr(one) == repr(other)
         for place, (one, other) in enumerate(pairs)
     )
