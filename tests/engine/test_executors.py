@@ -276,6 +276,72 @@ def table_of_small(people: themis.InputTable) -> Any:
     return people["income"] > np.where(people["race"] == "green", 4, 6)
 
 
+_tried_here: list[int] = []  # incomes
+
+
+class Elsewhere:
+    """A pool of one process, simulated here: one that dies takes its task with it."""
+
+    name, workers, lost = "elsewhere", 1, (BrokenExecutor,)
+    inside = False
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        Elsewhere.inside = True
+        try:
+            future.set_result(function(*args))
+        except GeneratorExit:  # which no subject catches
+            future.set_exception(BrokenExecutor("it died"))
+        finally:
+            Elsewhere.inside = False
+        return future
+
+    def renew(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+def dying_elsewhere(deadly: set[int], different: set[int]) -> Subject:
+    def decide(person: dict[str, Any]) -> int:
+        income = int(person["income"])
+        if not Elsewhere.inside:
+            _tried_here.append(income)
+        elif income in deadly:
+            raise GeneratorExit
+        return -1 if Elsewhere.inside and income in different else income
+
+    return decide
+
+
+@pytest.mark.parametrize(
+    ("deadly", "different", "differs", "failed"),
+    [
+        ({100}, set(), False, {100}),  # nobody knows whether it would end this process
+        ({3}, set(), True, set()),  # it was answered here
+        ({3, 100}, set(), True, {100}),
+        ({100}, {3}, True, {100}),
+        ({100}, {101}, False, {100}),  # which was not compared
+    ],
+)
+def test_who_was_answered_here_and_kills_its_process_there_is_a_difference(
+    deadly: set[int], different: set[int], differs: bool, failed: set[int]
+) -> None:
+    told: list[bool] = []
+    function = RowFunction(dying_elsewhere(deadly, different), SCHEMA)
+    subject = spread.SpreadSubject(function, Elsewhere(), lambda: told.append(True))
+    _tried_here.clear()
+    for _ in range(2):  # what was found is kept
+        answers = subject.load(some(0, 200)).run()
+        assert set(answers.failures) == set(failed)
+        given = [each for place, each in enumerate(answers.outputs) if place not in failed]
+        expected = [-1 if each in different and not differs else each for each in range(200)]
+        assert given == [each for each in expected if each not in failed]
+    assert told == [True] * differs
+    assert _tried_here[:16] == list(range(16))
+    assert not failed & set(_tried_here)
+    assert len(_tried_here) == 16 + differs * 2 * (200 - len(failed))
+
+
 def test_nothing_is_nothing_everywhere(processes: Executor) -> None:
     subject = audit(row, processes).runner.subject
     assert len(subject.load(np.empty((0, 4), dtype=np.uint16)).run().outputs) == 0
