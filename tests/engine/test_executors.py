@@ -28,6 +28,7 @@ from tests.external import PATIENCE
 from tests.projects import enter, run, write_project
 from tests.services import serve
 from themis.engine.executors import spread
+from themis.engine.executors.interrupts import deaf_to_interrupts
 from themis.engine.executors.pools import GivenPool, ProcessPool, pool_of
 from themis.engine.executors.spread import cut
 from themis.errors import RequestError
@@ -549,6 +550,56 @@ def test_a_second_interrupt_waits_until_the_processes_have_ended(
         pool.stop()
     assert ended == [pid]
     assert not _is_alive(pid)
+
+
+def test_an_interrupt_while_processes_start_is_heard_after_it() -> None:
+    """Not by them: what they inherit keeps it from them before their first line."""
+    child = "import os, signal; os.kill(os.getpid(), signal.SIGINT); print('deaf')"
+    handler, said = signal.getsignal(signal.SIGINT), list[str]()
+
+    def start() -> None:
+        with deaf_to_interrupts():
+            os.kill(os.getpid(), signal.SIGINT)
+            said.append(subprocess.check_output([sys.executable, "-c", child], text=True))
+
+    with pytest.raises(KeyboardInterrupt):
+        start()
+    assert said == ["deaf\n"]
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def test_an_interrupt_is_heard_where_other_threads_would_get_it() -> None:
+    event, done = threading.Event(), list[bool]()
+    thread = threading.Thread(target=event.wait, daemon=True)  # it blocks nothing
+    thread.start()
+
+    def start() -> None:
+        with deaf_to_interrupts():
+            signal.pthread_kill(int(thread.ident or 0), signal.SIGINT)
+            event.set()
+            thread.join()  # by then it was delivered
+            done.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        start()
+    assert done
+
+
+def test_an_interrupt_at_the_first_task_ends_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    starting, subject, _ = started(monkeypatch)
+    stopped: list[bool] = []
+
+    def interrupted(*_: Any) -> Future[Any]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(starting, "submit", interrupted)
+    monkeypatch.setattr(GivenPool, "stop", lambda _: stopped.append(True))
+    subject.load(some(0, 10)).run()
+    with pytest.raises(KeyboardInterrupt):
+        subject.load(some(10, 4)).run()
+    assert stopped
+    assert not any((subject._begun, subject._ready, subject._compared)), "begins anew"
 
 
 SLOW_PROJECT = """

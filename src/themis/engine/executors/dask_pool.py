@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Executor, Future
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from typing import Any
 
 from themis.engine.executors.interrupts import deaf_to_interrupts, interrupts_wait
@@ -76,6 +77,7 @@ class DaskPool:
         self.lost = (CancelledError, distributed.KilledWorker, distributed.comm.CommClosedError)
         try:
             if self.name == LOCAL:
+                resource_tracker.ensure_running()  # whose start would unblock what is blocked then
                 with deaf_to_interrupts():
                     self._client = distributed.Client(_cluster(distributed))
             else:

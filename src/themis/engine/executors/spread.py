@@ -98,8 +98,7 @@ class SpreadSubject(Subject):
             self._run_there([*self._ready, *self._tasks(codes, gathered)])
         except BaseException:
             self.unfinished = gathered.so_far()
-            self._pool.stop()
-            self._compared, self._ready, self._begun = [], [], {}
+            self._end_processes()
             raise
         if self._agrees is None:
             self._agrees = _agree(self._compared)
@@ -127,14 +126,22 @@ class SpreadSubject(Subject):
 
     def _start(self) -> None:
         """Begin to run there what was run here; the first tasks start the processes."""
-        self._prepare_comparison(self._seen[0][0])
         try:
+            self._prepare_comparison(self._seen[0][0])
             while self._ready and len(self._begun) < self._pool.workers:
                 inputs = self._ready[0].inputs
                 begun = self._pool.submit(run_task, self._name, self._packed, inputs)
                 self._begun[begun] = self._ready.pop(0)
         except self._pool.lost:
             return
+        except BaseException:
+            self._end_processes()
+            raise
+
+    def _end_processes(self) -> None:
+        """Until they are needed again, which begins anew."""
+        self._pool.stop()
+        self._compared, self._ready, self._begun = [], [], {}
 
     def _prepare_comparison(self, codes: NDArray[Any]) -> None:
         """Tasks with inputs whose answers of this process are known.
