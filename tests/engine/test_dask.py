@@ -135,3 +135,11 @@ def test_an_interrupt_while_a_cluster_starts_is_heard_after_it_and_not_by_its_wo
             assert int(blocked, 16) >> signal.SIGINT - 1 & 1
     finally:
         pool.stop()
+
+
+def test_a_scheduler_without_workers_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask_pool, "ALONE_SECONDS", 1)
+    with distributed.LocalCluster(n_workers=0, dashboard_address=None) as empty:
+        name = address(empty)
+        with pytest.raises(SubjectError, match=f"{name} has no worker"):
+            audit(slow, name).causal("race")

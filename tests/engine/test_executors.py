@@ -27,11 +27,11 @@ import themis
 from tests.external import PATIENCE
 from tests.projects import enter, run, write_project
 from tests.services import serve
-from themis.engine.executors import spread
+from themis.engine.executors import dask_pool, spread
 from themis.engine.executors.interrupts import deaf_to_interrupts
 from themis.engine.executors.pools import GivenPool, ProcessPool, pool_of
 from themis.engine.executors.spread import cut
-from themis.errors import RequestError
+from themis.errors import RequestError, SubjectError
 from themis.subjects.functions import RowFunction
 
 SCHEMA = themis.Schema(
@@ -296,6 +296,8 @@ class Elsewhere:
         finally:
             Elsewhere.inside = False
         return future
+
+    def check(self) -> None: ...
 
     def renew(self) -> None: ...
 
@@ -755,6 +757,46 @@ def test_processes_end_with_a_driver_that_is_killed(tmp_path: Path) -> None:
             time.sleep(0.05)
         driver.kill()
     assert not any(_is_alive(pid) for pid in pids)
+
+
+def test_a_cluster_is_given_up_only_after_half_a_minute_without_any_worker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, threads = [0.0], dict[str, int]()
+    monkeypatch.setattr(dask_pool, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    pool = dask_pool.DaskPool("dask://host:8786")
+    pool._client = SimpleNamespace(nthreads=lambda **_: threads)
+
+    def check_at(seconds: float, **given: int) -> None:
+        clock[0] = seconds
+        threads.clear()
+        threads.update(given)
+        pool.check()
+
+    check_at(0)
+    check_at(29)
+    check_at(31, worker=1)
+    check_at(40)
+    check_at(69)
+    with pytest.raises(SubjectError, match=r"at dask://host:8786 has no worker.* 30 seconds"):
+        check_at(70)
+    check_at(71, worker=1)
+    check_at(200)
+    assert pool.workers == 1, "tasks are cut for at least one"
+
+
+def test_who_waits_for_tasks_asks_whether_they_will_ever_be_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, subject, _ = started(monkeypatch)
+    subject.load(some(0, 10)).run()
+
+    def nobody(_: GivenPool) -> None:
+        raise SubjectError("nobody is there")
+
+    monkeypatch.setattr(GivenPool, "check", nobody)
+    with pytest.raises(SubjectError, match="nobody is there"):
+        subject.load(some(10, 5)).run()
 
 
 @pytest.mark.parametrize("name", ["dask://host:port", "dask://[::1"])

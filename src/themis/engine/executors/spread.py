@@ -262,7 +262,10 @@ class SpreadSubject(Subject):
                 lost += [task for task, _ in ready]
                 ready.clear()
             turn = min(heed(self.deadline), TURN)
-            for ended in wait(waiting, turn, FIRST_COMPLETED).done:
+            finished = wait(waiting, turn, FIRST_COMPLETED).done
+            if waiting and not finished:
+                self._pool.check()
+            for ended in finished:
                 task = waiting.pop(ended)
                 try:
                     done = ended.result()
