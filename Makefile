@@ -7,6 +7,7 @@ FRAMEWORKS := $(VENV)/.frameworks
 SOURCES := pyproject.toml src/themis/_version.py
 
 .PHONY: demo test test-slow test-all test-pythons lint check bench paper paper-quick docs clean
+.NOTPARALLEL: # two installs into one environment at once would break it
 
 demo: $(CORE)
 	$(BIN)/themis demo

@@ -27,10 +27,11 @@ import themis
 from tests.external import PATIENCE
 from tests.projects import enter, run, write_project
 from tests.services import serve
-from themis.engine.executors import spread
+from themis.engine.executors import dask_pool, spread
+from themis.engine.executors.interrupts import deaf_to_interrupts
 from themis.engine.executors.pools import GivenPool, ProcessPool, pool_of
 from themis.engine.executors.spread import cut
-from themis.errors import RequestError
+from themis.errors import RequestError, SubjectError
 from themis.subjects.functions import RowFunction
 
 SCHEMA = themis.Schema(
@@ -276,6 +277,74 @@ def table_of_small(people: themis.InputTable) -> Any:
     return people["income"] > np.where(people["race"] == "green", 4, 6)
 
 
+_tried_here: list[int] = []  # incomes
+
+
+class Elsewhere:
+    """A pool of one process, simulated here: one that dies takes its task with it."""
+
+    name, workers, lost = "elsewhere", 1, (BrokenExecutor,)
+    inside = False
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        Elsewhere.inside = True
+        try:
+            future.set_result(function(*args))
+        except GeneratorExit:  # which no subject catches
+            future.set_exception(BrokenExecutor("it died"))
+        finally:
+            Elsewhere.inside = False
+        return future
+
+    def check(self) -> None: ...
+
+    def renew(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+def dying_elsewhere(deadly: set[int], different: set[int]) -> Subject:
+    def decide(person: dict[str, Any]) -> int:
+        income = int(person["income"])
+        if not Elsewhere.inside:
+            _tried_here.append(income)
+        elif income in deadly:
+            raise GeneratorExit
+        return -1 if Elsewhere.inside and income in different else income
+
+    return decide
+
+
+@pytest.mark.parametrize(
+    ("deadly", "different", "differs", "failed"),
+    [
+        ({100}, set(), False, {100}),  # nobody knows whether it would end this process
+        ({3}, set(), True, set()),  # it was answered here
+        ({3, 100}, set(), True, {100}),
+        ({100}, {3}, True, {100}),
+        ({100}, {101}, False, {100}),  # which was not compared
+    ],
+)
+def test_who_was_answered_here_and_kills_its_process_there_is_a_difference(
+    deadly: set[int], different: set[int], differs: bool, failed: set[int]
+) -> None:
+    told: list[bool] = []
+    function = RowFunction(dying_elsewhere(deadly, different), SCHEMA)
+    subject = spread.SpreadSubject(function, Elsewhere(), lambda: told.append(True))
+    _tried_here.clear()
+    for _ in range(2):  # what was found is kept
+        answers = subject.load(some(0, 200)).run()
+        assert set(answers.failures) == set(failed)
+        given = [each for place, each in enumerate(answers.outputs) if place not in failed]
+        expected = [-1 if each in different and not differs else each for each in range(200)]
+        assert given == [each for each in expected if each not in failed]
+    assert told == [True] * differs
+    assert _tried_here[:16] == list(range(16))
+    assert not failed & set(_tried_here)
+    assert len(_tried_here) == 16 + differs * 2 * (200 - len(failed))
+
+
 def test_nothing_is_nothing_everywhere(processes: Executor) -> None:
     subject = audit(row, processes).runner.subject
     assert len(subject.load(np.empty((0, 4), dtype=np.uint16)).run().outputs) == 0
@@ -397,6 +466,31 @@ def test_what_comes_while_processes_start_is_run_here(monkeypatch: pytest.Monkey
     assert subject._agrees is True
 
 
+def test_what_is_compared_keeps_its_own_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a slow first call, as of one that loads a model, few inputs are compared."""
+    clock, told = [0.0], list[bool]()
+
+    def loading(person: dict[str, Any]) -> int:
+        clock[0] += 0.001 if clock[0] else 10.0
+        if person["income"] in (0, 7):
+            raise ValueError("no rule")
+        return int(person["income"])
+
+    monkeypatch.setattr(spread, "HERE_SECONDS", 10.01)
+    monkeypatch.setattr(spread, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    with ThreadPoolExecutor(1) as threads:
+        subject = spread.SpreadSubject(
+            RowFunction(loading, SCHEMA), GivenPool(threads), lambda: told.append(True)
+        )
+        for first in (0, 8):
+            subject.load(some(first, 8)).run()
+        kept = [(len(codes), len(answers.outputs)) for codes, answers in subject._seen]
+        assert kept == [(1, 1), (8, 8)], "half a second of work, and what comes after it"
+        subject.load(some(16, 200)).run()
+    assert subject._agrees is True
+    assert not told
+
+
 def test_long_batches_wait_for_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     starting, subject, here = started(monkeypatch)
     subject.load(some(0, 10)).run()
@@ -458,6 +552,56 @@ def test_a_second_interrupt_waits_until_the_processes_have_ended(
         pool.stop()
     assert ended == [pid]
     assert not _is_alive(pid)
+
+
+def test_an_interrupt_while_processes_start_is_heard_after_it() -> None:
+    """Not by them: what they inherit keeps it from them before their first line."""
+    child = "import os, signal; os.kill(os.getpid(), signal.SIGINT); print('deaf')"
+    handler, said = signal.getsignal(signal.SIGINT), list[str]()
+
+    def start() -> None:
+        with deaf_to_interrupts():
+            os.kill(os.getpid(), signal.SIGINT)
+            said.append(subprocess.check_output([sys.executable, "-c", child], text=True))
+
+    with pytest.raises(KeyboardInterrupt):
+        start()
+    assert said == ["deaf\n"]
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def test_an_interrupt_is_heard_where_other_threads_would_get_it() -> None:
+    event, done = threading.Event(), list[bool]()
+    thread = threading.Thread(target=event.wait, daemon=True)  # it blocks nothing
+    thread.start()
+
+    def start() -> None:
+        with deaf_to_interrupts():
+            signal.pthread_kill(int(thread.ident or 0), signal.SIGINT)
+            event.set()
+            thread.join()  # by then it was delivered
+            done.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        start()
+    assert done
+
+
+def test_an_interrupt_at_the_first_task_ends_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    starting, subject, _ = started(monkeypatch)
+    stopped: list[bool] = []
+
+    def interrupted(*_: Any) -> Future[Any]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(starting, "submit", interrupted)
+    monkeypatch.setattr(GivenPool, "stop", lambda _: stopped.append(True))
+    subject.load(some(0, 10)).run()
+    with pytest.raises(KeyboardInterrupt):
+        subject.load(some(10, 4)).run()
+    assert stopped
+    assert not any((subject._begun, subject._ready, subject._compared)), "begins anew"
 
 
 SLOW_PROJECT = """
@@ -613,6 +757,46 @@ def test_processes_end_with_a_driver_that_is_killed(tmp_path: Path) -> None:
             time.sleep(0.05)
         driver.kill()
     assert not any(_is_alive(pid) for pid in pids)
+
+
+def test_a_cluster_is_given_up_only_after_half_a_minute_without_any_worker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, threads = [0.0], dict[str, int]()
+    monkeypatch.setattr(dask_pool, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    pool = dask_pool.DaskPool("dask://host:8786")
+    pool._client = SimpleNamespace(nthreads=lambda **_: threads)
+
+    def check_at(seconds: float, **given: int) -> None:
+        clock[0] = seconds
+        threads.clear()
+        threads.update(given)
+        pool.check()
+
+    check_at(0)
+    check_at(29)
+    check_at(31, worker=1)
+    check_at(40)
+    check_at(69)
+    with pytest.raises(SubjectError, match=r"at dask://host:8786 has no worker.* 30 seconds"):
+        check_at(70)
+    check_at(71, worker=1)
+    check_at(200)
+    assert pool.workers == 1, "tasks are cut for at least one"
+
+
+def test_who_waits_for_tasks_asks_whether_they_will_ever_be_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, subject, _ = started(monkeypatch)
+    subject.load(some(0, 10)).run()
+
+    def nobody(_: GivenPool) -> None:
+        raise SubjectError("nobody is there")
+
+    monkeypatch.setattr(GivenPool, "check", nobody)
+    with pytest.raises(SubjectError, match="nobody is there"):
+        subject.load(some(10, 5)).run()
 
 
 @pytest.mark.parametrize("name", ["dask://host:port", "dask://[::1"])

@@ -9,7 +9,6 @@ import pickle
 import shutil
 import subprocess
 import sys
-import time
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -19,12 +18,12 @@ import numpy as np
 import pytest
 
 import themis.worker
-from tests.external import interrupting, wait_until
+from tests.external import PATIENCE, interrupting, wait_until
 from themis import Integers, Reals, RequestError, Schema, SubjectError
 from themis.engine.runner import Runner
 from themis.subjects.base import Answers
 from themis.subjects.decisions import CRASH, INVALID, TIMEOUT, Failure, Labels
-from themis.subjects.processes.worker import WorkerSubject
+from themis.subjects.processes.worker import Talk, WorkerSubject
 
 NASTY = [
     "--help", "$(touch f)", "a b", "line\nbreak", "\r\n", "'", '"', '""', "\\", "a,b", "🦊 é",
@@ -347,14 +346,25 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_patient")
-@pytest.mark.slow
-def test_a_worker_that_flushes_nothing_until_its_input_ends_is_understood(worker: Make) -> None:
+def test_a_worker_that_flushes_nothing_until_its_input_ends_is_understood(
+    worker: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talks: list[Talk] = []
+
+    def noted(*given: Any) -> Talk:
+        talks.append(Talk(*given))
+        return talks[-1]
+
+    monkeypatch.setattr("themis.subjects.processes.worker.Talk", noted)
     source = misdeed("pass").replace("FLUSH = True", "FLUSH = False")
-    subject = worker(source, start_seconds=5, timeout_seconds=5)
+    subject = worker(source, start_seconds=0.5)
+    assert_only(run(subject, range(10)), {}, 10)
+    assert not subject._staff.flushes
+    subject._staff.start_seconds = PATIENCE
     assert_only(run(subject, range(3_000)), {}, 3_000)
-    started = time.monotonic()
-    assert_only(run(subject, range(1_000)), {}, 1_000)
-    assert time.monotonic() - started < 5  # what was learned is not waited for again: 0.05 s
+    rescued = [talk.rescued for talk in talks]
+    assert rescued == [True, *[False] * (len(talks) - 1)], "what was learned is not waited for"
+    assert len(talks) > 1
 
 
 @pytest.mark.usefixtures("_patient")

@@ -5,16 +5,19 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Executor, Future
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from typing import Any
 
 from themis.engine.executors.interrupts import deaf_to_interrupts, interrupts_wait
-from themis.errors import RequestError, SubjectError
+from themis.errors import RequestError, SubjectError, count_of
 
 LOCAL, TLS = "dask://local", "dask+tls://"
 PATIENCE = 10  # seconds until a scheduler that does not answer counts as lost
+ALONE_SECONDS = 30  # without any worker, after which none is expected any more
 
 
 class DaskPool:
@@ -25,17 +28,35 @@ class DaskPool:
         self.lost: tuple[type[BaseException], ...] = (CancelledError,)
         self._client: Any = None
         self._executor: Executor | None = None
+        self._alone_since: float | None = None  # when it was first seen that there is no worker
 
     @property
     def workers(self) -> int:
         """How many threads all workers have together."""
-        return max(int(sum(self._connected().nthreads().values())), 1)
+        return max(self._threads(), 1)
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
         """Begin a task; its process may die and Dask begins it again in another one, thrice."""
         if self._executor is None:
             self._executor = self._connected().get_executor(pure=False)
         return self._executor.submit(function, *args)
+
+    def check(self) -> None:
+        """Raise SubjectError once there has been no worker for a while; tasks would wait for ever.
+
+        Not where the scheduler does not answer either: that ends the tasks.
+        """
+        try:
+            if self._threads(callback_timeout=PATIENCE):
+                return
+        except (OSError, TimeoutError, RuntimeError):
+            return
+        if self._alone_since is not None and time.monotonic() - self._alone_since >= ALONE_SECONDS:
+            raise SubjectError(
+                f"the Dask scheduler at {self.name} has no worker, and none came within "
+                f"{count_of(ALONE_SECONDS, 'second')}; start one and give the command again, or "
+                "run it here without an executor"
+            )
 
     def renew(self) -> None:
         """Nothing, as long as there is a scheduler; Dask starts its own processes again."""
@@ -48,11 +69,20 @@ class DaskPool:
     def stop(self) -> None:
         """Leave the cluster; one of our own ends."""
         client, self._client, self._executor = self._client, None, None
+        self._alone_since = None
         if client is not None:
             with interrupts_wait(), _quiet():
                 if client.cluster is not None:
                     client.cluster.close()
                 client.close()
+
+    def _threads(self, **options: Any) -> int:
+        count = int(sum(self._connected().nthreads(**options).values()))
+        if count:
+            self._alone_since = None
+        elif self._alone_since is None:
+            self._alone_since = time.monotonic()
+        return count
 
     @property
     def _address(self) -> str:
@@ -76,6 +106,7 @@ class DaskPool:
         self.lost = (CancelledError, distributed.KilledWorker, distributed.comm.CommClosedError)
         try:
             if self.name == LOCAL:
+                resource_tracker.ensure_running()  # whose start would unblock what is blocked then
                 with deaf_to_interrupts():
                     self._client = distributed.Client(_cluster(distributed))
             else:

@@ -13,16 +13,15 @@ from typing import Any
 def deaf_to_interrupts() -> Iterator[None]:
     """Within, processes are started that do not hear Ctrl-C: it is for the driver, who ends them.
 
-    They inherit that; only the main thread can say it.
+    They and threads that start others inherit that it is blocked. The driver hears it at the end,
+    also where another thread of it, which does not block it, gets it meanwhile.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with interrupts_wait():
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

@@ -31,6 +31,9 @@ class Pool(Protocol):
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
         """Begin a task."""
 
+    def check(self) -> None:
+        """Raise where nobody would run the tasks that were begun; asked while none of them ends."""
+
     def renew(self) -> None:
         """Make it work again after processes died."""
 
@@ -82,6 +85,9 @@ class ProcessPool:
         with deaf_to_interrupts():
             return self._executor.submit(function, *args)
 
+    def check(self) -> None:
+        return
+
     def renew(self) -> None:
         self.stop()
 
@@ -122,6 +128,9 @@ class GivenPool:
             raise
         except RuntimeError as error:  # it was shut down
             raise self._unusable(f"takes no tasks: {error}") from None
+
+    def check(self) -> None:
+        return
 
     def renew(self) -> None:
         raise self._unusable("has lost a process, and runs nothing any more")

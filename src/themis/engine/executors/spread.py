@@ -49,7 +49,7 @@ class SpreadSubject(Subject):
         self.traits = replace(subject.traits, executor=pool.name)
         self._name = uuid4().hex  # of the subject, in processes that have it
         self._seconds, self._inputs = 0.0, 0  # of work so far, wherever
-        self._deadly: set[bytes] = set()  # inputs that killed their processes
+        self._deadly: set[bytes] = set()  # inputs that killed processes, not run again
         self._seen: list[tuple[NDArray[Any], Answers]] = []  # what was run here, to compare
         self._compared: list[tuple[Answers, _Gathered]] = []  # of these, here and there
         self._ready: list[_Task] = []  # to be run there first
@@ -98,14 +98,15 @@ class SpreadSubject(Subject):
             self._run_there([*self._ready, *self._tasks(codes, gathered)])
         except BaseException:
             self.unfinished = gathered.so_far()
-            self._pool.stop()
-            self._compared, self._ready, self._begun = [], [], {}
+            self._end_processes()
             raise
         if self._agrees is None:
-            self._agrees = bool(self._deadly) or _agree(self._compared)  # nor run here what kills
+            self._agrees = _agree(self._compared)
+            if not self._agrees:
+                self._tell()
+                self._deadly -= {each.tobytes() for given, _ in self._seen for each in given}
             self._ready, self._compared, self._seen = [], [], []
         if not self._agrees:
-            self._tell()
             return self._run_here(codes)
         # Which of many culprits are found depends on the call, and some answers can't be sent.
         isolated = self.traits.vectorised and gathered.isolated
@@ -125,14 +126,22 @@ class SpreadSubject(Subject):
 
     def _start(self) -> None:
         """Begin to run there what was run here; the first tasks start the processes."""
-        self._prepare_comparison(self._seen[0][0])
         try:
+            self._prepare_comparison(self._seen[0][0])
             while self._ready and len(self._begun) < self._pool.workers:
                 inputs = self._ready[0].inputs
                 begun = self._pool.submit(run_task, self._name, self._packed, inputs)
                 self._begun[begun] = self._ready.pop(0)
         except self._pool.lost:
             return
+        except BaseException:
+            self._end_processes()
+            raise
+
+    def _end_processes(self) -> None:
+        """Until they are needed again, which begins anew."""
+        self._pool.stop()
+        self._compared, self._ready, self._begun = [], [], {}
 
     def _prepare_comparison(self, codes: NDArray[Any]) -> None:
         """Tasks with inputs whose answers of this process are known.
@@ -151,13 +160,17 @@ class SpreadSubject(Subject):
             self._ready += self._tasks(given, there)
 
     def _run_here(self, codes: NDArray[Any]) -> Answers:
-        """The answers of this process, call by call as without an executor."""
+        """The answers of this process, call by call as without an executor.
+
+        What killed another process would end this one, and is not run, unless it was before.
+        """
         size = self.call_inputs or max(len(codes), 1)
         gathered = _Gathered(len(codes))
         try:
             for first in range(0, len(codes), size):
-                part = range(first, min(first + size, len(codes)))
-                gathered.add(part, self._call_here(codes[first : first + size]))
+                call = range(first, min(first + size, len(codes)))
+                for part in self._spared(codes, call, gathered):
+                    gathered.add(part, self._call_here(codes[part[0] : part[-1] + 1]))
         except BaseException:
             if self._subject.unfinished is not None:
                 gathered.add(part, self._subject.unfinished)
@@ -183,7 +196,8 @@ class SpreadSubject(Subject):
         if self.traits.vectorised and answers.calls > 1 and len(codes) > FEWEST:
             return  # which of many culprits were found depends on the call
         if len(codes) <= most or not kept:
-            self._seen.append((codes[: max(most, 1)].copy(), answers))
+            count = min(len(codes), max(most, 1))
+            self._seen.append((codes[:count].copy(), _first(answers, count)))
 
     def _note(self, inputs: int, seconds: float) -> None:
         self._seconds += seconds
@@ -212,22 +226,24 @@ class SpreadSubject(Subject):
                     self._deadly.add(codes[part[0]].tobytes())
 
     def _tasks(self, codes: NDArray[Any], gathered: _Gathered) -> list[_Task]:
-        return [_Task(codes, part, gathered) for part in self._parts(codes, gathered) if part]
-
-    def _parts(self, codes: NDArray[Any], gathered: _Gathered) -> Iterator[Part]:
         parts = cut(len(codes), self._seconds / max(self._inputs, 1), self._pool.workers)
-        for part in parts:
-            yield from self._spared(codes, part, gathered) if self._deadly else (part,)
+        return [
+            _Task(codes, spared, gathered)
+            for part in parts
+            for spared in self._spared(codes, part, gathered)
+        ]
 
     def _spared(self, codes: NDArray[Any], part: Part, gathered: _Gathered) -> Iterator[Part]:
         """A part without inputs that killed a process before: they are not run again."""
+        tried = part if self._deadly else ()
+        deadly = [place for place in tried if codes[place].tobytes() in self._deadly]
         first = part[0]
-        for place in part:
-            if codes[place].tobytes() in self._deadly:
-                gathered.fail(range(place, place + 1))
-                yield range(first, place)
-                first = place + 1
-        yield range(first, part[-1] + 1)
+        for place in deadly:
+            gathered.fail(range(place, place + 1))
+        for end in (*deadly, part[-1] + 1):
+            if first < end:
+                yield range(first, end)
+            first = end + 1
 
     def _try_all(self, tasks: Sequence[_Task]) -> list[_Task]:
         """Run these tasks and those begun; whose process died, or whose pool did, come back."""
@@ -246,7 +262,10 @@ class SpreadSubject(Subject):
                 lost += [task for task, _ in ready]
                 ready.clear()
             turn = min(heed(self.deadline), TURN)
-            for ended in wait(waiting, turn, FIRST_COMPLETED).done:
+            finished = wait(waiting, turn, FIRST_COMPLETED).done
+            if waiting and not finished:
+                self._pool.check()
+            for ended in finished:
                 task = waiting.pop(ended)
                 try:
                     done = ended.result()
@@ -360,22 +379,28 @@ def _as_one(seen: Sequence[tuple[NDArray[Any], Answers]]) -> tuple[NDArray[Any],
     return np.concatenate([codes for codes, _ in seen]), gathered.answers()
 
 
+def _first(answers: Answers, count: int) -> Answers:
+    """The answers to the first inputs of a call."""
+    failures = {place: each for place, each in answers.failures.items() if place < count}
+    return Answers(_as_list(answers.outputs)[:count], failures)
+
+
 def _agree(compared: Sequence[tuple[Answers, _Gathered]]) -> bool:
     """Whether inputs got the same answers elsewhere as here, as far as answers can be sent."""
-    return all(there.unsent or _are_same(here, there.answers()) for here, there in compared)
+    return all(_are_same(here, there.answers()) for here, there in compared)
 
 
 def _are_same(expected: Answers, found: Answers) -> bool:
-    """Whether these are the first of the expected answers."""
-    count = len(found.outputs)
-    failed = [place for place in expected.failures if place < count]
-    if sorted(failed) != sorted(found.failures):
-        return False
-    pairs = zip(_as_list(expected.outputs)[:count], _as_list(found.outputs), strict=True)
     return all(
-        place in found.failures or repr(one) == repr(other)
-        for place, (one, other) in enumerate(pairs)
+        one == other or found.failures.get(place) is _UNSENT
+        for place, (one, other) in enumerate(zip(_texts(expected), _texts(found), strict=True))
     )
+
+
+def _texts(answers: Answers) -> list[str | None]:
+    """Outputs as they are written, None in the places of failures."""
+    outputs = enumerate(_as_list(answers.outputs))
+    return [None if place in answers.failures else repr(each) for place, each in outputs]
 
 
 def _as_list(outputs: Any) -> list[Any]:
