@@ -7,6 +7,7 @@ import re
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -38,10 +39,25 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def cluster() -> Iterator[Any]:
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None
-    ) as cluster:
+    with a_cluster(n_workers=2, threads_per_worker=1) as cluster:
         yield cluster
+
+
+def a_cluster(**options: Any) -> Any:
+    """One that takes any port, for other tests run beside."""
+    anywhere = {"dashboard_address": "127.0.0.1:0"}
+    return distributed.LocalCluster(dashboard_address=None, scheduler_kwargs=anywhere, **options)
+
+
+def test_two_clusters_of_our_own_run_beside_each_other() -> None:
+    pools = [dask_pool.DaskPool("dask://local") for _ in range(2)]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert [pool.submit(pow, 2, 3).result() for pool in pools] == [8, 8]
+    finally:
+        for pool in pools:
+            pool.stop()
 
 
 def address(cluster: Any) -> str:
@@ -139,7 +155,7 @@ def test_an_interrupt_while_a_cluster_starts_is_heard_after_it_and_not_by_its_wo
 
 def test_a_scheduler_without_workers_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask_pool, "ALONE_SECONDS", 1)
-    with distributed.LocalCluster(n_workers=0, dashboard_address=None) as empty:
+    with a_cluster(n_workers=0) as empty:
         name = address(empty)
         with pytest.raises(SubjectError, match=f"{name} has no worker"):
             audit(slow, name).causal("race")

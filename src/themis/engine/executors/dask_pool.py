@@ -133,7 +133,12 @@ class DaskPool:
 def _cluster(distributed: Any) -> Any:
     """A cluster of this machine's cores, one thread in each process."""
     count = len(os.sched_getaffinity(0))
-    return distributed.LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None)
+    return distributed.LocalCluster(
+        n_workers=count,
+        threads_per_worker=1,
+        dashboard_address=None,
+        scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},  # else a second one meets the first
+    )
 
 
 def _distributed() -> Any:
