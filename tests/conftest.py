@@ -27,7 +27,7 @@ if PROFILE == "steady" and hasattr(providers, "_get_local_constants"):
     providers._get_local_constants = lambda: providers._local_constants
 
 
-CORE_SHARE = 5  # `make test` tries every so many-th example of a property, the slow tests try all
+CORE_SHARE = 8  # `make test` tries every so many-th example of a property, the slow tests try all
 
 
 @pytest.hookimpl(tryfirst=True)  # before those are left out that are slow

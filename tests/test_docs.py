@@ -90,6 +90,7 @@ LONG = (
     "python-api.md",
     "realistic-inputs.md",
     "search.md",
+    "subjects.md",
     "tutorial.md",
 )
 

@@ -145,6 +145,7 @@ return f"case {next(calls) % 40} 48611" """
 MEANS = "[outputs.limit]\nmin = 0\nmax = 10000000\n"
 
 
+@pytest.mark.slow
 def test_the_mean_of_one_person_is_rounded(project: Project) -> None:
     project("return person['income']", extra=PROFILE + MEANS)
     assert_private("score", "--against", "income", "--measure", "group")

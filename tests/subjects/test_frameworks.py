@@ -369,7 +369,7 @@ class TestTorch:
         assert str(caught.value).endswith(
             "the weights in net.pt do not fit the module Net (only in the file: other; only in "
             "the module: line.weight, line.bias); name the module that was trained: object = "
-            '"module:Class", in themis init --object'
+            '"module:Class"'
         )
         wide = {"line.weight": torch.ones(1, 4), "line.bias": torch.ones(1)}
         torch.save(wide, tmp_path / "net.pt")

@@ -246,7 +246,7 @@ def _unfit(path: Path, weights: Mapping[str, Any], module: Any, error: Exception
         return _unreadable(path, error)
     name = type(module).__name__
     problem = f"the weights in {path.name} do not fit the module {name} ({'; '.join(said)})"
-    remedy = 'name the module that was trained: object = "module:Class", in themis init --object'
+    remedy = 'name the module that was trained: object = "module:Class"'
     return _unusable(problem, remedy)
 
 
