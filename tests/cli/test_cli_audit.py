@@ -128,6 +128,7 @@ def test_an_interrupt_keeps_what_was_learned(folder: Path) -> None:
     assert "the run was interrupted" in Path("out/summary.md").read_text()
 
 
+@pytest.mark.slow
 def test_an_interrupted_audit_does_not_replace_a_finished_one(folder: Path) -> None:
     write_project(folder, extra=ROUGH)
     run("audit", "-o", "out", "-q")

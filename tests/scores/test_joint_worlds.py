@@ -101,6 +101,7 @@ def check_taken_away(world: JointWorld, score: CausalScore) -> None:
         assert notes[0].values["share"] == pytest.approx(share, abs=CLOSE)
 
 
+@pytest.mark.some_slow(core=4)
 @pytest.mark.parametrize(("features", "seed"), EVERY)
 def test_what_flips_under_a_set_flips_under_every_superset(features: Features, seed: int) -> None:
     world = joint_world(features, seed)
@@ -209,6 +210,7 @@ def test_people_who_are_drawn_from_rows_are_those_of_the_definitions(
         assert all(0 <= each.rate <= 1 for each in paper.group(*names).groups)
 
 
+@pytest.mark.some_slow(core=3)
 @pytest.mark.parametrize("measure", ["causal", "group"])
 @pytest.mark.parametrize(("features", "seed"), [*PLAIN, *slow(BINNED)])
 def test_a_search_finds_the_minimal_sets(

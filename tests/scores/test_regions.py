@@ -345,6 +345,7 @@ def leaky_back(codes: NDArray[Any]) -> NDArray[np.float64]:
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_coverages_of_both_directions_hold_together_as_often_as_stated() -> None:
     everyone = BaseInputs(Population.of(SCHEMA), 999).rows(0, 65_536)
     chances = (leaky(everyone), leaky_back(everyone))

@@ -223,6 +223,7 @@ def test_a_sweep_is_the_same_in_other_processes(
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_memory_stays_flat_however_many_inputs_are_swept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scorer, "EXACT_LIMIT", 0)
     monkeypatch.setattr(sweep, "PIECE", 2**13)

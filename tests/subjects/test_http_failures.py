@@ -134,6 +134,7 @@ class TestRetries:
         failure = failure_of(service.subject(timeout_seconds=0.2, retries=1))
         assert failure == Failure(TIMEOUT, "no answer within 0.2 seconds (2 attempts)")
 
+    @pytest.mark.slow
     def test_one_hanging_input_does_not_cost_the_others(self, service: Service) -> None:
         def answer(request: Request) -> Reply:
             if request.json["age"] == 18:
