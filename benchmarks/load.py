@@ -174,7 +174,7 @@ def soak_all() -> bool:
             (f"{kind}: more memory, MB", f"{gained:.1f}", f"< {most}", gained < most),
         ]
         rows += [
-            (f"{kind}: more {what}", f"{grown[what]}", "0", grown[what] == 0)
+            (f"{kind}: more {what}", f"{grown[what]}", "≤ 0", grown[what] <= 0)
             for what in ("files", "threads", "processes")
         ]
     return tell(rows)
