@@ -118,7 +118,7 @@ def cost_of_tasks(workers: int, quick: bool) -> None:
     cpu, wall, tasks = time.process_time(), time.perf_counter(), 0
     for _ in range(rows // len(codes)):
         batch.run()
-        tasks += len(spread.cut(len(codes), 1e-9, workers))
+        tasks += len(spread.cut(range(len(codes)), 1e-9, workers))
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
     subject.close()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

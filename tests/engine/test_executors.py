@@ -491,13 +491,23 @@ def test_what_is_compared_keeps_its_own_answers(monkeypatch: pytest.MonkeyPatch)
     assert not told
 
 
-def test_long_batches_wait_for_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_batches_begin_here_and_go_on_in_the_processes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     starting, subject, here = started(monkeypatch)
     subject.load(some(0, 10)).run()
-    subject.load(some(10, 4)).run()
-    threading.Timer(0.1, starting.go).start()
-    subject.load(some(14, 5)).run()
-    assert here == list(range(14)), "five seconds are half of what is done here at first"
+    asked: list[int] = []
+
+    def third(_: GivenPool) -> None:
+        asked.append(len(here))
+        if len(asked) == 3:
+            starting.go()
+
+    monkeypatch.setattr(GivenPool, "check", third)
+    answers = subject.load(some(10, 9)).run()
+    assert list(answers.outputs) == ["no"] * 9
+    assert asked == [10, 11, 12], "before each part that is run here"
+    assert subject._agrees is True
 
 
 def test_processes_that_do_not_start_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -657,7 +667,7 @@ def _is_alive(pid: int) -> bool:
 
 def test_tasks_are_as_long_as_they_should_be() -> None:
     def lengths(count: int, seconds: float, workers: int) -> list[int]:
-        return [len(part) for part in cut(count, seconds, workers)]
+        return [len(part) for part in cut(range(count), seconds, workers)]
 
     assert lengths(3, 1.0, 2) == [1, 1, 1]  # a second each
     assert lengths(300, 1e-6, 2) == [100, 100, 100]  # of at most 128: too quick to be shared

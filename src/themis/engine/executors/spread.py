@@ -90,39 +90,44 @@ class SpreadSubject(Subject):
 
     def _run(self, codes: NDArray[Any]) -> Answers:
         heed(self.deadline)
-        if not len(codes) or self._agrees is False or self._is_early(len(codes)):
+        if not len(codes) or self._agrees is False or self._seconds < HERE_SECONDS:
             return self._run_here(codes)
         gathered = _Gathered(len(codes))
         try:
-            self._prepare_comparison(codes)
-            self._run_there([*self._ready, *self._tasks(codes, gathered)])
+            left = self._run_while_starting(codes, gathered)
+            if left:
+                self._prepare_comparison(codes)
+                self._run_there([*self._ready, *self._tasks(codes, left, gathered)])
         except BaseException:
             self.unfinished = gathered.so_far()
             self._end_processes()
             raise
-        if self._agrees is None:
+        if left and self._agrees is None:
             self._agrees = _agree(self._compared)
             if not self._agrees:
                 self._tell()
                 self._deadly -= {each.tobytes() for given, _ in self._seen for each in given}
             self._ready, self._compared, self._seen = [], [], []
-        if not self._agrees:
+        if self._agrees is False:
             return self._run_here(codes)
         # Which of many culprits are found depends on the call, and some answers can't be sent.
         isolated = self.traits.vectorised and gathered.isolated
         here = (isolated or gathered.unsent) and not self._deadly  # which would end this process
         return self._run_here(codes) if here else gathered.answers()
 
-    def _is_early(self, inputs: int) -> bool:
-        """Whether to run inputs here: little was done so far, or processes are being started."""
-        if self._seconds < HERE_SECONDS:
-            return True
-        short = inputs * self._seconds / max(self._inputs, 1) < HERE_SECONDS / 2
-        if self._agrees is not None or not self._seen or not short:
-            return False
+    def _run_while_starting(self, codes: NDArray[Any], gathered: _Gathered) -> Part:
+        """Run inputs here until the processes have started; those that are left."""
+        everything = range(len(codes))
+        if self._agrees is not None or not self._seen:
+            return everything
         if not self._compared:
             self._start()
-        return any(not each.done() for each in self._begun)
+        for part in cut(everything, self._each, 1):
+            if all(each.done() for each in self._begun):
+                return everything[part[0] :]
+            self._pool.check()
+            self._add_here(codes, part, gathered)
+        return everything[:0]
 
     def _start(self) -> None:
         """Begin to run there what was run here; the first tasks start the processes."""
@@ -157,26 +162,29 @@ class SpreadSubject(Subject):
         for given, answers in self._seen:
             there = _Gathered(len(given))
             self._compared.append((answers, there))
-            self._ready += self._tasks(given, there)
+            self._ready += self._tasks(given, range(len(given)), there)
 
     def _run_here(self, codes: NDArray[Any]) -> Answers:
         """The answers of this process, call by call as without an executor.
 
         What killed another process would end this one, and is not run, unless it was before.
         """
-        size = self.call_inputs or max(len(codes), 1)
         gathered = _Gathered(len(codes))
+        self._add_here(codes, range(len(codes)), gathered)
+        return gathered.answers()
+
+    def _add_here(self, codes: NDArray[Any], part: Part, gathered: _Gathered) -> None:
+        size = self.call_inputs or max(len(part), 1)
         try:
-            for first in range(0, len(codes), size):
-                call = range(first, min(first + size, len(codes)))
-                for part in self._spared(codes, call, gathered):
-                    gathered.add(part, self._call_here(codes[part[0] : part[-1] + 1]))
+            for first in range(0, len(part), size):
+                for spared in self._spared(codes, part[first : first + size], gathered):
+                    answers = self._call_here(codes[spared[0] : spared[-1] + 1])
+                    gathered.add(spared, answers)
         except BaseException:
             if self._subject.unfinished is not None:
-                gathered.add(part, self._subject.unfinished)
+                gathered.add(spared, self._subject.unfinished)
             self.unfinished = gathered.so_far()
             raise
-        return gathered.answers()
 
     def _call_here(self, codes: NDArray[Any]) -> Answers:
         subject, started = self._subject, time.perf_counter()
@@ -225,11 +233,15 @@ class SpreadSubject(Subject):
                 if len(part) == 1:
                     self._deadly.add(codes[part[0]].tobytes())
 
-    def _tasks(self, codes: NDArray[Any], gathered: _Gathered) -> list[_Task]:
-        parts = cut(len(codes), self._seconds / max(self._inputs, 1), self._pool.workers)
+    @property
+    def _each(self) -> float:
+        """Seconds that an input took so far."""
+        return self._seconds / max(self._inputs, 1)
+
+    def _tasks(self, codes: NDArray[Any], places: Part, gathered: _Gathered) -> list[_Task]:
         return [
             _Task(codes, spared, gathered)
-            for part in parts
+            for part in cut(places, self._each, self._pool.workers)
             for spared in self._spared(codes, part, gathered)
         ]
 
@@ -286,17 +298,18 @@ _DIED = Failure(CRASH, "the process that ran this input died, each time")
 _UNSENT = Failure(INVALID, "an answer of its task can't be sent to another process")
 
 
-def cut(count: int, seconds: float, workers: int) -> list[Part]:
-    """A batch as equal parts of about the wanted time, as many for each worker if that pays.
+def cut(places: Part, seconds: float, workers: int) -> list[Part]:
+    """Places of a batch as equal parts of about the wanted time, as many for each worker.
 
     A part that were left over at the end would keep all workers but one waiting.
     """
+    count = len(places)
     size, least = (max(int(each / max(seconds, 1e-9)), 1) for each in (TASK_SECONDS, LEAST_SECONDS))
     needed = -(-count // min(size, MOST))
     even = -(-needed // workers) * workers
     parts = min(even, max(count // least, needed))
     edges = [count * number // max(parts, 1) for number in range(parts + 1)]
-    return [range(*each) for each in pairwise(edges)]
+    return [places[start:end] for start, end in pairwise(edges)]
 
 
 @dataclass(frozen=True, eq=False)
