@@ -268,6 +268,7 @@ def test_no_line_is_longer_than_the_terminal(
         assert "\x1b" not in shown
 
 
+@pytest.mark.slow
 def test_piped_output_is_plain_in_any_encoding(project: Project) -> None:
     project()
     done = process(*SEARCH, PYTHONIOENCODING="ascii", TERM="xterm-256color")

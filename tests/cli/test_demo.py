@@ -49,6 +49,7 @@ def test_sex_looks_equal_by_group_and_flips_individuals(
     assert scores["sex", "group"].high < 0.03
 
 
+@pytest.mark.slow
 def test_stated_intervals_hold_the_truth_of_a_large_sample(
     scores: dict[tuple[str, str], Score],
 ) -> None:
@@ -69,6 +70,7 @@ def test_stated_intervals_hold_the_truth_of_a_large_sample(
         assert score.low - 0.01 < share < score.high + 0.01
 
 
+@pytest.mark.slow
 def test_same_seed_gives_the_same_result() -> None:
     first, second = (demo_audit().score(SETS).to_dict() for _ in range(2))
     first["timing"] = second["timing"] = {}

@@ -306,7 +306,7 @@ def test_score_measures_the_sets_of_the_old_tests_as_brute_force_does(imported: 
     assert found == pytest.approx(expected)
 
 
-@pytest.mark.some_slow(core=2)
+@pytest.mark.slow
 def test_check_finds_the_sets_that_brute_force_finds(imported: Path) -> None:
     names = ("sex", "race", "age group")
     sets = [{0}, {1}, {2}, {0, 1}, {0, 2}, {1, 2}, {0, 1, 2}]

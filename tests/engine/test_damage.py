@@ -99,7 +99,7 @@ def _effect(path: Path, kind: str, expected: list[list[Any]]) -> str:
     return "damaged" if damaged else "without effect"
 
 
-@pytest.mark.some_slow(core=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_flipped_bit_never_changes_a_decision(tmp_path: Path, kind: str) -> None:
     found = find_lies(tmp_path, kind, 100)

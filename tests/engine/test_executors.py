@@ -125,6 +125,7 @@ def test_what_answers_differently_there_is_run_here(processes: Executor) -> None
     assert [note.code for note in asked.cache_notes] == ["executor-differs"]
 
 
+@pytest.mark.slow
 def test_modules_are_imported_there_as_they_were_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processes: Executor
 ) -> None:
@@ -398,6 +399,7 @@ def test_small_jobs_start_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not started
 
 
+@pytest.mark.slow
 def test_two_processes_save_what_they_should_of_a_slow_function() -> None:
     """By a simulated clock: what it counts depends on no machine."""
     script = Path(__file__).parents[2] / "benchmarks" / "scaling.py"
@@ -816,6 +818,7 @@ def test_what_is_no_address_is_said(name: str) -> None:
         audit(row, name).causal("race")
 
 
+@pytest.mark.slow
 def test_a_client_that_could_not_connect_is_gone_before_another_starts() -> None:
     distributed = pytest.importorskip("distributed", reason="Dask is not installed")
     for _ in range(2):  # left to the collector, the first may end within the start of the second

@@ -29,6 +29,7 @@ def decisions(share: float, threshold: float, found: float = 0.7, cost: int = 50
     return [each.decide(1, DELTA).decision for each in deciders]
 
 
+@pytest.mark.some_slow(core=2)
 @pytest.mark.parametrize("cost", [1, 500], ids=["all proofs", "spot proofs"])
 def test_at_0_a_set_is_below_although_it_reaches_the_error_as_seldom_as_stated(cost: int) -> None:
     answers = decisions(ERROR, 0.0, cost=cost)
@@ -37,6 +38,7 @@ def test_at_0_a_set_is_below_although_it_reaches_the_error_as_seldom_as_stated(c
     assert set(decisions(0.0, 0.0, cost=cost)) == {"below"}  # never found without a flip
 
 
+@pytest.mark.slow
 def test_at_1_a_set_is_found_although_it_only_reaches_1_less_the_error_as_seldom_as_stated() -> (
     None
 ):

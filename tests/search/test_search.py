@@ -303,6 +303,7 @@ def test_group_search_uses_the_causal_bound_on_free_domains() -> None:
     assert not group.found
 
 
+@pytest.mark.slow
 def test_wide_schemas_are_searched_lazily_within_a_budget() -> None:
     wide = themis.Schema({f"c{i}": range(10) for i in range(20)})
     audit = themis.Audit(themis.batch(lambda t: t["c0"] >= 5), wide, seed=1)
@@ -313,6 +314,7 @@ def test_wide_schemas_are_searched_lazily_within_a_budget() -> None:
     assert result.stopped == "budget"
 
 
+@pytest.mark.slow
 def test_the_papers_search_prunes_or_not_and_finds_the_same() -> None:
     audit = themis.Audit(themis.batch(loan), LARGE, seed=1, stopping="paper", deterministic=True)
     among = ["race", "sex", "age", "income"]

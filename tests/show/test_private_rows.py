@@ -427,6 +427,7 @@ def test_no_region_names_a_value_that_only_rows_have() -> None:
         assert conditions == ({("town = Aber",)} if town == "Aber" else set())
 
 
+@pytest.mark.slow
 def test_rare_outcomes_and_numbers_of_proxies_are_not_shown(
     project: Project, tmp_path: Path
 ) -> None:

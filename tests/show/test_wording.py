@@ -301,6 +301,7 @@ def test_every_format_has_the_same_verdict() -> None:
 PARTED = re.compile(r"\d[ \n]+(?:[%]|(?:percentage )?points)")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("result", [samples.all_facts(), samples.checked(samples.all_facts())])
 def test_no_line_end_parts_a_number_from_its_unit(result: Result) -> None:
     page = re.sub(r"<(style|pre|bdi).*?</\1>|<[^>]*>", "", render_page(result))

@@ -413,6 +413,7 @@ class TestLife:
 
 
 class TestExample:
+    @pytest.mark.slow
     def test_chat_example_finds_what_its_server_does(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -470,6 +470,7 @@ def test_trees_of_somebody_elses_make_get_what_everybody_gets() -> None:
     assert themis.Audit(model, schema).causal("b").method == "exact"
 
 
+@pytest.mark.slow
 def test_ensembles_of_anything_are_audited() -> None:
     ensemble = pytest.importorskip("sklearn.ensemble")
     from sklearn.linear_model import LogisticRegression

@@ -386,7 +386,7 @@ def test_a_c_program_with_its_usual_buffers_is_a_worker(tmp_path: Path) -> None:
     subject.close()
 
 
-@pytest.mark.some_slow(core=2)
+@pytest.mark.slow
 # Case 11: floods ------------------------
 def test_floods_are_bounded(worker: Make) -> None:
     run(worker(misdeed("pass")), range(10))
