@@ -240,3 +240,48 @@ def test_listening_changes_nothing() -> None:
     without: Callable[[Result], Any] = lambda each: {**each.to_dict(), "timing": None}  # noqa: E731
     assert without(loud) == without(quiet)
     assert steps == [(number, 7) for number in range(1, 8)]
+
+
+def _apart(gap: int) -> Audit:
+    """A profile whose rates by `a` are so many points apart."""
+    places = np.arange(400)
+    rows = {
+        "a": places % 2,
+        "b": places // 2 % 2,
+        "c": places % 3,
+        "d": places // 4 % 100 + gap * (places % 2),
+    }
+    protected = {name: Values([0, 1], protected=True) for name in "ab"}
+    schema = Schema(**protected, c=Values([0, 1, 2], protected=True), d=Integers(0, 10**6))
+    return Audit(lambda p: int(p["d"] > 50), schema, profile=rows)
+
+
+@pytest.mark.parametrize("gap", [3, 5, 7])
+def test_a_search_lists_what_exact_scores_of_the_same_audit_show(gap: int) -> None:
+    """Sampled to ± 5 points, a search for 5 points may miss 7, and list 3."""
+    result = _apart(gap).everything(threshold=0.05)
+    for search in result.searches:
+        scores = {
+            frozenset(each.against): each.score
+            for each in result.scores
+            if each.measure == search.measure and each.method == "exact"
+        }
+        above = [names for names, score in scores.items() if score >= search.threshold]
+        minimal = {each for each in above if not any(other < each for other in above)}
+        found = {frozenset(names) for names in search.found}
+        assert {each for each in found if each in scores} == minimal
+        assert not search.undecided
+    assert all(each.score >= 0.05 for s in result.searches for each in s.minimal_sets)
+
+
+def test_noise_makes_undecided_what_an_exact_score_put_below_a_threshold() -> None:
+    """All people were run once: another run may put their groups above it."""
+    rng = np.random.default_rng(3)
+    audit = _apart(0)
+    rows = {name: np.arange(400) % size for name, size in (("a", 2), ("b", 2), ("c", 3), ("d", 97))}
+    noisy = Audit(lambda p: int(rng.random() < 0.5), audit.schema, profile=rows)
+    result = noisy.everything(threshold=0.9)
+    (groups,) = [each for each in result.searches if each.measure == "group"]
+    assert groups.stopped == "noise"
+    assert {each.decision for each in groups.tested} == {"undecided"}
+    assert len(groups.undecided) == len(groups.tested)

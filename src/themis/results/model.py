@@ -217,6 +217,11 @@ class TestedSet:
         """Whether its score, which is exact, equals the threshold."""
         return any(each.code == "equals-threshold" for each in self.reasons)
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether its score is exact, and no sample decided."""
+        return self.is_tie or any(each.code == "exact-score" for each in self.reasons)
+
 
 @dataclass(frozen=True, kw_only=True)
 class SearchResult(Plotted):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from themis.inputs.following import as_drawn
 from themis.inputs.people import People
 from themis.inputs.population import Population
 from themis.results.model import CausalScore, Measure, Score
-from themis.results.notes import Note
+from themis.results.notes import Ending, Note
 from themis.scores.accounts import metered
 from themis.scores.apparent import measure_people
 from themis.scores.causal import measure_causal
@@ -25,20 +25,37 @@ from themis.scores.exact import Domain, can_be_exact, run_domain
 from themis.scores.exact_causal import exact_causal
 from themis.scores.exact_groups import exact_group
 from themis.scores.explanations.taken_away import with_taken_away
-from themis.scores.group import measure_group
+from themis.scores.explanations.witnesses import FlipPool, Flips
+from themis.scores.group import GroupInputs, measure_group
 from themis.scores.paper import paper_causal, paper_group, paper_variants
 from themis.scores.people import PeopleRun
+from themis.scores.reruns import Finding
 from themis.scores.sweep import FailedSweepError, cannot_sweep, sweep_causal, sweep_group
 from themis.scores.whose import of_people
 from themis.settings import Settings, Stopping
 from themis.statistics.proportions import ProportionRule
 from themis.subjects.base import BudgetEndedError
-from themis.subjects.decisions import FAILED
+from themis.subjects.decisions import FAILED, NOT_RUN
 from themis.subjects.readings import Reading
 
 EXACT_LIMIT = 2**24
 EXPENSIVE_WIDTH = 16  # of programs: wide rows mostly flip long before they are whole
 PROBES = 8  # inputs run to learn how long the whole domain would take
+
+
+@dataclass(frozen=True)
+class ExactScore:
+    """A score without chance, and what it rests on."""
+
+    score: Score
+    _rests_on: object
+
+    @property
+    def finding(self) -> Finding | None:
+        """What it rests on, to be run again."""
+        found = self._rests_on
+        found = found.flips if isinstance(found, FlipPool) else found
+        return found if isinstance(found, Flips | GroupInputs) else None
 
 
 class Scorer:
@@ -52,6 +69,7 @@ class Scorer:
         self.whole = sampler  # draws from all inputs
         self._domains: dict[bool, Domain] = {}  # what was run whole: with variants, or without
         self._run: PeopleRun | None = None
+        self._exact: dict[object, ExactScore] = {}
         schema = sampler.population.schema
         if people is not None:
             self.whole = self._drawing(Population.of(schema))
@@ -72,7 +90,7 @@ class Scorer:
         other = Scorer(self.sampler.reading_as(reading))
         other.whole = self.whole.reading_as(reading)
         other._reachable = self._reachable.reading_as(reading)
-        other._domains, other._run = self._domains, self._run
+        other._domains, other._run, other._exact = self._domains, self._run, self._exact
         return other
 
     @property
@@ -82,7 +100,35 @@ class Scorer:
 
     def measure(self, columns: tuple[int, ...], measure: Measure, settings: Settings) -> Score:
         """The causal or group score of a set of columns, with what it cost."""
-        return metered(self.sampler.runner, lambda: self._measured(columns, measure, settings))
+        runner = self.sampler.runner
+        score = metered(runner, lambda: self._measured(columns, measure, settings))
+        if score.method == "exact" and score.stopped is Ending.EXHAUSTED:
+            self._exact[self._question(columns, measure)] = ExactScore(score, runner.finding)
+        return score
+
+    def knows(self, columns: tuple[int, ...], measure: Measure) -> bool:
+        """Whether a set's exact score takes no execution: it was measured, or all people ran."""
+        run = self._run
+        has_run = run is not None and measure == "group" and not (run.answers == NOT_RUN).any()
+        return has_run or self._question(columns, measure) in self._exact
+
+    def known(
+        self, columns: tuple[int, ...], measure: Measure, settings: Settings
+    ) -> ExactScore | None:
+        """The exact score of a set, where nothing has to be run for it."""
+        question, runner = self._question(columns, measure), self.sampler.runner
+        if self._run is not None and question not in self._exact and self.knows(columns, measure):
+            reading = self.sampler.reading
+            score = measure_people(self._run, reading, columns, measure, settings)
+            score = of_people(score, "profile", self._run, reading)
+            self._exact[question] = ExactScore(score, runner.finding)
+            runner.finding = None
+        return self._exact.get(question)
+
+    def _question(self, columns: tuple[int, ...], measure: Measure) -> object:
+        reading = self.sampler.reading
+        statistic = reading.statistic if measure == "group" else None
+        return frozenset(columns), measure, reading.place, statistic
 
     def _measured(self, columns: tuple[int, ...], measure: Measure, settings: Settings) -> Score:
         if self._run is not None:

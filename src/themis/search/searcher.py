@@ -15,14 +15,14 @@ from themis.results.notes import Ending, Note
 from themis.results.verdicts import Acceptance, least_listed
 from themis.scores.accounts import asked_again, charged
 from themis.scores.noise import NoiseProbe, is_weighed
-from themis.scores.scorer import Scorer
+from themis.scores.scorer import ExactScore, Scorer
 from themis.scores.spelling import spelling_in_search
 from themis.scores.whose import search_of_people
 from themis.search.coming_tries import ComingTries
 from themis.search.deciders import CausalDecider
 from themis.search.estimates import estimate_found
 from themis.search.flips import FlipBook
-from themis.search.lattice import Border, Lattice, members
+from themis.search.lattice import Border, Lattice
 from themis.search.paper import paper_search
 from themis.search.walk import (
     SEARCH_ASSIGNMENTS,
@@ -177,7 +177,17 @@ class Searcher:
         if request.measure == "causal":
             decider = CausalDecider(self.book, request, settings)
         run_all = partial(self._run_all, request, lattice)
-        return Search(sampler, request, settings, decider, lattice, probe, run_all, known, listen)
+
+        def exactly(mask: int) -> ExactScore | None:
+            return self.scorer.known(request.columns_of(mask), request.measure, settings)
+
+        def knows(mask: int) -> bool:
+            return self.scorer.knows(request.columns_of(mask), request.measure)
+
+        return Search(
+            sampler, request, settings, decider, lattice, probe, run_all, exactly, knows, known,
+            listen,
+        )  # fmt: skip
 
     def _run_all(
         self,
@@ -223,7 +233,10 @@ class Searcher:
 
     def _score_of(self, search: Search, mask: int, settings: Settings) -> Score | None:
         """The score of a found set; None where the budget does not reach it."""
-        columns = tuple(search.request.columns[place] for place in members(mask))
+        columns = search.request.columns_of(mask)
+        exact = search.exactly(mask)
+        if exact is not None:
+            return replace(asked_again(exact.score), confidence=settings.confidence)
         if isinstance(search.decider, CausalDecider):
             own = sum(1 << column for column in columns)
             before = self.sampler.runner.account
@@ -342,11 +355,12 @@ def _weigh_groups(search: SearchResult, probe: NoiseProbe, settings: Settings) -
     Where every input was run once, another run may give other rates: a set that was below the
     threshold may be above it. What is listed was run again.
     """
-    if search.method != "exact":
+    once = _run_once(search)
+    if not once:
         return replace(search, notes=(*search.notes, Note.of("noise-in-group-search")))
     stopped = _stopped(search, [], probe, settings)
-    doubtful = {each.against for each in search.tested if each.decision == "below"}
-    doubtful = doubtful if stopped is Ending.NOISE else set()
+    below = {each.against for each in search.tested if each.decision == "below"}
+    doubtful = below & once if stopped is Ending.NOISE else set()
     doubt = Note.of("noise-may-explain")
     return replace(
         search,
@@ -360,6 +374,20 @@ def _weigh_groups(search: SearchResult, probe: NoiseProbe, settings: Settings) -
         stopped=stopped,
         notes=(*search.notes, Note.of("noise-in-exact-rates")),
     )
+
+
+def _run_once(search: SearchResult) -> set[tuple[str, ...]]:
+    """The sets that were decided by an exact score, or lie within such a set."""
+    if search.method == "exact":
+        return {each.against for each in search.tested}
+    exact = {each.against for each in search.tested if each.is_exact}
+    within = {
+        each.against
+        for each in search.tested
+        for reason in each.reasons
+        if reason.code == "within-set-below" and tuple(reason.values["against"]) in exact
+    }
+    return exact | within
 
 
 def _stopped(

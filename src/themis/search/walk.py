@@ -25,6 +25,8 @@ from themis.scores.early_ends import ending_early
 from themis.scores.group import KEPT_ROWS, GroupInputs, favourable_ends, group_source, kept_inputs
 from themis.scores.noise import NoiseProbe
 from themis.scores.reruns import Finding, looks_for_noise
+from themis.scores.scorer import ExactScore
+from themis.search.exact_scores import decided_by
 from themis.search.lattice import Border, Lattice, members
 from themis.settings import Settings
 from themis.statistics.reruns import RERUNS_SHARE
@@ -51,6 +53,10 @@ class SearchRequest:
     max_size: int
     error_share: float = 1.0  # the part of 1 − confidence that this search may use
     decide_only: bool = False  # found sets get no scores, unless these are exact
+
+    def columns_of(self, mask: int) -> tuple[int, ...]:
+        """The columns of a set of the search."""
+        return tuple(self.columns[place] for place in members(mask))
 
 
 class Decider(ABC):
@@ -99,6 +105,9 @@ class Trial:
     accepted: Callable[[Score], float | None]  # up to which score its set is accepted
 
 
+Known = Callable[[int], ExactScore | None]  # what is known of a set without running anything
+
+
 @dataclass
 class Search:
     """One search over one lattice of sets; `run` gives the answer.
@@ -107,7 +116,9 @@ class Search:
     probability that is its own: one that is not above the threshold after all settles nothing about
     its supersets, nor does one that is accepted up to a score.
 
-    It begins by sampling. As soon as `run_all` gives an exact decider it begins again with that.
+    A set whose exact score is known is decided by that: a result says the same of it as a score
+    and in a search. Others are sampled, until `run_all` gives an exact decider: then it begins
+    again with that.
     """
 
     sampler: Sampler
@@ -117,6 +128,8 @@ class Search:
     lattice: Lattice
     probe: NoiseProbe
     run_all: RunAll
+    known: Known
+    knows: Callable[[int], bool]  # whether there is such a score, which may still be to compute
     known_below: Border | None = None  # of the causal search, where group ≤ causal holds
     listen: SearchListener | None = None
     method: Literal["exact", "sampled"] = "sampled"
@@ -209,10 +222,11 @@ class Search:
 
     def _left(self) -> Iterator[int]:
         """The sets that a sampled search has still to run: to decide them, or to measure them."""
-        if not self.request.decide_only:
-            yield from (mask for mask in self.border.above if mask not in self.scores)
+        found = () if self.request.decide_only else self.border.above
+        yield from (mask for mask in found if mask not in self.scores and not self.knows(mask))
         for mask in self.lattice.by_size():
-            if mask not in self.tested and self.border.pruned_by(mask) is None:
+            is_open = mask not in self.tested and self.border.pruned_by(mask) is None
+            if is_open and not self.knows(mask):
                 yield mask
 
     def _visit_larger(self, mask: int) -> None:
@@ -258,7 +272,7 @@ class Search:
         limit = self._limit(mask)
         with self.sampler.runner.spending_reserve():
             found = self.probe.rerun(
-                self.decider.finding(mask), score.score, score.low, part * RERUNS_SHARE, limit
+                self._finding(mask), score.score, score.low, part * RERUNS_SHARE, limit
             )
         score = replace(score, confidence=self.settings.confidence, reruns=found)
         if not exceeds(score.high, limit) and score.stopped is not Ending.INTERRUPTED:
@@ -303,19 +317,39 @@ class Search:
             return replace(found, explains=found.explains * max(low / estimate, 1.0))
         with self.sampler.runner.spending_reserve():
             alpha = self._alpha(mask) * self._listing * RERUNS_SHARE
-            return self.probe.rerun(self.decider.finding(mask), low, low, alpha)
+            return self.probe.rerun(self._finding(mask), low, low, alpha)
+
+    def _finding(self, mask: int) -> Finding:
+        exact = self.exactly(mask)
+        known = None if exact is None else exact.finding
+        return self.decider.finding(mask) if known is None else known
+
+    def exactly(self, mask: int) -> ExactScore | None:
+        """The exact score that decides a set, if it is known without running anything."""
+        if self.method == "exact":
+            return None  # then all inputs were run, which decides every set
+        found = self.known(mask)
+        tested = None if found is None else self._by_score(mask, found)
+        if found is None or tested is None:
+            return None
+        return found if tested.decision == "below" or found.finding is not None else None
+
+    def _by_score(self, mask: int, exact: ExactScore) -> TestedSet | None:
+        return decided_by(exact.score, self.names(mask), self.request.threshold)
 
     def _visit(self, mask: int) -> None:
         if mask in self.tested:
             return
-        reason = self._implied_below(mask)
+        exact = self.exactly(mask)
+        tested = None if exact is None else self._by_score(mask, exact)
+        reason = self._implied_below(mask) if tested is None else None
         if reason is not None:
             self.tested[mask] = reason
             return
-        if self.decider.takes_proofs(mask, self._delta(mask)):
+        if tested is None and self.decider.takes_proofs(mask, self._delta(mask)):
             self._visit_larger(mask)
             reason = self._implied_below(mask)
-        tested = reason or self.decider.decide(mask, self._delta(mask))
+        tested = tested or reason or self.decider.decide(mask, self._delta(mask))
         if tested.decision == "above":
             with self.decider.looking():
                 tested = self._confirmed(mask, tested)
@@ -414,7 +448,7 @@ class GroupDecider(Decider):
         return self._found[mask]
 
     def decide(self, mask: int, delta: float) -> TestedSet:
-        columns = tuple(self.search.columns[place] for place in members(mask))
+        columns = self.search.columns_of(mask)
         variants = Variants.of(
             Assignments(self.sampler.population.schema, columns),
             limit=self.settings.max_assignments,

@@ -26,9 +26,9 @@ from themis.scores.exact import Domain, count_missing, rounded, whole_numbers
 from themis.scores.explanations.witnesses import KEPT, Flips, Pairs
 from themis.scores.group import GroupInputs
 from themis.scores.reruns import Finding
-from themis.search.lattice import Lattice, members
+from themis.search.exact_scores import compare, exact_decision
+from themis.search.lattice import Lattice
 from themis.search.walk import Decider, SearchRequest
-from themis.statistics.thresholds import Decision
 from themis.subjects.decisions import FAILED, NO_COUNTERFACTUAL, Cells
 from themis.subjects.readings import Reading
 
@@ -124,22 +124,15 @@ class ExactDecider(Decider):
         return cls(request, cells, weights, sampler.reading, schema, sampler.seed)
 
     def decide(self, mask: int, delta: float) -> TestedSet:
-        columns = tuple(self.request.columns[place] for place in members(mask))
+        columns = self.request.columns_of(mask)
         low, high = (
             self.causal(columns) if self.request.measure == "causal" else self.group(columns)
         )
         names = tuple(self.schema.names[column] for column in columns)
         reason = self._reason(low, high)
         inputs = int(np.count_nonzero(self.weights))
-        return TestedSet(names, self._decision(low, high), (reason,), inputs, rounded(float(low)))
-
-    def _decision(self, low: Fraction, high: Fraction) -> Decision:
-        """By Definition 3.9 a score that equals the threshold is in; not at 0, where all do."""
-        threshold = self.request.threshold
-        least = 0 if threshold > 0 else 1
-        if compare(low, threshold) >= least:
-            return "above"
-        return "below" if compare(high, threshold) < least else "undecided"
+        decision = exact_decision(low, high, self.request.threshold)
+        return TestedSet(names, decision, (reason,), inputs, rounded(float(low)))
 
     def _reason(self, low: Fraction, high: Fraction) -> Note:
         if high > low:
@@ -152,7 +145,7 @@ class ExactDecider(Decider):
         return Note.of("exact-score", score=rounded(float(low)))
 
     def finding(self, mask: int) -> Finding:
-        columns = tuple(self.request.columns[place] for place in members(mask))
+        columns = self.request.columns_of(mask)
         if self.request.measure == "group":
             return self._extremes(columns)
         if Assignments(self.schema, columns).followed:
@@ -320,13 +313,6 @@ def ratio(part: Any, whole: Any) -> Fraction:
         return Fraction(int(part), int(whole))
     share = float(part) / float(whole)
     return Fraction(str(rounded(share) or share))
-
-
-def compare(score: Fraction, threshold: float) -> int:
-    """−1, 0 or 1: below, equal, above. Equal is a score for which the threshold is the float."""
-    if float(score) == threshold:
-        return 0
-    return 1 if score > Fraction(threshold) else -1
 
 
 def _spread(tops: NDArray[Any], bottoms: NDArray[Any], totals: NDArray[Any]) -> Fraction:
