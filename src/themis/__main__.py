@@ -8,6 +8,7 @@ import sys
 def main() -> None:
     """Import and run the command line."""
     atexit.register(gc.freeze)  # to look for garbage at the end takes a tenth of a second
+    gc.disable()  # what is imported stays; on again before a subject is run
     try:
         from themis.cli import main as run
     except KeyboardInterrupt:  # nothing was begun

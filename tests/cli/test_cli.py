@@ -96,6 +96,12 @@ def test_help_and_version_import_little_and_nothing_heavy(option: str) -> None:
     assert int(done.stdout.rpartition("MODULES ")[2]) < MODULES
 
 
+def test_garbage_is_collected_once_the_subject_runs(project: Project) -> None:
+    config = project("assert gc.isenabled() and gc.get_freeze_count()\n" + FAIR, head="import gc")
+    done = process("score", str(config))
+    assert done.returncode == 0, done.stderr
+
+
 def test_version_is_said() -> None:
     done = run("--version")
     assert (done.exit_code, done.stdout) == (0, f"themis {__version__}\n")

@@ -257,16 +257,17 @@ def test_max_samples_of_a_finite_population_is_nearly_the_least(size: int, error
 
 
 def test_max_samples_of_a_tiny_error_is_found_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    tried, tail = [], estimation._largest_tail
+    tried, tail = [], estimation.binomial_lower_tail
 
-    def counted(trials: int, *rest: Any) -> float:
+    def counted(successes: Any, trials: int, error: float) -> Any:
         tried.append(trials)
-        return tail(trials, *rest)
+        return tail(successes, trials, error)
 
-    monkeypatch.setattr(estimation, "_largest_tail", counted)
+    monkeypatch.setattr(estimation, "binomial_lower_tail", counted)
     estimation._max_samples.cache_clear()
     assert 600_000 < ProportionRule(0.999, 0.002).max_samples < 800_000
-    assert 0 < len(tried) <= 20  # bisection
+    assert 0 < len({*tried}) <= 20  # bisection
+    assert len(tried) <= 60  # a size that is too small is seen at once
 
 
 @pytest.mark.parametrize("population", [None, 1, 2, 3, 10, 1000, 10**15, 10**40])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import os
@@ -342,6 +343,9 @@ class Watch:
 @contextmanager
 def hosting_subject() -> Iterator[None]:
     """Within, what the subject prints goes to stderr, and it can't end the command."""
+    if not gc.isenabled():  # as `__main__` starts
+        gc.freeze()
+        gc.enable()
     try:
         with _stdout_is_stderr(), redirect_stdout(sys.stderr):
             yield

@@ -260,16 +260,16 @@ def _max_samples(gamma: float, error: float, population: int | None) -> int:
     high = max(high, low + 1)
     while high - low > 1:
         middle = (low + high) // 2
-        passes = _largest_tail(middle, error, population) <= gamma
-        low, high = (low, middle) if passes else (middle, high)
+        exceeds = _exceeds(gamma, middle, error, population)
+        low, high = (middle, high) if exceeds else (low, middle)
     return high
 
 
-def _largest_tail(trials: int, error: float, population: int | None) -> float:
-    """The largest tail over all counts; as a function of the count it rises, then falls.
+def _exceeds(gamma: float, trials: int, error: float, population: int | None) -> bool:
+    """Whether some count has a tail above gamma; as a function of the count it rises, then falls.
 
     It is largest near p̂ = ½ − error, where the tested proportion has the largest variance (the
-    other tail is the mirror image). A grid closes in on it, a quarter of the range at a time.
+    other tail is the mirror image). The first grid is close there, later ones close in on it.
     """
 
     def tail(successes: NDArray[np.int64]) -> Floats:
@@ -278,12 +278,15 @@ def _largest_tail(trials: int, error: float, population: int | None) -> float:
         marked = population * (successes / trials + error)
         return hypergeometric_lower_tail(successes, trials, marked, population)
 
-    low, high = 0, trials
-    while high - low > 8:
-        grid = np.linspace(low, high, 9).astype(np.int64)
-        best = int(tail(grid).argmax())
-        low, high = int(grid[max(best - 1, 0)]), int(grid[min(best + 1, 8)])
-    return float(tail(np.arange(low, high + 1)).max())
+    near = np.linspace(max(0.5 - 2.0 * error, 0.0), 0.5, 7) * trials
+    grid = sorted({0, *near.astype(int).tolist(), trials})
+    while (tails := tail(np.array(grid))).max() <= gamma:
+        best = int(tails.argmax())
+        beside = grid[max(best - 1, 0) : best + 2]
+        if beside[-1] - beside[0] < len(beside):  # there is no count between them
+            return False
+        grid = sorted({*np.linspace(beside[0], beside[-1], 9).astype(int).tolist()})
+    return True
 
 
 def mixture_ends(
