@@ -274,6 +274,23 @@ def test_a_search_lists_what_exact_scores_of_the_same_audit_show(gap: int) -> No
     assert all(each.score >= 0.05 for s in result.searches for each in s.minimal_sets)
 
 
+@pytest.mark.parametrize("gap", [3, 5, 7])
+def test_a_search_for_groups_of_a_profile_does_not_depend_on_what_was_asked_before(
+    gap: int,
+) -> None:
+    """Everybody is run, as for a score; that takes fewer executions than a sample of each set."""
+    first, second = _apart(gap), _apart(gap)
+    second.group("a")
+    alone, after = (each.search(0.05, measure="group") for each in (first, second))
+    assert alone.tested == after.tested
+    assert {reason.code for each in alone.tested for reason in each.reasons} <= {
+        "exact-score",
+        "equals-threshold",
+    }
+    assert (("a",) in alone.found) == (gap > 3)
+    assert alone.account.sampling == 400
+
+
 def test_noise_makes_undecided_what_an_exact_score_put_below_a_threshold() -> None:
     """All people were run once: another run may put their groups above it."""
     rng = np.random.default_rng(3)

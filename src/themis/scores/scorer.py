@@ -125,6 +125,21 @@ class Scorer:
             runner.finding = None
         return self._exact.get(question)
 
+    def run_people(self, columns: tuple[int, ...], settings: Settings) -> None:
+        """Run everybody of a profile, where a group score of these columns would.
+
+        After that all group scores are known, and a search for groups needs no chance. Raises
+        BudgetEndedError or KeyboardInterrupt where that ended it.
+        """
+        run, assignments = self._run, self.sampler.assignments(columns)
+        if run is None or not self._runs_all(run, assignments, "group", settings):
+            return
+        ended = run.run(assignments, "group")
+        if ended is Ending.INTERRUPTED:
+            raise KeyboardInterrupt
+        if ended is not None:
+            raise BudgetEndedError
+
     def _question(self, columns: tuple[int, ...], measure: Measure) -> object:
         reading = self.sampler.reading
         statistic = reading.statistic if measure == "group" else None
@@ -198,17 +213,7 @@ class Scorer:
     ) -> Score:
         """A score of the profile: exact where running all people costs no more, else sampled."""
         assignments = self.sampler.assignments(columns)
-        width = min(assignments.count, settings.max_assignments)
-        most = ProportionRule(settings.confidence, settings.error).max_samples
-        fits = assignments.count <= settings.max_assignments and not assignments.binned
-        people = len(run.people)
-        cost = people * width if measure == "causal" else people
-        limit = most * width if fits or measure == "group" else 0
-        if settings.exact and limit:
-            limit = cost
-        if settings.stopping is Stopping.CERTIFIED and cost <= min(
-            limit, self._executions_left(cost)
-        ):
+        if self._runs_all(run, assignments, measure, settings):
             score = measure_people(run, self.sampler.reading, columns, measure, settings)
         elif settings.stopping is Stopping.PAPER:
             procedure = paper_causal if measure == "causal" else paper_group
@@ -220,6 +225,21 @@ class Scorer:
             sampled = measure_causal if measure == "causal" else measure_group
             score = self._explained(sampled(self.sampler, variants, settings))
         return of_people(score, "profile", run, self.sampler.reading)
+
+    def _runs_all(
+        self, run: PeopleRun, assignments: Assignments, measure: Measure, settings: Settings
+    ) -> bool:
+        """Whether running all people of a profile costs no more than to sample."""
+        width = min(assignments.count, settings.max_assignments)
+        most = ProportionRule(settings.confidence, settings.error).max_samples
+        fits = assignments.count <= settings.max_assignments and not assignments.binned
+        people = len(run.people)
+        cost = people * width if measure == "causal" else people
+        limit = most * width if fits or measure == "group" else 0
+        if settings.exact and limit:
+            limit = cost
+        certified = settings.stopping is Stopping.CERTIFIED
+        return certified and cost <= min(limit, self._executions_left(cost))
 
     def _executions_left(self, wanted: int) -> float:
         left = self.sampler.runner.executions_left

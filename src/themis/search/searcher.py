@@ -184,9 +184,13 @@ class Searcher:
         def knows(mask: int) -> bool:
             return self.scorer.knows(request.columns_of(mask), request.measure)
 
+        def begin() -> None:
+            if request.measure == "group":
+                self.scorer.run_people(request.columns, settings)
+
         return Search(
-            sampler, request, settings, decider, lattice, probe, run_all, exactly, knows, known,
-            listen,
+            sampler, request, settings, decider, lattice, probe, run_all, exactly, knows, begin,
+            known, listen,
         )  # fmt: skip
 
     def _run_all(

@@ -130,6 +130,7 @@ class Search:
     run_all: RunAll
     known: Known
     knows: Callable[[int], bool]  # whether there is such a score, which may still be to compute
+    begin: Callable[[], None]  # run what makes exact scores known
     known_below: Border | None = None  # of the causal search, where group ≤ causal holds
     listen: SearchListener | None = None
     method: Literal["exact", "sampled"] = "sampled"
@@ -150,6 +151,7 @@ class Search:
         cost = Cost(self.sampler.runner)
         self.decider.expect(self._to_come)
         with ending_early(keeps_interrupts=self.sampler.keep_on_interrupt) as early:
+            self.begin()
             while not self._walk(cost):
                 pass
         self.ended = early.ending or Ending.DONE
