@@ -302,3 +302,44 @@ def test_noise_makes_undecided_what_an_exact_score_put_below_a_threshold() -> No
     assert groups.stopped == "noise"
     assert {each.decision for each in groups.tested} == {"undecided"}
     assert len(groups.undecided) == len(groups.tested)
+
+
+def _people(count: int) -> dict[str, Any]:
+    """People of whom one sex has more income; few distinct incomes are shared."""
+    rng = np.random.default_rng(1)
+    sex = rng.integers(0, 2, count)
+    income = np.round(rng.lognormal(10, 0.6, count) * (1 + 0.3 * sex)).astype(int)
+    return {
+        "sex": sex,
+        "race": rng.choice(3, count, p=[0.7, 0.2, 0.1]),
+        "income": np.minimum(income, 200_000),
+    }
+
+
+PROFILES: dict[str, tuple[int, Callable[[Any], Any], dict[str, Any]]] = {
+    "all people are run, no effect": (400, lambda p: int(p["income"] > 25_000), {}),
+    "all people are run three times": (
+        400, lambda p: int(p["income"] > 25_000 - 8_000 * p["sex"]), {"repeats": 3}
+    ),
+    "one decision for all": (400, lambda p: 1, {}),
+    "people are drawn": (3_000, lambda p: int(p["income"] > 25_000 - 8_000 * p["sex"]), {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PROFILES)
+def test_forecasts_of_profiles_are_within_a_factor_of_two(case: str) -> None:
+    count, subject, settings = PROFILES[case]
+    schema = Schema(
+        sex=Values([0, 1], protected=True),
+        race=Values([0, 1, 2], protected=True),
+        income=Integers(0, 200_000),
+    )
+
+    def audit() -> Audit:
+        return Audit(subject, schema, profile=_people(count), **settings)
+
+    said: list[Forecast] = []
+    spent = audit().everything(announce=said.append).executions
+    assert spent / 2 <= said[0].executions <= 2 * spent
+    spent = audit().score([["sex"], ["race"]]).executions
+    assert spent / 2 <= make_plan(audit()).forecast.executions <= 2 * spent

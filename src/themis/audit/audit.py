@@ -358,8 +358,16 @@ class Audit:
         found sets are not measured: it is certain that they are above threshold − error, no more.
         """
         family = Family.of_searches(self.settings.changed(**settings), [measure])
-        how: dict[str, Any] = {"prune": prune, "decide_only": decide_only, "listen": listen}
-        sought = Sought([measure], threshold, self._among(among), max_size, output, **how)
+        sought = Sought(
+            [measure],
+            threshold,
+            self._among(among),
+            max_size,
+            output,
+            prune=prune,
+            decide_only=decide_only,
+            listen=listen,
+        )
         return Alone(self._apparatus, family, self.naming).search(sought)
 
     def search_plan(
@@ -386,9 +394,17 @@ class Audit:
         With `accepted` it is for a check: found sets are held against the threshold right away.
         With `decide_only` found sets are not measured.
         """
-        how: dict[str, Any] = {"prune": prune, "decide_only": decide_only, "listen": listen}
-        how["accepted"] = accepted
-        sought = Sought(measures, threshold, self._among(among), max_size, output, **how)
+        sought = Sought(
+            measures,
+            threshold,
+            self._among(among),
+            max_size,
+            output,
+            prune=prune,
+            decide_only=decide_only,
+            accepted=accepted,
+            listen=listen,
+        )
         family = Family.of_searches(self.settings, measures)
         return self._run("search", lambda work: work.search(sought), family)
 

@@ -23,7 +23,7 @@ from themis.inputs.assignments import Assignments
 from themis.results.model import Measure
 from themis.scores.group import favourable_ends, shares_contexts
 from themis.scores.noise import SHARE
-from themis.scores.reruns import SHARE_LEFT, looks_for_noise
+from themis.scores.reruns import GROUP_MOST, SHARE_LEFT, exact_reruns, looks_for_noise
 from themis.scores.scorer import EXACT_LIMIT, EXPENSIVE_WIDTH
 from themis.settings import Settings, Stopping
 from themis.statistics.proportions import ProportionRule
@@ -39,6 +39,8 @@ SPREAD = 3.0  # rows of a group score for each unit of log evidence, variance an
 SEARCH_SHARE = 0.3  # of what the scores cost, if there is something to find; as measured
 CALLS = 2.5  # of a score, where few calls are wanted; as measured
 OWN_SECONDS = 1e-4  # that an execution takes beside the subject
+USUAL_SPREAD = 0.05  # of given people's rates, where a few of them do not tell
+LEAST_ABOVE = 0.02  # by which the lower end of a sampled group score is above 0, if it is
 LARGE = 3  # sets of so many characteristics are not among the scores
 
 
@@ -73,6 +75,7 @@ class _Seen:
     density: float = field(default=1.0, kw_only=True)  # share of the variants that exist
     variance: float  # of the difference between the extreme groups
     apart: float  # how far these are apart, less what chance may do
+    people: float = field(default=USUAL_SPREAD, kw_only=True)  # the same, of given people's groups
 
 
 @dataclass
@@ -85,6 +88,7 @@ class Forecaster:
     _covered: dict[frozenset[int], int] = field(default_factory=dict)  # rows, by what is changed
     _seen: dict[tuple[int, ...], _Seen] = field(default_factory=dict)
     _whole: bool = False  # every input will have been run
+    _exact: set[tuple[tuple[int, ...], Measure]] = field(default_factory=set)  # of given people
     _started: float = field(default_factory=time.monotonic)
 
     def forecast(
@@ -100,17 +104,18 @@ class Forecaster:
             self._seen[columns] = self._try(columns)
         costs: dict[tuple[int, ...], int] = {}
         exact: set[tuple[int, ...]] = set()
-        left = self._all_inputs()
+        left, sampled = self._all_inputs(), 0
         for columns, measure in asked:
             cost = min(self._cost(columns, measure), left)
             left -= cost
             costs[columns] = costs.get(columns, 0) + cost
+            sampled += 0 if (columns, measure) in self._exact else cost
             exact |= {columns} if self._whole else set()
         names = self.sampler.runner.schema.names
         parts = tuple(Part(",".join(names[c] for c in columns), self._with_runs(cost),
                            columns in exact) for columns, cost in costs.items())  # fmt: skip
         scored = sum(costs.values())
-        found = self._search(scored, among, max_size, threshold)
+        found = self._search(sampled, among, max_size, threshold)
         searched = min(found, left)
         noise = self._noise(scored + searched, asked, found > 0)
         search, again = self._with_runs(searched), self._with_runs(noise)
@@ -147,10 +152,27 @@ class Forecaster:
         if self._is_exact(assignments):
             self._whole = True
             return self._size()
+        if self._is_exact_of_people(assignments, measure):
+            self._exact.add((columns, measure))
+            changed = columns if measure == "causal" else ()
+            return round(self._cover(changed, self._size(), self._saved(columns, measure)))
         if measure == "group" and not shares_contexts(self.sampler, assignments):
-            return self._group_rows(columns) * self._width(assignments)
+            return self._groups_apart(columns)
         rows = self._rows_of(columns, measure)
         return round(self._cover(columns, rows, self._saved(columns, measure)))
+
+    def _groups_apart(self, columns: tuple[int, ...]) -> int:
+        """Of groups that share no contexts; the people of a profile are run once each."""
+        rows, width = self._group_rows(columns), self._width(self.sampler.assignments(columns))
+        listed = self.sampler.population.listed
+        if listed is None or not self.sampler.runner.remembers:
+            return rows * width
+        sizes = np.unique(listed[:, columns], axis=0, return_counts=True)[1]
+        drawn = float(_distinct(rows, sizes).sum())
+        known = self._covered.get(frozenset(), 0)
+        new = round(drawn * (1 - known / len(listed)))
+        self._covered[frozenset()] = known + new
+        return new
 
     def _size(self) -> int:
         return self.sampler.population.size or 0
@@ -178,10 +200,25 @@ class Forecaster:
         most = math.inf if self.settings.exact else min(self._rule.max_samples * width, EXACT_LIMIT)
         return population.size <= min(most, self.sampler.runner.executions_left)
 
+    def _is_exact_of_people(self, assignments: Assignments, measure: Measure) -> bool:
+        """Whether all people of a profile are run, because sampling might cost as much."""
+        population, settings = self.sampler.population, self.settings
+        if not population.profile or settings.stopping is not Stopping.CERTIFIED:
+            return False
+        width, people = self._width(assignments), self._size()
+        fits = assignments.count <= settings.max_assignments and not assignments.binned
+        if measure == "causal" and not fits:
+            return False
+        most = math.inf if settings.exact else self._rule.max_samples
+        if measure == "causal":
+            return people <= most and people * width <= self.sampler.runner.executions_left
+        return people <= min(most * width, self.sampler.runner.executions_left)
+
     def _rows_of(self, columns: tuple[int, ...], measure: Measure) -> int:
         rows = self._causal_rows(columns) if measure == "causal" else self._group_rows(columns)
-        population = self.sampler.population
-        return min(rows, population.size) if population.profile and population.size else rows
+        if not self.sampler.population.profile:
+            return rows
+        return round(float(_distinct(rows, np.array([self._size()]))[0]))
 
     def _saved(self, columns: tuple[int, ...], measure: Measure) -> float:
         """The part of a row that is left out since it flips early; small rows are run whole."""
@@ -256,7 +293,30 @@ class Forecaster:
             return _Seen(flips, 0.2, 0.0, density=density)
         good = ((np.asarray(low, dtype=float) + np.asarray(high, dtype=float)) / 2)[known][:, usual]
         found = self._spread(good, flips, shares=shares_contexts(sampler, assignments))
-        return replace(found, density=density)
+        return replace(found, density=density, people=self._apart_as_they_are(columns, rows))
+
+    def _apart_as_they_are(self, columns: tuple[int, ...], rows: int) -> float:
+        """How far the groups of the first people of a profile are apart, less what chance does."""
+        sampler = self.sampler
+        if not sampler.population.profile:
+            return USUAL_SPREAD
+        codes = sampler.base.rows(0, rows)
+        cells = sampler.tables.known_outputs(codes, 0)
+        listed = sampler.population.listed
+        if listed is not None and len(listed) <= self.rows:  # all of them
+            codes, cells = listed, sampler.runner.run(listed)
+        good = np.asarray(favourable_ends(sampler, cells[:, None], 0, len(cells))[0])[:, 0]
+        if good.min() == good.max():
+            return 0.0  # then there is nothing to run again
+        own = np.unique(codes[:, columns], axis=0, return_inverse=True)[1].ravel()
+        sizes = np.bincount(own)
+        rates = np.bincount(own, good) / sizes
+        best, worst = int(rates.argmax()), int(rates.argmin())
+        spread = float(rates[best] - rates[worst])
+        if codes is listed:
+            return spread
+        chance = 2 * sum(0.25 / sizes[group] for group in (best, worst))  # they are the extremes
+        return math.sqrt(max(spread**2 - chance, USUAL_SPREAD**2))
 
     def _spread(self, good: NDArray[np.float64], flips: float, *, shares: bool) -> _Seen:
         """The variance between the extreme groups: in common contexts, or of separate draws."""
@@ -274,7 +334,10 @@ class Forecaster:
     def _search(
         self, scores: int, among: Sequence[int], max_size: int | None, threshold: float
     ) -> int:
-        """Of sets that are no scores the cells that deciding takes; of findings, a share."""
+        """Of sets that are no scores the cells that deciding takes; of findings, a share.
+
+        What exact scores of people decide is not run again.
+        """
         if self._whole or not among:
             return 0
         size = min(max_size or len(among), len(among))
@@ -293,6 +356,28 @@ class Forecaster:
         if not looks_for_noise(self.settings):
             return 0
         alpha = RERUNS_SHARE * (1.0 - self.settings.confidence) / 2
-        found = sum(self._seen[columns].flips > 1 / PILOT for columns, _ in asked)
         again = self.settings.probe if self.settings.probe is not None else sampling // SHARE
-        return again + 2 * reruns_for(SHARE_LEFT, alpha) * found * (1 + searched)
+        pairs = 0
+        for columns, measure in asked:
+            if measure == "group" and self.sampler.population.profile:
+                pairs += self._group_reruns(columns, alpha)
+            elif self._seen[columns].flips > 1 / PILOT:
+                pairs += reruns_for(SHARE_LEFT, alpha) * (1 + searched)
+        return again + 2 * pairs
+
+    def _group_reruns(self, columns: tuple[int, ...], alpha: float) -> int:
+        """Inputs of each extreme group of people: as far as their outputs are not averaged."""
+        above, kept, people = self._seen[columns].people, 1.0, self._size()
+        if not above:
+            return 0
+        if (columns, "group") not in self._exact:
+            above = max(above - self.settings.error, LEAST_ABOVE)
+            draws = self._group_rows(columns) * self._width(self.sampler.assignments(columns))
+            repeated = 1.0 - float(_distinct(draws, np.array([people]))[0]) / draws
+            kept = repeated if self.sampler.runner.remembers else 0.0
+        return min(exact_reruns(above, alpha, kept), GROUP_MOST)
+
+
+def _distinct(draws: int, sizes: NDArray[np.int64]) -> NDArray[np.float64]:
+    """How many different ones so many draws from each of these meet, as is to be expected."""
+    return np.asarray(sizes * -np.expm1(-draws / sizes))

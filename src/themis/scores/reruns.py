@@ -316,8 +316,7 @@ class Rerunner:
         if kept > finding.kept:  # noise was found: now as many as there are
             wanted = KEPT_ROWS
         elif kept:
-            points = CAUTION * above / 2 if above > 0 else 1.0
-            wanted = max(wanted, math.ceil(kept * math.log(8 / alpha) / points))
+            wanted = max(wanted, exact_reruns(above, alpha, kept))
         elif shared and above > 0:  # noise that makes the finding would show with 1 − alpha
             wanted = max(wanted, math.ceil(math.log(1 / alpha) / above))
         most = KEPT_ROWS if shared and finding.kept < 1.0 else GROUP_MOST  # hardly any twice
@@ -387,6 +386,12 @@ class Rerunner:
 
     def _has_room(self, executions: int) -> bool:
         return self._runner.executions_left >= executions and not self._runner.out_of_time
+
+
+def exact_reruns(above: float, alpha: float, kept: float = 1.0) -> int:
+    """How many inputs of each group show that rates which were not averaged are so far apart."""
+    points = CAUTION * above / 2 if above > 0 else 1.0
+    return math.ceil(kept * math.log(8 / alpha) / points)
 
 
 def looks_for_noise(settings: Settings) -> bool:
