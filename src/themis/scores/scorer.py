@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,22 +19,19 @@ from themis.inputs.population import Population
 from themis.results.model import CausalScore, Measure, Score
 from themis.results.notes import Note
 from themis.scores.accounts import metered
-from themis.scores.apparent import measure_people
 from themis.scores.causal import measure_causal
 from themis.scores.exact import Domain, can_be_exact, run_domain
-from themis.scores.exact_causal import exact_causal
-from themis.scores.exact_groups import exact_group
 from themis.scores.explanations.taken_away import with_taken_away
 from themis.scores.group import measure_group
-from themis.scores.paper import paper_causal, paper_group, paper_variants
-from themis.scores.people import PeopleRun
-from themis.scores.sweep import FailedSweepError, cannot_sweep, sweep_causal, sweep_group
 from themis.scores.whose import of_people
 from themis.settings import Settings, Stopping
 from themis.statistics.proportions import ProportionRule
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import FAILED
 from themis.subjects.readings import Reading
+
+if TYPE_CHECKING:
+    from themis.scores.people import PeopleRun
 
 EXACT_LIMIT = 2**24
 EXPENSIVE_WIDTH = 16  # of programs: wide rows mostly flip long before they are whole
@@ -55,6 +52,8 @@ class Scorer:
         schema = sampler.population.schema
         if people is not None:
             self.whole = self._drawing(Population.of(schema))
+            from themis.scores.people import PeopleRun
+
             self._run = PeopleRun(sampler, people)
         self._reachable = self.whole  # draws also what only occurs as a variant
         if any(not tie.derived for tie in schema.ties):
@@ -89,8 +88,7 @@ class Scorer:
             return self._of_profile(self._run, columns, measure, settings)
         assignments = self.sampler.assignments(columns)
         if settings.stopping is Stopping.PAPER:
-            procedure = paper_causal if measure == "causal" else paper_group
-            return procedure(self.sampler, paper_variants(assignments), settings)
+            return self._by_paper(assignments, measure, settings)
         variants = Variants.of(assignments, limit=settings.max_assignments, base=self.sampler.base)
         cost = Cost(self.sampler.runner)
         reaches = self._reaches(columns, measure)
@@ -99,6 +97,9 @@ class Scorer:
         if was_known and domain is not None:
             self.sampler.runner.ledger.remember(len(domain.cells))
         if domain is not None and not (assignments.binned and (domain.cells == FAILED).any()):
+            from themis.scores.exact_causal import exact_causal
+            from themis.scores.exact_groups import exact_group
+
             complete = all_variants(assignments)
             exact = exact_causal if measure == "causal" else exact_group
             self._write_down(domain, complete)
@@ -114,10 +115,18 @@ class Scorer:
         measured = self._explained(sampled(self.sampler, variants, settings))
         return replace(measured, notes=(*measured.notes, *notes))
 
+    def _by_paper(self, assignments: Assignments, measure: Measure, settings: Settings) -> Score:
+        from themis.scores.paper import paper_causal, paper_group, paper_variants
+
+        procedure = paper_causal if measure == "causal" else paper_group
+        return procedure(self.sampler, paper_variants(assignments), settings)
+
     def _swept(
         self, assignments: Assignments, measure: Measure, settings: Settings, cost: Cost
     ) -> Score | str:
         """The exact score of a domain that is too large to hold, or why there is none."""
+        from themis.scores.sweep import FailedSweepError, cannot_sweep, sweep_causal, sweep_group
+
         sampler = self.sampler
         reason = cannot_sweep(sampler, assignments, measure)
         if reason is not None:
@@ -163,10 +172,11 @@ class Scorer:
         if settings.stopping is Stopping.CERTIFIED and cost <= min(
             limit, self._executions_left(cost)
         ):
+            from themis.scores.apparent import measure_people
+
             score = measure_people(run, self.sampler.reading, columns, measure, settings)
         elif settings.stopping is Stopping.PAPER:
-            procedure = paper_causal if measure == "causal" else paper_group
-            score = procedure(self.sampler, paper_variants(assignments), settings)
+            score = self._by_paper(assignments, measure, settings)
         else:
             variants = Variants.of(
                 assignments, limit=settings.max_assignments, base=self.sampler.base
