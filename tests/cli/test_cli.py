@@ -96,6 +96,32 @@ def test_help_and_version_import_little_and_nothing_heavy(option: str) -> None:
     assert int(done.stdout.rpartition("MODULES ")[2]) < MODULES
 
 
+SPARED = (
+    *("themis.search", "themis.audit.forecast", "themis.audit.replay", "themis.audit.saved_tests"),
+    *("themis.scores.people", "themis.scores.apparent", "themis.scores.outcomes"),
+    *("themis.scores.proxies", "themis.scores.paper", "themis.scores.sweep"),
+    *("themis.scores.exact_causal", "themis.scores.exact_groups", "themis.results.saved"),
+    *("themis.subjects.processes.command", "themis.subjects.processes.worker"),
+    *("themis.subjects.http", "themis.engine.executors", "themis.show.reports"),
+    *("scipy.special", "scipy.stats", "numpy.f2py", "pandas", "asyncio", "ssl", "rich.progress"),
+)
+
+
+def test_a_plain_score_imports_nothing_that_only_others_need(project: Project) -> None:
+    code = textwrap.dedent(f"""
+        import sys
+        sys.argv = ["themis", "score", "--quiet", {str(project())!r}]
+        from themis.cli import main
+        try:
+            main()
+        finally:
+            print("NEEDLESS", [name for name in {SPARED!r} if name in sys.modules])
+    """)
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    assert "NEEDLESS []" in done.stdout, done.stdout + done.stderr
+
+
 def test_garbage_is_collected_once_the_subject_runs(project: Project) -> None:
     config = project("assert gc.isenabled() and gc.get_freeze_count()\n" + FAIR, head="import gc")
     done = process("score", str(config))

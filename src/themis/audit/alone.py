@@ -15,7 +15,6 @@ from themis.errors import SubjectError
 from themis.results.model import Measure, Score, SearchResult
 from themis.results.parts import Naming
 from themis.scores.accounts import Part, asked_again, metered
-from themis.search.searcher import weigh_search
 
 
 @dataclass(frozen=True)
@@ -44,6 +43,8 @@ class Alone:
 
     def search(self, sought: Sought) -> SearchResult:
         """What the search for one measure finds."""
+        from themis.search.searcher import weigh_search
+
         apparatus, own, probe = self.apparatus, self.family.settings, self.apparatus.probe
         start_budget(apparatus.runner, own, probe)
         (found,) = sought.find(apparatus, own)

@@ -170,6 +170,7 @@ class Apparatus:
             self._wider[described] = self.remake(schema)
         wider = self._wider[described]
         wider.sampler.keep_on_interrupt = self.sampler.keep_on_interrupt
+        wider.runner.heed = self.runner.heed
         return wider
 
     @property

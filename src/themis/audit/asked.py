@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from themis.audit.views import View
 from themis.results.model import Measure, Score
 from themis.results.outcomes import Outcomes, Proxy
-from themis.scores.people import PeopleRun
 from themis.settings import Settings
+
+if TYPE_CHECKING:
+    from themis.scores.people import PeopleRun
 
 
 def question_of(

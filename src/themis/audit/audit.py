@@ -16,7 +16,6 @@ from themis.audit.alone import Alone
 from themis.audit.apparatus import Apparatus, Handling
 from themis.audit.everything import MEASURES, THRESHOLD, Everything, Steps
 from themis.audit.family import Family
-from themis.audit.forecast import Forecast
 from themis.audit.given import (
     CachePlace,
     given_people,
@@ -26,11 +25,8 @@ from themis.audit.given import (
     subject_of,
     warn_of,
 )
-from themis.audit.replay import replay_tests
-from themis.audit.row_results import measure_rows
 from themis.audit.rows import CounterfactualChoice, RowRequest, favourable_outcomes, sets_of
 from themis.audit.run import Sought, Work, start_budget
-from themis.audit.saved_tests import read_tests
 from themis.audit.views import View
 from themis.events import Listener, SearchListener, ignore
 from themis.inputs.assignments import set_name
@@ -45,14 +41,15 @@ from themis.results.model import CausalScore, GroupScore, Measure, Result, Score
 from themis.results.notes import Note
 from themis.results.parts import Naming, Noise
 from themis.results.replays import Replay
-from themis.search.searcher import Accepted, SearchPlan, check_request
 from themis.settings import Settings, Stopping
 from themis.subjects.base import CostKind
 from themis.subjects.decisions import DEFAULT_FAVOURABLE
 from themis.subjects.outputs import Output, Statistic
 
 if TYPE_CHECKING:
+    from themis.audit.forecast import Forecast
     from themis.config.reader import Config
+    from themis.search.searcher import Accepted, SearchPlan
 
 OneSet: TypeAlias = str | Sequence[str]  # the names of a set, or some of them
 
@@ -327,6 +324,8 @@ class Audit:
         after a few trials, what it will cost; `listen_to_steps` which step of how many begins. A
         suite gets the tests of the scores, not those of the search.
         """
+        from themis.search.searcher import check_request
+
         check_request(threshold, max_size)
         plan = Everything.of(self.schema, self._named_sets, threshold, max_size)
         family = plan.family(self.settings, self._views)
@@ -438,6 +437,8 @@ class Audit:
         if it is a favourable output, or one of `label_favourable`. With `proxies` the result also
         says which other characteristics may stand in for the sets.
         """
+        from themis.audit.row_results import measure_rows
+
         if rows is None:
             people = self._apparatus.own_people(label, unknown, weights)
         else:
@@ -473,6 +474,9 @@ class Audit:
         `source` is a result or the path of either. Every input is run afresh. `listen` gets the
         number of inputs run so far and of all.
         """
+        from themis.audit.replay import replay_tests
+        from themis.audit.saved_tests import read_tests
+
         saved = read_tests(source, self.schema, self._views.outputs)
         start_budget(self.runner, self.settings)
         keep = self.sampler.keep_on_interrupt

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
+from typing import TYPE_CHECKING
 
 from themis.audit.apparatus import Apparatus
 from themis.audit.family import Family
-from themis.audit.forecast import Forecast, Forecaster
 from themis.audit.run import Sought, Work
 from themis.audit.views import Views
 from themis.errors import RequestError
@@ -16,6 +16,9 @@ from themis.events import SearchListener
 from themis.inputs.schema import Schema
 from themis.results.model import Measure
 from themis.settings import Settings
+
+if TYPE_CHECKING:
+    from themis.audit.forecast import Forecast
 
 MEASURES: tuple[Measure, ...] = ("causal", "group")
 THRESHOLD = 0.05  # of the search, unless somebody asks for another
@@ -70,6 +73,8 @@ class Everything:
         listen_to_steps: Steps,
     ) -> None:
         """Say what it will cost; then measure set by set, and search."""
+        from themis.audit.forecast import Forecaster
+
         views, columns_of = apparatus.views, apparatus.schema.columns_of
         scored = list(views.measured(MEASURES))
         scores = [(columns_of(names), *view) for names in self.sets for view in scored]

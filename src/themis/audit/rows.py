@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from themis.audit.views import Views, no_groups
 from themis.engine.sampler import Sampler
@@ -19,13 +19,13 @@ from themis.results.model import Measure, Result, Score
 from themis.results.notes import Ending, Note
 from themis.results.outcomes import Outcomes, Proxy
 from themis.scores.accounts import metered
-from themis.scores.apparent import Counterfactuals, measure_people
-from themis.scores.outcomes import check_outcomes, favourable_mistakes, known_outcomes
-from themis.scores.people import PeopleRun
-from themis.scores.proxies import candidates, proxies_of
 from themis.scores.whose import of_people
 from themis.settings import Settings
 from themis.subjects.readings import Reading
+
+if TYPE_CHECKING:
+    from themis.scores.apparent import Counterfactuals
+    from themis.scores.people import PeopleRun
 
 CounterfactualChoice = Literal["generated", "within", "both"]
 
@@ -87,6 +87,8 @@ def row_outcomes(
     request: RowRequest, run: PeopleRun, whole: Views, settings: Settings
 ) -> tuple[Outcomes, ...]:
     """The rates beside known outcomes, where rows have some; runs everybody."""
+    from themis.scores.outcomes import check_outcomes, favourable_mistakes, known_outcomes
+
     known = run.people.known
     if known is None:
         return ()
@@ -107,6 +109,8 @@ def row_proxies(
 ) -> Iterator[Proxy]:
     """What may stand in for the sets, where that was asked; runs everybody, and variants."""
     if request.proxies:
+        from themis.scores.proxies import proxies_of
+
         reading = _decided(request, whole)
         _run_all(request, run)
         yield from proxies_of(run, reading, request.sets, settings.confidence)
@@ -115,6 +119,8 @@ def row_proxies(
 def missing_proxies(result: Result, request: RowRequest, people: People) -> Iterator[Note]:
     """Which characteristics were not looked at before the run ended."""
     if request.proxies:
+        from themis.scores.proxies import candidates
+
         names = [people.schema.names[column] for column in candidates(people.schema, request.sets)]
         seen = {each.name for each in result.proxies}
         missing = [name for name in names if name not in seen]
@@ -141,6 +147,8 @@ def row_scores(
     request: RowRequest, run: PeopleRun, views: Views, whole: Views, settings: Settings
 ) -> Iterator[Score]:
     """The scores of the rows, set by set, each time before those of all inputs."""
+    from themis.scores.apparent import measure_people
+
     for columns in request.sets:
         for measure, view in views.measured(request.measures, request.output):
             for kind in request.kinds(measure):

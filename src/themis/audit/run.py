@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from themis.audit.apparatus import Apparatus
 from themis.audit.asked import question_of
@@ -36,9 +36,10 @@ from themis.scores.accounts import account_of, asked_again, metered
 from themis.scores.early_ends import ending_early
 from themis.scores.noise import NoiseProbe
 from themis.scores.whose import marked_notes, outputs_in
-from themis.search.searcher import Accepted, weigh_search
-from themis.search.walk import SEARCH_ASSIGNMENTS
 from themis.settings import Settings
+
+if TYPE_CHECKING:
+    from themis.search.searcher import Accepted
 
 
 @dataclass(frozen=True)
@@ -228,18 +229,23 @@ class Work:
 
         def weighed(place: int, score: Score) -> Score:
             runs = may_run and place not in self._known
-            most = SEARCH_ASSIGNMENTS if place in self._by_search else None
+            most = None
+            if place in self._by_search:
+                from themis.search.walk import SEARCH_ASSIGNMENTS
+
+                most = SEARCH_ASSIGNMENTS
             return self._probe.weigh(score, self._settings, most=most, may_run=runs)
+
+        def weighed_search(search: SearchResult) -> SearchResult:
+            from themis.search.searcher import weigh_search
+
+            return weigh_search(search, self._probe, self._settings, may_run=may_run)
 
         self._scores = [
             metered(self._runner, partial(weighed, *each)) for each in enumerate(self._scores)
         ]
         self._searches = [
-            metered(
-                self._runner,
-                partial(weigh_search, each, self._probe, self._settings, may_run=may_run),
-            )
-            for each in self._searches
+            metered(self._runner, partial(weighed_search, each)) for each in self._searches
         ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from themis.audit.notes import odd_outputs
 from themis.engine.sampler import Sampler
@@ -13,12 +14,14 @@ from themis.inputs.characteristics import Value
 from themis.inputs.people import People
 from themis.results.model import Measure
 from themis.results.notes import Note
-from themis.scores.people import PeopleRun
 from themis.scores.scorer import Scorer
 from themis.scores.whose import shared_outputs
-from themis.search.searcher import Searcher
 from themis.subjects.outputs import Output, Statistic
 from themis.subjects.readings import Reading
+
+if TYPE_CHECKING:
+    from themis.scores.people import PeopleRun
+    from themis.search.searcher import Searcher
 
 
 @dataclass
@@ -35,6 +38,8 @@ class View:
     @cached_property
     def searcher(self) -> Searcher:
         """Searches for sets that change this output."""
+        from themis.search.searcher import Searcher
+
         return Searcher(self.sampler, self.scorer)
 
     @property

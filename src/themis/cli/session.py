@@ -147,8 +147,11 @@ class Session:
         settings, rows = self.options.settings, {"listen_to_rows": watch.listen_to_rows}
         with naming({name: f"--{name.replace('_', '-')}" for name in settings}):
             audit = self.make_audit(
-                **settings, **(rows if self.config else {}), listen=watch.listen
+                **settings,
+                **(rows if self.config else {}),
+                listen=watch.listen if self.is_live else ignore,
             )
+        audit.runner.heed = watch.heed
         audit.sampler.keep_on_interrupt = True
         watch.line.look = lambda: audit.runner.activity
         return audit
@@ -309,34 +312,35 @@ class Watch:
         self.exit_code = SIGNALLED + number
         raise KeyboardInterrupt(self.exit_code)
 
-    def _heed(self) -> None:
+    def heed(self) -> None:
+        """Interrupt once more what swallowed the first time."""
         if self._interrupted:
             raise KeyboardInterrupt(self.exit_code)
 
     def listen(self, event: Progress) -> None:
         """Take notice of where a measurement stands."""
-        self._heed()
+        self.heed()
         self.line.listen(event)
 
     def listen_to_search(self, event: SearchProgress) -> None:
         """Take notice of the set that a search decided."""
-        self._heed()
+        self.heed()
         self.line.listen_to_search(event)
 
     def listen_to_steps(self, number: int, total: int) -> None:
         """Take notice of the step of a whole audit that begins."""
-        self._heed()
+        self.heed()
         self.line.listen_to_steps(number, total)
 
     def listen_to_rows(self, done: int, total: int) -> None:
         """Take notice of how many bytes of rows were read."""
-        self._heed()
+        self.heed()
         self.line.listen_to_rows(done, total)
         self._lines(done, total)
 
     def listen_to_inputs(self, done: int, total: int) -> None:
         """Take notice of how many inputs of a replay were run."""
-        self._heed()
+        self.heed()
         self.line.listen_to_inputs(done, total)
 
 

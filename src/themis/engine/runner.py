@@ -21,7 +21,7 @@ from themis.engine.failures import FailureLog, TooManyFailuresError, number_answ
 from themis.engine.memory import Memory
 from themis.engine.recall import Recall
 from themis.errors import SubjectError
-from themis.events import Activity
+from themis.events import Activity, ignore
 from themis.inputs.assignments import Places
 from themis.inputs.schema import Schema
 from themis.subjects.answers import AnswerLabels
@@ -92,6 +92,7 @@ class Runner:
         self.max_undecided = max_undecided
         self.runs = runs  # behind each output
         self.ledger = Ledger()
+        self.heed: Callable[[], None] = ignore  # raises what shall end the run between two blocks
         self.explains = False  # whether what is run now explains a score
         self.finding: object = None  # what the latest score rests on, to be run again
         self._secrets = subject.secrets()

@@ -205,6 +205,7 @@ class Sampler:
         ends: Callable[[], tuple[float, float]],
     ) -> None:
         """Send a progress event; the interval is only computed where somebody listens."""
+        self.runner.heed()
         if self.listen is not ignore:
             done = self.runner.executions
             self.listen(Progress(measure, assignments.names, samples, expected, *ends(), done))

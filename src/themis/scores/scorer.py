@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,24 +19,21 @@ from themis.inputs.population import Population
 from themis.results.model import CausalScore, Measure, Score
 from themis.results.notes import Ending, Note
 from themis.scores.accounts import metered
-from themis.scores.apparent import measure_people
 from themis.scores.causal import measure_causal
 from themis.scores.exact import Domain, can_be_exact, run_domain
-from themis.scores.exact_causal import exact_causal
-from themis.scores.exact_groups import exact_group
 from themis.scores.explanations.taken_away import with_taken_away
 from themis.scores.explanations.witnesses import FlipPool, Flips
 from themis.scores.group import GroupInputs, measure_group
-from themis.scores.paper import paper_causal, paper_group, paper_variants
-from themis.scores.people import PeopleRun
 from themis.scores.reruns import Finding
-from themis.scores.sweep import FailedSweepError, cannot_sweep, sweep_causal, sweep_group
 from themis.scores.whose import of_people
 from themis.settings import Settings, Stopping
 from themis.statistics.proportions import ProportionRule
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import FAILED, NOT_RUN
 from themis.subjects.readings import Reading
+
+if TYPE_CHECKING:
+    from themis.scores.people import PeopleRun
 
 EXACT_LIMIT = 2**24
 EXPENSIVE_WIDTH = 16  # of programs: wide rows mostly flip long before they are whole
@@ -73,6 +70,8 @@ class Scorer:
         schema = sampler.population.schema
         if people is not None:
             self.whole = self._drawing(Population.of(schema))
+            from themis.scores.people import PeopleRun
+
             self._run = PeopleRun(sampler, people)
         self._reachable = self.whole  # draws also what only occurs as a variant
         if any(not tie.derived for tie in schema.ties):
@@ -118,6 +117,8 @@ class Scorer:
         """The exact score of a set, where nothing has to be run for it."""
         question, runner = self._question(columns, measure), self.sampler.runner
         if self._run is not None and question not in self._exact and self.knows(columns, measure):
+            from themis.scores.apparent import measure_people
+
             reading = self.sampler.reading
             score = measure_people(self._run, reading, columns, measure, settings)
             score = of_people(score, "profile", self._run, reading)
@@ -150,8 +151,7 @@ class Scorer:
             return self._of_profile(self._run, columns, measure, settings)
         assignments = self.sampler.assignments(columns)
         if settings.stopping is Stopping.PAPER:
-            procedure = paper_causal if measure == "causal" else paper_group
-            return procedure(self.sampler, paper_variants(assignments), settings)
+            return self._by_paper(assignments, measure, settings)
         variants = Variants.of(assignments, limit=settings.max_assignments, base=self.sampler.base)
         cost = Cost(self.sampler.runner)
         reaches = self._reaches(columns, measure)
@@ -160,6 +160,9 @@ class Scorer:
         if was_known and domain is not None:
             self.sampler.runner.ledger.remember(len(domain.cells))
         if domain is not None and not (assignments.binned and (domain.cells == FAILED).any()):
+            from themis.scores.exact_causal import exact_causal
+            from themis.scores.exact_groups import exact_group
+
             complete = all_variants(assignments)
             exact = exact_causal if measure == "causal" else exact_group
             self._write_down(domain, complete)
@@ -175,10 +178,18 @@ class Scorer:
         measured = self._explained(sampled(self.sampler, variants, settings))
         return replace(measured, notes=(*measured.notes, *notes))
 
+    def _by_paper(self, assignments: Assignments, measure: Measure, settings: Settings) -> Score:
+        from themis.scores.paper import paper_causal, paper_group, paper_variants
+
+        procedure = paper_causal if measure == "causal" else paper_group
+        return procedure(self.sampler, paper_variants(assignments), settings)
+
     def _swept(
         self, assignments: Assignments, measure: Measure, settings: Settings, cost: Cost
     ) -> Score | str:
         """The exact score of a domain that is too large to hold, or why there is none."""
+        from themis.scores.sweep import FailedSweepError, cannot_sweep, sweep_causal, sweep_group
+
         sampler = self.sampler
         reason = cannot_sweep(sampler, assignments, measure)
         if reason is not None:
@@ -214,10 +225,11 @@ class Scorer:
         """A score of the profile: exact where running all people costs no more, else sampled."""
         assignments = self.sampler.assignments(columns)
         if self._runs_all(run, assignments, measure, settings):
+            from themis.scores.apparent import measure_people
+
             score = measure_people(run, self.sampler.reading, columns, measure, settings)
         elif settings.stopping is Stopping.PAPER:
-            procedure = paper_causal if measure == "causal" else paper_group
-            score = procedure(self.sampler, paper_variants(assignments), settings)
+            score = self._by_paper(assignments, measure, settings)
         else:
             variants = Variants.of(
                 assignments, limit=settings.max_assignments, base=self.sampler.base

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,11 @@ from themis.inputs.personal import SHARED
 from themis.results.model import CausalScore, GroupScore, Score, SearchResult
 from themis.results.notes import Note
 from themis.results.parts import Witness
-from themis.scores.people import PeopleRun
 from themis.subjects.answers import NumberPart
 from themis.subjects.readings import Reading
+
+if TYPE_CHECKING:
+    from themis.scores.people import PeopleRun
 
 FEW = 30  # people; a smaller group is marked: its rate says little about others like them
 

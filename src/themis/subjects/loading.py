@@ -18,8 +18,6 @@ from themis.subjects.base import Subject
 from themis.subjects.functions import BatchFunction, InputTable, RowFunction
 from themis.subjects.models import Model
 from themis.subjects.outputs import REFERENCE, Output
-from themis.subjects.processes.command import CommandSubject
-from themis.subjects.processes.worker import WorkerSubject
 from themis.subjects.secrets import redact_inherited
 from themis.subjects.trained import Method, trained_of
 
@@ -104,7 +102,11 @@ def subject_from_options(
     cwd = folder / options["cwd"] if "cwd" in options else folder
     given = {**options, "cwd": cwd, "version": version}
     if kind == "command":
+        from themis.subjects.processes.command import CommandSubject
+
         return CommandSubject(schema, **given, jobs=jobs or processors())
+    from themis.subjects.processes.worker import WorkerSubject
+
     return WorkerSubject(schema, **given, jobs=jobs or 1)
 
 

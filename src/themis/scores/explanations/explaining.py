@@ -29,6 +29,7 @@ from themis.subjects.base import BudgetEndedError
 
 GENERATED = 5  # pairs of generated values that are kept
 GENERATED_BRANCH = 3_100  # their inputs are apart from those of the common stream
+BOTH_TRIED = 32  # pairs of which it is tried whether they need all that they differ in
 ROUNDS = 2  # of looking for pairs that flip, with equal parts of what may be executed
 
 
@@ -78,12 +79,43 @@ def _beside_people(
     drawing.population = sampler.population.generated
     drawing.base = BaseInputs(drawing.population, sampler.seed, branch=(GENERATED_BRANCH,))
     found = _generated_flips(pool, drawing, columns, people)
-    plain = plain_witnesses(found, drawing, columns)[:GENERATED]
+    joint = _needing_both(found, drawing, columns)
+    both = tuple(replace(each, joint=each.outputs.index(own)) for each, own in joint)
+    shown = [] if found.shown is None else [found.shown[: 2 * len(both)]]
+    plain = plain_witnesses(found, drawing, columns)[: GENERATED - len(both)]
     if pool.shown is None or found.shown is None or not plain:
         return pairs
-    kept = SHOWN - len(plain)
-    pool.shown = np.concatenate([pool.shown[: 2 * kept], found.shown[: 2 * len(plain)]])
-    return (*pairs[:kept], *(replace(each, generated=True) for each in plain))
+    kept = SHOWN - len(plain) - len(both)
+    shown = [pool.shown[: 2 * kept], *shown, found.shown[: 2 * len(plain)]]
+    pool.shown = np.concatenate(shown)
+    return (*pairs[:kept], *(replace(each, generated=True) for each in (*both, *plain)))
+
+
+def _needing_both(
+    flips: FlipPool, drawing: Sampler, columns: tuple[int, ...]
+) -> list[tuple[Witness, Any]]:
+    """Of a set of two: a pair that differs in both, of which neither alone changes the output.
+
+    With it comes the output of the one whom that is said of.
+    """
+    kin, reading = Kin(Assignments(flips.schema, columns)), drawing.reading
+    pairs = flips.most_different(BOTH_TRIED)
+    differ = [len(columns) == len(kin.differing(pair)) == 2 for pair in pairs.codes]
+    pairs = pairs.take(np.flatnonzero(differ))
+    if not len(pairs):
+        return []
+    one = np.stack([
+        kin.changed(pair, [1], [column], pair[0, column])[1]
+        for pair in pairs.codes
+        for column in columns
+    ])  # fmt: skip
+    cells, _ = drawing.trials.run(np.asfortranarray(one), len(one))
+    base = np.repeat(pairs.outputs[:, 0], 2)
+    same = (cells >= 0) & (reading.distances(base, reading.cells(cells)) == 0)
+    same &= flips.schema.admits(np.repeat(pairs.codes[:, 0], 2, axis=0), one)
+    found = pairs.take(np.flatnonzero(same.reshape(-1, 2).all(axis=1))[:1])
+    labels = reading.labels.labels
+    return [(each, labels[int(found.outputs[0, 0])]) for each in flips.witnesses(found)]
 
 
 def _generated_flips(
