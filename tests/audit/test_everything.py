@@ -244,16 +244,19 @@ def test_listening_changes_nothing() -> None:
 
 def _apart(gap: int) -> Audit:
     """A profile whose rates by `a` are so many points apart."""
+    protected = {name: Values([0, 1], protected=True) for name in "ab"}
+    schema = Schema(**protected, c=Values([0, 1, 2], protected=True), d=Integers(0, 10**6))
+    return Audit(lambda p: int(p["d"] > 50), schema, profile=_rows(gap))
+
+
+def _rows(gap: int) -> dict[str, Any]:
     places = np.arange(400)
-    rows = {
+    return {
         "a": places % 2,
         "b": places // 2 % 2,
         "c": places % 3,
         "d": places // 4 % 100 + gap * (places % 2),
     }
-    protected = {name: Values([0, 1], protected=True) for name in "ab"}
-    schema = Schema(**protected, c=Values([0, 1, 2], protected=True), d=Integers(0, 10**6))
-    return Audit(lambda p: int(p["d"] > 50), schema, profile=rows)
 
 
 @pytest.mark.parametrize("gap", [3, 5, 7])
@@ -274,6 +277,21 @@ def test_a_search_lists_what_exact_scores_of_the_same_audit_show(gap: int) -> No
     assert all(each.score >= 0.05 for s in result.searches for each in s.minimal_sets)
 
 
+def test_a_generated_pair_needs_all_that_it_differs_in() -> None:
+    """Documents show no rows of people, and what is only joint has a pair there, too."""
+
+    def decide(person: Any) -> int:
+        return int(person["a"] + person["b"] < 2 or person["d"] % 3 == 0)
+
+    score = Audit(decide, _apart(0).schema, profile=_rows(0)).causal("a", "b")
+    (pair,) = [each for each in score.witnesses if each.generated and each.joint is not None]
+    assert pair.differs_in == ("a", "b")
+    base, other = pair.inputs[pair.joint], pair.inputs[1 - pair.joint]
+    kept = pair.outputs[pair.joint]
+    assert [decide(each) for each in pair.inputs] == list(pair.outputs)
+    assert all(decide({**base, name: other[name]}) == kept for name in pair.differs_in)
+
+
 @pytest.mark.parametrize("gap", [3, 5, 7])
 def test_a_search_for_groups_of_a_profile_does_not_depend_on_what_was_asked_before(
     gap: int,
@@ -281,7 +299,8 @@ def test_a_search_for_groups_of_a_profile_does_not_depend_on_what_was_asked_befo
     """Everybody is run, as for a score; that takes fewer executions than a sample of each set."""
     first, second = _apart(gap), _apart(gap)
     second.group("a")
-    alone, after = (each.search(0.05, measure="group") for each in (first, second))
+    among = ["a", "b", "c"]
+    alone, after = (each.search(0.05, measure="group", among=among) for each in (first, second))
     assert alone.tested == after.tested
     assert {reason.code for each in alone.tested for reason in each.reasons} <= {
         "exact-score",

@@ -105,9 +105,14 @@ class Scorer:
             self._exact[self._question(columns, measure)] = ExactScore(score, runner.finding)
         return score
 
-    def knows(self, columns: tuple[int, ...], measure: Measure) -> bool:
-        """Whether a set's exact score takes no execution: it was measured, or all people ran."""
+    def knows(self, columns: tuple[int, ...], measure: Measure, settings: Settings) -> bool:
+        """Whether a set's exact score takes no execution: it was measured, or all people ran.
+
+        Of more groups than are compared at most nothing is known: they are of single people.
+        """
         run = self._run
+        if self.sampler.assignments(columns).count > settings.max_assignments:
+            return False
         has_run = run is not None and measure == "group" and not (run.answers == NOT_RUN).any()
         return has_run or self._question(columns, measure) in self._exact
 
@@ -116,7 +121,9 @@ class Scorer:
     ) -> ExactScore | None:
         """The exact score of a set, where nothing has to be run for it."""
         question, runner = self._question(columns, measure), self.sampler.runner
-        if self._run is not None and question not in self._exact and self.knows(columns, measure):
+        if not self.knows(columns, measure, settings):
+            return None
+        if self._run is not None and question not in self._exact:
             from themis.scores.apparent import measure_people
 
             reading = self.sampler.reading

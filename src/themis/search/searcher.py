@@ -182,7 +182,7 @@ class Searcher:
             return self.scorer.known(request.columns_of(mask), request.measure, settings)
 
         def knows(mask: int) -> bool:
-            return self.scorer.knows(request.columns_of(mask), request.measure)
+            return self.scorer.knows(request.columns_of(mask), request.measure, settings)
 
         def begin() -> None:
             if request.measure == "group":

@@ -159,12 +159,17 @@ def _common_inputs(drawing: Sampler, people: NDArray[Any], places: range) -> NDA
 
 
 def _candidates(seen: NDArray[Any], base: NDArray[Any], kin: Kin) -> NDArray[Any]:
-    """Valid pairs: the first half of the inputs, changed in the set as pairs of people are."""
+    """Valid pairs: the first half of the inputs, changed in the set as pairs of people are.
+
+    Of several characteristics every other pair is changed at random: people are seen with few
+    changes, and some flips need more.
+    """
     count, schema = len(base) // 2, kin.schema
     pairs = np.stack([base[:count], base[:count]], axis=1)
     for place in range(count):
         drawn = base[[place, count + place]]
-        one, other = _assignments(seen[place % len(seen)], drawn, kin)
+        like = drawn if place % 2 and len(kin.columns) > 1 else seen[place % len(seen)]
+        one, other = _assignments(like, drawn, kin)
         pair = kin.changed(pairs[place], [0], kin.columns, one)
         pairs[place] = kin.changed(pair, [1], kin.columns, other)
     first, second = pairs[:, 0], pairs[:, 1]
