@@ -188,14 +188,15 @@ def diff(
     check_report(report, {"a result that is compared": before, "the later result": after})
     results = _read_both(before, after)
     found = compare(*results, tolerance=tolerance)
+    shown = withheld(found)
     if report is not None:
         save(report, render_comparison(found, report, topic_of(*results)))
     if options.as_json:
         print_line(json.dumps(found.to_dict(), indent=2))
     elif options.quiet:
-        print_line(differences_headline(found))
+        print_line(differences_headline(shown))
     else:
-        write(render_differences(withheld(found), file=sys.stdout, everything=options.verbose))
+        write(render_differences(shown, file=sys.stdout, everything=options.verbose))
     if found.verdict == "inconclusive":
         return Exit.INCONCLUSIVE
     return Exit.DISCRIMINATES if found.verdict == "new discrimination" else Exit.DONE
