@@ -22,6 +22,7 @@ from themis.cli.files import (
 )
 from themis.cli.options import Options, with_options
 from themis.cli.printing import print_line, say, write
+from themis.cli.usage import Commands
 from themis.errors import Exit, Mistake, RequestError, ThemisError
 from themis.show.words.values import one_line
 
@@ -221,7 +222,11 @@ def _read_both(*paths: Path) -> tuple[Result, Result]:
 CONFIG_NAMES = (".toml",)
 
 cache_app = typer.Typer(
-    name="cache", help="What is kept of earlier runs.", no_args_is_help=True, rich_markup_mode=None
+    name="cache",
+    cls=Commands,
+    help="What is kept of earlier runs.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 Place = Annotated[
