@@ -141,16 +141,34 @@ def test_help_names_every_command() -> None:
 
 # Wrong usage: 2 ---------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("arguments", "suggestion"),
-    [(["scor"], "score"), (["score", "--erorr", "0.1"], "--error")],
+    ("arguments", "said"),
+    [
+        (["scor"], "themis: there is no command 'scor'; did you mean 'score'?"),
+        (["cache", "cler"], "cache: there is no command 'cler'; did you mean 'clear'?"),
+        (
+            ["score", "--erorr", "0.1"],
+            "score: there is no option '--erorr'; did you mean '--error'?",
+        ),
+        (
+            ["score", "--zzz"],
+            "score: there is no option '--zzz'; `themis score -h` shows how it is called",
+        ),
+        (["diff", "a.json"], "AFTER: is missing; `themis diff -h` shows how it is called"),
+        (["diff", *"abc"], "diff: c is unexpected; `themis diff -h` shows how it is called"),
+        (
+            ["report", "--format"],
+            "--format: a value is missing; `themis COMMAND -h` shows how it is called",
+        ),
+        (
+            ["score", "--error", "abc"],
+            "--error: must be a valid number, got 'abc'; `themis score -h` shows how it is called",
+        ),
+    ],
 )
-def test_unknown_commands_and_options_get_a_suggestion(
-    arguments: list[str], suggestion: str
-) -> None:
+def test_wrong_calls_are_said_like_other_mistakes(arguments: list[str], said: str) -> None:
     done = run(*arguments)
-    assert done.exit_code == 2
-    assert "Usage:" in done.stderr
-    assert suggestion in done.stderr
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == f"error: {said}\n"
 
 
 def test_unknown_characteristic_gets_a_suggestion(project: Project) -> None:

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from tests.show.test_display import Terminal
+from themis.cli import app
 from themis.cli.printing import say
 
 LONG = "error: themis.toml:4: inputs.age: minimum 90 exceeds maximum 18 by 72.0 %; swap them"
@@ -44,3 +45,15 @@ def test_a_command_to_be_copied_is_whole(monkeypatch: pytest.MonkeyPatch) -> Non
     assert shown == f"interrupted; run it again\n  $ {command}\n"
     shown = said(monkeypatch, io.StringIO(), "interrupted; run it again", command=command)
     assert shown == f"interrupted; run it again: {command}\n"
+
+
+def test_a_wrong_call_is_wrapped_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setenv("COLUMNS", "40")
+    with pytest.raises(SystemExit) as ended:
+        app(["score", "--stopping", "certifid"], prog_name="themis")
+    assert ended.value.code == 2
+    lines = stream.getvalue().splitlines()
+    assert len(lines) > 1
+    assert all(len(line) <= 40 for line in lines)

@@ -797,6 +797,19 @@ def test_a_cluster_is_given_up_only_after_half_a_minute_without_any_worker(
     assert pool.workers == 1, "tasks are cut for at least one"
 
 
+@pytest.mark.parametrize("loss", [OSError("in <TCP>: Stream is closed"), RuntimeError("closed")])
+def test_a_scheduler_that_no_longer_counts_its_workers_is_said(loss: Exception) -> None:
+    """Dask's CommClosedError is an OSError."""
+
+    def lost(**_: Any) -> Any:
+        raise loss
+
+    pool = dask_pool.DaskPool("dask://host:8786")
+    pool._client = SimpleNamespace(nthreads=lost)
+    with pytest.raises(SubjectError, match=r"at dask://host:8786 does not answer \(.*closed\)"):
+        _ = pool.workers
+
+
 def test_who_waits_for_tasks_asks_whether_they_will_ever_be_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -25,7 +25,8 @@ from markdown_it import MarkdownIt
 
 import themis
 from tests.projects import SMALL, enter, process, run, write_project
-from tests.report_results import notes
+from tests.report_results import causal, notes
+from tests.report_results import result as result_of
 from themis.audit.checker import run_checks
 from themis.cli.demo import demo_audit
 from themis.errors import RequestError, SubjectError
@@ -793,3 +794,15 @@ def test_texts_in_csv_are_inert_in_a_spreadsheet() -> None:
     assert rows[1]["most_favoured"].startswith("'")
     assert not any(cell.startswith(("=", "+", "@")) for row in rows for cell in row.values())
     assert [float(row["score"]) for row in rows] == [score.score for score in result.scores]
+
+
+@pytest.mark.parametrize("form", [name for name in FORMATS if name != "parquet"])
+def test_regions_of_one_direction_and_of_all_are_shown_together(form: str) -> None:
+    region = Region(("age > 40",), 0.5, 0.4, 0.6, 0.2, 2.5, 300)
+    one = replace(region, loses={"race": "green"})
+    for regions in ((one, region), (region, one)):
+        shown = FORMATS[form].render(result_of(causal(regions=regions)))
+        if form == "html":
+            assert isinstance(shown, str)
+            table = shown.partition("Who is affected")[2]
+            assert "anybody" in table

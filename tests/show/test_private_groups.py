@@ -15,6 +15,7 @@ import pytest
 import themis
 from tests.projects import enter, run, write_project
 from tests.report_results import causal, group, result, small_search
+from themis.results.comparison import Differences
 from themis.results.model import CheckResult, TestedSet
 from themis.results.notes import Note
 from themis.results.parts import Group, Harm, Joint, Region
@@ -25,6 +26,7 @@ from themis.show.reports.document import Room
 from themis.show.reports.formats import FORMATS
 from themis.show.reports.people import harm_section
 from themis.show.terminal.checks import render_checks
+from themis.show.words import comparisons
 from themis.show.words.verdicts import verdict
 from themis.testing.claims import AuditInTest
 
@@ -128,6 +130,19 @@ def test_differences_are_decided_exactly_and_shown_rounded(folder: Path) -> None
         assert_rounded("terminal", done.output)
         assert "48.0 points" in done.output.replace("\xa0", " ")
     assert "48.3" in run("diff", "before-rows.json", "after-rows.json").output
+
+
+def test_one_sentence_on_differences_is_made_of_rounded_ones(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the sentence says: it gets nothing that tells of few people."""
+    heard: list[Differences] = []
+    monkeypatch.setattr(comparisons, "differences_headline", lambda found: heard.append(found))
+    write(folder)
+    run("score", "--against", "sex", "--measure", "group", "-o", "before.json")
+    run("diff", "before.json", "before.json", "--quiet")
+    (found,) = heard
+    assert [(each.after.low, each.after.score) for each in found.scores] == [(0.48, 0.48)]
 
 
 def audit_of_one() -> themis.Audit:

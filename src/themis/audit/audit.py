@@ -358,15 +358,9 @@ class Audit:
         """
         family = Family.of_searches(self.settings.changed(**settings), [measure])
         sought = Sought(
-            [measure],
-            threshold,
-            self._among(among),
-            max_size,
-            output,
-            prune=prune,
-            decide_only=decide_only,
-            listen=listen,
-        )
+            [measure], threshold, self._among(among), max_size, output,
+            prune=prune, decide_only=decide_only, listen=listen,
+        )  # fmt: skip
         return Alone(self._apparatus, family, self.naming).search(sought)
 
     def search_plan(
@@ -394,16 +388,9 @@ class Audit:
         With `decide_only` found sets are not measured.
         """
         sought = Sought(
-            measures,
-            threshold,
-            self._among(among),
-            max_size,
-            output,
-            prune=prune,
-            decide_only=decide_only,
-            accepted=accepted,
-            listen=listen,
-        )
+            measures, threshold, self._among(among), max_size, output,
+            prune=prune, decide_only=decide_only, accepted=accepted, listen=listen,
+        )  # fmt: skip
         family = Family.of_searches(self.settings, measures)
         return self._run("search", lambda work: work.search(sought), family)
 

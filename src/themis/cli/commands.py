@@ -16,10 +16,12 @@ from themis.cli.measure import apparent, score, search
 from themis.cli.options import SETTINGS, TALK, TRUST, Options, split_names, with_options
 from themis.cli.printing import open_streams, print_line, spell_program
 from themis.cli.saved import cache_app, diff, report
+from themis.cli.usage import Commands
 from themis.errors import Exit
 
 app = typer.Typer(
     name="themis",
+    cls=Commands,
     help="Tests decision software for discrimination: how much, against whom, how reliably.",
     no_args_is_help=True,
     rich_markup_mode=None,  # plain help starts quicker

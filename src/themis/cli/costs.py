@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from themis.audit.forecast import FACTOR, Forecast
+from themis.inputs.numbers import two_digits
 from themis.show.words.values import about_duration, count
 
 FEW_SEARCHED = 4  # characteristics; the cost of a search among more is not foreseen well
@@ -10,9 +11,9 @@ FEW_SEARCHED = 4  # characteristics; the cost of a search among more is not fore
 
 def forecast_sentence(forecast: Forecast) -> str:
     """All executions, with those that are repeated, in how many calls, and how long."""
-    parts = [f"about {count(two_digits(forecast.executions), 'execution')}"]
+    parts = [about(forecast.executions, "execution")]
     if forecast.calls < forecast.executions:
-        parts.append(f"in about {count(two_digits(forecast.calls), 'call')}")
+        parts.append(f"in {about(forecast.calls, 'call')}")
     give_or_take = f"give or take a factor of {FACTOR}"
     if forecast.among > FEW_SEARCHED:
         give_or_take = (
@@ -22,6 +23,6 @@ def forecast_sentence(forecast: Forecast) -> str:
     return f"all together {' '.join(parts)} ({give_or_take}){time}"
 
 
-def two_digits(number: int) -> int:
-    """A number that is not known better: 31,457 is 31,000."""
-    return int(float(f"{number:.2g}"))
+def about(number: int, noun: str) -> str:
+    """So many, as far as is known: "about 31,000 executions"."""
+    return f"about {count(int(two_digits(number)), noun)}"

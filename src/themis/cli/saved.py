@@ -22,6 +22,7 @@ from themis.cli.files import (
 )
 from themis.cli.options import Options, with_options
 from themis.cli.printing import print_line, say, write
+from themis.cli.usage import Commands
 from themis.errors import Exit, Mistake, RequestError, ThemisError
 from themis.show.words.values import one_line
 
@@ -188,14 +189,15 @@ def diff(
     check_report(report, {"a result that is compared": before, "the later result": after})
     results = _read_both(before, after)
     found = compare(*results, tolerance=tolerance)
+    shown = withheld(found)
     if report is not None:
         save(report, render_comparison(found, report, topic_of(*results)))
     if options.as_json:
         print_line(json.dumps(found.to_dict(), indent=2))
     elif options.quiet:
-        print_line(differences_headline(found))
+        print_line(differences_headline(shown))
     else:
-        write(render_differences(withheld(found), file=sys.stdout, everything=options.verbose))
+        write(render_differences(shown, file=sys.stdout, everything=options.verbose))
     if found.verdict == "inconclusive":
         return Exit.INCONCLUSIVE
     return Exit.DISCRIMINATES if found.verdict == "new discrimination" else Exit.DONE
@@ -220,7 +222,11 @@ def _read_both(*paths: Path) -> tuple[Result, Result]:
 CONFIG_NAMES = (".toml",)
 
 cache_app = typer.Typer(
-    name="cache", help="What is kept of earlier runs.", no_args_is_help=True, rich_markup_mode=None
+    name="cache",
+    cls=Commands,
+    help="What is kept of earlier runs.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 Place = Annotated[

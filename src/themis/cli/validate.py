@@ -13,13 +13,14 @@ from rich.text import Text
 from themis.audit.audit import Audit
 from themis.audit.forecast import Part
 from themis.audit.plan import Plan, Trial, make_plan
-from themis.cli.costs import forecast_sentence, two_digits
+from themis.cli.costs import about, forecast_sentence
 from themis.cli.endings import in_options
 from themis.cli.options import Options
 from themis.cli.printing import say, write
 from themis.cli.session import hosting_subject, open_config
 from themis.errors import Exit
 from themis.inputs.characteristics import Characteristic, Integers, Reals, Values
+from themis.inputs.numbers import two_digits
 from themis.show.terminal.parts import (
     DIM,
     MARK,
@@ -166,7 +167,7 @@ def _costs(plan: Plan) -> Iterator[RenderableType]:
     for each in forecast.parts:
         yield Sentence(f"{visible(each.name)}: {_executions(each, plan)}")
     if forecast.again:
-        yield Sentence(f"repeated to check consistency: {_about(forecast.again)}")
+        yield Sentence(f"repeated to check consistency: {about(forecast.again, 'execution')}")
     if forecast.parts:
         yield Sentence(forecast_sentence(forecast))
 
@@ -174,16 +175,13 @@ def _costs(plan: Plan) -> Iterator[RenderableType]:
 def _executions(part: Part, plan: Plan) -> str:
     """What a set takes beyond those before it."""
     is_first = part is plan.forecast.parts[0]
-    about = _about(part.executions) if is_first else f"{_about(part.executions)} more"
+    executions = about(part.executions, "execution") + ("" if is_first else " more")
     if not part.exact:
-        return about
+        return executions
     if is_first and plan.valid_size is not None:
-        about = count(plan.valid_size, "input")
-    return f"exact scores: all inputs are run ({about if part.executions else 'known by then'})"
-
-
-def _about(executions: int) -> str:
-    return f"about {count(two_digits(executions), 'execution')}"
+        executions = count(plan.valid_size, "input")
+    shown = executions if part.executions else "known by then"
+    return f"exact scores: all inputs are run ({shown})"
 
 
 def _tiny(seconds: float) -> str:
@@ -195,4 +193,4 @@ def _tiny(seconds: float) -> str:
 
 def _two_digits(number: float) -> str:
     """A number to two digits, never as a power of ten: `0.35`, `3.5`, `200`."""
-    return f"{float(f'{number:.2g}'):,.10g}"
+    return f"{two_digits(number):,.10g}"

@@ -19,7 +19,7 @@ import numpy as np
 
 from themis.errors import count_of
 from themis.inputs.columns import Typed
-from themis.inputs.numbers import align, round_step
+from themis.inputs.numbers import align, round_step, two_digits
 from themis.inputs.personal import (
     are_dressed_numbers,
     personal_reason,
@@ -207,7 +207,7 @@ def _outliers(typed: Typed) -> Iterator[str]:
 
 def _short(number: Any) -> str:
     """A number with two digits: the whole one may be somebody's."""
-    return f"{float(f'{float(number):.2g}'):,g}"
+    return f"{two_digits(float(number)):,g}"
 
 
 def _quantile(typed: Typed, share: float) -> Any:

@@ -174,3 +174,8 @@ def align(low: Number, high: Number, step: Number) -> tuple[Number, Number]:
     if (high - low) % step == 0:
         return low, high
     return -(-low // step) * step, high // step * step
+
+
+def two_digits(number: float) -> float:
+    """A number that is not known better, or not to be told: 31,457 is 31,000."""
+    return float(f"{number:.2g}")

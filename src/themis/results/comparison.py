@@ -14,10 +14,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from themis._version import __version__
+from themis.inputs.numbers import two_digits
 from themis.results.model import GroupScore, Measure, Result, Score, SearchResult, plain
 from themis.results.notes import Ending, Note
 from themis.results.verdicts import largest_missed, least_listed, undecided_note
-from themis.results.withheld import tells_of_few, two_digits, withholding
+from themis.results.withheld import tells_of_few, withholding
 from themis.settings import Stopping
 
 

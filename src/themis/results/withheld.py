@@ -19,6 +19,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from themis.errors import count_of
 from themis.inputs.characteristics import Value
+from themis.inputs.numbers import two_digits
 from themis.inputs.personal import SHARED
 from themis.results.model import (
     CausalScore,
@@ -111,11 +112,6 @@ def tells_of_few(score: Score) -> bool:
         return False
     ends = (score.most_favoured, score.least_favoured)
     return score.population != "inputs" and any(e is not None and _is_of_few(e) for e in ends)
-
-
-def two_digits(number: float) -> float:
-    """About how much a number is that tells of few people."""
-    return float(f"{number:.2g}")
 
 
 @singledispatch
@@ -344,7 +340,7 @@ def _end(found: re.Match[str]) -> str:
 def _rounded(text: str) -> str:
     """A number as it is written, if it has two digits; else about how much it is."""
     number = float(text)
-    short = float(f"{number:.2g}")
+    short = two_digits(number)
     return text if short == number else f"{ABOUT}{short:,.10g}"
 
 

@@ -17,6 +17,7 @@ from themis.errors import RequestError, SubjectError, count_of
 
 LOCAL, TLS = "dask://local", "dask+tls://"
 PATIENCE = 10  # seconds until a scheduler that does not answer counts as lost
+LOST = (OSError, TimeoutError, RuntimeError)  # what Dask raises where a scheduler is gone
 ALONE_SECONDS = 30  # without any worker, after which none is expected any more
 
 
@@ -32,8 +33,11 @@ class DaskPool:
 
     @property
     def workers(self) -> int:
-        """How many threads all workers have together."""
-        return max(self._threads(), 1)
+        """How many threads all workers have together; raises SubjectError if nobody says so."""
+        try:
+            return max(self._threads(), 1)
+        except LOST as error:
+            raise self._unreachable(error) from None
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
         """Begin a task; its process may die and Dask begins it again in another one, thrice."""
@@ -49,7 +53,7 @@ class DaskPool:
         try:
             if self._threads(callback_timeout=PATIENCE):
                 return
-        except (OSError, TimeoutError, RuntimeError):
+        except LOST:
             return
         if self._alone_since is not None and time.monotonic() - self._alone_since >= ALONE_SECONDS:
             raise SubjectError(
@@ -63,7 +67,7 @@ class DaskPool:
         try:
             self._connected().scheduler_info()
             self._connected().wait_for_workers(1, timeout=PATIENCE)
-        except (OSError, TimeoutError, RuntimeError) as error:
+        except LOST as error:
             raise self._unreachable(error) from None
 
     def stop(self) -> None:

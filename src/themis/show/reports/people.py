@@ -274,7 +274,7 @@ def _regions_of(score: CausalScore, room: Room) -> Html:
                 ("As often", "number"),
             ),
             (
-                (*_loser(each, room), *_region_row(each, room))
+                (*_loser(each, room, directed=directed), *_region_row(each, room))
                 for each in score.regions[: room.regions]
             ),
             kind="chart",
@@ -283,9 +283,10 @@ def _regions_of(score: CausalScore, room: Room) -> Html:
     )
 
 
-def _loser(region: Region, room: Room) -> Iterator[Html]:
-    if region.loses is not None:
-        yield group_name(region.loses, room)
+def _loser(region: Region, room: Room, *, directed: bool) -> Iterator[object]:
+    """Who loses, where the table says so of any region; one may be of all directions."""
+    if directed:
+        yield "anybody" if region.loses is None else group_name(region.loses, room)
 
 
 def _region_row(region: Region, room: Room) -> tuple[object, ...]:
