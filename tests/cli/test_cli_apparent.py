@@ -247,6 +247,8 @@ def test_reading_large_rows_says_how_far_it_is_unless_asked_to_be_quiet(
         file.write_text(file.read_text("utf-8") + '\n[profile]\ndata = "people.csv"\n', "utf-8")
         data = []
     monkeypatch.setattr(progress, "LINE_SECONDS", 0.0)  # at once
+    assert "MB" not in run("apparent", *data).stderr, "small files do not last"
+    monkeypatch.setattr(progress, "LARGE_FILE", 0)
     assert "read 0 MB of 0 MB\n" in run("apparent", *data).stderr
     for option in ("-q", "--json", "--no-progress"):
         assert "MB" not in run("apparent", *data, option).stderr, option
@@ -259,6 +261,7 @@ def test_a_draft_from_large_rows_says_how_far_it_is(
     arguments = ("init", "--from", "people.csv", "-o", "new.toml", "--force")
     assert "MB" not in run(*arguments).stderr
     monkeypatch.setattr(progress, "LINE_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "LARGE_FILE", 0)
     assert "read 0 MB of 0 MB\n" in run(*arguments).stderr
 
 

@@ -18,6 +18,7 @@ from themis.show.words.values import count, duration, percent, visible
 DELAY_SECONDS = 0.5  # shorter runs show nothing
 REFRESHES = 8  # per second
 LINE_SECONDS = 5.0  # between two lines, where there is no terminal
+LARGE_FILE = 10_000_000  # bytes; reading a smaller one does not last, whatever else does
 
 
 def reading_words(done: int, total: int) -> str:
@@ -47,7 +48,7 @@ class ReadingLines:
     def __call__(self, done: int, total: int) -> None:
         """Take notice of how many bytes were read."""
         now = self._clock()
-        if now - self._said >= LINE_SECONDS:
+        if total >= LARGE_FILE and now - self._said >= LINE_SECONDS:
             self._said = now
             self._say(reading_words(done, total))
 
