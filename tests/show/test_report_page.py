@@ -501,6 +501,9 @@ def test_the_annex_says_that_synthetic_scores_are_no_historical_rates() -> None:
     assert said in Document(render_annex(samples.demo())).text
     assert said in Document(render_annex(samples.result())).text
     assert "rows that were given" in impact_statement([samples.group(population="rows")])
+    of_profile = impact_statement([samples.group(population="profile")])
+    assert "rows of the profile" in of_profile
+    assert "generated" not in of_profile
 
 
 def test_the_annex_names_the_tables_that_are_missing() -> None:

@@ -76,6 +76,11 @@ ROWS = (
     "the rows stand for them; scores on synthetic inputs differ from rates on historical "
     "applicants, and are named as such where they occur."
 )
+PROFILE = (
+    "These rates were measured on rows of the profile, each as it was given. They are rates of "
+    "those people, as far as the rows stand for them; whether they are historical data, and of "
+    "whom, is for whoever gave them to say."
+)
 NYC = (
     "After the tables of New York City Local Law 144 (6 RCNY § 5-301): for each category how many "
     "were tested, how often they got the favourable decision, and that rate divided by the rate of "
@@ -173,8 +178,10 @@ def _together(result: Result) -> Iterator[Html]:
 
 def impact_statement(scores: Sequence[GroupScore]) -> str:
     """Of whom the rates are, which decides what they may be called."""
-    given = any(each.population == "rows" for each in scores)
-    return ROWS if given else SYNTHETIC
+    populations = {each.population for each in scores}
+    if "rows" in populations:
+        return ROWS
+    return PROFILE if "profile" in populations else SYNTHETIC
 
 
 def _kind(title: str, scores: Sequence[GroupScore], room: Room) -> Iterator[Html]:
