@@ -13,12 +13,14 @@ import pytest
 import themis
 from tests.projects import enter, run, write_project
 from themis import Audit, Integers, Schema, Values
+from themis.audit.checker import run_checks
 from themis.audit.everything import Everything
 from themis.audit.forecast import FACTOR, Forecast
 from themis.audit.plan import make_plan
 from themis.errors import RequestError
 from themis.results.model import Result
 from themis.results.saved import result_from_dict
+from themis.results.verdicts import Check
 
 TWO = Schema(
     a=Values([0, 1], protected=True), b=Values([0, 1, 2], protected=True), d=Integers(0, 10**6)
@@ -362,3 +364,41 @@ def test_forecasts_of_profiles_are_within_a_factor_of_two(case: str) -> None:
     assert spent / 2 <= said[0].executions <= 2 * spent
     spent = audit().score([["sex"], ["race"]]).executions
     assert spent / 2 <= make_plan(audit()).forecast.executions <= 2 * spent
+
+
+CHECKS = """\
+[[checks]]
+against = ["a"]
+max_score = 0.1
+
+[[checks]]
+search = true
+max_score = 0.1
+"""
+
+
+@pytest.mark.parametrize("protected", [True, False])
+@pytest.mark.parametrize("kinds", ["set", "search", "set search"])
+def test_validate_says_what_the_checks_of_a_file_run(
+    kinds: str, protected: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(tmp_path, monkeypatch)
+    one, search = CHECKS.split("\n\n")
+    checks = "\n".join([one] * ("set" in kinds) + [search] * ("search" in kinds)) + "\n"
+    marked = "{ values = [0, 1], protected = true }" if protected else "[0, 1]"
+    inputs = f"a = {marked}\nb = [0, 1, 2]\nd = {{ min = 0, max = 100000 }}\n"
+    write_project(tmp_path, "return int(person['d'] > 10)", inputs=inputs, extra=checks)
+    shown = run("validate").stdout
+    of_score, _, of_checks = shown.partition("what themis check will cost")
+    assert ("what themis score will cost" in of_score) is protected
+    assert ("checks of 1 set: all together about" in of_checks) is ("set" in kinds.split())
+    assert ("a search among 7 sets" in of_checks) is ("search" in kinds)
+
+
+def test_forecasts_of_checks_come_true_within_the_stated_factor() -> None:
+    subject, schema = SUBJECTS["one direction"]
+    checks = [Check(against=("a",), max_score=0.05), Check(against=("b",), max_score=0.5)]
+    forecast = make_plan(Audit(subject, schema), checks).checks
+    spent = run_checks(Audit(subject, schema), checks).executions
+    assert forecast is not None
+    assert forecast.executions / FACTOR <= spent <= forecast.executions * FACTOR

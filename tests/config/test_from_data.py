@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+import themis
 from tests.projects import enter, run
 from themis.config.from_json_schema import draft_from_json_schema
 from themis.config.from_rows import draft_from_data
@@ -92,7 +93,7 @@ def test_truth_values_are_recognised_in_any_spelling(tmp_path: Path) -> None:
 
 def test_many_whole_numbers_become_a_range_by_their_common_step(tmp_path: Path) -> None:
     income = of("income", [1000 + 250 * index for index in range(40)], tmp_path)
-    assert (income.min, income.max, income.step) == (1000, 10750, 250)
+    assert (income.min, income.max, income.step) == (1000, 11000, 250)
     assert income.bins is None
 
 
@@ -118,16 +119,51 @@ def test_a_protected_range_gets_bins_of_about_as_many_rows(tmp_path: Path) -> No
 def test_fractions_become_a_range_by_their_decimals(tmp_path: Path) -> None:
     rate = of("rate", [f"{0.05 * index:.2f}" for index in range(30)], tmp_path)
     assert isinstance(rate, Reals)
-    assert (rate.min, rate.max, rate.step) == (0.0, 1.45, 0.05)
+    assert (rate.min, rate.max, rate.step) == (0.0, 1.5, 0.05)
 
 
-def test_measurements_with_many_digits_get_a_round_step_within_the_rows(tmp_path: Path) -> None:
+def test_measurements_with_many_digits_get_a_round_step(tmp_path: Path) -> None:
     rng = random.Random(0)
     values = [rng.uniform(-3, 7) for _ in range(200)]
     score = of("score", values, tmp_path)
     assert score.step == 0.01
-    assert min(values) <= score.min < min(values) + 0.01
-    assert max(values) - 0.01 < score.max <= max(values)
+    assert (score.min, score.max) == (-3, 7)
+
+
+@pytest.mark.parametrize(
+    ("values", "ends"),
+    [
+        ([17, *range(20, 80), 83], (15, 85)),
+        ([17] * 5 + [*range(20, 80)] + [83] * 4, (17, 85)),
+        ([*range(1, 13), 98_765], (0, 100_000)),
+        ([*range(-98_765, -98_700), *[0] * 5], (-100_000, 0)),
+        ([*range(-70, -3)] * 2, (-70, 0)),
+        ([3 + 7 * index for index in range(20)], (3, 143)),  # on the grid, and none below 0
+        ([*range(3, 18)], (2, 18)),
+        ([f"{100 + index / 8}" for index in range(99)], (100.0, 113.0)),
+    ],
+)
+def test_ends_of_a_range_that_few_rows_have_are_rounded_outward(
+    values: list[Any], ends: tuple[float, float], tmp_path: Path
+) -> None:
+    drafted = of("number", values, tmp_path)
+    assert (drafted.min, drafted.max) == ends
+    assert all((float(each) - drafted.min) % drafted.step == 0 for each in values)
+    assert drafted.min <= min(map(float, values)) <= max(map(float, values)) <= drafted.max
+
+
+def test_a_profile_of_rounded_ranges_loses_no_row(tmp_path: Path) -> None:
+    rng = random.Random(1)
+    columns = {
+        "income": [rng.randrange(10**6) for _ in range(200)],
+        "rate": [f"{rng.gauss(0, 1):.9f}" for _ in range(200)],
+        "sex": ["fm"[index % 2] for index in range(200)],
+    }
+    path = write_csv(tmp_path / "rows.csv", columns)
+    schema = guessed(path, tmp_path)
+    audit = themis.Audit(lambda p: 1, schema, profile=path)
+    assert audit.profile_facts is not None
+    assert (audit.profile_facts["used"], audit.profile_facts["dropped"]) == (200, 0)
 
 
 def test_numbers_with_leading_zeros_stay_texts(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,9 @@ from themis.inputs.following import rewrite
 from themis.inputs.population import Population
 from themis.inputs.schema import Schema
 from themis.results.notes import Note
+from themis.results.verdicts import Check, precisions
 from themis.results.withheld import withheld_notes, withheld_output
+from themis.search.searcher import SearchPlan
 
 TRIALS = 8
 SHARE_SAMPLE = 200_000  # inputs drawn to estimate the share that constraints leave
@@ -46,21 +48,28 @@ class Plan:
     warnings: tuple[Note, ...]
     trials: tuple[Trial, ...]
     seconds_per_execution: float
-    forecast: Forecast
+    forecast: Forecast  # of `themis score`
+    checks: Forecast | None  # of the file's checks of single sets, if it has any
+    searches: tuple[SearchPlan, ...]  # of the file's checks that search
     confidence: float
     error: float
     failure: str | None  # why some trial has no decision
     profile: Mapping[str, Any] | None = None  # whom inputs are drawn from, where not from all
 
 
-def make_plan(audit: Audit) -> Plan:
-    """Run a few inputs of an audit's subject and work out what its scores will cost."""
+def make_plan(audit: Audit, checks: Sequence[Check] = ()) -> Plan:
+    """Run a few inputs of an audit's subject; work out what its scores and checks will cost.
+
+    How much a search takes depends on what it finds: only how many sets it looks at is known.
+    """
     schema, population = audit.schema, audit.all_inputs
     trials = tuple(_try(audit))
     total = _size(schema)
     share, is_exact = _share(schema, total, population.size)
     failed = any(trial.output is None for trial in trials)
-    forecast = _forecast(audit, failed=failed)
+    rows = 0 if failed else PILOT  # where trials failed nothing more is tried
+    forecast = _forecast(audit, rows)
+    of_checks = _forecast_checks(audit, [each for each in checks if each.against], rows)
     shared = audit.shared_outputs  # by now as many people were run as will be
     if shared is not None:
         trials = tuple(_withheld(each, shared) for each in trials)
@@ -78,6 +87,8 @@ def make_plan(audit: Audit) -> Plan:
         trials=trials,
         seconds_per_execution=audit.runner.seconds_per_execution or 0.0,
         forecast=forecast,
+        checks=of_checks,
+        searches=tuple(audit.search_plan() for each in checks if each.search),
         confidence=audit.settings.confidence,
         error=audit.settings.error,
         failure=audit.runner.failure_message() if failed else None,
@@ -138,13 +149,21 @@ def _share(schema: Schema, total: int, valid: int | None) -> tuple[float, bool]:
     return float(schema.valid(codes).mean()), False
 
 
-def _forecast(audit: Audit, *, failed: bool) -> Forecast:
-    """Of what `themis score` measures: both scores of each set, all in one command.
-
-    Where trials failed nothing more is tried.
-    """
+def _forecast(audit: Audit, rows: int) -> Forecast:
+    """Of what `themis score` measures: both scores of each set, all in one command."""
     sets = [audit.schema.columns_of(names) for names in audit.default_sets]
     measures = [measure for measure, _ in audit.score_views]
     family = Family.of(audit.settings, measures * len(sets))
-    forecaster = Forecaster(audit.sampler, family.settings, rows=0 if failed else PILOT)
+    forecaster = Forecaster(audit.sampler, family.settings, rows=rows)
     return forecaster.forecast([(each, measure) for each in sets for measure in measures])
+
+
+def _forecast_checks(audit: Audit, checks: Sequence[Check], rows: int) -> Forecast | None:
+    """Of the first round of checks, which decides most of them: one score each."""
+    if not checks:
+        return None
+    family = Family.of(audit.settings, [each.measure for each in checks])
+    first = next(precisions(family.settings.error, family.settings.confidence))
+    settings = replace(family.settings, confidence=first.confidence)
+    asked = [(audit.schema.columns_of(e.against), e.measure) for e in checks if e.against]
+    return Forecaster(audit.sampler, settings, rows=rows).forecast(asked)

@@ -49,7 +49,7 @@ def try_out(options: Options) -> int:
             **options.settings,
         ) as audit,
     ):
-        plan = make_plan(audit)
+        plan = make_plan(audit, config.checks)
     console = make_console(sys.stdout)
     write(render(show_plan(plan, str(config.path), width=console.width), console))
     if plan.failure is not None:
@@ -70,8 +70,14 @@ def show_plan(plan: Plan, name: str, *, width: int) -> Iterator[RenderableType]:
     yield _title(f"{len(plan.trials)} trial inputs")
     yield indented(_trials(plan.trials, width))
     yield ""
-    yield _title("what themis score will cost")
-    yield from map(indented, _costs(plan))
+    has_checks = bool(plan.checks or plan.searches)
+    if plan.forecast.parts or not has_checks:
+        yield _title("what themis score will cost")
+        yield from map(indented, _costs(plan))
+    if has_checks:
+        yield from [""] * bool(plan.forecast.parts)
+        yield _title("what themis check will cost")
+        yield from map(indented, _check_costs(plan))
     for warning in plan.warnings:
         yield Sentence(visible(str(warning)), WARNING, first="warning: ")
 
@@ -170,6 +176,18 @@ def _costs(plan: Plan) -> Iterator[RenderableType]:
         yield Sentence(f"repeated to check consistency: {about(forecast.again, 'execution')}")
     if forecast.parts:
         yield Sentence(forecast_sentence(forecast))
+
+
+def _check_costs(plan: Plan) -> Iterator[RenderableType]:
+    if plan.checks is not None:
+        sets = count(len(plan.checks.parts), "set")
+        yield Sentence(f"checks of {sets}: {forecast_sentence(plan.checks)}")
+    for each in plan.searches:
+        sets = size(each.sets) + (" set" if each.sets == 1 else " sets")
+        yield Sentence(
+            f"a search among {sets}: how much that takes depends on what it finds; "
+            "--max-executions limits it"
+        )
 
 
 def _executions(part: Part, plan: Plan) -> str:

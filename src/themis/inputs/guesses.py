@@ -19,8 +19,9 @@ import numpy as np
 
 from themis.errors import count_of
 from themis.inputs.columns import Typed
-from themis.inputs.numbers import align, round_step, two_digits
+from themis.inputs.numbers import NUMBER_LIMIT, align, round_step, two_digits
 from themis.inputs.personal import (
+    SHARED,
     are_dressed_numbers,
     personal_reason,
     reaches_person,
@@ -33,6 +34,7 @@ BINS = 4  # of a range of numbers: quarters of the rows
 FEW_ROWS = 20  # with fewer rows, different values in each prove nothing
 FINE_STEPS = 10_000  # a finer grid than this is made coarser
 WEIGHTED = 2**20  # ranges with more values get no weights
+END_PARTS = 20  # of a range: its ends are rounded to about such a part of it
 OUTLYING = 2  # the largest 1 % reach so many times as far as the rest
 
 _NAMES_A_ROW = {"id", "uuid", "guid", "index", "key", "nr", "row", "rowid", "rowno"}
@@ -167,11 +169,12 @@ def _range(typed: Typed, *, protected: bool) -> tuple[dict[str, Any], list[str]]
     """Numbers from the smallest to the largest, by a step that fits them."""
     low, high = map(_exact, typed.ends)
     step, remarks = _step(typed, low, high)
-    low, high = align(low, high, step)
+    seen = align(low, high, step)
+    low, high = _nobodys_ends(typed, *seen, step)
     spec: dict[str, Any] = {"min": plain(low), "max": plain(high)}
     if typed.kind == "real" or step != 1:
         spec["step"] = plain(step)
-    edges, weights = _quantile_bins(typed, low, high, step)
+    edges, weights = _quantile_bins(typed, *seen, step)
     remarks += _outliers(typed)
     if edges and weights:
         spec |= {"bins": edges, "weights": weights}
@@ -182,6 +185,29 @@ def _range(typed: Typed, *, protected: bool) -> tuple[dict[str, Any], list[str]]
     if not weights and (high - low) // step >= WEIGHTED:
         remarks.append("too many values for weights: without a profile, drawn evenly")
     return spec, remarks
+
+
+def _nobodys_ends(typed: Typed, low: Any, high: Any, step: Any) -> tuple[Any, Any]:
+    """The ends of a range; one of few rows would be somebody's number, and is rounded outward.
+
+    It stays on the grid, so that all rows still fit, and on its side of 0.
+    """
+    unit = max(round_step(Fraction(high - low), END_PARTS), 2 * Fraction(step))
+    lower = low + (low // unit * unit - low) // step * step
+    lower += step if lower < 0 <= low else 0
+    higher = high - (high - -(-high // unit) * unit) // step * step
+    higher -= step if higher > 0 >= high else 0
+    ends = [
+        rounded if _rows_with(typed, own) < SHARED and abs(rounded) <= NUMBER_LIMIT else end
+        for own, end, rounded in zip(typed.ends, (low, high), (lower, higher), strict=True)
+    ]
+    return (ends[0], ends[1])
+
+
+def _rows_with(typed: Typed, value: Any) -> int:
+    place = bisect_left(typed.values, value)
+    found = place < len(typed.values) and typed.values[place] == value
+    return typed.counts[place] if found else 0
 
 
 def _step(typed: Typed, low: Any, high: Any) -> tuple[Any, list[str]]:

@@ -157,9 +157,9 @@ Number = TypeVar("Number", int, Fraction)
 PARTS = 1_000  # a rounded step makes at most about this many of a range
 
 
-def round_step(width: Fraction) -> Fraction:
-    """A step of 1, 2 or 5 times a power of ten that makes at most about PARTS of a width."""
-    step = width / PARTS
+def round_step(width: Fraction, parts: int = PARTS) -> Fraction:
+    """A step of 1, 2 or 5 times a power of ten that makes at most about so many parts."""
+    step = width / parts
     power = Fraction(10) ** math.floor(math.log10(step.numerator) - math.log10(step.denominator))
     while power > step:  # logarithms are rounded
         power /= 10
