@@ -305,6 +305,7 @@ class Forecaster:
         listed = sampler.population.listed
         if listed is not None and len(listed) <= self.rows:  # all of them
             codes, cells = listed, sampler.runner.run(listed)
+        cells = sampler.reading.cells(cells)
         good = np.asarray(favourable_ends(sampler, cells[:, None], 0, len(cells))[0])[:, 0]
         if good.min() == good.max():
             return 0.0  # then there is nothing to run again

@@ -15,6 +15,7 @@ from themis.engine.variants import Rows, Variants, all_variants
 from themis.inputs.assignments import Assignments
 from themis.inputs.following import as_drawn
 from themis.inputs.people import People
+from themis.inputs.personal import SHARED
 from themis.inputs.population import Population
 from themis.results.model import CausalScore, Measure, Score
 from themis.results.notes import Ending, Note
@@ -108,11 +109,15 @@ class Scorer:
     def knows(self, columns: tuple[int, ...], measure: Measure, settings: Settings) -> bool:
         """Whether a set's exact score takes no execution: it was measured, or all people ran.
 
-        Of more groups than are compared at most nothing is known: they are of single people.
+        Of more groups than are compared at most nothing is known where few people are in each.
         """
-        run = self._run
-        if self.sampler.assignments(columns).count > settings.max_assignments:
-            return False
+        run, assignments = self._run, self.sampler.assignments(columns)
+        if assignments.count > settings.max_assignments:
+            if run is None:
+                return False
+            groups = len(np.unique(assignments.places_of(run.codes), axis=0))
+            if SHARED * groups > run.counts.sum():
+                return False
         has_run = run is not None and measure == "group" and not (run.answers == NOT_RUN).any()
         return has_run or self._question(columns, measure) in self._exact
 

@@ -61,12 +61,22 @@ def shared_outputs(run: PeopleRun, reading: Reading) -> set[Value]:
     """The outputs that name nobody: at least SHARED people get them, or the file lists them."""
     cells, labels = reading.cells(run.known_answers()), reading.labels
     got = np.bincount(cells[cells >= 0], run.heads[cells >= 0], len(labels.labels))
-    shared = {name for name, people in zip(labels.labels, got, strict=True) if people >= SHARED}
+    each = zip(labels.labels, got, strict=True)
+    shared = {_hashable(name) for name, people in each if people >= SHARED}
     if isinstance(labels, NumberPart):
         return shared
     listed = () if labels.meanings is None else labels.meanings.names
     possible = run.sampler.runner.subject.possible_outputs() or ()
-    return shared.union(labels.wanted, listed, possible)
+    return shared.union(*(map(_hashable, more) for more in (labels.wanted, listed, possible)))
+
+
+def is_shared(output: Value, shared: Collection[Value]) -> bool:
+    """Whether an output is among those; a ranking is a list."""
+    return _hashable(output) in shared
+
+
+def _hashable(output: Any) -> Any:
+    return tuple(map(_hashable, output)) if isinstance(output, list) else output
 
 
 def outputs_in(note: Note) -> list[Value]:
@@ -85,12 +95,12 @@ def marked_notes(notes: Iterable[Note], shared: Collection[Value]) -> tuple[Note
 
 
 def _with_rare(note: Note, shared: Collection[Value]) -> Note:
-    rare = [each for each in outputs_in(note) if each not in shared]
+    rare = [each for each in outputs_in(note) if not is_shared(each, shared)]
     return Note.of(note.code, **{**note.values, "rare": rare}) if rare else note
 
 
 def _by_outputs(pair: Witness, shared: Collection[Value]) -> Witness:
-    first, second = (each not in shared for each in pair.outputs)
+    first, second = (not is_shared(each, shared) for each in pair.outputs)
     return replace(pair, rare_outputs=(first, second)) if first or second else pair
 
 

@@ -6,15 +6,17 @@ from fractions import Fraction
 
 from themis.results.model import Score, TestedSet
 from themis.results.notes import Note
+from themis.scores.exact import rounded
 from themis.statistics.thresholds import Decision
 
 
 def decided_by(score: Score, names: tuple[str, ...], threshold: float) -> TestedSet | None:
     """The decision on a set by its exact score; None where failed executions leave it open."""
-    decision = exact_decision(Fraction(score.low), Fraction(score.high), threshold)
+    limit = rounded(threshold)  # as scores are: a third is one
+    decision = exact_decision(Fraction(score.low), Fraction(score.high), limit)
     if decision == "undecided":
         return None
-    code = "equals-threshold" if score.low == threshold > 0 else "exact-score"
+    code = "equals-threshold" if score.low == limit > 0 else "exact-score"
     reason = Note.of(code, score=score.low)
     return TestedSet(names, decision, (reason,), score.samples, score.low)
 

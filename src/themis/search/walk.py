@@ -404,9 +404,15 @@ class Search:
                 )
             )
 
+    def _how(self) -> Literal["exact", "sampled"]:
+        """Exact, too, where an exact score decided each set, and none is open."""
+        scored = self.tested and all(each.is_exact for each in self.tested.values())
+        return "exact" if scored and self.ended is Ending.DONE else self.method
+
     def _result(self, cost: Cost) -> SearchResult:
         above = [*self.border.above, *self.accepted]
-        run = {m: each for m, each in self.tested.items() if each.samples}
+        tested = self.tested.items()
+        run = {m: each for m, each in tested if each.samples or each.decision == "undecided"}
         undecided = [self.tested[m].against for m in self.tested
                      if self.tested[m].decision == "undecided"]  # fmt: skip
         implied = len(self.tested) - len(run)
@@ -428,7 +434,7 @@ class Search:
             sets_open=self.lattice.total - len(run) - pruned - implied,
             among=tuple(self.sampler.population.schema.names[c] for c in self.request.columns),
             max_size=self.request.max_size,
-            method=self.method,
+            method=self._how(),
             stopped=self.ended,
             stopping=self.settings.stopping,
             decide_only=self.request.decide_only and self.method == "sampled",

@@ -82,12 +82,16 @@ def _beside_people(
     joint = _needing_both(found, drawing, columns)
     both = tuple(replace(each, joint=each.outputs.index(own)) for each, own in joint)
     shown = [] if found.shown is None else [found.shown[: 2 * len(both)]]
-    plain = plain_witnesses(found, drawing, columns)[: GENERATED - len(both)]
+    plain = plain_witnesses(found, drawing, columns)
+    ends = [each.inputs for each in both]
+    new = [place for place, each in enumerate(plain) if each.inputs not in ends]
+    new = new[: GENERATED - len(both)]
+    plain = tuple(plain[place] for place in new)
     if pool.shown is None or found.shown is None or not plain:
         return pairs
     kept = SHOWN - len(plain) - len(both)
-    shown = [pool.shown[: 2 * kept], *shown, found.shown[: 2 * len(plain)]]
-    pool.shown = np.concatenate(shown)
+    others = [found.shown[2 * place : 2 * place + 2] for place in new]
+    pool.shown = np.concatenate([pool.shown[: 2 * kept], *shown, *others])
     return (*pairs[:kept], *(replace(each, generated=True) for each in (*both, *plain)))
 
 

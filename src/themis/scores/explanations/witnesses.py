@@ -96,12 +96,15 @@ class FlipPool:
             return
         chosen, outputs = rows.take(places), np.ascontiguousarray(cells[places])
         first, second = _pairs(variants, chosen, outputs, self.reading, self._count)
+        ends = np.stack([outputs[np.arange(len(places)), one] for one in (first, second)], axis=1)
         each = np.arange(len(places))
+        if self.reading.graded:  # some differ by no more than is tolerated
+            each = np.flatnonzero(self.reading.distances(ends[:, 0], ends[:, 1]) > 0)
         self.add_pairs(
-            chosen.inputs(variants, each, first),
-            chosen.inputs(variants, each, second),
-            np.stack([outputs[each, first], outputs[each, second]], axis=1),
-            None if weights is None else weights[places],
+            chosen.inputs(variants, each, first[each]),
+            chosen.inputs(variants, each, second[each]),
+            ends[each],
+            None if weights is None else weights[places[each]],
         )
 
     def add_pairs(

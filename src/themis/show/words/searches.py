@@ -69,8 +69,6 @@ def search_headline(search: SearchResult, words: Wording = PLAIN) -> str:
     found = _found_sentence(search, words) if search.found else _none_sentence(search, words)
     noise = f"; {how_it_ended(search.stopped)}" if search.stopped is Ending.NOISE else ""
     undecided = count(len(search.undecided), "combination")
-    if search.undecided and search.found:
-        return capital(f"{found}; {undecided} undecided{noise}")
     start = f"{undecided} undecided; " if search.undecided else ""
     return capital(f"{start}{found}{noise}")
 
@@ -96,7 +94,7 @@ def _none_sentence(search: SearchResult, words: Wording) -> str:
     """How much no combination does, which is all that is proven where none was found."""
     most = largest_missed(search)
     exact = search.method == "exact"
-    sure = "exact: every input was run" if exact else _confidence(search)
+    sure = f"exact: {_all_run(search)}" if exact else _confidence(search)
     limit = amount(most, search.measure)
     least = "as much as" if most == 1 else "more than"
     start = f"no {'other ' if search.undecided else ''}combination of characteristics"
@@ -105,6 +103,11 @@ def _none_sentence(search: SearchResult, words: Wording) -> str:
         return f"{start} changes {_effect(search, words, much)} ({sure})"
     by = f" by {least} {limit}" if most else ""
     return f"{start} has groups whose {_figure(search, words)} differ{by} ({sure})"
+
+
+def _all_run(search: SearchResult) -> str:
+    by_rows = search.population == "profile" and search.measure == "group"
+    return "everybody in the profile was run" if by_rows else "every input was run"
 
 
 def _confidence(search: SearchResult) -> str:
@@ -116,7 +119,7 @@ def _confidence(search: SearchResult) -> str:
 def _proven(search: SearchResult) -> str:
     """What is certain of each set listed: `more than 10 %, 99 % confidence`."""
     if search.method == "exact":
-        return "exact: every input was run"
+        return f"exact: {_all_run(search)}"
     if search.threshold in (0, 1):  # what is proven was said
         return _confidence(search)
     each = "each " if len(search.found) > 1 else ""
@@ -189,7 +192,8 @@ def set_counts(search: SearchResult) -> str:
     undecided = f" ({len(search.undecided):,} undecided)" if search.undecided else ""
     parts = [f"{search.sets_tested:,} tested{undecided}"]
     if search.sets_pruned:
-        parts.append(f"{search.sets_pruned:,} follow from those")
+        follow = "follows" if search.sets_pruned == 1 else "follow"
+        parts.append(f"{search.sets_pruned:,} {follow} from those")
     if search.sets_open:
         parts.append(f"{search.sets_open:,} not checked")
     size = f" of up to {search.max_size}" if search.max_size < len(search.among) else ""
@@ -209,7 +213,7 @@ def _certain(search: SearchResult) -> str:
     above, missed = _certain_ends(search)
     sure = f"With {percent_sure(search.confidence)} % confidence"
     if search.method == "exact":
-        sure = "Every input was run:"
+        sure = f"{capital(_all_run(search))}:"
     if search.stopped is Ending.NOISE:
         return (
             f"{sure} every set listed is {above}, all that noise may explain left out. "
