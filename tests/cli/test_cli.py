@@ -485,6 +485,13 @@ def test_subject_that_exits_does_not_end_the_command_quietly(project: Project) -
         assert "error: the subject" in done.stderr
 
 
+def test_not_even_os_exit_ends_a_command_as_if_all_went_well(project: Project) -> None:
+    config = project("os._exit(0)", head="import os")
+    done = process("score", str(config))
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "error: the subject ended the program with os._exit(0)" in done.stderr
+
+
 # Inconclusive: 4 --------------------------------------------------------------------------
 def test_ended_budget_is_inconclusive(project: Project) -> None:
     project()

@@ -389,7 +389,7 @@ def test_undecided_sets_are_named_in_the_headline() -> None:
     assert "99 % confidence); 1 combination undecided" in words(text(search))
     assert "age: not checked" in text(search)
     shown = render_search_headlines(result(search), file=io.StringIO())
-    assert words(shown).endswith("1 combination undecided: race")
+    assert words(shown).endswith("99 % confidence): race; 1 combination undecided")
 
 
 def test_notebook_shows_the_sets_and_escapes_their_names() -> None:

@@ -522,6 +522,20 @@ def test_processes_that_do_not_start_are_said(monkeypatch: pytest.MonkeyPatch) -
     assert not any((subject._begun, subject._ready, subject._compared)), "begins anew"
 
 
+def test_processes_do_not_hear_interrupts_while_they_start() -> None:
+    """They would print tracebacks; what loky starts beside them must not make them hear."""
+    lines = (
+        "import signal",
+        "from themis.engine.executors.pools import ProcessPool",
+        "pool = ProcessPool(1)",
+        "print(pool.submit(signal.pthread_sigmask, signal.SIG_BLOCK, ()).result())",
+        "pool.stop()",
+    )
+    command = [sys.executable, "-c", "\n".join(lines)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
+    assert "SIGINT" in ended.stdout
+
+
 def test_an_interrupt_ends_the_processes(tmp_path: Path) -> None:
     pids, driver = tmp_path / "pids", os.getpid()
 

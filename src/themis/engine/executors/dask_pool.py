@@ -117,6 +117,8 @@ class DaskPool:
                 self._client = distributed.Client(self._address, timeout=PATIENCE)
         except (OSError, TimeoutError) as error:
             return self._unreachable(error)
+        except MemoryError:  # text of another protocol, taken for a length
+            return self._unreachable("something else does, which is no scheduler")
         except ValueError as error:
             remedy = "write dask://host:8786"
             problem = f"{self.name} is no address: {error}"
@@ -127,7 +129,7 @@ class DaskPool:
             return RequestError.one("executor", "executor", problem, remedy)
         return None
 
-    def _unreachable(self, error: BaseException) -> SubjectError:
+    def _unreachable(self, error: object) -> SubjectError:
         return SubjectError(
             f"the Dask scheduler at {self.name} does not answer ({error}); start it and give the "
             "command again, or run it here without an executor"

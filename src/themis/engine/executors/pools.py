@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future
+from multiprocessing import resource_tracker
 from typing import Any, Protocol
 
 from themis.engine.executors.interrupts import deaf_to_interrupts, interrupts_wait
@@ -82,6 +83,7 @@ class ProcessPool:
             self._executor = ProcessPoolExecutor(
                 self.workers, initializer=_settle_in, initargs=(os.getpid(),)
             )
+        resource_tracker.ensure_running()  # whose start would unblock what is blocked then
         with deaf_to_interrupts():
             return self._executor.submit(function, *args)
 

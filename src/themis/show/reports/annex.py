@@ -404,10 +404,9 @@ def _impacts(result: Result, room: Room) -> Iterator[Html]:
         )
         yield tag("ul", *(tag("li", score_sentence(each, room), ".") for each in scores[:8]))
     for search in result.searches[: room.searches]:
-        words = search_headline(search, room.words)
         sets = cut("; ".join(map(set_text, search.found[: room.sets])), 20 * room.sentence)
-        yield tag("p", f"{words}{': ' if sets else ''}{sets}. {set_counts(search)}. ",
-                  guarantee(search))  # fmt: skip
+        words = search_headline(search, room.words, sets)
+        yield tag("p", f"{words}. {set_counts(search)}. ", guarantee(search))
     if result.checks:
         yield table(
             "Limits that were checked",

@@ -62,7 +62,7 @@ def render_search_headlines(result: Result, *, file: IO[str] | None = None) -> s
     words = wording(result)
     for search in result.searches:
         sets = "; ".join(set_text(names) for names in search.found)
-        sentences.append(Sentence(search_headline(search, words) + (f": {sets}" if sets else "")))
+        sentences.append(Sentence(search_headline(search, words, sets)))
     return render([*sentences, *brief_doubts(result)], make_console(file))
 
 

@@ -58,19 +58,26 @@ def sets_noun(search: SearchResult) -> str:
     return "set" if open_parts else "minimal set"
 
 
-def search_headline(search: SearchResult, words: Wording = PLAIN) -> str:
-    """What is proven: how much the found combinations do, or how much none of all does."""
+def search_headline(search: SearchResult, words: Wording = PLAIN, names: str = "") -> str:
+    """What is proven: how much the found combinations do, or how much none of all does.
+
+    `names` are those of the found ones, where they are to be said.
+    """
+    behind = f": {names}" if names else ""
     if search.stopped is not Ending.DONE and search.stopped is not Ending.NOISE:
         so_far = f"the {search.measure} search found nothing so far"
         so_far = _found_sentence(search, words) if search.found else so_far
         unchecked = count(search.sets_open, "combination")
-        text = f"not finished ({how_it_ended(search.stopped)}): {so_far}; {unchecked} not checked"
+        end = how_it_ended(search.stopped)
+        text = f"not finished ({end}): {so_far}{behind}; {unchecked} not checked"
         return capital(text)
     found = _found_sentence(search, words) if search.found else _none_sentence(search, words)
     noise = f"; {how_it_ended(search.stopped)}" if search.stopped is Ending.NOISE else ""
     undecided = count(len(search.undecided), "combination")
+    if search.undecided and search.found:
+        return capital(f"{found}{behind}; {undecided} undecided{noise}")
     start = f"{undecided} undecided; " if search.undecided else ""
-    return capital(f"{start}{found}{noise}")
+    return capital(f"{start}{found}{behind}{noise}")
 
 
 def _found_sentence(search: SearchResult, words: Wording) -> str:

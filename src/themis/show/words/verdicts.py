@@ -127,8 +127,7 @@ def _of_audit(result: Result, words: Wording) -> Verdict:
 def search_lines(result: Result, words: Wording) -> Iterator[str]:
     """Each search in a sentence without its full stop, with the sets that it found."""
     for search in map(protected_first(result), result.searches):
-        names = _named(search.found)
-        yield f"{search_headline(search, words)}{': ' if names else ''}{names}"
+        yield search_headline(search, words, _named(search.found))
 
 
 def _named(found: Sequence[tuple[str, ...]]) -> str:
