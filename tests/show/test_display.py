@@ -8,6 +8,7 @@ import re
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ from themis.results.notes import Ending
 from themis.results.parts import Group, Harm, Reruns, Witness
 from themis.settings import Stopping
 from themis.show.intervals import Axis
-from themis.show.terminal import parts
+from themis.show.terminal import parts, progress
 from themis.show.terminal.checks import STYLES, render_checks
 from themis.show.terminal.comparisons import render_differences
 from themis.show.terminal.parts import make_console
@@ -457,6 +458,21 @@ def test_progress_line_says_where_a_measurement_stands() -> None:
     shown = line.line().plain
     assert shown.startswith("causal race,sex · sampling 351 of 702 · ")
     assert "left · 6.3 % to 16.3 % · 1,404 executions · " in shown
+
+
+def test_what_was_known_already_says_nothing_of_how_long_the_rest_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    line = ProgressLine(enabled=False)
+    line.listen(Progress("causal", ("sex",), 4_000, 4_000, 0.1, 0.2, 8_000))
+    now[0] = 8.0
+    line.listen(Progress("group", ("sex",), 4_000, 8_000, 0.1, 0.2, 8_000))
+    assert " left" not in line.line().plain
+    now[0] = 9.0
+    line.listen(Progress("group", ("sex",), 5_000, 8_000, 0.1, 0.2, 9_000))
+    assert "sampling 5,000 of 8,000 · 3 s left" in line.line().plain
 
 
 def test_progress_line_names_what_follows_the_sampling_and_what_is_left_of_it() -> None:

@@ -346,7 +346,9 @@ class Forecaster:
         flips = max((each.flips for each in self._seen.values()), default=0.0)
         cells = 0.0
         if flips < threshold:  # else most of them contain a set that was found
-            cells = sum(self._cover(each, self._rule.first_look, 0.0) for each in larger)
+            rows = self._rule.first_look
+            rows = min(rows, self._size()) if self.sampler.population.profile else rows
+            cells = sum(self._cover(each, rows, 0.0) for each in larger)
         found = flips > max(threshold - self.settings.error, 1 / PILOT)
         return round(cells + SEARCH_SHARE * scores * found)
 

@@ -18,12 +18,13 @@ from themis.show.words.headlines import capital
 from themis.show.words.searches import (
     amount,
     guarantee,
+    in_units,
     protected_first,
     search_headline,
     set_counts,
     set_text,
 )
-from themis.show.words.values import count, percent, size, visible
+from themis.show.words.values import count, size, visible
 
 Kind = Literal["found", "undecided", "below", "pruned", "open"]
 KINDS: tuple[Kind, ...] = ("found", "undecided", "below", "pruned", "open")
@@ -94,8 +95,17 @@ def _node(search: SearchResult, names: tuple[str, ...], tested: TestedSet | None
     kind = kind_of(search, names, tested)
     if tested is None:
         return Node(names, kind, search.why(*names))
-    about = "" if tested.estimate is None else f" (about {percent(tested.estimate)})"
-    return Node(names, kind, f"{tested.decision}: {tested.reason}{about}")
+    about = _about(search, tested)
+    behind = f" ({about})" if about and not tested.is_exact else ""
+    return Node(names, kind, f"{tested.decision}: {tested.reason}{behind}")
+
+
+def _about(search: SearchResult, tested: TestedSet | None) -> str:
+    """How large the score of a set seems to be; nothing where nothing is known."""
+    if tested is None or tested.estimate is None:
+        return ""
+    shown = in_units(tested.estimate, search.measure)
+    return shown if tested.is_exact else f"about {shown}"
 
 
 def kind_of(search: SearchResult, names: tuple[str, ...], tested: TestedSet | None) -> Kind:
@@ -299,9 +309,8 @@ def _pair_cell(
     names = tuple(name for name in search.among if name in {one, other})
     tested = known.get(frozenset(names))
     kind = kind_of(search, names, tested)
-    estimate = None if tested is None else tested.estimate
-    about = "" if estimate is None else f", about {percent(estimate)}"
-    title = f"{set_text(names)}: {MEANINGS[kind]}{about}"
+    about = _about(search, tested)
+    title = f"{set_text(names)}: {MEANINGS[kind]}{', ' if about else ''}{about}"
     return tag("span", SIGNS[kind], title=title, role="img", aria_label=title), f"cell {kind}"
 
 

@@ -42,13 +42,14 @@ from themis.show.words.searches import (
     checks_guarantee,
     guarantee,
     harms,
+    in_units,
     protection,
     scores_by_set,
     search_headline,
     set_text,
     verdict_words,
 )
-from themis.show.words.values import count, percent, visible
+from themis.show.words.values import count, visible
 from themis.show.words.verdicts import verdict
 from themis.show.words.wording import brought, wording
 
@@ -146,7 +147,8 @@ def _details(
     score = _telling(check, result)
     if score is not None:
         if check.search:
-            yield Sentence(f"{set_text(score.against)}: {percent(score.score)}")
+            size = in_units(score.score, score.measure)
+            yield Sentence(f"{set_text(score.against)}: {size}")
         yield from show_people(score, width=width, everything=everything, words=wording(result))
 
 

@@ -64,16 +64,19 @@ class ProgressLine:
         self._event: Progress | None = None
         self.look: Callable[[], Activity] | None = None  # where a run can be asked what it is at
         self._started = self._measurement_started = self._heard = time.monotonic()
+        self._executed = self._known = 0  # before this measurement, and of it without executions
         self._timer = threading.Timer(delay_seconds, self._show)
         self._timer.daemon = True
 
     def listen(self, event: Progress) -> None:
         """Take notice of where a measurement stands."""
-        last = self._event
+        last, now = self._event, time.monotonic()
         if last is not None and (last.measure, last.against) != (event.measure, event.against):
-            self._measurement_started = self._heard
-        self._heard = time.monotonic()
-        self._event = event
+            self._measurement_started, self._known = self._heard, 0
+            self._executed = last.executions
+        if event.executions == self._executed:  # so far all was known, which took no time
+            self._measurement_started, self._known = now, event.samples
+        self._heard, self._event = now, event
 
     def __enter__(self) -> ProgressLine:
         if self._enabled:
@@ -134,9 +137,9 @@ class ProgressLine:
 
     def _seconds_left(self, event: Progress, now: float) -> float | None:
         """At the pace so far; None as long as there is none."""
-        if not event.samples or event.samples >= event.expected:
+        if not self._known < event.samples < event.expected:
             return None
-        pace = (self._heard - self._measurement_started) / event.samples
+        pace = (self._heard - self._measurement_started) / (event.samples - self._known)
         return max(pace * (event.expected - event.samples) - (now - self._heard), 0.0)
 
 
