@@ -230,6 +230,7 @@ def test_a_limit_on_executions_holds_for_the_whole_audit(limit: int) -> None:
     assert result.stopped == "budget"
 
 
+@pytest.mark.slow
 def test_listening_changes_nothing() -> None:
     subject, schema = SUBJECTS["one direction"]
     steps: list[tuple[int, int]] = []

@@ -458,6 +458,7 @@ def test_a_changed_program_is_run_again_whatever_the_cache_holds(
     assert "the subject failed" in failed.output
 
 
+@pytest.mark.slow
 def test_ctrl_c_shows_what_was_replayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     enter(tmp_path, monkeypatch)
     write_command(tmp_path)

@@ -654,6 +654,7 @@ def test_schema_prints_the_json_schema() -> None:
     assert "inputs" in json.loads(done.stdout)["properties"]
 
 
+@pytest.mark.slow
 def test_demo_explains_measures_and_says_what_is_next() -> None:
     done = process("demo")
     assert done.returncode == 0, done.stderr

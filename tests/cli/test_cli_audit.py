@@ -120,6 +120,7 @@ def _interrupt_after(inputs: int) -> str:
     return stderr
 
 
+@pytest.mark.slow
 def test_an_interrupt_keeps_what_was_learned(folder: Path) -> None:
     write_project(folder, SLOW)
     stderr = _interrupt_after(600)

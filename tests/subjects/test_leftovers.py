@@ -172,6 +172,7 @@ def test_a_forked_process_ends_nothing_of_its_parent() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_a_signal_while_the_result_is_saved_loses_nothing(tmp_path: Path) -> None:
     write_command(tmp_path)
     os.mkfifo(tmp_path / "pipe")
