@@ -415,3 +415,12 @@ def test_a_score_that_stands_alone_speaks_in_the_words_of_its_audit() -> None:
         audit.group("sex").assert_below(0.1)
     assert "test applicants" in audit.causal("sex")._repr_html_()
     assert "naming" not in audit.causal("sex").to_dict()
+
+
+def test_a_group_of_weighted_rows_is_counted_in_rows() -> None:
+    """Seven rows may stand for 21 people, and draws from a profile for nobody in particular."""
+    score = samples.group(population="profile", method="exact")
+    group = replace(score.groups[0], samples=7, people=7)
+    assert PLAIN.of_group(group, score) == "7 people"
+    assert PLAIN.of_group(replace(group, people=21), score) == "7 rows"
+    assert PLAIN.of_group(replace(group, people=5), replace(score, method="sampled")) == "7 draws"

@@ -193,7 +193,7 @@ def _group_row(score: GroupScore, group: Group, words: Wording) -> Sequence[Any]
     low, rate, high = (rate_text(score, each) for each in (group.low, group.rate, group.high))
     few = f"; too few {words.people}" * group.few
     ends = f"{low} – {high}{few}"
-    tested = words.counted(group.samples, score.population)
+    tested = words.of_group(group, score)
     return [
         words.label(group.values),
         _bar(group.low, group.high),

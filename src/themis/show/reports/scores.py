@@ -273,7 +273,7 @@ def _group_row(
     kind = "few" if group.few else "calm" if ratio is None else KINDS[ratio.place]
     drawn = Interval(group.low, group.high, group.rate, f"{rate}, {ends}", kind)
     people = "few rows: " if group.few else ""
-    people += room.words.counted(group.samples, score.population)
+    people += room.words.of_group(group, score)
     name = join([group_name(group.values, room), tag("small", people)])
     cells = (name, picture(drawn, axis, marks), rate, ends)
     return cells if ratio is None else (*cells, ratio_cell(ratio))

@@ -277,7 +277,7 @@ def _rate(group: Group, score: GroupScore, words: Wording) -> str:
     """A group's rate or mean, of how many, and between which ends."""
     low, high = (rate_text(score, end) for end in (group.low, group.high))
     ends = "" if group.low == group.high else f", {low.removesuffix(' %')} – {high}"
-    whom = words.counted(group.samples, score.population)
+    whom = words.of_group(group, score)
     of = "of" if score.statistic == "rate" else "among"
     return f"{rate_text(score, group.rate)} {of} {whom}{ends}"
 

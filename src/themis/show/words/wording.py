@@ -13,7 +13,7 @@ from typing import Any
 
 from themis.inputs.personal import SHARED
 from themis.results.model import Result, Score
-from themis.results.parts import Naming, Region
+from themis.results.parts import Group, Naming, Region
 from themis.results.withheld import ABOUT, HIGHER, LOWER, RARE
 from themis.show.words.values import count, cut_name, visible
 
@@ -47,6 +47,12 @@ class Wording:
             return count(number, whom.removesuffix("s"), whom)
         one = "person" if self.people == "people" else self.people.removesuffix("s")
         return count(number, one, self.people)
+
+    def of_group(self, group: Group, score: Score) -> str:
+        """How many were tested of a group: people, or rows or draws where these are others."""
+        if group.people in (None, group.samples):
+            return self.counted(group.samples, score.population)
+        return count(group.samples, "row" if score.method == "exact" else "draw")
 
     def their(self, population: str = "inputs") -> str:
         """`their `, where it is people that something of is changed."""
