@@ -133,14 +133,14 @@ def test_measurements_with_many_digits_get_a_round_step(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "ends"),
     [
-        ([17, *range(20, 80), 83], (15, 85)),
-        ([17] * 5 + [*range(20, 80)] + [83] * 4, (17, 85)),
+        ([17, *range(20, 80), 83], (16, 84)),
+        ([17] * 5 + [*range(20, 80)] + [83] * 4, (17, 84)),
         ([*range(1, 13), 98_765], (0, 100_000)),
         ([*range(-98_765, -98_700), *[0] * 5], (-100_000, 0)),
-        ([*range(-70, -3)] * 2, (-70, 0)),
+        ([*range(-70, -3)] * 2, (-70, -4)),
         ([3 + 7 * index for index in range(20)], (3, 143)),  # on the grid, and none below 0
         ([*range(3, 18)], (2, 18)),
-        ([f"{100 + index / 8}" for index in range(99)], (100.0, 113.0)),
+        ([f"{100 + index / 8}" for index in range(99)], (100.0, 112.5)),
     ],
 )
 def test_ends_of_a_range_that_few_rows_have_are_rounded_outward(

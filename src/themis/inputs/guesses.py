@@ -34,7 +34,7 @@ BINS = 4  # of a range of numbers: quarters of the rows
 FEW_ROWS = 20  # with fewer rows, different values in each prove nothing
 FINE_STEPS = 10_000  # a finer grid than this is made coarser
 WEIGHTED = 2**20  # ranges with more values get no weights
-END_PARTS = 20  # of a range: its ends are rounded to about such a part of it
+END_PARTS = 50  # of a range: its ends are rounded to about such a part of it
 OUTLYING = 2  # the largest 1 % reach so many times as far as the rest
 
 _NAMES_A_ROW = {"id", "uuid", "guid", "index", "key", "nr", "row", "rowid", "rowno"}
