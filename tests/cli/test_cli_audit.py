@@ -248,6 +248,7 @@ def test_an_audit_that_a_limit_ended_does_not_replace_a_finished_one(folder: Pat
     assert Path("out-unfinished/result.json").exists()
 
 
+@pytest.mark.some_slow(core=3)
 @pytest.mark.parametrize("here", [".", "./", ""])
 def test_an_audit_of_the_current_folder_has_its_unfinished_one_beside(
     folder: Path, monkeypatch: pytest.MonkeyPatch, here: str

@@ -317,6 +317,7 @@ def dying_elsewhere(deadly: set[int], different: set[int]) -> Subject:
     return decide
 
 
+@pytest.mark.some_slow(core=3)
 @pytest.mark.parametrize(
     ("deadly", "different", "differs", "failed"),
     [

@@ -175,7 +175,7 @@ def results_of(turn: tuple[str, str, str], *executors: Executor | str) -> list[t
     return [here, *there]
 
 
-@pytest.mark.some_slow(core=12)
+@pytest.mark.some_slow(core=24)
 @pytest.mark.parametrize("turn", TURNS, ids=" ".join)
 def test_results_are_the_same_however_a_command_ends(
     turn: tuple[str, str, str], two: Executor, threads: Executor

@@ -33,6 +33,7 @@ def check_witnesses(world: TiedWorld, score: CausalScore, *, drawn: bool = True)
         assert world.valid(two)
 
 
+@pytest.mark.some_slow(core=2)
 @pytest.mark.parametrize("binned", [False, True])
 @pytest.mark.parametrize("seed", [*SEEDS, *MORE])
 def test_exact_scores_are_those_of_the_definitions(seed: int, binned: bool) -> None:
@@ -46,6 +47,7 @@ def test_exact_scores_are_those_of_the_definitions(seed: int, binned: bool) -> N
         check_witnesses(world, causal)
 
 
+@pytest.mark.some_slow(core=2)
 @pytest.mark.parametrize("seed", [*SEEDS, *MORE])
 def test_scores_of_given_rows_are_those_of_the_definitions(seed: int) -> None:
     """Rows stay as they are, also those that are never drawn."""
