@@ -1,92 +1,310 @@
-"""Whole commands about the people of a profile, held against plain counts of their rows."""
+"""Operational profiles: inputs drawn from people as they occur together."""
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
 
 import themis
-from themis import Audit, Integers, Output, Schema, Values
-from themis.audit.plan import make_plan
-
-SCHEMA = Schema(
-    sex=Values(["f", "m"], protected=True),
-    race=["g", "p"],
-    income=Integers(0, 99),
-    pay=Integers(0, 10**6),
-)
-PLACES = np.arange(300)
-PEOPLE = {
-    "sex": np.where(PLACES % 2, "m", "f"),
-    "race": np.where(PLACES // 2 % 2, "p", "g"),
-    "income": PLACES * 7 % 100,
-    "pay": PLACES % 3 * 1_000,
-}
+from tests import row_oracle
+from tests.scores.test_apparent import SOME, RowCase, row_cases
+from themis.inputs.people import people_of
+from themis.inputs.population import Population
+from themis.inputs.rows import rows_of
+from themis.results.notes import Note
+from themis.results.saved import result_from_dict
+from themis.show.words.verdicts import measured_on, verdict
 
 
-def limit(person: Any) -> dict[str, Any]:
-    """Half of the people lose 100, the others 5, which is tolerated."""
-    less = 100 if person["income"] < 50 else 5
-    amount = 500 + person["income"] - (less if person["sex"] == "f" else 0)
-    return {"limit": amount, "rank": ["a", "b"] if amount > 450 else ["b", "a"]}
+def profile_audit(rows: RowCase, **options: Any) -> themis.Audit:
+    weights = "count" if rows.weighted else None
+    return rows.case.audit(profile=rows.data, profile_weights=weights, **options)
 
 
-LIMIT = Output(name="limit", at="/limit", min=0, max=1000, distance="threshold", tolerance=10)
-RANK = Output(name="rank", at="/rank", distance="ranking")
+@SOME
+@given(row_cases(binned=False))
+@pytest.mark.slow
+def test_scores_of_a_small_profile_equal_the_definitions_on_its_people(rows: RowCase) -> None:
+    audit = profile_audit(rows)
+    causal, group = audit.causal(*rows.names), audit.group(*rows.names)
+    names = set(rows.names)
+    truth, _ = row_oracle.causal_generated(rows.case.world, rows.rows, names)
+    spread, _ = row_oracle.group(rows.case.world, rows.rows, names)
+    assert causal.population == group.population == "profile"
+    assert causal.method == group.method == "exact"
+    assert causal.score == pytest.approx(truth)
+    assert group.score == pytest.approx(spread)
 
 
-def rows() -> list[dict[str, Any]]:
-    return [dict(zip(PEOPLE, each, strict=True)) for each in zip(*PEOPLE.values(), strict=True)]
+@SOME
+@given(row_cases(binned=False))
+@pytest.mark.slow
+def test_a_search_finds_the_minimal_sets_of_the_profile_and_no_others(rows: RowCase) -> None:
+    threshold = 0.2137  # no ratio of a few weights: nothing is decided by rounding
+    audit = profile_audit(rows)
+    result = audit.search_all(threshold, ("causal", "group"))
+    everything = [v.name for v in rows.case.world.variables]
+    for search, score in zip(
+        result.searches, (row_oracle.causal_generated, row_oracle.group), strict=True
+    ):
+        above = [
+            frozenset(names)
+            for size in range(1, len(everything) + 1)
+            for names in itertools.combinations(everything, size)
+            if score(rows.case.world, rows.rows, set(names))[0] > threshold + 1e-9
+        ]
+        minimal = {each for each in above if not any(other < each for other in above)}
+        if search.method == "exact":
+            assert {frozenset(names) for names in search.found} == minimal
+        assert all(each.population == "profile" for each in search.minimal_sets)
 
 
-@pytest.mark.parametrize("apparent", [False, True])
-def test_what_is_tolerated_is_no_pair_and_no_noise(apparent: bool) -> None:
-    other = {"f": "m", "m": "f"}
-    true = np.mean([
-        abs(limit(each)["limit"] - limit({**each, "sex": other[each["sex"]]})["limit"]) > 10
-        for each in rows()
-    ])  # fmt: skip
-    if apparent:
-        result = Audit(limit, SCHEMA, outputs=[LIMIT]).apparent(PEOPLE, against=["sex"])
-        (score,) = [each for each in result.scores
-                    if each.measure == "causal" and each.population == "rows"
-                    and each.counterfactuals == "generated"]  # fmt: skip
-    else:
-        score = Audit(limit, SCHEMA, outputs=[LIMIT], profile=PEOPLE).causal("sex")
-    assert (score.score, score.low, score.high) == (true, true, true)
-    assert score.reruns is not None
-    assert not score.reruns.differing
-    assert score.witnesses
-    assert all(abs(one - two) > 10 for one, two in (each.outputs for each in score.witnesses))
+def correlated(count: int = 400) -> dict[str, Any]:
+    """Green people have savings and purple ones have none: race goes with savings."""
+    rng = np.random.default_rng(5)
+    green = np.arange(count) % 2 == 0
+    return {
+        "race": np.where(green, "green", "purple"),
+        "savings": np.where(green, rng.integers(60, 100, count), rng.integers(0, 40, count)),
+        "noise": rng.integers(0, 1_000, count),
+    }
 
 
-def test_several_outputs_and_rankings_of_people_are_measured_and_foreseen() -> None:
-    audit = Audit(limit, SCHEMA, outputs=[LIMIT, RANK], profile=PEOPLE)
-    assert make_plan(audit).forecast.executions > 0
-    result = audit.everything()
-    assert {each.output for each in result.scores} == {"limit", "rank"}
-    assert all(each.low <= each.score <= each.high for each in result.scores)
+def by_savings(table: Any) -> Any:
+    """A subject that does not look at race."""
+    return table["savings"] >= 50
 
 
-@pytest.mark.parametrize("share", [1, 2])
-def test_a_score_of_people_that_equals_the_threshold_is_listed_as_a_tie(share: int) -> None:
-    """A third is no sum of halves: rounding must not decide."""
-    decide = {(sex, pay): int(sex == "m" and pay < 1_000 * share) for sex in "fm"
-              for pay in (0, 1_000, 2_000)}  # fmt: skip
-    audit = Audit(lambda p: decide.get((p["sex"], p["pay"]), 0), SCHEMA, profile=PEOPLE)
-    found = audit.search(share / 3, measure="group", among=["sex"])
-    assert found.found == (("sex",),)
-    assert found.ties == (("sex",),)
-    assert found.method == "exact"
+def schema(noise: int) -> themis.Schema:
+    return themis.Schema(
+        race=["green", "purple"],
+        savings=themis.Integers(0, 99),
+        noise=themis.Integers(0, 999),
+        more=themis.Integers(0, noise),
+    )
 
 
-def test_groups_that_occur_are_compared_however_many_there_might_be() -> None:
-    audit = Audit(lambda p: int(p["pay"] == 1_000), SCHEMA, profile=PEOPLE)
-    score = audit.group("pay")
-    found = audit.search(0.2, measure="group", among=["pay", "sex"])
-    assert (score.method, score.score) == ("exact", 1.0)
-    assert found.found == (("pay",),)
-    assert not found.undecided
-    assert isinstance(found, themis.SearchResult)
+@pytest.mark.parametrize("size", [1, 10**6])  # exact, and sampled
+def test_where_characteristics_go_together_group_may_exceed_causal(size: int) -> None:
+    data = {**correlated(2_000), "more": [0, 1] * 1_000}
+    audit = themis.Audit(themis.batch(by_savings), schema(size), profile=data)
+    assert audit.causal("race").score == 0
+    assert audit.group("race").low > 0.9
+    plain = themis.Audit(themis.batch(by_savings), schema(size))
+    assert plain.group("race").high < 0.1
+
+
+@pytest.mark.parametrize("size", [1, 10**6])
+def test_a_group_search_on_a_profile_is_not_pruned_by_the_causal_one(size: int) -> None:
+    data = {**correlated(), "more": [0, 1] * 200}
+    audit = themis.Audit(themis.batch(by_savings), schema(size), profile=data)
+    causal, group = audit.search_all(0.2, ("causal", "group"), ["race", "savings"]).searches
+    assert causal.found == (("savings",),)
+    assert group.found == (("race",), ("savings",))
+
+
+def test_no_set_of_a_profile_counts_as_independent() -> None:
+    own = schema(1)
+    codes = np.array([[0, 1, 2, 0], [1, 1, 2, 0]], dtype=np.int32)
+    population = Population.of_people(own, codes, np.array([1.0, 2.0]))
+    for size in range(1, 5):
+        for columns in itertools.combinations(range(4), size):
+            assert not population.is_independent(columns)
+    assert Population.of(own).is_independent((0,))
+
+
+@pytest.mark.slow
+def test_sampled_intervals_hold_the_scores_of_the_profile_as_often_as_stated() -> None:
+    rng = np.random.default_rng(1)
+    count = 3_000
+    data = {
+        "race": rng.choice(["green", "purple"], count, p=[0.8, 0.2]),
+        "savings": rng.integers(0, 100, count),
+        "noise": rng.integers(0, 1_000, count),
+        "more": rng.integers(0, 10**6, count),
+        "weight": rng.integers(1, 5, count),
+    }
+
+    def unfair(table: Any) -> Any:
+        return table["savings"] >= np.where(table["race"] == "green", 40, 55)
+
+    weight = data["weight"] / data["weight"].sum()
+    near = (data["savings"] >= 40) & (data["savings"] < 55)
+    truth = float(weight[near].sum())
+    favoured = data["savings"] >= np.where(data["race"] == "green", 40, 55)
+    rates = [
+        weight[favoured & (data["race"] == race)].sum() / weight[data["race"] == race].sum()
+        for race in ("green", "purple")
+    ]
+    missed = 0
+    for seed in range(30):
+        audit = themis.Audit(
+            themis.batch(unfair),
+            schema(10**6),
+            profile=data,
+            profile_weights="weight",
+            seed=seed,
+            confidence=0.9,
+        )
+        causal, group = audit.causal("race"), audit.group("race")
+        assert causal.method == "sampled"
+        missed += not causal.low <= truth <= causal.high
+        missed += not group.low - 1e-9 <= abs(rates[0] - rates[1]) <= group.high + 1e-9
+    assert missed <= 12  # 6 expected at most; more than 12 of 60 at 0.1 has probability 0.005
+
+
+def test_small_groups_of_a_profile_are_marked_when_sampled_too() -> None:
+    data = {**correlated(3_000), "more": [0] * 3_000}
+    data["race"][:] = "green"
+    data["race"][:10] = "purple"
+    audit = themis.Audit(themis.batch(by_savings), schema(10**6), profile=data, error=0.2)
+    for score in (audit.group("race"), audit.group("race", error=0.01)):
+        assert {g.values["race"]: g.few for g in score.groups} == {"green": False, "purple": True}
+
+
+def test_a_result_says_what_the_profile_was() -> None:
+    data = {**correlated(), "more": [0] * 400, "id": range(400)}
+    data["savings"][3] = 1_000
+    people = people_of(rows_of(data), schema(1), unknown="drop")
+    audit = themis.Audit(themis.batch(by_savings), schema(1), profile=people)
+    result = audit.score([["race"]])
+    assert result.data is not None
+    assert (result.data["rows"], result.data["used"], result.data["dropped"]) == (400, 399, 1)
+    assert result.data["ignored"] == ["id"]
+    assert "1 of 400 rows" in str(result.notes[0])
+    assert "out of range" in str(result.notes[0])
+
+
+def test_counterfactuals_of_people_in_a_profile_respect_constraints() -> None:
+    seen: list[dict[str, Any]] = []
+
+    def loan(person: dict[str, Any]) -> bool:
+        seen.append(dict(person))
+        return bool(person["race"] == "green")
+
+    limited = themis.Schema(race=["green", "purple"], job=["none", "nurse"]).where(
+        "not (race == 'purple' and job == 'nurse')"
+    )
+    audit = themis.Audit(
+        loan, limited, profile=[{"race": "green", "job": "nurse"}, {"race": "green", "job": "none"}]
+    )
+    assert audit.causal("race").score == 0.5
+    assert {"race": "purple", "job": "nurse"} not in seen
+
+
+def test_finding_out_how_long_a_profile_takes_is_within_the_budget() -> None:
+    calls = [0]
+
+    def loan(person: dict[str, Any]) -> bool:
+        calls[0] += 1
+        return bool(person["income"] > 30)
+
+    rows = [{"race": "gp"[i % 2], "income": i} for i in range(100)]
+    schema = themis.Schema(race=["g", "p"], income=range(100))
+    for count in (2, 5, 100):
+        calls[0] = 0
+        options: Any = {"max_executions": count, "max_seconds": 60}
+        themis.Audit(loan, schema, profile=rows, **options).group("race")
+        assert calls[0] <= count
+        calls[0] = 0
+        themis.Audit(loan, schema, profile=rows[:3], **options).group("race")
+        assert calls[0] <= count
+
+
+def rare(person: dict[str, Any]) -> bool:
+    return bool(person["income"] >= (95 if person["sex"] == "f" else 93))
+
+
+def test_generated_inputs_that_are_nearly_all_treated_alike_are_pointed_at() -> None:
+    schema = themis.Schema(sex=["f", "m"], income=range(100))
+    result = themis.Audit(rare, schema).score([["sex"]])
+    (note,) = [each for each in result.notes if each.code == "mostly-same"]
+    assert (note.values["low"], note.values["high"]) == (0.05, 0.07)
+    said = "5.0 % to 7.0 % of {} get a favourable answer"
+    assert said.format("100 generated test inputs in each group") in str(note)
+    uneven = Note.of("mostly-same", **{**note.values, "fewest": 90, "most": 1_100})
+    assert said.format("90 to 1,100 generated test inputs in each group") in str(uneven)
+    earlier = Note.of("mostly-same", low=0.05, high=0.07)
+    assert said.format("the generated test inputs") in str(earlier)
+    often = themis.Audit(lambda person: not rare(person), schema).score([["sex"]])
+    assert "mostly-same" in [each.code for each in often.notes]
+
+
+def test_people_who_are_given_are_as_they_are_and_even_answers_need_no_word() -> None:
+    schema = themis.Schema(sex=["f", "m"], income=range(100))
+    rows = [{"sex": sex, "income": income} for sex in "fm" for income in range(100)]
+    given = themis.Audit(rare, schema, profile=rows).score([["sex"]])
+    even = themis.Audit(lambda p: p["income"] >= 11, schema).score([["sex"]])
+    assert "mostly-same" not in [each.code for each in (*given.notes, *even.notes)]
+
+
+def test_beside_a_profile_all_inputs_are_drawn_as_without_one() -> None:
+    """What nobody but the people of the profile has can't flip generated inputs."""
+    schema = themis.Schema(sex=["female", "male"], income=range(10_000_000))
+    rows = [{"sex": ("female", "male")[n % 2], "income": 4_861_100 + n} for n in range(60)]
+
+    def decide(person: dict[str, Any]) -> bool:
+        return bool(person["sex"] == "male" and 4_861_100 <= person["income"] < 4_861_200)
+
+    beside = themis.Audit(decide, schema, profile=rows).apparent(against=["sex"])
+    without = themis.Audit(decide, schema).apparent(rows, against=["sex"])
+    scores = [(each.measure, each.population, each.score) for each in beside.scores]
+    assert scores == [(each.measure, each.population, each.score) for each in without.scores]
+    assert {score for _, population, score in scores if population == "inputs"} == {0.0}
+
+
+@pytest.mark.parametrize("threshold", [0.1, 0.9])
+def test_a_search_over_a_profile_speaks_of_its_people(threshold: float) -> None:
+    """Also where nothing is found, and in what it says of whom it was measured on."""
+    schema = themis.Schema(sex=["female", "male"], hours=range(10, 60))
+    rows = [{"sex": ("female", "male")[n % 2], "hours": 20 + n % 40} for n in range(400)]
+
+    def decide(person: dict[str, Any]) -> bool:
+        return bool(person["hours"] + 8 * (person["sex"] == "male") > 40)
+
+    audit = themis.Audit(decide, schema, profile=rows)
+    result = audit.search_all(threshold, among=["sex"])
+    assert bool(result.searches[0].found) == (threshold == 0.1)
+    for each in (result, result_from_dict(result.to_dict())):
+        shown = " ".join((verdict(each).sentence, measured_on(each)))
+        assert "the people in the profile" in shown
+        assert "drawn from 400 rows" in shown
+        assert "test inputs" not in shown
+
+
+def skewed(count: int = 400) -> tuple[themis.Schema, list[dict[str, Any]]]:
+    schema = themis.Schema(sex=["female", "male"], hours=range(10, 60), gain=range(100_000))
+    rng = np.random.default_rng(0)
+    gains = np.where(rng.random(count) < 0.9, 0, rng.integers(0, 100_000, count)).tolist()
+    sexes, hours = rng.choice(["female", "male"], count), rng.integers(10, 60, count)
+    people = zip(sexes.tolist(), hours.tolist(), gains, strict=True)
+    return schema, [{"sex": s, "hours": h, "gain": g} for s, h, g in people]
+
+
+def test_generated_inputs_that_are_unlike_the_rows_are_pointed_at() -> None:
+    schema, rows = skewed()
+    audit = themis.Audit(lambda person: person["gain"] > 9, schema)
+    result = audit.apparent(rows, against=["sex"], measures=["causal"])
+    (note,) = [each for each in result.notes if each.code == "inputs-unlike-rows"]
+    share = sum(row["gain"] < 10_000 for row in rows) / len(rows)
+    assert note.values["name"] == "gain"
+    assert (note.values["low"], note.values["high"]) == (0, 9_999)
+    assert note.values["rows"] == pytest.approx(share)
+    assert note.values["generated"] == pytest.approx(0.1, abs=0.02)
+    assert "gain lies between 0 and 9999 in 89.2 % of the rows" in str(note)
+
+
+@pytest.mark.parametrize("case", ["only the rows", "like the rows", "few rows"])
+def test_inputs_that_are_like_the_rows_or_not_measured_need_no_word(case: str) -> None:
+    schema, rows = skewed()
+    if case == "like the rows":
+        rows = [{**row, "gain": 250 * place} for place, row in enumerate(rows)]
+    audit = themis.Audit(lambda person: person["gain"] > 9, schema)
+    given = rows[:60] if case == "few rows" else rows
+    only = case == "only the rows"
+    result = audit.apparent(given, against=["sex"], measures=["causal"], only_data=only)
+    assert "inputs-unlike-rows" not in [each.code for each in result.notes]
