@@ -13,7 +13,7 @@ from themis.search import deciders as causal_decider
 from themis.search.deciders import CausalDecider
 from themis.search.flip_cells import UNTRIED
 from themis.search.lattice import subsets
-from themis.search.walk import SearchRequest
+from themis.search.request import SearchRequest
 from themis.settings import Settings
 from themis.statistics.thresholds import ThresholdRule
 

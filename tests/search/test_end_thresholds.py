@@ -11,7 +11,7 @@ import themis
 from tests.simulated_flips import SimulatedBook
 from themis.search import walk
 from themis.search.deciders import CausalDecider
-from themis.search.walk import SearchRequest
+from themis.search.request import SearchRequest
 from themis.settings import Settings
 from themis.show.words.searches import guarantee, search_headline
 from themis.statistics import thresholds

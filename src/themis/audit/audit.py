@@ -324,7 +324,7 @@ class Audit:
         after a few trials, what it will cost; `listen_to_steps` which step of how many begins. A
         suite gets the tests of the scores, not those of the search.
         """
-        from themis.search.searcher import check_request
+        from themis.search.request import check_request
 
         check_request(threshold, max_size)
         plan = Everything.of(self.schema, self._named_sets, threshold, max_size)

@@ -21,8 +21,9 @@ from themis.scores.reruns import Finding
 from themis.search.estimates import flips_of
 from themis.search.flips import FIRST_TRIES, FlipBook
 from themis.search.lattice import members
+from themis.search.request import SearchRequest
 from themis.search.tried_inputs import TRIES_SHARE, Counts, TriedInputs, counted
-from themis.search.walk import Decider, SearchRequest
+from themis.search.walk import Decider
 from themis.settings import Settings
 from themis.statistics.proportions import ProportionRule
 from themis.statistics.thresholds import Decision, Spot, SpotProofs, ThresholdRule

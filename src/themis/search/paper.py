@@ -11,7 +11,7 @@ from themis.results.notes import Ending, Note
 from themis.scores.early_ends import ending_early
 from themis.scores.paper import NOT_CERTIFIED, paper_causal, paper_group, paper_variants
 from themis.search.lattice import Border, Lattice, members, minimal
-from themis.search.walk import SearchRequest
+from themis.search.request import SearchRequest
 from themis.settings import Settings, Stopping
 
 PAPER_BRANCH = 2_000  # each set has random inputs of its own, as the paper's procedure draws them

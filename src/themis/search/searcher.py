@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from themis.engine.sampler import Sampler
-from themis.errors import Mistake, RequestError
+from themis.errors import RequestError
 from themis.events import SearchListener
 from themis.results.model import CausalScore, Measure, Score, SearchResult, TestedSet
 from themis.results.notes import Ending, Note
 from themis.results.verdicts import Acceptance, least_listed
 from themis.scores.accounts import asked_again, charged
 from themis.scores.noise import NoiseProbe, is_weighed
-from themis.scores.scorer import ExactScore, Scorer
+from themis.scores.scorer import Scorer
 from themis.scores.spelling import spelling_in_search
 from themis.scores.whose import search_of_people
 from themis.search.coming_tries import ComingTries
 from themis.search.deciders import CausalDecider
 from themis.search.estimates import estimate_found
+from themis.search.exact_scores import KnownScores
 from themis.search.flips import FlipBook
 from themis.search.lattice import Border, Lattice
 from themis.search.paper import paper_search
+from themis.search.request import SearchRequest, check_request
 from themis.search.walk import (
     SEARCH_ASSIGNMENTS,
     Decider,
     GroupDecider,
     Search,
-    SearchRequest,
     Trial,
 )
 from themis.search.whole_domain import ExactDecider, is_cheaper
@@ -177,21 +178,10 @@ class Searcher:
         if request.measure == "causal":
             decider = CausalDecider(self.book, request, settings)
         run_all = partial(self._run_all, request, lattice)
-
-        def exactly(mask: int) -> ExactScore | None:
-            return self.scorer.known(request.columns_of(mask), request.measure, settings)
-
-        def knows(mask: int) -> bool:
-            return self.scorer.knows(request.columns_of(mask), request.measure, settings)
-
-        def begin() -> None:
-            if request.measure == "group":
-                self.scorer.run_people(request.columns, settings)
-
+        exact = KnownScores(self.scorer, request, settings)
         return Search(
-            sampler, request, settings, decider, lattice, probe, run_all, exactly, knows, begin,
-            known, listen,
-        )  # fmt: skip
+            sampler, request, settings, decider, lattice, probe, run_all, exact, known, listen
+        )
 
     def _run_all(
         self,
@@ -287,30 +277,6 @@ def _unlisted(search: SearchResult, note: Note) -> SearchResult:
         ),
         notes=(*search.notes, note) if search.found else search.notes,
     )
-
-
-def check_request(threshold: float, max_size: int | None) -> None:
-    """Raise RequestError with all that is wrong with a request for a search."""
-    mistakes = list(_mistakes(threshold, max_size))
-    if mistakes:
-        raise RequestError(mistakes)
-
-
-def _mistakes(threshold: float, max_size: int | None) -> Iterator[Mistake]:
-    if isinstance(threshold, bool) or not 0 <= threshold <= 1:
-        yield Mistake(
-            "threshold",
-            "threshold",
-            f"must lie between 0 and 1, got {threshold!r}",
-            "write 0.1 for 10 %, 0 for whatever matters at all",
-        )
-    if max_size is not None and max_size < 1:
-        yield Mistake(
-            "max-size",
-            "max_size",
-            f"must be at least 1, got {max_size!r}",
-            "leave it out for sets of any size",
-        )
 
 
 def weigh_search(

@@ -18,7 +18,7 @@ from themis.engine.sampler import Cost, Sampler
 from themis.engine.variants import Variants
 from themis.events import SearchListener, SearchProgress
 from themis.inputs.assignments import Assignments
-from themis.results.model import Measure, Score, SearchResult, TestedSet
+from themis.results.model import Score, SearchResult, TestedSet
 from themis.results.notes import Ending, Note
 from themis.results.parts import Reruns, exceeds
 from themis.scores.early_ends import ending_early
@@ -26,8 +26,9 @@ from themis.scores.group import KEPT_ROWS, GroupInputs, favourable_ends, group_s
 from themis.scores.noise import NoiseProbe
 from themis.scores.reruns import Finding, looks_for_noise
 from themis.scores.scorer import ExactScore
-from themis.search.exact_scores import decided_by
+from themis.search.exact_scores import KnownScores
 from themis.search.lattice import Border, Lattice, members
+from themis.search.request import SearchRequest
 from themis.settings import Settings
 from themis.statistics.reruns import RERUNS_SHARE
 from themis.statistics.spreads import GroupRule
@@ -41,22 +42,6 @@ LOOKED_AHEAD = 4  # sets of which idle slots may run something before their turn
 TOGETHER = 1_000  # sets that are prepared together, at most
 GROUP_FIRST_ROWS, GROUP_GROWTH = 8, 1.15
 GROUP_FEW_CALLS = 64, 1.6  # the same where calls are the cost
-
-
-@dataclass(frozen=True)
-class SearchRequest:
-    """What is searched for."""
-
-    measure: Measure
-    threshold: float
-    columns: tuple[int, ...]  # the characteristics that sets are made of
-    max_size: int
-    error_share: float = 1.0  # the part of 1 − confidence that this search may use
-    decide_only: bool = False  # found sets get no scores, unless these are exact
-
-    def columns_of(self, mask: int) -> tuple[int, ...]:
-        """The columns of a set of the search."""
-        return tuple(self.columns[place] for place in members(mask))
 
 
 class Decider(ABC):
@@ -105,9 +90,6 @@ class Trial:
     accepted: Callable[[Score], float | None]  # up to which score its set is accepted
 
 
-Known = Callable[[int], ExactScore | None]  # what is known of a set without running anything
-
-
 @dataclass
 class Search:
     """One search over one lattice of sets; `run` gives the answer.
@@ -128,9 +110,7 @@ class Search:
     lattice: Lattice
     probe: NoiseProbe
     run_all: RunAll
-    known: Known
-    knows: Callable[[int], bool]  # whether there is such a score, which may still be to compute
-    begin: Callable[[], None]  # run what makes exact scores known
+    exact: KnownScores
     known_below: Border | None = None  # of the causal search, where group ≤ causal holds
     listen: SearchListener | None = None
     method: Literal["exact", "sampled"] = "sampled"
@@ -151,7 +131,7 @@ class Search:
         cost = Cost(self.sampler.runner)
         self.decider.expect(self._to_come)
         with ending_early(keeps_interrupts=self.sampler.keep_on_interrupt) as early:
-            self.begin()
+            self.exact.begin()
             while not self._walk(cost):
                 pass
         self.ended = early.ending or Ending.DONE
@@ -225,10 +205,10 @@ class Search:
     def _left(self) -> Iterator[int]:
         """The sets that a sampled search has still to run: to decide them, or to measure them."""
         found = () if self.request.decide_only else self.border.above
-        yield from (mask for mask in found if mask not in self.scores and not self.knows(mask))
+        yield from (mask for mask in found if mask not in self.scores and not self.exact.has(mask))
         for mask in self.lattice.by_size():
             is_open = mask not in self.tested and self.border.pruned_by(mask) is None
-            if is_open and not self.knows(mask):
+            if is_open and not self.exact.has(mask):
                 yield mask
 
     def _visit_larger(self, mask: int) -> None:
@@ -322,28 +302,19 @@ class Search:
             return self.probe.rerun(self._finding(mask), low, low, alpha)
 
     def _finding(self, mask: int) -> Finding:
-        exact = self.exactly(mask)
-        known = None if exact is None else exact.finding
-        return self.decider.finding(mask) if known is None else known
+        known = self.exactly(mask)
+        own = None if known is None else known.finding
+        return self.decider.finding(mask) if own is None else own
 
     def exactly(self, mask: int) -> ExactScore | None:
-        """The exact score that decides a set, if it is known without running anything."""
-        if self.method == "exact":
-            return None  # then all inputs were run, which decides every set
-        found = self.known(mask)
-        tested = None if found is None else self._by_score(mask, found)
-        if found is None or tested is None:
-            return None
-        return found if tested.decision == "below" or found.finding is not None else None
-
-    def _by_score(self, mask: int, exact: ExactScore) -> TestedSet | None:
-        return decided_by(exact.score, self.names(mask), self.request.threshold)
+        """The exact score that decides a set, unless all inputs were run, which decides them."""
+        return None if self.method == "exact" else self.exact.score_of(mask)
 
     def _visit(self, mask: int) -> None:
         if mask in self.tested:
             return
-        exact = self.exactly(mask)
-        tested = None if exact is None else self._by_score(mask, exact)
+        known = self.exactly(mask)
+        tested = None if known is None else self.exact.decision(mask, known)
         reason = self._implied_below(mask) if tested is None else None
         if reason is not None:
             self.tested[mask] = reason
@@ -437,7 +408,7 @@ class Search:
             method=self._how(),
             stopped=self.ended,
             stopping=self.settings.stopping,
-            decide_only=self.request.decide_only and self.method == "sampled",
+            decide_only=self.request.decide_only and self._how() == "sampled",
             executions=cost.executions,
             cache_hits=cost.cache_hits,
         )

@@ -28,7 +28,8 @@ from themis.scores.group import GroupInputs
 from themis.scores.reruns import Finding
 from themis.search.exact_scores import compare, exact_decision
 from themis.search.lattice import Lattice
-from themis.search.walk import Decider, SearchRequest
+from themis.search.request import SearchRequest
+from themis.search.walk import Decider
 from themis.subjects.decisions import FAILED, NO_COUNTERFACTUAL, Cells
 from themis.subjects.readings import Reading
 

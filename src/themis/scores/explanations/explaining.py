@@ -79,35 +79,34 @@ def _beside_people(
     drawing.population = sampler.population.generated
     drawing.base = BaseInputs(drawing.population, sampler.seed, branch=(GENERATED_BRANCH,))
     found = _generated_flips(pool, drawing, columns, people)
-    joint = _needing_both(found, drawing, columns)
-    both = tuple(replace(each, joint=each.outputs.index(own)) for each, own in joint)
-    shown = [] if found.shown is None else [found.shown[: 2 * len(both)]]
-    plain = plain_witnesses(found, drawing, columns)
-    ends = [each.inputs for each in both]
-    new = [place for place, each in enumerate(plain) if each.inputs not in ends]
-    new = new[: GENERATED - len(both)]
-    plain = tuple(plain[place] for place in new)
-    if pool.shown is None or found.shown is None or not plain:
+    chosen = _with_inputs(_needing_both(found, drawing, columns), found)
+    known = [each.inputs for each, _ in chosen]
+    plain = _with_inputs(plain_witnesses(found, drawing, columns), found)
+    chosen += [each for each in plain if each[0].inputs not in known]
+    chosen = chosen[:GENERATED]
+    if pool.shown is None or not chosen:
         return pairs
-    kept = SHOWN - len(plain) - len(both)
-    others = [found.shown[2 * place : 2 * place + 2] for place in new]
-    pool.shown = np.concatenate([pool.shown[: 2 * kept], *shown, *others])
-    return (*pairs[:kept], *(replace(each, generated=True) for each in (*both, *plain)))
+    kept = SHOWN - len(chosen)
+    pool.shown = np.concatenate([pool.shown[: 2 * kept], *(inputs for _, inputs in chosen)])
+    return (*pairs[:kept], *(replace(each, generated=True) for each, _ in chosen))
+
+
+def _with_inputs(pairs: tuple[Witness, ...], pool: FlipPool) -> list[tuple[Witness, NDArray[Any]]]:
+    """The latest pairs of a pool, each with the codes of its two inputs."""
+    shown = pool.shown if pool.shown is not None else np.empty(0)
+    return [(each, shown[2 * place : 2 * place + 2]) for place, each in enumerate(pairs)]
 
 
 def _needing_both(
     flips: FlipPool, drawing: Sampler, columns: tuple[int, ...]
-) -> list[tuple[Witness, Any]]:
-    """Of a set of two: a pair that differs in both, of which neither alone changes the output.
-
-    With it comes the output of the one whom that is said of.
-    """
+) -> tuple[Witness, ...]:
+    """Of a set of two: a pair that differs in both, of which neither alone changes the output."""
     kin, reading = Kin(Assignments(flips.schema, columns)), drawing.reading
-    pairs = flips.most_different(BOTH_TRIED)
+    pairs = flips.most_different(min(BOTH_TRIED, drawing.trials.allowance // 2))
     differ = [len(columns) == len(kin.differing(pair)) == 2 for pair in pairs.codes]
     pairs = pairs.take(np.flatnonzero(differ))
     if not len(pairs):
-        return []
+        return ()
     one = np.stack([
         kin.changed(pair, [1], [column], pair[0, column])[1]
         for pair in pairs.codes
@@ -118,8 +117,11 @@ def _needing_both(
     same = (cells >= 0) & (reading.distances(base, reading.cells(cells)) == 0)
     same &= flips.schema.admits(np.repeat(pairs.codes[:, 0], 2, axis=0), one)
     found = pairs.take(np.flatnonzero(same.reshape(-1, 2).all(axis=1))[:1])
-    labels = reading.labels.labels
-    return [(each, labels[int(found.outputs[0, 0])]) for each in flips.witnesses(found)]
+    base_outputs = [reading.labels.labels[number] for number in found.outputs[:, 0].tolist()]
+    return tuple(
+        replace(each, joint=each.outputs.index(own))
+        for each, own in zip(flips.witnesses(found), base_outputs, strict=True)
+    )
 
 
 def _generated_flips(
