@@ -17,7 +17,8 @@ from themis.inputs.streams import reference_person
 from themis.scores.explanations import explaining as explanations
 from themis.scores.explanations import witnesses as shrinking
 from themis.scores.explanations.plainer import distance
-from themis.scores.explanations.witnesses import FlipPool, Pairs, plain_witnesses
+from themis.scores.explanations.shrinking import plain_witnesses
+from themis.scores.explanations.witnesses import FlipPool, Pairs
 from themis.subjects.decisions import FAILED
 
 SCHEMA = themis.Schema(

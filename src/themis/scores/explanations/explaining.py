@@ -24,7 +24,8 @@ from themis.results.model import CausalScore
 from themis.results.notes import Ending
 from themis.results.parts import Region, Witness
 from themis.scores.explanations.kin import Kin, Pair
-from themis.scores.explanations.witnesses import SHOWN, FlipPool, plain_witnesses
+from themis.scores.explanations.shrinking import plain_witnesses
+from themis.scores.explanations.witnesses import SHOWN, FlipPool
 from themis.subjects.base import BudgetEndedError
 
 GENERATED = 5  # pairs of generated values that are kept

@@ -1,0 +1,293 @@
+"""How plain can a witness be? Pairs are moved towards a reference person as long as they flip.
+
+A pair is a matrix of two rows of codes. Every step is one change of it, run before it is taken:
+what is run together are the next steps of all pairs at once. Slots that this leaves idle run the
+steps that may follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.engine.sampler import Sampler
+from themis.inputs.assignments import Assignments
+from themis.inputs.following import as_drawn
+from themis.inputs.schema import Schema
+from themis.inputs.streams import reference_person
+from themis.results.parts import Witness
+from themis.scores.explanations.kin import Kin, Pair
+from themis.scores.explanations.plainer import (
+    ROUNDS,
+    Plainness,
+    Rounds,
+    target_of,
+    tried_at_once,
+)
+from themis.scores.explanations.witnesses import SHOWN, FlipPool, Pairs
+from themis.subjects.decisions import FAILED
+
+PAIRS = 6  # shrunk of those that are shown
+STEPS = 20  # of one pair: two executions each, at most
+DEAR_STEPS = 12  # of a pair of inputs for a subject outside of this process
+AT_ONCE = 8  # pairs that are shrunk where calls are to be few
+KNOWN_STEPS = 200  # of a pair whose domain was run whole: nothing is executed
+
+Steps: TypeAlias = Generator[Pair, bool, Pair]  # yields pairs, is told which flip, returns the last
+
+
+def plain_witnesses(
+    pool: FlipPool, sampler: Sampler, columns: Sequence[int], *, known: bool = False
+) -> tuple[Witness, ...]:
+    """The pool's most different pairs as witnesses: the shrunk ones first, the plainest at the top.
+
+    Each differs only in `columns` and is valid; each flips, as was seen by running it. A shrunk
+    pair is never farther from plain (`distance`) than the one it came from. For pairs that become
+    equal as many others are tried, and the rest is shown as it was drawn. With `known` all outputs
+    are remembered, so that nothing limits the steps.
+    """
+    chosen = pool.most_different(SHOWN)
+    if not len(chosen) or sampler.trials.out_of_time:
+        return pool.witnesses(chosen)
+    shrinker = _Shrinker.of(sampler, columns, known=known)
+    plain = shrinker.shrink(chosen.take(slice(shrinker.pairs)))
+    lacking = min(shrinker.pairs, len(chosen)) - len(plain)
+    if lacking and not (shrinker.ended or shrinker.at_once):
+        others = pool.most_different(shrinker.pairs + lacking)
+        more = shrinker.shrink(others.take(slice(shrinker.pairs, None)))
+        plain = shrinker.told_once(plain, more)
+    return pool.witnesses(_distinct(plain, chosen).take(slice(SHOWN)))
+
+
+@dataclass
+class _Shrinker:
+    """Shrinks pairs within the executions that an explanation may take."""
+
+    sampler: Sampler
+    plainness: Plainness
+    columns: tuple[int, ...]
+    left: int  # executions
+    steps: int
+    pairs: int  # shrunk together
+    at_once: int  # candidates of a pair in one call; 0: one after the other, each from the last
+    ended: bool = False
+
+    @classmethod
+    def of(cls, sampler: Sampler, columns: Sequence[int], *, known: bool) -> _Shrinker:
+        left, at_once = sampler.trials.allowance, 0
+        steps = DEAR_STEPS if sampler.runner.traits.external else STEPS
+        pairs = min(PAIRS, max(left // (2 * steps), 1))
+        if known:
+            steps, pairs = KNOWN_STEPS, PAIRS
+        elif sampler.runner.saves_calls:
+            steps, pairs = ROUNDS, min(AT_ONCE, max(left // (2 * ROUNDS), 1))
+            at_once = max(left // (2 * ROUNDS * pairs), 1)
+        plainness = Plainness(reference_person(sampler.population), sampler.population.schema)
+        return cls(sampler, plainness, tuple(columns), left, steps, pairs, at_once)
+
+    def shrink(self, pairs: Pairs) -> Pairs:
+        """The pairs, each as plain as it could be made, without those that tell the same."""
+        kin = Kin(Assignments(self.sampler.population.schema, self.columns))
+        working = [_Working(self._rounds(pair, kin), pair, outputs) for pair, outputs in pairs]
+        for _ in range(self.steps):
+            active = [each for each in working if each.candidates]
+            if not active or self.ended or self.sampler.trials.out_of_time:
+                break
+            self._step(active, kin.schema)
+        if not working:
+            return pairs
+        codes = np.stack([each.pair for each in working])
+        return self.told_once(Pairs(codes, np.stack([each.outputs for each in working])))
+
+    def _rounds(self, pair: Pair, kin: Kin) -> Rounds:
+        if self.at_once:
+            return tried_at_once(pair, plainness=self.plainness, kin=kin, most=self.at_once)
+        return _one_by_one(_shrunk(pair, reference=self.plainness.reference, kin=kin))
+
+    def _step(self, active: Sequence[_Working], schema: Schema) -> None:
+        """Run the next changes of each pair, all in one batch; take the plainest that flip."""
+        counts = [len(each.candidates) for each in active]
+        pairs = np.stack([candidate for each in active for candidate in each.candidates])
+        before = np.stack([each.outputs for each in active]).repeat(counts, axis=0)
+        codes, outputs = pairs.reshape(2 * len(pairs), -1), np.full_like(before, FAILED)
+        occur = self._occur(codes).reshape(-1, 2).all(axis=1)
+        occur &= as_drawn(schema.ties, codes[::2])
+        valid = np.flatnonzero(occur)
+        if len(valid):
+            outputs[valid] = self._run(pairs[valid])
+        flips, ends = self._flip(before, outputs), np.cumsum([0, *counts])
+        for each, start, end in zip(active, ends[:-1], ends[1:], strict=True):
+            flip = flips[start:end].tolist()
+            tried = [each.pair, *each.candidates]
+            place = self.plainness.plainest(tried, [self.at_once > 0, *flip])
+            each.answer(outputs[start:end], flip, (place or 0) - 1)
+
+    def _run(self, pairs: NDArray[Any]) -> NDArray[Any]:
+        """The outputs of pairs; no budget, or a failure of an expensive subject, ends it all."""
+        cells, spent = self.sampler.trials.run(pairs.reshape(2 * len(pairs), -1), self.left)
+        self.left -= spent
+        expensive = self.sampler.runner.traits.external
+        self.ended = bool((cells < FAILED).any() or (expensive and (cells == FAILED).any()))
+        return self.sampler.reading.cells(cells).reshape(-1, 2)
+
+    def _flip(self, before: NDArray[Any], now: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which pairs differ as much as before, and favour the same of the two if they did."""
+        reading = self.sampler.reading
+        apart = reading.distances(now[:, 0], now[:, 1])
+        enough = (apart > 0) & (apart >= reading.distances(before[:, 0], before[:, 1]))
+        ranks = reading.ranks().astype(float)
+        was, favours = (
+            np.sign(ranks[both[:, 0]] - ranks[both[:, 1]]) for both in (before, np.maximum(now, 0))
+        )
+        return np.asarray(enough & ((was == 0) | (was == favours)))
+
+    def _occur(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which inputs are valid and made of values that occur."""
+        schema = self.sampler.population.schema
+        occur = schema.valid(codes)
+        for column, characteristic in enumerate(schema):
+            if characteristic.value_weights is not None:  # no value occurs where it may be
+                places = np.minimum(codes[:, column], characteristic.size)
+                occur &= np.append(characteristic.value_weights, 1.0)[places] > 0
+        return occur
+
+    def told_once(self, *parts: Pairs) -> Pairs:
+        """The pairs, the plainest first, without those that tell the same as a plainer one.
+
+        They do if they are unusual in the same characteristics, with the same values, or with
+        numbers on the same side of the usual one.
+        """
+        pairs, schema = _joined(*parts), self.sampler.population.schema
+        ranked = pairs.take(np.lexsort(self.plainness.of(pairs.codes)[::-1]))
+        ordered = np.array([each.ordered for each in schema])
+        away = np.sign(ranked.codes.astype(np.int64) - self.plainness.reference)
+        return ranked.take(_first_of_each(np.where(ordered, away, ranked.codes)))
+
+
+@dataclass
+class _Working:
+    """One pair on its way to a plainer one."""
+
+    rounds: Rounds
+    pair: Pair
+    outputs: NDArray[Any]
+    candidates: list[Pair] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.candidates = next(self.rounds, [])
+
+    def answer(self, outputs: NDArray[Any], flip: list[bool], place: int) -> None:
+        """Tell which candidates flip; take the one at the place, if any, and go on."""
+        if place >= 0:
+            self.pair, self.outputs = self.candidates[place], outputs[place]
+        try:
+            self.candidates = self.rounds.send(flip)
+        except StopIteration:
+            self.candidates = []
+
+
+def _one_by_one(steps: Steps) -> Rounds:
+    """Rounds of one candidate each."""
+    with suppress(StopIteration):
+        candidate = next(steps)
+        while True:
+            (flips,) = yield [candidate]
+            candidate = steps.send(flips)
+
+
+def _shrunk(pair: Pair, *, reference: NDArray[Any], kin: Kin) -> Steps:
+    """Fewer differences first, then usual values for as many columns as can be, then near ones."""
+    pair = yield from _fewer_differences(pair, reference, kin)
+    stuck: list[int] = []
+    for _ in range(2):  # once more: what is taken later may free what was stuck before
+        before, (pair, stuck) = pair, (yield from _to_reference(pair, reference, kin))
+        if not stuck or before is pair:
+            break
+    for column in kin.differing(pair):
+        characteristic = kin.schema.characteristics[column]
+        there = bool((pair[:, column] < characteristic.missing_code).all())
+        if characteristic.ordered and there:  # else another change than the one shown
+            for side in (0, 1):
+                target = target_of(pair[side, column], column, reference, kin.schema)
+                pair = yield from _approach(pair, [side], column, target, kin)
+    for column in stuck:
+        if pair[0, column] == pair[1, column]:
+            pair = yield from _approach(pair, [0, 1], column, int(reference[column]), kin)
+    return pair
+
+
+def _fewer_differences(pair: Pair, reference: NDArray[Any], kin: Kin) -> Steps:
+    """Let the two agree in what makes no difference, preferably in the usual value."""
+    for column in kin.columns:
+        usual = int(reference[column])
+        values = sorted(set(pair[:, column].tolist()), key=lambda value: abs(value - usual))
+        if len(values) == 1 or len(kin.differing(pair)) == 1:
+            continue
+        for value in values:
+            candidate = kin.changed(pair, [0, 1], [column], value)
+            if (yield candidate):
+                pair = candidate
+                break
+    return pair
+
+
+def _to_reference(
+    pair: Pair, reference: NDArray[Any], kin: Kin
+) -> Generator[Pair, bool, tuple[Pair, list[int]]]:
+    """Give common columns the reference's values: all, or halves, and so on to single ones."""
+    unusual = np.flatnonzero((pair[0] == pair[1]) & (pair[0] != reference)).tolist()
+    same = [column for column in unusual if column in kin.schema.free]
+    groups, stuck = [same] if same else [], []
+    while groups:
+        group = groups.pop()
+        candidate = kin.changed(pair, [0, 1], group, reference[group])
+        if (yield candidate):
+            pair = candidate
+        elif len(group) == 1:
+            stuck += group
+        else:
+            middle = len(group) // 2
+            groups += [group[middle:], group[:middle]]
+    return pair, sorted(stuck)
+
+
+def _approach(pair: Pair, sides: list[int], column: int, target: int, kin: Kin) -> Steps:
+    """Move one column to a target, or as near as it flips if the values have an order."""
+    far, near = int(pair[sides[0], column]), target
+    others = set(pair[:, column].tolist()) - {far}  # must not be met: the two would be equal
+    if far == target:
+        return pair
+    candidate = kin.changed(pair, sides, [column], target)
+    if target not in others and (yield candidate):
+        return candidate
+    characteristic = kin.schema.characteristics[column]
+    while characteristic.ordered and abs(far - near) > 1 and far < characteristic.size:
+        middle = (far + near) // 2
+        candidate = kin.changed(pair, sides, [column], middle)
+        if middle not in others and (yield candidate):
+            pair, far = candidate, middle
+        else:
+            near = middle
+    return pair
+
+
+def _joined(*parts: Pairs) -> Pairs:
+    codes = np.concatenate([each.codes for each in parts])
+    return Pairs(codes, np.concatenate([each.outputs for each in parts]))
+
+
+def _distinct(*parts: Pairs) -> Pairs:
+    """All pairs, each once."""
+    pairs = _joined(*parts)
+    return pairs.take(_first_of_each(pairs.codes))
+
+
+def _first_of_each(pairs: NDArray[Any]) -> list[int]:
+    """The first place of each pair, whichever of its two inputs comes first."""
+    keys = [frozenset(row.tobytes() for row in np.ascontiguousarray(pair)) for pair in pairs]
+    return sorted({key: place for place, key in reversed(list(enumerate(keys)))}.values())
