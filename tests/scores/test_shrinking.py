@@ -15,7 +15,7 @@ from tests.worlds import Case, cases
 from themis.inputs.population import Population
 from themis.inputs.streams import reference_person
 from themis.scores.explanations import explaining as explanations
-from themis.scores.explanations import witnesses as shrinking
+from themis.scores.explanations import shrinking
 from themis.scores.explanations.plainer import distance
 from themis.scores.explanations.shrinking import plain_witnesses
 from themis.scores.explanations.witnesses import FlipPool, Pairs

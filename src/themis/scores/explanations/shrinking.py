@@ -7,19 +7,20 @@ steps that may follow.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.engine.ahead import LookUp
 from themis.engine.sampler import Sampler
 from themis.inputs.assignments import Assignments
 from themis.inputs.following import as_drawn
-from themis.inputs.schema import Schema
-from themis.inputs.streams import reference_person
+from themis.inputs.streams import AHEAD, reference_person
 from themis.results.parts import Witness
 from themis.scores.explanations.kin import Kin, Pair
 from themis.scores.explanations.plainer import (
@@ -38,6 +39,9 @@ DEAR_STEPS = 12  # of a pair of inputs for a subject outside of this process
 AT_ONCE = 8  # pairs that are shrunk where calls are to be few
 KNOWN_STEPS = 200  # of a pair whose domain was run whole: nothing is executed
 
+FORESEEN = 6  # steps of a pair that idle slots may run ahead, for each answer that may come
+
+Told: TypeAlias = tuple[bool, ...]  # which of the steps of a pair flipped
 Steps: TypeAlias = Generator[Pair, bool, Pair]  # yields pairs, is told which flip, returns the last
 
 
@@ -93,12 +97,14 @@ class _Shrinker:
     def shrink(self, pairs: Pairs) -> Pairs:
         """The pairs, each as plain as it could be made, without those that tell the same."""
         kin = Kin(Assignments(self.sampler.population.schema, self.columns))
-        working = [_Working(self._rounds(pair, kin), pair, outputs) for pair, outputs in pairs]
+        working = [
+            _Working(partial(self._rounds, pair, kin), pair, outputs) for pair, outputs in pairs
+        ]
         for _ in range(self.steps):
             active = [each for each in working if each.candidates]
             if not active or self.ended or self.sampler.trials.out_of_time:
                 break
-            self._step(active, kin.schema)
+            self._step(active)
         if not working:
             return pairs
         codes = np.stack([each.pair for each in working])
@@ -109,17 +115,17 @@ class _Shrinker:
             return tried_at_once(pair, plainness=self.plainness, kin=kin, most=self.at_once)
         return _one_by_one(_shrunk(pair, reference=self.plainness.reference, kin=kin))
 
-    def _step(self, active: Sequence[_Working], schema: Schema) -> None:
+    def _step(self, active: Sequence[_Working]) -> None:
         """Run the next changes of each pair, all in one batch; take the plainest that flip."""
         counts = [len(each.candidates) for each in active]
         pairs = np.stack([candidate for each in active for candidate in each.candidates])
         before = np.stack([each.outputs for each in active]).repeat(counts, axis=0)
-        codes, outputs = pairs.reshape(2 * len(pairs), -1), np.full_like(before, FAILED)
-        occur = self._occur(codes).reshape(-1, 2).all(axis=1)
-        occur &= as_drawn(schema.ties, codes[::2])
-        valid = np.flatnonzero(occur)
+        outputs = np.full_like(before, FAILED)
+        valid = np.flatnonzero(self._occur(pairs))
         if len(valid):
-            outputs[valid] = self._run(pairs[valid])
+            ahead, rng = self.sampler.runner.ahead, partial(self.sampler.base.generator, AHEAD, 0)
+            with ahead.looking(partial(self._coming, active), rng):
+                outputs[valid] = self._run(pairs[valid])
         flips, ends = self._flip(before, outputs), np.cumsum([0, *counts])
         for each, start, end in zip(active, ends[:-1], ends[1:], strict=True):
             flip = flips[start:end].tolist()
@@ -146,15 +152,44 @@ class _Shrinker:
         )
         return np.asarray(enough & ((was == 0) | (was == favours)))
 
-    def _occur(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
-        """Which inputs are valid and made of values that occur."""
-        schema = self.sampler.population.schema
+    def _occur(self, pairs: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which pairs are valid, made of values that occur, and could be drawn."""
+        schema, codes = self.sampler.population.schema, pairs.reshape(2 * len(pairs), -1)
         occur = schema.valid(codes)
         for column, characteristic in enumerate(schema):
             if characteristic.value_weights is not None:  # no value occurs where it may be
                 places = np.minimum(codes[:, column], characteristic.size)
                 occur &= np.append(characteristic.value_weights, 1.0)[places] > 0
-        return occur
+        return occur.reshape(-1, 2).all(axis=1) & as_drawn(schema.ties, codes[::2])
+
+    def _coming(self, active: Sequence[_Working], _: LookUp) -> Generator[NDArray[Any]]:
+        """The inputs of the steps after these, for whichever answer; the nearest ones first."""
+        if self.at_once:
+            return
+        open_ends = [(each, each.candidates[0], each.told) for each in active]
+        for _step in range(FORESEEN):
+            following = [
+                (each, candidate, told)
+                for each, pair, before in open_ends
+                for told in self._possible(each, pair, before)
+                for candidate in each.after(told)
+            ]
+            if not following:
+                return
+            pairs = np.stack([candidate for _, candidate, _ in following])
+            pairs = pairs[self._occur(pairs)]
+            yield pairs.reshape(2 * len(pairs), -1)
+            open_ends = following
+
+    def _possible(self, each: _Working, pair: Pair, told: Told) -> list[Told]:
+        """What may be told next of a pair: one thing if it can't be, or was run ahead."""
+        if not self._occur(pair[None])[0]:
+            return [(*told, False)]
+        cells = self.sampler.runner.held(pair)
+        if (cells < 0).any():
+            return [(*told, True), (*told, False)]
+        now = self.sampler.reading.cells(cells)[None]
+        return [(*told, bool(self._flip(each.outputs[None], now)[0]))]
 
     def told_once(self, *parts: Pairs) -> Pairs:
         """The pairs, the plainest first, without those that tell the same as a plainer one.
@@ -173,22 +208,35 @@ class _Shrinker:
 class _Working:
     """One pair on its way to a plainer one."""
 
-    rounds: Rounds
+    start: Callable[[], Rounds]
     pair: Pair
     outputs: NDArray[Any]
-    candidates: list[Pair] = field(default_factory=list)
+    candidates: list[Pair] = field(init=False)
+    told: Told = ()  # of each step so far, where a step is one candidate
 
     def __post_init__(self) -> None:
-        self.candidates = next(self.rounds, [])
+        self._rounds = self.start()
+        self.candidates = next(self._rounds, [])
 
     def answer(self, outputs: NDArray[Any], flip: list[bool], place: int) -> None:
         """Tell which candidates flip; take the one at the place, if any, and go on."""
         if place >= 0:
             self.pair, self.outputs = self.candidates[place], outputs[place]
+        self.told += (flip[0],)
         try:
-            self.candidates = self.rounds.send(flip)
+            self.candidates = self._rounds.send(flip)
         except StopIteration:
             self.candidates = []
+
+    def after(self, told: Told) -> list[Pair]:
+        """The candidate that follows once all this was told, if any does."""
+        rounds = self.start()
+        with suppress(StopIteration):
+            candidates = next(rounds)
+            for flips in told:
+                candidates = rounds.send([flips])
+            return candidates
+        return []
 
 
 def _one_by_one(steps: Steps) -> Rounds:
