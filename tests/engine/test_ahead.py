@@ -81,6 +81,18 @@ def test_most_of_64_slots_are_busy(question: Question, error: float, least: floa
     assert busy(filled, result.executions) >= least > 1.2 * busy(plain, result.executions)
 
 
+def test_idle_slots_run_the_steps_that_may_follow_while_pairs_are_made_plain() -> None:
+    def rounds_to_explain(*, ahead: bool) -> int:
+        subject = Slotted(64)
+        run = audit(subject, ahead=ahead, error=0.1)
+        explains: list[bool] = []
+        subject.watch = lambda: explains.append(run.runner.explains)
+        ask(run, "race region")
+        return sum(explains)
+
+    assert 0 < 3 * rounds_to_explain(ahead=True) <= rounds_to_explain(ahead=False)
+
+
 @pytest.mark.slow
 def test_a_filled_batch_holds_as_many_inputs_as_there_are_slots_or_a_multiple() -> None:
     subject = Slotted(16)

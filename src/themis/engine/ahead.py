@@ -84,11 +84,11 @@ class Ahead:
     ) -> Iterator[None]:
         """Within, these inputs come next; batches are mixed in an order drawn from `rng`.
 
-        Where nothing is known to come, what somebody else foresees is left as it is.
+        What somebody else foresees comes after them.
         """
         before = self._coming, self._rng
         if self._allowed and coming is not None:
-            self._coming, self._rng = coming, rng()
+            self._coming, self._rng = _one_after_other(coming, self._coming), rng()
         try:
             yield
         finally:
@@ -188,6 +188,15 @@ class Ahead:
             for spent in (now, now - self._before)
         ]
         return min(-needed % self._slots, *rooms)
+
+
+def _one_after_other(first: Coming, second: Coming | None) -> Coming:
+    def coming(look_up: LookUp) -> Generator[NDArray[Any]]:
+        yield from first(look_up)
+        if second is not None:
+            yield from second(look_up)
+
+    return coming
 
 
 def answered(answers: Answers) -> Places:

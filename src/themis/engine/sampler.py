@@ -66,20 +66,24 @@ class Trials:
         No more than `most` of those that are not known are run, the first ones; the others are
         NOT_RUN.
         """
-        cells = self._runner.known(codes)
+        cells = self.known(codes)
         missing = np.flatnonzero(cells == NOT_RUN)
         keys = self._runner.memory.keys.of(codes[missing])
-        cells[missing] = self._outputs.look_up(keys)
-        new = np.flatnonzero(cells[missing] == NOT_RUN)
-        new = new[first_places(keys[new])[:most]]
-        chosen = missing[new]
-        self._spent += len(chosen)
-        if len(chosen):
+        new = first_places(keys)[:most]
+        if len(new):
+            self._spent += len(new)
             with self._runner.apart():
                 self._runner.ledger.planned = most
-                self._outputs.add(keys[new], self._runner.run(codes[chosen]))
+                self._outputs.add(keys[new], self._runner.run(codes[missing[new]]))
             cells[missing] = self._outputs.look_up(keys)
-        return cells, len(chosen)
+        return cells, len(new)
+
+    def known(self, codes: NDArray[Any]) -> Cells:
+        """The numbers of answers that take no execution, NOT_RUN where there are none."""
+        cells = self._runner.known(codes)
+        missing = np.flatnonzero(cells == NOT_RUN)
+        cells[missing] = self._outputs.look_up(self._runner.memory.keys.of(codes[missing]))
+        return cells
 
 
 CELLS = 2**19  # outputs held at once: memory stays flat

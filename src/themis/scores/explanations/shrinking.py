@@ -31,7 +31,7 @@ from themis.scores.explanations.plainer import (
     tried_at_once,
 )
 from themis.scores.explanations.witnesses import SHOWN, FlipPool, Pairs
-from themis.subjects.decisions import FAILED
+from themis.subjects.decisions import FAILED, NOT_RUN
 
 PAIRS = 6  # shrunk of those that are shown
 STEPS = 20  # of one pair: two executions each, at most
@@ -164,10 +164,10 @@ class _Shrinker:
 
     def _coming(self, active: Sequence[_Working], _: LookUp) -> Generator[NDArray[Any]]:
         """The inputs of the steps after these, for whichever answer; the nearest ones first."""
-        if self.at_once:
+        if self.at_once or self.left <= 2 * len(active):  # there is none
             return
         open_ends = [(each, each.candidates[0], each.told) for each in active]
-        for _step in range(FORESEEN):
+        for _step in range(min(FORESEEN, self.steps - len(active[0].told) - 1)):
             following = [
                 (each, candidate, told)
                 for each, pair, before in open_ends
@@ -178,14 +178,16 @@ class _Shrinker:
                 return
             pairs = np.stack([candidate for _, candidate, _ in following])
             pairs = pairs[self._occur(pairs)]
-            yield pairs.reshape(2 * len(pairs), -1)
+            codes = pairs.reshape(2 * len(pairs), -1)
+            yield codes[self.sampler.trials.known(codes) == NOT_RUN]
             open_ends = following
 
     def _possible(self, each: _Working, pair: Pair, told: Told) -> list[Told]:
         """What may be told next of a pair: one thing if it can't be, or was run ahead."""
         if not self._occur(pair[None])[0]:
             return [(*told, False)]
-        cells = self.sampler.runner.held(pair)
+        cells = self.sampler.trials.known(pair)
+        cells = np.where(cells == NOT_RUN, self.sampler.runner.held(pair), cells)
         if (cells < 0).any():
             return [(*told, True), (*told, False)]
         now = self.sampler.reading.cells(cells)[None]
