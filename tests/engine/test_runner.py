@@ -18,7 +18,7 @@ from tests.clocks import Clock
 from tests.engine.test_cache import Numbers
 from themis.engine import memory as memory_module
 from themis.engine import runner as runner_module
-from themis.engine.batch_sizes import CALL_SECONDS, FIRST_BATCH, GROWTH_SHARE
+from themis.engine.batch_sizes import CALL_SECONDS, CALL_VALUES, FIRST_BATCH, GROWTH_SHARE
 from themis.engine.cache import Cache
 from themis.engine.failures import TooManyFailuresError
 from themis.engine.recall import Recall
@@ -421,3 +421,19 @@ def test_what_a_cache_file_held_is_asked_but_not_executed(
     assert first == second
     assert executed == [12, 4]
     assert executed_again == [1, 1]  # the failure, which is not kept
+
+
+def test_a_call_of_wide_inputs_has_no_more_values_than_one_of_narrow_ones() -> None:
+    sizes: list[int] = []
+
+    @themis.batch
+    def decide(table: themis.InputTable) -> Any:
+        sizes.append(len(table))
+        return np.zeros(len(table), dtype=bool)
+
+    schema = themis.Schema({f"c{number}": [0, 1] for number in range(256)})
+    runner = Runner(subject_from(decide, schema), Labels())
+    codes = np.zeros((40_000, 256), dtype=schema.dtype, order="F")
+    runner.perform(codes)
+    assert max(sizes) == CALL_VALUES // 256 < len(codes)
+    assert sum(sizes) == len(codes)

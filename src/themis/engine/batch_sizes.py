@@ -14,6 +14,7 @@ TOGETHER = 2**19  # inputs at most; those who run them at several places wait be
 FIRST_BATCH = 16  # of a subject that gets its inputs one by one, or whose speed is not known yet
 GROWTH_SHARE = 8  # after that, at most this part of all that was run before
 CALL = 65_536  # inputs of one call at most
+CALL_VALUES = 2**22  # and so many values: a table of numbers is then of 32 MB
 ROW_CALL = 16_384  # of a row function: each is a dictionary
 CALL_SECONDS = 0.5  # calls of one input each are counted about this often
 SPREAD_SECONDS = 2.0  # of a batch that others run, where time is limited
@@ -38,11 +39,13 @@ def timely_size(traits: Traits, seconds: float | None, left: float) -> int:
     return min(most, max(int(planned / max(seconds, 1e-9)), 1))
 
 
-def call_size(traits: Traits, seconds: float | None) -> int:
+def call_size(traits: Traits, width: int, seconds: float | None) -> int:
     """How many of them are one call here, also of a subject that runs elsewhere unless it fails.
+
+    An input has `width` values.
 
     Of functions that get their inputs one by one it has no consequences, and goes by their speed.
     """
     if traits.vectorised:
-        return CALL
+        return max(min(CALL, CALL_VALUES // width), 1)
     return FIRST_BATCH if seconds is None else timely_size(traits, seconds, math.inf)

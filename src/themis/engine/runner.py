@@ -301,7 +301,7 @@ class Runner:
         """How many inputs the subject gets next, of so many that are run together."""
         if self.traits.external:
             return self.batch_size
-        call = call or call_size(self.traits, self._seconds_each)
+        call = call or call_size(self.traits, len(self.schema), self._seconds_each)
         self.subject.call_inputs = call
         return count if self.traits.executor else call
 

@@ -21,13 +21,15 @@ from themis.subjects.readings import CONSTANT, UNKNOWN
 UNTRIED = -2  # further than FLIP, CONSTANT and UNKNOWN: not all was run, and nothing flipped
 
 
-_GROWING = (  # what a cell knows of each base input, and what it begins with
+# What a cell knows of each base input, what it begins with, and its type; numbers of variants have
+# (None) the narrowest that holds them, as there are as many of these arrays as sets.
+_GROWING: tuple[tuple[str, int, Any], ...] = (
     ("state", UNTRIED, np.int8),
-    ("tried", 0, np.int32),
+    ("tried", 0, None),
     ("order", -1, np.int16),  # −1: none yet
     ("failed", 0, np.bool_),
     ("probed", 0, np.bool_),
-    ("flip_place", -1, np.int32),
+    ("flip_place", -1, None),
     ("flip_output", 0, np.int32),
 )
 
@@ -43,11 +45,11 @@ class FlipCells:
     variants: Variants
     complete: bool
     state: NDArray[np.int8] = field(init=False)
-    tried: NDArray[np.int32] = field(init=False)
+    tried: NDArray[np.integer[Any]] = field(init=False)
     order: NDArray[np.int16] = field(init=False)
     failed: NDArray[np.bool_] = field(init=False)
     probed: NDArray[np.bool_] = field(init=False)
-    flip_place: NDArray[np.int32] = field(init=False)
+    flip_place: NDArray[np.integer[Any]] = field(init=False)
     flip_output: NDArray[Any] = field(init=False)
     orders: list[Places] = field(default_factory=list)  # an input keeps the order it began with
     apart: SortedOutputs = field(init=False)  # a mark under the key of each
@@ -55,8 +57,9 @@ class FlipCells:
     _ranks: dict[int, Places] = field(default_factory=dict)  # where each variant stands in an order
 
     def __post_init__(self) -> None:
+        narrow = np.min_scalar_type(-self.variants.width - 1)
         for name, _, dtype in _GROWING:
-            setattr(self, name, np.empty(0, dtype))
+            setattr(self, name, np.empty(0, dtype or narrow))
         self.hits = np.zeros((2, self.variants.width), np.int64)
         self.apart = SortedOutputs(np.dtype(np.int8))
 
