@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from themis.errors import count_of as count
@@ -195,6 +195,16 @@ def quoted(value: Any) -> str:
     if isinstance(value, str) and len(value) > LONGEST_TEXT:
         return f"{value[:LONGEST_TEXT]!r}… {_length(value)}"
     return cut_text(repr(value))
+
+
+def quotes(values: Iterable[Any]) -> str:
+    """Outputs or values as Python writes them: `'approved', 'refused'`."""
+    return ", ".join(map(quoted, values))
+
+
+def all_of(values: Iterable[str | float]) -> str:
+    """Names or numbers in a sentence: `race and sex`."""
+    return " and ".join(f"{value:g}" if isinstance(value, float) else value for value in values)
 
 
 def _length(text: str) -> str:
