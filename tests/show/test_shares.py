@@ -130,8 +130,8 @@ def test_regions_say_on_how_much_they_rest() -> None:
     assert region.share_high is not None
     assert region.share_low < region.share < region.share_high
     few = replace(region, flips=40, inside=20, coverage=0.5, inputs=50, residents=5, share=0.1)
-    assert "20 of 40 changes" in region_sentence(few)
-    assert "among 5 of 50 test inputs" in region_sentence(few)
+    assert "20 of 40 changes" in region_sentence(few, score)
+    assert "among 5 of 50 test inputs" in region_sentence(few, score)
 
 
 def test_each_group_states_its_own_number_of_tests() -> None:

@@ -192,7 +192,7 @@ def _causal_details(score: CausalScore, words: Wording, axis: Axis) -> Group:
     bar = IntervalBar(score.low, score.high, axis, style)
     whom = words.whom(score.population)
     where = [Sentence(text) for text in joint_sentences(score, words)]
-    where += [Sentence(region_sentence(region, whom, words)) for region in score.regions]
+    where += [Sentence(region_sentence(region, score, words)) for region in score.regions]
     noise = []
     if score.placebo is not None:
         noise = [Sentence(placebo_sentence(score.placebo, whom), WARNING)]

@@ -21,7 +21,7 @@ from themis.show.words.values import (
     visible,
     with_followers,
 )
-from themis.show.words.wording import PLACES, PLAIN, Wording
+from themis.show.words.wording import PLACES, PLAIN, Wording, is_drawn
 
 ALL_RUN = {
     "inputs": "every input was run",
@@ -125,10 +125,10 @@ def _no_effect(score: CausalScore, words: Wording) -> str:
     if score.method == "exact" and score.high == 0:
         whom = "" if score.population == "inputs" else f" for {words.whom(score.population)}"
         return f"{name} never changes{whom} {_when(score, words)} ({_exactly(score)})"
-    tried = words.counted(score.samples, score.population)
-    changed = f"changed for none of {tried}"
+    tried, of = words.tested(score.samples, score), "in" if is_drawn(score) else "for"
+    changed = f"changed {of} none of {tried}"
     if score.samples == 1:
-        changed = f"did not change for the one {tried.removeprefix('1 ')} tried"
+        changed = f"did not change {of} the one {tried.removeprefix('1 ')} tried"
     when = _when(score, words, past=True)
     found = "no effect of {} found" if score.conclusive else "undecided for {}"
     return (

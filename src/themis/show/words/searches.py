@@ -262,7 +262,7 @@ def harms(score: Score, *, most: int, words: Wording = PLAIN) -> Iterator[str]:
     """Who loses by which change; of groups, which one is favoured."""
     if isinstance(score, CausalScore):
         for harm in score.direction[:most]:
-            whom = words.counted(harm.contexts, score.population)
+            whom = words.tested(harm.contexts, score)
             yield f"{change_sentence(harm, words)} (counted on {whom})"
     elif isinstance(score, GroupScore):
         best, worst = score.most_favoured, score.least_favoured

@@ -31,7 +31,7 @@ from themis.show.words.searches import (
     verdict_words,
 )
 from themis.show.words.values import at_most, count, percent, set_phrase, visible
-from themis.show.words.wording import PLACES, Wording, wording
+from themis.show.words.wording import PLACES, Wording, is_drawn, wording
 
 State = Literal["grave", "calm", "open"]
 VIOLATIONS = 3  # that are named
@@ -186,7 +186,8 @@ def measured_on(result: Result) -> str:
     rows = f"{count(data['used'], 'row')} of " if isinstance(data.get("used"), int) else ""
     given = f"{rows}{visible(data.get('file', 'the given rows'))}"
     if "inputs" not in kinds:
-        how = "Measured on" if "rows" in kinds else "Measured on inputs drawn from"
+        drawn = any(map(is_drawn, (*result.scores, *result.searches)))
+        how = "Measured on inputs drawn from" if drawn else "Measured on"
         text = f"{how} {given}"
     elif kinds == {"inputs"}:
         text = f"Measured on {made_up}"
