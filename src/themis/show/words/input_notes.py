@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from themis.results.model import Result
 from themis.results.notes import Note
+from themis.results.withheld import Unnamed
 from themis.show.words.values import (
+    LONGEST_TEXT,
     all_of,
     at_most,
     count,
+    cut_text,
+    length_text,
     percent,
     points,
-    quoted,
-    quotes,
     visible,
 )
 
@@ -143,6 +145,23 @@ def _inputs_unlike_rows(values: Values) -> str:
         f"{percent(values['rows'])} of the rows, and in {percent(values['generated'])} of the test "
         "inputs; a profile, or weights, would make scores of inputs about people like these"
     )
+
+
+def quoted(value: Any) -> str:
+    """An output as Python writes it; of a long one its start, and its size.
+
+    What stands in the place of outputs that are not named has no quotation marks.
+    """
+    if isinstance(value, Unnamed):
+        return str(value)
+    if isinstance(value, str) and len(value) > LONGEST_TEXT:
+        return f"{value[:LONGEST_TEXT]!r}… {length_text(value)}"
+    return cut_text(repr(value))
+
+
+def quotes(values: Iterable[Any]) -> str:
+    """Outputs or values as Python writes them: `'approved', 'refused'`."""
+    return ", ".join(map(quoted, values))
 
 
 INPUT_WORDS: dict[str, str | Callable[[Values], str]] = {

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from themis.results.notes import OLD_SENTENCE, Ending, Note
-from themis.show.words.input_notes import INPUT_WORDS, Values
+from themis.show.words.input_notes import INPUT_WORDS, Values, quotes
 from themis.show.words.values import (
     all_of,
     confidence_text,
@@ -18,7 +18,6 @@ from themis.show.words.values import (
     cut_name,
     one_line,
     points,
-    quotes,
     round_points,
     share_text,
     visible,

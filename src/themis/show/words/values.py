@@ -187,19 +187,7 @@ def cut_name(text: str) -> str:
 
 def cut_text(text: str) -> str:
     """The start of a text that is longer than a sentence can bear, with its size."""
-    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}… {_length(text)}"
-
-
-def quoted(value: Any) -> str:
-    """An output as Python writes it; of a long one its start, and its size."""
-    if isinstance(value, str) and len(value) > LONGEST_TEXT:
-        return f"{value[:LONGEST_TEXT]!r}… {_length(value)}"
-    return cut_text(repr(value))
-
-
-def quotes(values: Iterable[Any]) -> str:
-    """Outputs or values as Python writes them: `'approved', 'refused'`."""
-    return ", ".join(map(quoted, values))
+    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}… {length_text(text)}"
 
 
 def all_of(values: Iterable[str | float]) -> str:
@@ -207,5 +195,6 @@ def all_of(values: Iterable[str | float]) -> str:
     return " and ".join(f"{value:g}" if isinstance(value, float) else value for value in values)
 
 
-def _length(text: str) -> str:
+def length_text(text: str) -> str:
+    """How long a text is that was cut."""
     return f"({len(text):,} characters)"

@@ -186,7 +186,7 @@ def measured_on(result: Result) -> str:
     rows = f"{count(data['used'], 'row')} of " if isinstance(data.get("used"), int) else ""
     given = f"{rows}{visible(data.get('file', 'the given rows'))}"
     if "inputs" not in kinds:
-        drawn = any(map(is_drawn, (*result.scores, *result.searches)))
+        drawn = any(map(is_drawn, result.scores)) or any(map(is_drawn, result.searches))
         how = "Measured on inputs drawn from" if drawn else "Measured on"
         text = f"{how} {given}"
     elif kinds == {"inputs"}:
