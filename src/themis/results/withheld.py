@@ -220,9 +220,10 @@ def _(proxy: Proxy) -> Proxy:
 def _(replay: Replay) -> Replay:
     if not replay.personal or replay.rows:
         return replay
+    shown = (_test(each, replay.shared) for each in replay.examples)
     return replace(
         replay,
-        examples=tuple(_test(each, replay.shared) for each in replay.examples),
+        examples=tuple({str(each): each for each in shown}.values()),  # what is left of each, once
         failures=_failures(replay.failures),
         unknown_rows=_counted(replay.unknown_rows),
     )
@@ -362,6 +363,7 @@ def _test(test: ReplayedTest, shared: Collection[Value]) -> ReplayedTest:
         inputs=_rough(test.inputs, names or test.against, test.rare),
         before=(then, others_then),
         now=(now, others_now),
+        rare=None,
     )
 
 
