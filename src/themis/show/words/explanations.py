@@ -7,6 +7,7 @@ from typing import Any
 
 from themis.results.model import CausalScore
 from themis.results.parts import Harm, Joint, Noise, Placebo, Region, Witness
+from themis.show.words.headlines import beyond, output_words
 from themis.show.words.values import (
     FEW_COUNTED,
     at_most,
@@ -123,8 +124,8 @@ def joint_sentences(score: CausalScore, words: Wording = PLAIN) -> Iterator[str]
     sure = confidence_text(score.confidence)
     how = counted if few or found.only_low is None else f"{counted}, {sure}"
     yield (
-        f"For {_among(_only(found), found.inputs, score, words)} the decision changes only if both "
-        f"are changed; {', '.join(alone)} (counted on {how})"
+        f"For {_among(_only(found), found.inputs, score, words)} {output_words(score)} changes"
+        f"{beyond(score)} only if both are changed; {', '.join(alone)} (counted on {how})"
     )
 
 
@@ -146,13 +147,14 @@ def _only(found: Joint) -> str:
     return share_text(found.only, found.only_count, found.inputs, *ends)
 
 
-def joint_pair_sentence(pair: Witness, words: Wording = PLAIN) -> str | None:
+def joint_pair_sentence(pair: Witness, score: CausalScore, words: Wording = PLAIN) -> str | None:
     """That a pair needs the whole set, where it does: no change of one of them is enough."""
     if pair.joint is None:
         return None
     base = pair.inputs[pair.joint]
     whom = words.label({name: base[name] for name in pair.differs_in})
-    return f"From {whom}, neither change alone changes the decision; both together do"
+    output = f"{output_words(score)}{beyond(score)}"
+    return f"From {whom}, neither change alone changes {output}; both together do"
 
 
 def where_losing(score: CausalScore, words: Wording = PLAIN) -> str | None:
@@ -202,15 +204,18 @@ def pairs_origin(score: CausalScore) -> str:
 
 
 def other_changes_first(witnesses: Sequence[Witness]) -> list[Witness]:
-    """The witnesses so that each kind of change comes before any comes twice."""
+    """The witnesses so that each kind of change comes before any comes twice.
+
+    One that needs the whole set is first.
+    """
     seen: dict[tuple[Any, ...], int] = {}
     turns = []
     for witness in witnesses:
         change = tuple((name, witness.inputs[0][name]) for name in witness.differs_in)
         seen[change] = seen.get(change, -1) + 1
         turns.append(seen[change])
-    order = sorted(range(len(witnesses)), key=lambda place: (turns[place], place))
-    return [witnesses[place] for place in order]
+    ranked = [(each.joint is None, turn) for each, turn in zip(witnesses, turns, strict=True)]
+    return [witnesses[place] for place in sorted(range(len(ranked)), key=ranked.__getitem__)]
 
 
 def noise_warning(noise: Noise) -> str:

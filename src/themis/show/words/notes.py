@@ -184,7 +184,7 @@ def _inconsistent_example(values: Values) -> str:
 
 
 def _noise_may_explain(values: Values) -> str:
-    what = f"{100 * values['high']:.1f} points of it" if "high" in values else "it"
+    what = f"{points(values['high'])} of it" if "high" in values else "it"
     return f"noise alone may explain {what}"
 
 
@@ -293,8 +293,7 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "paper-rule": "the paper's stopping rule: this interval is what it claims, not what it holds; "
     "it fails most often for scores near 0",
     "noise-in-score": lambda values: (
-        f"{ENDED[Ending.NOISE]}: noise alone may explain {100 * values['high']:.1f} points of "
-        "this score"
+        f"{ENDED[Ending.NOISE]}: noise alone may explain {points(values['high'])} of this score"
     ),
     "noise-in-rates": f"{ENDED[Ending.NOISE]}; rates are averages over its noise, so that this "
     "interval holds",
@@ -363,8 +362,8 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "inconsistent-example": _inconsistent_example,
     "not-checked-for-noise": "not checked for consistency: what it rests on was not repeated",
     "noise-in-finding": lambda values: (
-        f"noise may explain {100 * values['explains']:.1f} points of it, so that only "
-        f"{100 * values['floor']:.1f} % are certain; more executions may tell"
+        f"noise may explain {points(values['explains'])} of it, so that only "
+        f"{points(values['floor'])} are certain; more executions may tell"
     ),
     "slow-start": _slow_start,
     "executions-take-time": lambda values: (

@@ -9,7 +9,13 @@ from themis.results.model import FOUR_FIFTHS, CausalScore, GroupScore, Result, S
 from themis.results.notes import Ending
 from themis.results.parts import Group
 from themis.settings import Stopping
-from themis.show.words.headlines import apart_text, how_much_was_run, score_words
+from themis.show.words.headlines import (
+    apart_text,
+    beyond,
+    how_much_was_run,
+    output_words,
+    score_words,
+)
 from themis.show.words.notes import how_it_ended
 from themis.show.words.values import (
     count,
@@ -76,8 +82,8 @@ def masked(causal: CausalScore, group: GroupScore, words: Wording = PLAIN) -> st
     whom = words.whom(causal.population)
     return (
         f"similar rates hide this: losses and gains offset each other. The rates differ by at most "
-        f"{points(group.high)}, yet for at least {percent(causal.low)} of {whom} the decision "
-        f"changes when {name} {is_changed}"
+        f"{points(group.high)}, yet for at least {percent(causal.low)} of {whom} "
+        f"{output_words(causal)} changes{beyond(causal)} when {name} {is_changed}"
     )
 
 
