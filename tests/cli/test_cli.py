@@ -157,7 +157,18 @@ def test_help_names_every_command() -> None:
         (["diff", *"abc"], "diff: c is unexpected; `themis diff -h` shows how it is called"),
         (
             ["report", "--format"],
-            "--format: a value is missing; `themis COMMAND -h` shows how it is called",
+            "--format: a value is missing; `themis report -h` shows how it is called",
+        ),
+        (["score", "--quiet=yes"], "--quiet: takes no value; give --quiet alone"),
+        (["cache", "clear", "--yes=1"], "--yes: takes no value; give --yes alone"),
+        (
+            ["check", "--junit", "a.xml"],
+            "check: there is no option '--junit'; save the result with -o, then `themis report "
+            "--format junit` writes it",
+        ),
+        (
+            ["report", "--junit"],
+            "report: there is no option '--junit'; `themis report -h` shows how it is called",
         ),
         (
             ["score", "--error", "abc"],
