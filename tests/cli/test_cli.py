@@ -139,6 +139,17 @@ def test_help_names_every_command() -> None:
     assert "--install-completion" in shown
 
 
+@pytest.mark.parametrize("command", [(), ("score",), ("cache",), ("cache", "clear"), ("init",)])
+def test_help_fits_narrow_terminals(
+    command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    shown = run(*command, "-h").stdout
+    assert max(map(len, shown.splitlines())) <= 40
+    monkeypatch.setenv("COLUMNS", "80")
+    assert max(map(len, run(*command, "-h").stdout.splitlines())) > 40
+
+
 # Wrong usage: 2 ---------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("arguments", "said"),

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import difflib
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from themis.cli.printing import say, spell_program
 from themis.errors import Mistake, suggest
 
 UsageError: Any = typer.BadParameter.__mro__[1]  # which typer does not name
 LIKE = 0.7  # how alike two names of options are, of which one may be meant for the other
+NARROW = 52  # below this width names of options leave no room for their texts beside them
 HELP_ITSELF = "NoArgsIsHelpError"  # no mistake: somebody wants to see the help
 WORDS = (  # what typer writes, and what it is here
     (r"^Invalid value for (?P<where>[^:]+): (Value error, )?", r"\g<where>: "),
@@ -27,8 +30,18 @@ WORDS = (  # what typer writes, and what it is here
 )
 
 
+class Command(TyperCommand):
+    """A command whose help fits narrow terminals."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        super().format_help(ctx, _fitting(formatter))
+
+
 class Commands(TyperGroup):
     """Commands whose wrong calls end like other mistakes: one message, with a remedy."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        super().format_help(ctx, _fitting(formatter))
 
     def make_context(self, *args: Any, **options: Any) -> Any:
         with _said():
@@ -44,6 +57,15 @@ class Commands(TyperGroup):
             remedy = suggest(name, list(self.commands))
             raise UsageError(f"there is no command {name!r}; {remedy}", ctx)
         return super().resolve_command(ctx, args)
+
+
+def _fitting(formatter: Any) -> Any:
+    """What writes help, which by itself is never narrower than 50 columns."""
+    columns = shutil.get_terminal_size().columns
+    if columns < NARROW:
+        formatter.width = columns
+        formatter.write_dl = partial(formatter.write_dl, col_max=columns // 3)
+    return formatter
 
 
 @contextmanager
