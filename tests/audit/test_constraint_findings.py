@@ -14,7 +14,7 @@ from tests.projects import enter, run, write_project
 from themis.audit.notes import made_by_constraints
 from themis.results.notes import Note
 from themis.show.reports.page import render_page
-from themis.show.words.notes import command_without
+from themis.show.words.input_notes import command_without
 
 SCHEMA = themis.Schema(
     age=themis.Integers(18, 65, bins=[30, 45]), years=range(0, 50), sex=["f", "m"]

@@ -139,6 +139,17 @@ def test_help_names_every_command() -> None:
     assert "--install-completion" in shown
 
 
+@pytest.mark.parametrize("command", [(), ("score",), ("cache",), ("cache", "clear"), ("init",)])
+def test_help_fits_narrow_terminals(
+    command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    shown = run(*command, "-h").stdout
+    assert max(map(len, shown.splitlines())) <= 40
+    monkeypatch.setenv("COLUMNS", "80")
+    assert max(map(len, run(*command, "-h").stdout.splitlines())) > 40
+
+
 # Wrong usage: 2 ---------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("arguments", "said"),
@@ -157,7 +168,18 @@ def test_help_names_every_command() -> None:
         (["diff", *"abc"], "diff: c is unexpected; `themis diff -h` shows how it is called"),
         (
             ["report", "--format"],
-            "--format: a value is missing; `themis COMMAND -h` shows how it is called",
+            "--format: a value is missing; `themis report -h` shows how it is called",
+        ),
+        (["score", "--quiet=yes"], "--quiet: takes no value; give --quiet alone"),
+        (["cache", "clear", "--yes=1"], "--yes: takes no value; give --yes alone"),
+        (
+            ["check", "--junit", "a.xml"],
+            "check: there is no option '--junit'; save the result with -o, then `themis report "
+            "--format junit` writes it",
+        ),
+        (
+            ["report", "--junit"],
+            "report: there is no option '--junit'; `themis report -h` shows how it is called",
         ),
         (
             ["score", "--error", "abc"],

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
+from io import StringIO
 from typing import Any
 
 import pytest
@@ -10,11 +12,15 @@ import pytest
 from themis import Audit, Integers, Schema, Values
 from themis.results.model import CausalScore
 from themis.results.saved import result_from_dict
+from themis.show.terminal.results import render_result
+from themis.show.terminal.searches import render_search
 from themis.show.words.explanations import (
     joint_pair_sentence,
     joint_sentences,
+    other_changes_first,
     where_losing,
 )
+from themis.show.words.searches import telling_witness
 
 SMALL = Schema(a=[0, 1], b=[0, 1, 2], d=range(10))
 LARGE = Schema(a=[0, 1], b=[0, 1, 2], d=Integers(0, 99_999), e=Integers(0, 999))
@@ -25,6 +31,11 @@ def both(person: Any) -> int:
     scale = 10_000 if person["d"] > 9 or "e" in person else 1
     need = 2 + 4 * (person["a"] == 1 and person["b"] == 2) + (person["b"] == 1)
     return int(person["d"] >= need * scale)
+
+
+def needs_both(person: Any) -> bool:
+    """Only both changes matter, and only to some."""
+    return not (person["a"] == 1 and person["b"] == 2 and person["d"] > 2)
 
 
 def truth(schema: Schema, decide: Any) -> dict[str, float]:
@@ -83,7 +94,30 @@ def test_the_first_witness_needs_the_whole_set() -> None:
         decision = both(base)
         assert both(other) != decision
         assert all(both({**base, name: other[name]}) == decision for name in ("a", "b"))
-        assert "neither change alone" in str(joint_pair_sentence(first))
+        assert "neither change alone" in str(joint_pair_sentence(first, score))
+
+
+def test_terminals_show_first_a_pair_that_needs_the_whole_set() -> None:
+    """Of a score and of a search, also where other pairs come before it."""
+    result = Audit(needs_both, SMALL, deterministic=True).score([["a", "b"]], ["causal"])
+    found = Audit(needs_both, SMALL, deterministic=True).search_all(0.5, among=["a", "b"])
+    assert found.searches[0].found == (("a", "b"),)
+    for shown in (render_result(result, file=StringIO()), render_search(found, file=StringIO())):
+        assert "neither change alone changes the decision; both together do" in shown
+    score = result.scores[0]
+    assert isinstance(score, CausalScore)
+    last = replace(score, witnesses=tuple(reversed(score.witnesses)))
+    assert len(last.witnesses) > 1
+    assert last.witnesses[0].joint is None
+    assert other_changes_first(last.witnesses)[0] == telling_witness(last) == score.witnesses[0]
+
+
+def test_with_a_tolerance_no_change_means_none_beyond_it() -> None:
+    score = Audit(both, SMALL).causal("a", "b")
+    score = replace(score, distance="threshold 5", output="limit")
+    said = "neither change alone changes the output limit by more than 5; both"
+    assert said in str(joint_pair_sentence(score.witnesses[0], score))
+    assert "the output limit changes by more than 5 only if both" in next(joint_sentences(score))
 
 
 def test_one_characteristic_has_nothing_joint_and_neither_has_what_one_does_alone() -> None:

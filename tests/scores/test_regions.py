@@ -504,7 +504,7 @@ REGION = Region(("hours ≥ 41", "education = HS"), 0.842, 0.781, 0.89, 0.031, 2
     ],
 )
 def test_a_region_is_one_sentence(region: Region, sentence: str) -> None:
-    assert words.region_sentence(region) == sentence
+    assert words.region_sentence(region, causal()) == sentence
 
 
 def test_terminal_and_notebook_show_regions_and_obey_nothing_in_them() -> None:

@@ -78,6 +78,12 @@ def test_notes_are_equal_by_code_and_values() -> None:
     assert Note.of("within-set-below", against=("a", "b")).values == {"against": ["a", "b"]}
 
 
+def test_what_noise_explains_of_a_score_is_in_points() -> None:
+    assert "explain 5.0 points of it" in sentence(Note.of("noise-may-explain", high=0.05))
+    finding = sentence(Note.of("noise-in-finding", explains=0.0004, floor=0.03))
+    assert "explain < 0.1 points of it, so that only 3.0 points are certain" in finding
+
+
 def test_a_missing_value_is_called_missing() -> None:
     assert PLAIN.label({"income": None}) == "income missing"
     assert PLAIN.label({"race": None, "age": 30}) == "race missing · age 30"

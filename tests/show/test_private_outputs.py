@@ -73,7 +73,9 @@ def test_no_command_prints_an_output_of_few_people(project: Project) -> None:
         ("apparent", "--draw", "--counterfactuals", "generated"),
     ):
         assert_private(*command)
-        assert notes_of()["no-favourable-output"].values["outputs"] == ["no", "1 rare output"]
+        note = notes_of()["no-favourable-output"]
+        assert note.values["outputs"] == ["no", "1 rare output"]
+        assert "the subject gave 'no', 1 rare output; favourable is" in str(note)
     assert MARK not in run("validate").output
     assert MARK not in run("replay", "result.json", "-v").output
 

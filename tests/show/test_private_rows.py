@@ -519,6 +519,8 @@ def test_a_replayed_result_shows_no_row(project: Project) -> None:
         done = run("replay", "result.json", "-v", "--report", "replay.html", *options)
         assert (MARK in done.output) == shown
         assert (MARK in Path("replay.html").read_text()) == shown
+        told = [each for each in done.output.split("\n\n") if each.startswith("still: ")]
+        assert len(set(told)) == len(told)  # what is left of several tests is said once
     assert MARK in run("replay", "result.json", "--json").output  # a file to work on
     assert '"personal_data": true' in run("replay", "result.json", "--json").output
 

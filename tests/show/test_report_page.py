@@ -277,7 +277,7 @@ def test_facts_that_may_be_there_are_shown_when_they_are() -> None:
         "race: risk",
         "distance: threshold 5",
         "difference of means",
-        "few rows: 4 people",
+        "few rows: 4 draws",
         "people.csv",
         "python 3.12.1",
     ):

@@ -21,6 +21,8 @@ from themis.show.words.headlines import ends_of, headline
 from themis.show.words.scores import method
 from themis.show.words.searches import harms
 from themis.show.words.values import figure, percent_sure, share_text
+from themis.show.words.verdicts import overview
+from themis.show.words.wording import PLAIN
 from themis.statistics.proportions import anytime_interval
 
 LARGE = themis.Schema(
@@ -86,6 +88,13 @@ def test_means_are_written_out_and_called_means() -> None:
 def test_scales_and_tolerances_keep_their_digits() -> None:
     score = samples.causal(distance="threshold 1.23457e+06")
     assert "changes by more than 1,234,570 when" in headline(score)
+    none = samples.causal(distance="threshold 5", score=0.0, low=0.0, high=0.02)
+    assert "the output changed by more than 5 for none of 702 test inputs" in headline(none)
+    exact = replace(none, method="exact", high=0.0)
+    assert headline(exact).startswith("The output never changes by more than 5 when only race")
+    assert "no difference found for race (none by more than 5)" in overview([exact], PLAIN).lower()
+    within = replace(exact, counterfactuals="within", population="rows")
+    assert "differs only in race but whose output differs by more than 5 (" in headline(within)
     assert ends_of((0.0, 12_345_678_900.0)) == "0 to 12,345,678,900"
 
 
@@ -130,8 +139,8 @@ def test_regions_say_on_how_much_they_rest() -> None:
     assert region.share_high is not None
     assert region.share_low < region.share < region.share_high
     few = replace(region, flips=40, inside=20, coverage=0.5, inputs=50, residents=5, share=0.1)
-    assert "20 of 40 changes" in region_sentence(few)
-    assert "among 5 of 50 test inputs" in region_sentence(few)
+    assert "20 of 40 changes" in region_sentence(few, score)
+    assert "among 5 of 50 test inputs" in region_sentence(few, score)
 
 
 def test_each_group_states_its_own_number_of_tests() -> None:

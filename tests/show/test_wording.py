@@ -255,7 +255,7 @@ def test_words_of_values_are_in_conditions(condition: str, shown: str) -> None:
     for said in (page, " ".join(render_result(result).split())):
         assert f"reen lose where {shown}" in said
         assert shown == condition or condition not in said
-    undirected = region_sentence(replace(region, loses=None), words=Wording(named))
+    undirected = region_sentence(replace(region, loses=None), samples.causal(), Wording(named))
     assert undirected.startswith(f"where {shown}: ")
 
 

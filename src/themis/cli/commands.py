@@ -16,7 +16,7 @@ from themis.cli.measure import apparent, score, search
 from themis.cli.options import SETTINGS, TALK, TRUST, Options, split_names, with_options
 from themis.cli.printing import open_streams, print_line, spell_program
 from themis.cli.saved import cache_app, diff, report
-from themis.cli.usage import Commands
+from themis.cli.usage import Command, Commands
 from themis.errors import Exit
 
 app = typer.Typer(
@@ -142,5 +142,5 @@ COMMANDS = (
     *(replay, diff, report, demo, schema),
 )
 for command in COMMANDS:
-    app.command()(ends_properly(command))
+    app.command(cls=Command)(ends_properly(command))
 app.add_typer(cache_app)

@@ -22,7 +22,7 @@ from themis.cli.files import (
 )
 from themis.cli.options import Options, with_options
 from themis.cli.printing import print_line, say, write
-from themis.cli.usage import Commands
+from themis.cli.usage import Command, Commands
 from themis.errors import Exit, Mistake, RequestError, ThemisError
 from themis.show.words.values import one_line
 
@@ -283,4 +283,4 @@ def _cache_of(place: Path | None) -> Path:
 
 
 for command in (info, clear):
-    cache_app.command()(ends_properly(command))
+    cache_app.command(cls=Command)(ends_properly(command))

@@ -46,7 +46,15 @@ SHORT = 10  # numbers of one digit are shown as they are
 ABOUT = "about "  # before a number that is rounded
 LOWER, HIGHER = "lower", "higher"  # of two numbers that are the same when rounded
 RARE = ("a rare value", "another rare value")  # in place of texts that hardly anybody has
-RARE_OUTPUT = ("a rare output", "another rare output")  # or gets
+
+
+class Unnamed(str):
+    """Stands in the place of an output or outcome that is not named, and is none itself."""
+
+    __slots__ = ()
+
+
+RARE_OUTPUT = (Unnamed("a rare output"), Unnamed("another rare output"))  # or gets
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,9 +220,10 @@ def _(proxy: Proxy) -> Proxy:
 def _(replay: Replay) -> Replay:
     if not replay.personal or replay.rows:
         return replay
+    shown = (_test(each, replay.shared) for each in replay.examples)
     return replace(
         replay,
-        examples=tuple(_test(each, replay.shared) for each in replay.examples),
+        examples=tuple({str(each): each for each in shown}.values()),  # what is left of each, once
         failures=_failures(replay.failures),
         unknown_rows=_counted(replay.unknown_rows),
     )
@@ -300,7 +309,7 @@ def _common(values: Sequence[Value], rare: Sequence[Value], noun: str) -> tuple[
     """The outcomes or outputs, and how many of them are too rare to be named."""
     common = tuple(each for each in values if each not in rare)
     number = len(values) - len(common)
-    return (*common, count_of(number, f"rare {noun}")) if number else common
+    return (*common, Unnamed(count_of(number, f"rare {noun}"))) if number else common
 
 
 def _short(value: Value) -> Value:
@@ -354,6 +363,7 @@ def _test(test: ReplayedTest, shared: Collection[Value]) -> ReplayedTest:
         inputs=_rough(test.inputs, names or test.against, test.rare),
         before=(then, others_then),
         now=(now, others_now),
+        rare=None,
     )
 
 

@@ -162,9 +162,9 @@ def _causal_parts(score: CausalScore, words: Wording) -> Iterator[Html]:
     if score.placebo is not None:
         yield _line(placebo_sentence(score.placebo, whom))
     for harm in score.direction[:CHANGES]:
-        of = words.counted(harm.contexts, score.population)
+        of = words.tested(harm.contexts, score)
         yield _line(f"{change_sentence(harm, words)} (of {of})")
-    yield from (_line(region_sentence(region, whom)) for region in score.regions)
+    yield from (_line(region_sentence(region, score, words)) for region in score.regions)
     yield from (_witness(each, score.output or "decision") for each in score.witnesses[:WITNESSES])
     if whose := pairs_origin(score):
         yield _line(f"Of these pairs, {whose}.", _FAINT)

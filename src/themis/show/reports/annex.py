@@ -49,6 +49,7 @@ from themis.show.reports.scores import (
     rate_interval,
     ratio_cell,
     ratios,
+    tested_head,
 )
 from themis.show.reports.verdict import ALL_CLEAR, cautions
 from themis.show.words.headlines import capital, rate_text
@@ -64,7 +65,7 @@ from themis.show.words.searches import (
 )
 from themis.show.words.values import count, percent, percent_sure, visible
 from themis.show.words.verdicts import verdict
-from themis.show.words.wording import wording
+from themis.show.words.wording import is_drawn, wording
 
 SYNTHETIC = (
     "These rates were measured on test inputs that Themis generated from the schema. Scores on "
@@ -91,14 +92,15 @@ NYC = (
 )
 SMALL = 1e-6
 NAMED = 12  # rare categories that are named
+NOT_LISTED = {"groups-not-listed", "too-many-groups", "groups-without-decision"}
 RARE = 0.02  # of those who were tested: a category that an audit may leave out
 
 
 MADE = {
     "inputs": "Test data. Inputs were generated at random from the schema, each characteristic by "
     "its weights or else all values equally often, within the constraints. They are not people.",
-    "profile": "Test data. Inputs were drawn from the given rows; for causal scores single values "
-    "of them were changed.",
+    "profile": "Test data. Inputs are the given rows, or were drawn from them; for causal scores "
+    "single values of them were changed.",
     "rows": "Given rows. Whether they are historical data, and of whom, is for whoever gave them "
     "to say.",
 }
@@ -143,7 +145,8 @@ def tables_section(result: Result, room: Room) -> Html:
     """Single characteristics, then intersections, then what was not measured."""
     scores = [each for each in scores_of(result, GroupScore) if each.groups]
     scores.sort(key=lambda each: len(each.against))
-    used = (result.data or {}).get("used")
+    data = result.data or {}
+    used = None if "weights" in data and any(map(is_drawn, scores)) else data.get("used")
     room = replace(room, rows=used if isinstance(used, int) else None)
     shown = scores[: room.scores]
     single = [each for each in shown if len(each.against) == 1]
@@ -203,7 +206,7 @@ def _one(score: GroupScore, room: Room) -> Html:
             f"Categories of {set_words(score.against)}",
             (
                 "Category",
-                ("Tested", "number"),
+                (tested_head(score), "number"),
                 ("Favourable", "number"),
                 ("Mean" if score.statistic == "mean" else "Selection rate", "number"),
                 ("Interval", "number"),
@@ -234,23 +237,28 @@ def _ratio_heads(score: GroupScore) -> Sequence[tuple[str, str]]:
 
 def _unknown(score: GroupScore, room: Room) -> str:
     """How many are of no category, and which categories are rare; what is counted is said."""
-    tested = sum(group.samples for group in score.groups)
     if score.population == "inputs":
         return (
             "Inputs without a value are in no category; all others are. Categories are tested as "
             "often as each other, however rare they are."
         )
-    unknown = None if room.rows is None else max(room.rows - tested, 0)
-    text = "" if unknown is None else f"Of an unknown category: {count(unknown, 'row')}. "
-    rare = [g for g in score.groups if tested and g.samples < RARE * tested]
+    sizes, whom = [group.samples for group in score.groups], "those who were tested"
+    if is_drawn(score):  # each category about as often, however many people are in it
+        sizes = [group.people or 0 for group in score.groups]
+        whom = room.words.whom(score.population)
+    all_listed = not any(note.code in NOT_LISTED for note in score.notes)
+    text = ""
+    if room.rows is not None and all_listed and all(sizes):
+        text = f"Of an unknown category: {count(max(room.rows - sum(sizes), 0), 'row')}. "
+    each = zip(score.groups, sizes, strict=True)
+    rare = [group for group, size in each if size < RARE * sum(sizes)]
     if not rare:
-        return f"{text}No category has fewer than 2 % of those who were tested."
+        return f"{text}No category has fewer than 2 % of {whom}."
     named = "; ".join(room.words.label(g.values) for g in rare[:NAMED])
     more = f" and {len(rare) - NAMED:,} more" if len(rare) > NAMED else ""
     return (
-        f"{text}Fewer than 2 % of those who were tested: {named}{more}. Local Law 144 lets an "
-        "auditor leave such categories out of the impact ratios, with a reason (§ 5-301(d)); none "
-        "was left out here."
+        f"{text}Fewer than 2 % of {whom}: {named}{more}. Local Law 144 lets an auditor leave such "
+        "categories out of the impact ratios, with a reason (§ 5-301(d)); none was left out here."
     )
 
 
@@ -370,7 +378,7 @@ def _procedure(result: Result) -> Iterator[Html]:
 def _data(result: Result, room: Room) -> Iterator[Html]:
     names = {
         "inputs": "generated from the schema, all equally likely unless weights are given",
-        "profile": "drawn by the operational profile",
+        "profile": "the rows of the profile, or drawn from them",
         "rows": "rows that were given",
     }
     yield tag("p", "Inputs: ", "; ".join(names[each] for each in sorted(result.populations)), ".")

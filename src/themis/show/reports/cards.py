@@ -18,7 +18,7 @@ from themis.show.words.explanations import (
     other_changes_first,
     where_losing,
 )
-from themis.show.words.headlines import headline, output_name, score_text
+from themis.show.words.headlines import beyond, headline, output_name, output_words, score_text
 from themis.show.words.scores import by_set, hidden_changes, impact
 from themis.show.words.searches import amount, protection
 from themis.show.words.values import count
@@ -290,8 +290,10 @@ def _share(score: CausalScore, whom: str, result: Result) -> Html:
         kinds = [("in", inside), ("over", number - inside)]
         kind = "limit" if result.checks else "threshold"
         more = [tag("small", f"{kind} {amount(limit, score.measure)}")]
-    drawn = dots(kinds, f"{text}: the decision changes")
-    more = [tag("small", f"different {output_name(score).removeprefix('the ')}"), *more]
+    drawn = dots(kinds, f"{text}: {output_words(score)} changes{beyond(score)}")
+    name = output_name(score).removeprefix("the ")
+    what = f"{name} differs{by}" if (by := beyond(score)) else f"different {name}"
+    more.insert(0, tag("small", what))
     return tag("figure", drawn, tag("figcaption", tag("b", text), " ", whom, *more))
 
 

@@ -83,7 +83,7 @@ def pair_block(pair: Witness, score: CausalScore, room: Room) -> Html:
     phrase = set_words(score.against).removesuffix(" together")
     phrase += with_followers(score.against, score.followed)
     sides = (_side(pair, place, score, room) for place in (0, 1))
-    needs = joint_pair_sentence(pair, room.words)
+    needs = joint_pair_sentence(pair, score, room.words)
     whose = pairs_origin(score)
     alike = tag("p", "Both: ", tag("bdi", cut(shared, room.sentence)), more, class_="both")
     return tag(

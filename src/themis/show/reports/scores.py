@@ -29,7 +29,7 @@ from themis.show.words.scores import by_set, extremes, impact, lesser, method
 from themis.show.words.searches import amount
 from themis.show.words.values import count, percent, visible
 from themis.show.words.verdicts import state_of
-from themis.show.words.wording import PLAIN, Wording
+from themis.show.words.wording import PLAIN, Wording, is_drawn
 
 OPEN_SCORES = 8  # more of them are folded away
 MEANINGS = {
@@ -152,9 +152,10 @@ def details(score: Score) -> Iterator[str]:
         yield f"distance: {cut(visible(score.distance))}"
     if score.scale is not None:
         yield f"on a scale from {ends_of(score.scale)}"
-    if score.population != "inputs":
-        people = {"profile": "drawn from the profile", "rows": "given rows"}
-        yield people[score.population]
+    if is_drawn(score) and isinstance(score, GroupScore):
+        yield "drawn from the profile"
+    if score.population == "rows":
+        yield "given rows"
     if score.counterfactuals == "within":
         yield "compared among the rows only"
     placebo = score.placebo if isinstance(score, CausalScore) else None
@@ -297,7 +298,12 @@ def _other_groups(score: GroupScore, drawn: Sequence[Group], room: Room) -> Iter
             f"The {count(len(listed), 'group')} that were not drawn",
             table(
                 f"Further groups of {set_words(score.against)}",
-                ("Group", ("Tested", "number"), ("Rate", "number"), ("Interval", "number")),
+                (
+                    "Group",
+                    (tested_head(score), "number"),
+                    ("Rate", "number"),
+                    ("Interval", "number"),
+                ),
                 (
                     (
                         group_name(g.values, room),
@@ -310,6 +316,11 @@ def _other_groups(score: GroupScore, drawn: Sequence[Group], room: Room) -> Iter
                 foot=rest(len(others) - len(listed)),
             ),
         )
+
+
+def tested_head(score: GroupScore) -> str:
+    """What the numbers of a table are that say how many were tested."""
+    return "Draws" if is_drawn(score) else "Tested"
 
 
 def rate_interval(score: GroupScore, group: Group) -> str:

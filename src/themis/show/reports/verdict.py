@@ -12,7 +12,8 @@ from themis.show.html import Html, cut, join, shell, table, tag, value
 from themis.show.reports.document import Room, rest, section, set_words
 from themis.show.words.explanations import noise_warning
 from themis.show.words.headlines import capital
-from themis.show.words.notes import command_without, how_it_ended
+from themis.show.words.input_notes import command_without
+from themis.show.words.notes import how_it_ended
 from themis.show.words.scores import cut_off, failure_text, inconclusive
 from themis.show.words.searches import (
     acceptance_words,

@@ -242,7 +242,7 @@ def _score_parts(score: Score, limit: float, width: int) -> Iterator[RenderableT
     if isinstance(score, CausalScore):
         yield from (indented(Sentence(text)) for text in harms(score, most=2, words=words))
         pairs = other_changes_first(score.witnesses)[:WITNESSES]
-        yield from map(indented, show_pairs(score, pairs, width=width))
+        yield from map(indented, show_pairs(score, pairs, width=width, words=words))
     elif isinstance(score, GroupScore):
         yield indented(rates_table(score, words=words))
         ratio = impact(score)

@@ -105,8 +105,8 @@ def _examples(replay: Replay, words: Wording, *, everything: bool) -> Iterator[R
             yield ""
             style, first = STYLES.get(test.state, ""), f"{test.state}: "
             yield Sentence(pair_outcome(test, words), style, first=first)
-            both = shared_values(test, everything=everything)
-            yield Sentence(both, DIM, first=" " * len(first))
+            if both := shared_values(test, everything=everything):
+                yield Sentence(both, DIM, first=" " * len(first))
 
 
 COLOURS = {"risen": "bold red", "new": "bold red", "fallen": "green", "gone": "green"}

@@ -34,7 +34,7 @@ from themis.show.terminal.parts import (
 from themis.show.terminal.scores import show_score
 from themis.show.words.explanations import noise_warning, probe_sentence
 from themis.show.words.headlines import apart_text, headline, kind_words
-from themis.show.words.notes import command_without
+from themis.show.words.input_notes import command_without
 from themis.show.words.proxies import by_proxied_set
 from themis.show.words.scores import (
     account_text,

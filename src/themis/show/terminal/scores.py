@@ -35,6 +35,7 @@ from themis.show.words.explanations import (
     counted_people,
     directions_certainty,
     flip_rate_sentence,
+    joint_pair_sentence,
     joint_sentences,
     other_changes_first,
     pairs_origin,
@@ -57,23 +58,29 @@ NARROW = 70  # below this width one pair of people stands beside the names, else
 
 
 def show_witnesses(
-    score: CausalScore, *, width: int, everything: bool = False
+    score: CausalScore, *, width: int, everything: bool = False, words: Wording = PLAIN
 ) -> Iterator[RenderableType]:
     """The witnesses, two people side by side, and how to see the first in a shell."""
     ranked = other_changes_first(score.witnesses)
     shown = ranked if everything else ranked[:WITNESSES]
-    yield from map(indented, show_pairs(score, shown, width=width, everything=everything))
+    pairs = show_pairs(score, shown, width=width, everything=everything, words=words)
+    yield from map(indented, pairs)
     hidden = len(score.witnesses) - len(shown)
     if hidden:
-        pairs = count(hidden, "more such pair")
-        yield indented(short(f"{pairs}: -v shows {'it' if hidden == 1 else 'them'}", DIM))
+        more = count(hidden, "more such pair")
+        yield indented(short(f"{more}: -v shows {'it' if hidden == 1 else 'them'}", DIM))
     if everything and shown and shown[0].reproduce:
         yield indented(Sentence("The first pair, in a shell:"))
         yield from (ShellLine(visible(line)) for line in shown[0].reproduce)
 
 
 def show_pairs(
-    score: CausalScore, pairs: Sequence[Witness], *, width: int, everything: bool = False
+    score: CausalScore,
+    pairs: Sequence[Witness],
+    *,
+    width: int,
+    everything: bool = False,
+    words: Wording = PLAIN,
 ) -> Iterator[RenderableType]:
     """Who the pairs of people are, then one or two of them in each table."""
     phrase = set_with_followers(score.against, score.followed)
@@ -88,13 +95,21 @@ def show_pairs(
             yield ""
         some = pairs[first : first + step]
         yield pairs_table(some, width, everything=everything, output=score.output)
+        yield from map(Sentence, joint_pairs(some, score, words))
+
+
+def joint_pairs(pairs: Sequence[Witness], score: CausalScore, words: Wording) -> Iterator[str]:
+    """Of which of these pairs no single change is enough."""
+    for pair in pairs:
+        if (text := joint_pair_sentence(pair, score, words)) is not None:
+            yield text
 
 
 def they_get(score: CausalScore) -> str:
     """What the two of a pair get."""
-    what = output_name(score).removeprefix("the ")
-    if score.output is None:
-        what = f"{what}s"
+    what = f"{output_name(score).removeprefix('the ')}s"
+    if score.output is not None:
+        what = f"values of {output_name(score)}"
     if score.placebo is not None:
         return f"got different {what}, maybe by noise"
     return f"get different {what}"
@@ -179,7 +194,7 @@ def show_score(
         return  # an interval from 0 to 1 is all there is to draw, and the headline says why
     if isinstance(score, CausalScore):
         yield indented(_causal_details(score, words, axis or Axis.reaching(score.high)))
-        yield from show_witnesses(score, width=width, everything=everything)
+        yield from show_witnesses(score, width=width, everything=everything, words=words)
     elif isinstance(score, GroupScore):
         yield indented(_group_details(score, everything, words))
     for note in score.notes:
@@ -192,7 +207,7 @@ def _causal_details(score: CausalScore, words: Wording, axis: Axis) -> Group:
     bar = IntervalBar(score.low, score.high, axis, style)
     whom = words.whom(score.population)
     where = [Sentence(text) for text in joint_sentences(score, words)]
-    where += [Sentence(region_sentence(region, whom, words)) for region in score.regions]
+    where += [Sentence(region_sentence(region, score, words)) for region in score.regions]
     noise = []
     if score.placebo is not None:
         noise = [Sentence(placebo_sentence(score.placebo, whom), WARNING)]

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from themis.results.model import Result, Score, SearchResult
+from themis.results.model import CausalScore, Result, Score, SearchResult
 from themis.show.intervals import Axis
 from themis.show.terminal.parts import (
     DIM,
@@ -34,7 +34,7 @@ from themis.show.terminal.results import (
     point,
     show_cost,
 )
-from themis.show.terminal.scores import show_difference
+from themis.show.terminal.scores import joint_pairs, show_difference
 from themis.show.words.searches import (
     Key,
     guarantee,
@@ -206,6 +206,8 @@ def show_people(
     witness = telling_witness(score)
     if witness is not None:
         yield from show_difference(witness, width=width, output=score.output)
+    if isinstance(score, CausalScore) and witness is not None:
+        yield from map(Sentence, joint_pairs([witness], score, words))
     if everything and witness is not None:
         yield from (ShellLine(visible(line)) for line in witness.reproduce)
 

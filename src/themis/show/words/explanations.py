@@ -7,6 +7,7 @@ from typing import Any
 
 from themis.results.model import CausalScore
 from themis.results.parts import Harm, Joint, Noise, Placebo, Region, Witness
+from themis.show.words.headlines import beyond, output_words
 from themis.show.words.values import (
     FEW_COUNTED,
     at_most,
@@ -76,7 +77,7 @@ def counted_people(score: CausalScore, words: Wording = PLAIN) -> str:
     """On whom the directions of harm were counted; failures leave some changes fewer inputs."""
     counts = [harm.contexts for harm in score.direction]
     least, most = min(counts), max(counts)
-    whom = words.counted(most, score.population)
+    whom = words.tested(most, score)
     if least < most:
         return f"{least:,} to {whom} for each change"
     return f"{whom}, {'each ' * (most > 1)}tried with every value"
@@ -93,7 +94,7 @@ def flip_rate_sentence(score: CausalScore) -> str:
     )
 
 
-def region_sentence(region: Region, whom: str = "test inputs", words: Wording = PLAIN) -> str:
+def region_sentence(region: Region, score: CausalScore, words: Wording = PLAIN) -> str:
     """Where many of the changed decisions are: how many, among how few of whom; who loses there."""
     place = f"where {words.conditions(region)}"
     changes = f"{_of(region.flips)}changes"
@@ -103,9 +104,10 @@ def region_sentence(region: Region, whom: str = "test inputs", words: Wording = 
     share = share_text(
         region.share, region.residents, region.inputs or 0, region.share_low, region.share_high
     )
+    among = _among(share, region.inputs or 0, score, words)
     return (
-        f"{place}: {covered_text(region)} {changes}{_between(region)} "
-        f"among {share} {_of(region.inputs, '')}{whom}, {_times(region.lift)} their share"
+        f"{place}: {covered_text(region)} {changes}{_between(region)} among {among}, "
+        f"{_times(region.lift)} their share"
     )
 
 
@@ -114,23 +116,24 @@ def joint_sentences(score: CausalScore, words: Wording = PLAIN) -> Iterator[str]
     found = score.joint
     if found is None:
         return
-    whom, few = words.whom(score.population), found.inputs < FEW_COUNTED
+    few, counted = found.inputs < FEW_COUNTED, words.tested(found.inputs, score)
     alone = [
         f"for {_share(share, found)} already if only {visible(name)} is"
         for name, share in found.alone.items()
     ]
     sure = confidence_text(score.confidence)
-    counted = words.counted(found.inputs, score.population)
     how = counted if few or found.only_low is None else f"{counted}, {sure}"
     yield (
-        f"For {_joined(_only(found), whom)} the decision changes only if both are changed; "
-        f"{', '.join(alone)} (counted on {how})"
+        f"For {_among(_only(found), found.inputs, score, words)} {output_words(score)} changes"
+        f"{beyond(score)} only if both are changed; {', '.join(alone)} (counted on {how})"
     )
 
 
-def _joined(share: str, whom: str) -> str:
-    """`3.1 % of test inputs`, but `3 of 26 test inputs`, and of people, not of the people."""
-    return f"{share} {whom.removeprefix('the ')}" if " of " in share else f"{share} of {whom}"
+def _among(share: str, total: int, score: CausalScore, words: Wording) -> str:
+    """`3.1 % of test inputs`, but of few those that were counted: `3 of 26 test inputs`."""
+    if " of " in share:
+        return f"{share} {words.tested(total, score).partition(' ')[2]}"
+    return f"{share} of {words.whom(score.population)}"
 
 
 def _share(share: float, found: Joint) -> str:
@@ -144,13 +147,14 @@ def _only(found: Joint) -> str:
     return share_text(found.only, found.only_count, found.inputs, *ends)
 
 
-def joint_pair_sentence(pair: Witness, words: Wording = PLAIN) -> str | None:
+def joint_pair_sentence(pair: Witness, score: CausalScore, words: Wording = PLAIN) -> str | None:
     """That a pair needs the whole set, where it does: no change of one of them is enough."""
     if pair.joint is None:
         return None
     base = pair.inputs[pair.joint]
     whom = words.label({name: base[name] for name in pair.differs_in})
-    return f"From {whom}, neither change alone changes the decision; both together do"
+    output = f"{output_words(score)}{beyond(score)}"
+    return f"From {whom}, neither change alone changes {output}; both together do"
 
 
 def where_losing(score: CausalScore, words: Wording = PLAIN) -> str | None:
@@ -200,15 +204,18 @@ def pairs_origin(score: CausalScore) -> str:
 
 
 def other_changes_first(witnesses: Sequence[Witness]) -> list[Witness]:
-    """The witnesses so that each kind of change comes before any comes twice."""
+    """The witnesses so that each kind of change comes before any comes twice.
+
+    One that needs the whole set is first.
+    """
     seen: dict[tuple[Any, ...], int] = {}
     turns = []
     for witness in witnesses:
         change = tuple((name, witness.inputs[0][name]) for name in witness.differs_in)
         seen[change] = seen.get(change, -1) + 1
         turns.append(seen[change])
-    order = sorted(range(len(witnesses)), key=lambda place: (turns[place], place))
-    return [witnesses[place] for place in order]
+    ranked = [(each.joint is None, turn) for each, turn in zip(witnesses, turns, strict=True)]
+    return [witnesses[place] for place in sorted(range(len(ranked)), key=ranked.__getitem__)]
 
 
 def noise_warning(noise: Noise) -> str:

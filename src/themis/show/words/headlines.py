@@ -21,7 +21,7 @@ from themis.show.words.values import (
     visible,
     with_followers,
 )
-from themis.show.words.wording import PLACES, PLAIN, Wording
+from themis.show.words.wording import PLACES, PLAIN, Wording, is_drawn
 
 ALL_RUN = {
     "inputs": "every input was run",
@@ -124,11 +124,12 @@ def _no_effect(score: CausalScore, words: Wording) -> str:
     name = output_words(score)
     if score.method == "exact" and score.high == 0:
         whom = "" if score.population == "inputs" else f" for {words.whom(score.population)}"
-        return f"{name} never changes{whom} {_when(score, words)} ({_exactly(score)})"
-    tried = words.counted(score.samples, score.population)
-    changed = f"changed for none of {tried}"
+        never = f"{name} never changes{beyond(score)}{whom}"
+        return f"{never} {_when(score, words)} ({_exactly(score)})"
+    tried, of = words.tested(score.samples, score), "in" if is_drawn(score) else "for"
+    changed = f"changed{beyond(score)} {of} none of {tried}"
     if score.samples == 1:
-        changed = f"did not change for the one {tried.removeprefix('1 ')} tried"
+        changed = f"did not change{beyond(score)} {of} the one {tried.removeprefix('1 ')} tried"
     when = _when(score, words, past=True)
     found = "no effect of {} found" if score.conclusive else "undecided for {}"
     return (
@@ -155,8 +156,13 @@ def _effect(score: CausalScore, share: str, words: Wording, *, past: bool = Fals
     if kind != "exact" and not tolerance:
         scale = "" if score.scale is None else f" of its scale from {ends_of(score.scale)}"
         return f"on average {name} {verb} by {share}{scale} {when}"
-    by = f" by more than {exact_figure(float(tolerance))}" if tolerance else ""
-    return f"for {share} of {whom} {name} {verb}{by} {when}"
+    return f"for {share} of {whom} {name} {verb}{beyond(score)} {when}"
+
+
+def beyond(score: Score) -> str:
+    """By how much outputs have to differ to count, where there is a tolerance."""
+    tolerance = score.distance.partition(" ")[2]
+    return f" by more than {exact_figure(float(tolerance))}" if tolerance else ""
 
 
 def ends_of(scale: tuple[float, float]) -> str:
@@ -173,11 +179,12 @@ def _within(score: CausalScore) -> str:
         name = output_words(score)
         return f"among the rows {name} differs by {share} on average with {phrase} ({how(score)})"
     another = output_name(score).removeprefix("the ")
-    counterpart = f"a counterpart among the rows that differs only in {phrase} but gets a different"
+    but = f"whose {another} differs{by}" if (by := beyond(score)) else f"gets a different {another}"
+    counterpart = f"a counterpart among the rows that differs only in {phrase} but {but}"
     if score.score == 0:
         none = "no row has" if score.high == 0 else "no row is known to have"
-        return f"{none} {counterpart} {another} ({how(score)})"
-    return f"{share} of the rows have {counterpart} {another} ({how(score)})"
+        return f"{none} {counterpart} ({how(score)})"
+    return f"{share} of the rows have {counterpart} ({how(score)})"
 
 
 def output_name(score: Score) -> str:

@@ -6,28 +6,23 @@ values are not those that its sentence needs.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from themis.results.model import Result
 from themis.results.notes import OLD_SENTENCE, Ending, Note
+from themis.show.words.input_notes import INPUT_WORDS, Values, quotes
 from themis.show.words.values import (
-    at_most,
+    all_of,
     confidence_text,
     count,
     cut_name,
     one_line,
-    percent,
     points,
-    quoted,
     round_points,
     share_text,
     visible,
 )
 from themis.show.words.wording import PLAIN
-
-Values = Mapping[str, Any]
 
 ENDED = {
     Ending.NOISE: "the subject does not always decide the same",
@@ -85,11 +80,11 @@ def _ended_early(values: Values) -> str:
 
 def _rows_with_counterparts(values: Values) -> str:
     it = "it" if len(values["against"]) == 1 else "them"
-    followed = f", and {_listed(values['followed'])} with {it}" if "followed" in values else ""
+    followed = f", and {all_of(values['followed'])} with {it}" if "followed" in values else ""
     return (
         f"{values['paired']:,} of {count(values['rows'], 'row')} "
         f"{'has' if values['paired'] == 1 else 'have'} a counterpart among the rows that "
-        f"differs only in {_listed(values['against'])}{followed}; the others count as unchanged"
+        f"differs only in {all_of(values['against'])}{followed}; the others count as unchanged"
     )
 
 
@@ -189,7 +184,7 @@ def _inconsistent_example(values: Values) -> str:
 
 
 def _noise_may_explain(values: Values) -> str:
-    what = f"{100 * values['high']:.1f} points of it" if "high" in values else "it"
+    what = f"{points(values['high'])} of it" if "high" in values else "it"
     return f"noise alone may explain {what}"
 
 
@@ -214,127 +209,6 @@ def _acceptance(does: str) -> Callable[[Values], str]:
     return words
 
 
-def _rows_left_out(values: Values) -> str:
-    parts = []
-    for each in values["reasons"]:
-        examples = ", ".join(map(_example, each["examples"]))
-        parts.append(f"{each['where']}: {each['reason']} ({each['rows']:,}, e.g. {examples})")
-    verb, were = ("does not", "was") if values["dropped"] == 1 else ("do not", "were")
-    return (
-        f"{values['dropped']:,} of {count(values['rows'], 'row')} of {values['file']} {verb} "
-        f"fit the schema and {were} left out: {'; '.join(parts)}"
-    )
-
-
-def _example(example: Mapping[str, Any]) -> str:
-    place = f"line {example['line']:,}" if "line" in example else f"row {example['row']:,}"
-    value = example["value"]
-    if value is None:
-        return place
-    if isinstance(value, Mapping):
-        value = ", ".join(f"{name} {each}" for name, each in value.items())
-        return f"{value} in {place}"
-    return f"{value!r} in {place}"
-
-
-def _values_kept(values: Values) -> str:
-    shown = _texts(values["values"][:3])
-    examples = f" ({shown}{'' if len(values['values']) <= 3 else ', …'})" if shown else ""
-    return (
-        f"{count(values['rows'], 'row')} with a value of {values['name']} that the schema does "
-        f"not have{examples}: run as it is, and tried for nobody else"
-    )
-
-
-def _values_between_steps(values: Values) -> str:
-    rows = count(values["rows"], "row")
-    if values["rows"] == 1:
-        return f"{values['name']}: {rows} has a value between the steps; it is run as it is"
-    return f"{values['name']}: {rows} have values between the steps; each is run as it is"
-
-
-def _no_such_value(values: Values) -> str:
-    if "value" in values and values["value"] is None:  # it is of a person
-        return f"{values['name']} has no such value"
-    value = repr(values["value"]) if "value" in values else "nothing"
-    return f"{values['name']} has no value like {value}"
-
-
-def _same_output(values: Values) -> str:
-    which = "in every execution that did not fail"
-    if "executions" in values:
-        which = f"in all {values['executions']:,} executions"
-    if values["output"] is None:  # too few people get it
-        return f"the subject gave the same output {which}"
-    return f"the subject gave the same output, {quoted(values['output'])}, {which}"
-
-
-def _mostly_same(values: Values) -> str:
-    rates = " to ".join(dict.fromkeys(percent(values[end]) for end in ("low", "high")))
-    whom = "the generated test inputs"
-    if "fewest" in values:  # earlier versions did not count
-        counts = dict.fromkeys(f"{values[end]:,}" for end in ("fewest", "most"))
-        whom = f"{' to '.join(counts)} generated test inputs in each group"
-    return (
-        f"{rates} of {whom} get a favourable answer: nine tenths or more are "
-        "treated alike, so that few can show a difference; if real people are not like this, draw "
-        "inputs from a table of them (profile), or give weights"
-    )
-
-
-def _made_by_constraints(values: Values) -> str:
-    names, linked = " and ".join(values["against"]), _listed(values["linked"])
-    rules = values["constraints"]
-    shown = "; ".join(f"{name} ({text})" for name, text in list(rules.items())[:RULES])
-    more = f" and {len(rules) - RULES} more" if len(rules) > RULES else ""
-    which, links, it = "constraint", "links", "it"
-    if len(rules) > 1:
-        which, links, it = "constraints", "link", "them"
-    changes = f"changes for {at_most(percent(values['changed']))} of test inputs"
-    changes = changes if values["changed"] else "never changes"
-    return (
-        f"the rates of the groups of {names} differ by {points(values['difference'])}, but the "
-        f"decision {changes} when only {names} is changed, as far as that is allowed: the "
-        f"difference may come from the {which} {shown}{more}, which {links} {names} with {linked}; "
-        f"leave {it} out to see what is left of it"
-    )
-
-
-def _few_counterfactuals(values: Values) -> str:
-    names = " and ".join(values["against"])
-    rules = "; ".join(
-        f"{name} ({text})" for name, text in list(values["constraints"].items())[:RULES]
-    )
-    return (
-        f"for {percent(values['share'])} of test inputs the constraints allow no other {names}, so "
-        "that they count as unchanged, and the causal score says nothing about them: "
-        f"{rules}; characteristics that change together can be said to (follows)"
-    )
-
-
-def command_without(note: Note, result: Result) -> str | None:
-    """The command that measures again without the constraints that make a finding, if known."""
-    command, names = (result.source or {}).get("command"), note.values.get("constraints")
-    measured = note.code == "made-by-constraints" and result.command in (
-        "score",
-        "search",
-        "apparent",
-    )
-    if not measured or not isinstance(command, str) or not isinstance(names, Mapping):
-        return None
-    return " ".join([command, *(f"--without-constraint {shlex.quote(name)}" for name in names)])
-
-
-def _inputs_unlike_rows(values: Values) -> str:
-    low, high = (visible(values[end]) for end in ("low", "high"))
-    which = f"is {low}" if low == high else f"lies between {low} and {high}"
-    return (
-        f"generated test inputs are unlike the rows: {values['name']} {which} in "
-        f"{percent(values['rows'])} of the rows, and in {percent(values['generated'])} of the test "
-        "inputs; a profile, or weights, would make scores of inputs about people like these"
-    )
-
-
 def _slow_start(values: Values) -> str:
     share = values["share"]
     times = f"{1 / (1 - share):.0f} times as fast" if share < 0.99 else "at once"
@@ -354,12 +228,8 @@ def _cache_in_use(values: Values) -> str:
 
 
 def _setting_differs(values: Values) -> str:
-    first, second = (_listed(values[name]) for name in ("before", "after"))
+    first, second = (all_of(values[name]) for name in ("before", "after"))
     return f"the {values['name']} differs: {first}, then {second}"
-
-
-def _listed(values: list[Any]) -> str:
-    return " and ".join(f"{value:g}" if isinstance(value, float) else value for value in values)
 
 
 def _once(values: Values, did: str) -> str:
@@ -397,17 +267,12 @@ def _exact_not_possible(values: Values) -> str:
     return f"sampled although exact was asked for: {why}"
 
 
-def _texts(values: list[Any]) -> str:
-    return ", ".join(map(quoted, values))
-
-
 def _points(template: str) -> Callable[[Values], str]:
     return lambda values: template.format(round_points(values["error"]))
 
 
 NEAR = "so near the limit that ± {} cannot tell the side"
 
-RULES = 3  # constraints that are shown
 SPELLINGS = 3  # groups of texts that are named
 GROUPS_NAMED = 4  # of people
 
@@ -428,8 +293,7 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "paper-rule": "the paper's stopping rule: this interval is what it claims, not what it holds; "
     "it fails most often for scores near 0",
     "noise-in-score": lambda values: (
-        f"{ENDED[Ending.NOISE]}: noise alone may explain {100 * values['high']:.1f} points of "
-        "this score"
+        f"{ENDED[Ending.NOISE]}: noise alone may explain {points(values['high'])} of this score"
     ),
     "noise-in-rates": f"{ENDED[Ending.NOISE]}; rates are averages over its noise, so that this "
     "interval holds",
@@ -484,27 +348,11 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
         f"the constraints leave only {values['share']:.2g} of all combinations of "
         f"{', '.join(values['names'])}: scores describe that small part of the inputs"
     ),
-    "rows-left-out": _rows_left_out,
-    "values-kept": _values_kept,
-    "values-between-steps": _values_between_steps,
-    "range-widened": "{name} was widened to {min} to {max} to fit the rows",
-    "values-added": lambda values: (
-        f"{values['name']} got further values to fit the rows: {_texts(values['values'])}"
-    ),
-    "no-favourable-output": lambda values: (
-        f"no output was favourable: the subject gave {_texts(values['outputs'])}; favourable is "
-        f"{_texts(values['favourable'])}. Group scores mean nothing until `favourable` names an "
-        "output"
-    ),
-    "same-output": _same_output,
-    "mostly-same": _mostly_same,
-    "made-by-constraints": _made_by_constraints,
-    "few-counterfactuals": _few_counterfactuals,
+    **INPUT_WORDS,
     "proxies-missing": lambda values: (
-        f"the run ended before it was seen whether {_listed(values['names'])} may stand in for "
+        f"the run ended before it was seen whether {all_of(values['names'])} may stand in for "
         "others"
     ),
-    "inputs-unlike-rows": _inputs_unlike_rows,
     "pairs-not-confirmed": f"{ENDED[Ending.NOISE]}: pairs with different decisions got the "
     "same one when run again",
     "vouched-for": "the file vouches that the subject is deterministic: nothing was run again to "
@@ -514,8 +362,8 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "inconsistent-example": _inconsistent_example,
     "not-checked-for-noise": "not checked for consistency: what it rests on was not repeated",
     "noise-in-finding": lambda values: (
-        f"noise may explain {100 * values['explains']:.1f} points of it, so that only "
-        f"{100 * values['floor']:.1f} % are certain; more executions may tell"
+        f"noise may explain {points(values['explains'])} of it, so that only "
+        f"{points(values['floor'])} are certain; more executions may tell"
     ),
     "slow-start": _slow_start,
     "executions-take-time": lambda values: (
@@ -536,14 +384,13 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "cache-damaged": "the cache {path} is damaged: the checksums of {decisions:,} decisions in it "
     "do not match, so those were not used but run again",
     "no-favourable-trial": lambda values: (
-        f"no trial got a favourable decision: the outputs were {_texts(values['outputs'])}. That "
+        f"no trial got a favourable decision: the outputs were {quotes(values['outputs'])}. That "
         "is chance, or `favourable` in [subject] names the wrong outputs"
     ),
     "nothing-protected": "no characteristic is marked protected = true: `themis score` needs "
     "--against to know what to measure",
     "column-not-used": "the column {name!r} is no characteristic: it is not used",
     "same-subject": "as far as can be seen, the subject is the one that the result is of",
-    "no-such-value": _no_such_value,
     "forbidden-by-constraint": "a constraint forbids the input",
     "no-such-characteristic": "there is no characteristic {name!r} to test against",
     "characteristic-removed": "{name} was removed from the schema",

@@ -9,7 +9,13 @@ from themis.results.model import FOUR_FIFTHS, CausalScore, GroupScore, Result, S
 from themis.results.notes import Ending
 from themis.results.parts import Group
 from themis.settings import Stopping
-from themis.show.words.headlines import apart_text, how_much_was_run, score_words
+from themis.show.words.headlines import (
+    apart_text,
+    beyond,
+    how_much_was_run,
+    output_words,
+    score_words,
+)
 from themis.show.words.notes import how_it_ended
 from themis.show.words.values import (
     count,
@@ -22,7 +28,7 @@ from themis.show.words.values import (
     visible,
     with_followers,
 )
-from themis.show.words.wording import PLAIN, Wording
+from themis.show.words.wording import PLAIN, Wording, is_drawn
 
 MISSING_NAMED = 8  # scores named that were not measured
 
@@ -76,8 +82,8 @@ def masked(causal: CausalScore, group: GroupScore, words: Wording = PLAIN) -> st
     whom = words.whom(causal.population)
     return (
         f"similar rates hide this: losses and gains offset each other. The rates differ by at most "
-        f"{points(group.high)}, yet for at least {percent(causal.low)} of {whom} the decision "
-        f"changes when {name} {is_changed}"
+        f"{points(group.high)}, yet for at least {percent(causal.low)} of {whom} "
+        f"{output_words(causal)} changes{beyond(causal)} when {name} {is_changed}"
     )
 
 
@@ -114,7 +120,7 @@ def impact(score: GroupScore) -> str | None:
     text = f"impact ratio (lowest ÷ highest rate) {ratio_text(score.impact_ratio)}"
     low, high = score.impact_ratio_low, score.impact_ratio_high
     if low is not None and high is not None and low != high:
-        text += f" (between {low:.2f} and {high:.2f})"
+        text += f" (between {ratio_text(low)} and {ratio_text(high)})"
     place = {
         "below": "below four fifths (0.80), so it does not meet the four-fifths rule",
         "above": "it meets the four-fifths rule (at least 0.80)",
@@ -139,11 +145,13 @@ def _sampled(score: Score, words: Wording) -> str:
     """How many people were tried; of groups, how many of each."""
     tested = [group.samples for group in score.groups] if isinstance(score, GroupScore) else []
     if not tested or score.stopping is Stopping.PAPER:
-        return words.counted(score.samples, score.population)
-    most = words.counted(max(tested), score.population)
+        return words.tested(score.samples, score)
+    most, of = words.counted(max(tested), score.population), "in"
+    if is_drawn(score):
+        most, of = count(max(tested), "draw"), "from"
     if min(tested) < max(tested):
-        return f"{min(tested):,} to {most} in a group"
-    return f"{most} in each group"
+        return f"{min(tested):,} to {most} {of} a group"
+    return f"{most} {of} each group"
 
 
 def extremes(groups: Iterable[Group], shown: int) -> tuple[list[Group], int]:

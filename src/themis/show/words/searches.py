@@ -233,6 +233,7 @@ def _certain(search: SearchResult) -> str:
             f"{'it' if search.sets_open == 1 else 'any of them'} may be above as well."
         )
     but = ", except those undecided" if search.undecided else ""
+    sure = sure.replace(":", ", so")
     return (
         f"{sure} the whole list is right: every set listed is {above}, and no set {missed} is "
         f"missing{but} (a set that contains a listed one is not listed).{_ties(search)}"
@@ -262,7 +263,7 @@ def harms(score: Score, *, most: int, words: Wording = PLAIN) -> Iterator[str]:
     """Who loses by which change; of groups, which one is favoured."""
     if isinstance(score, CausalScore):
         for harm in score.direction[:most]:
-            whom = words.counted(harm.contexts, score.population)
+            whom = words.tested(harm.contexts, score)
             yield f"{change_sentence(harm, words)} (counted on {whom})"
     elif isinstance(score, GroupScore):
         best, worst = score.most_favoured, score.least_favoured
@@ -283,9 +284,9 @@ def _rate(group: Group, score: GroupScore, words: Wording) -> str:
 
 
 def telling_witness(score: Score) -> Witness | None:
-    """The pair of people that differs in most of the set."""
+    """The pair of people that needs the whole set, else the one that differs in most of it."""
     witnesses = score.witnesses if isinstance(score, CausalScore) else ()
-    return max(witnesses, key=lambda each: len(each.differs_in), default=None)
+    return max(witnesses, key=lambda e: (e.joint is not None, len(e.differs_in)), default=None)
 
 
 def example(score: Score, words: Wording = PLAIN) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from themis.errors import count_of as count
@@ -187,15 +187,14 @@ def cut_name(text: str) -> str:
 
 def cut_text(text: str) -> str:
     """The start of a text that is longer than a sentence can bear, with its size."""
-    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}… {_length(text)}"
+    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}… {length_text(text)}"
 
 
-def quoted(value: Any) -> str:
-    """An output as Python writes it; of a long one its start, and its size."""
-    if isinstance(value, str) and len(value) > LONGEST_TEXT:
-        return f"{value[:LONGEST_TEXT]!r}… {_length(value)}"
-    return cut_text(repr(value))
+def all_of(values: Iterable[str | float]) -> str:
+    """Names or numbers in a sentence: `race and sex`."""
+    return " and ".join(f"{value:g}" if isinstance(value, float) else value for value in values)
 
 
-def _length(text: str) -> str:
+def length_text(text: str) -> str:
+    """How long a text is that was cut."""
     return f"({len(text):,} characters)"

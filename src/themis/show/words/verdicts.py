@@ -14,6 +14,7 @@ from themis.results.model import CausalScore, GroupScore, Result, Score, SearchR
 from themis.results.notes import Ending
 from themis.show.words.headlines import (
     apart_text,
+    beyond,
     capital,
     compared,
     headline,
@@ -31,7 +32,7 @@ from themis.show.words.searches import (
     verdict_words,
 )
 from themis.show.words.values import at_most, count, percent, set_phrase, visible
-from themis.show.words.wording import PLACES, Wording, wording
+from themis.show.words.wording import PLACES, Wording, is_drawn, wording
 
 State = Literal["grave", "calm", "open"]
 VIOLATIONS = 3  # that are named
@@ -186,7 +187,8 @@ def measured_on(result: Result) -> str:
     rows = f"{count(data['used'], 'row')} of " if isinstance(data.get("used"), int) else ""
     given = f"{rows}{visible(data.get('file', 'the given rows'))}"
     if "inputs" not in kinds:
-        how = "Measured on" if "rows" in kinds else "Measured on inputs drawn from"
+        drawn = any(map(is_drawn, result.scores)) or any(map(is_drawn, result.searches))
+        how = "Measured on inputs drawn from" if drawn else "Measured on"
         text = f"{how} {given}"
     elif kinds == {"inputs"}:
         text = f"Measured on {made_up}"
@@ -295,8 +297,8 @@ def _subject(score: Score, words: Wording) -> str:
         return f"{where}{compared(score, words)} differ by"
     name = output_words(score)
     if score.counterfactuals == "within":
-        return f"{name} differs between rows that differ only in"
-    return f"{name} changes with"
+        return f"{name} differs{beyond(score)} between rows that differ only in"
+    return f"{name} changes{beyond(score)} with"
 
 
 def _sized(score: Score, words: Wording, *, first: bool) -> str:
@@ -344,7 +346,9 @@ def _bound(scores: Sequence[Score]) -> str:
     if rates:
         parts.append(apart_text(rates[0], max(each.high for each in rates)))
     if not any(each.high for each in scores):
-        return "exactly none"
+        by = set(map(beyond, scores)) - {""}
+        some = f"none{by.pop()}" if len(by) == 1 else "none beyond the tolerances"
+        return some if any(map(beyond, scores)) else "exactly none"
     if len(parts) == 2:
         return f"an effect above {parts[0]} and a gap above {parts[1]} are ruled out"
     above = "an effect above" if causal else "a gap above"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from themis.inputs.personal import SHARED
-from themis.results.model import Result, Score
+from themis.results.model import Result, Score, SearchResult
 from themis.results.parts import Group, Naming, Region
 from themis.results.withheld import ABOUT, HIGHER, LOWER, RARE
 from themis.show.words.values import count, cut_name, visible
@@ -48,11 +48,24 @@ class Wording:
         one = "person" if self.people == "people" else self.people.removesuffix("s")
         return count(number, one, self.people)
 
+    def tested(self, number: int, score: Score) -> str:
+        """What a figure of a score was counted on: inputs, people, draws, or rows that differ.
+
+        Rows that are alike in all that matters are run once, and so are fewer than the people.
+        """
+        if is_drawn(score):
+            return f"{count(number, 'draw')} from the profile"
+        if score.population in PLACES and number < score.samples:
+            return count(number, "different row")
+        return self.counted(number, score.population)
+
     def of_group(self, group: Group, score: Score) -> str:
         """How many were tested of a group: people, or rows or draws where these are others."""
+        if is_drawn(score):
+            return count(group.samples, "draw")
         if group.people in (None, group.samples):
             return self.counted(group.samples, score.population)
-        return count(group.samples, "row" if score.method == "exact" else "draw")
+        return count(group.samples, "row")
 
     def their(self, population: str = "inputs") -> str:
         """`their `, where it is people that something of is changed."""
@@ -135,6 +148,11 @@ class Wording:
 
 
 PLAIN = Wording()
+
+
+def is_drawn(measured: Score | SearchResult) -> bool:
+    """Whether its samples are draws from a profile: people may be drawn twice, and some never."""
+    return measured.population == "profile" and measured.method == "sampled"
 
 
 def wording(result: Result) -> Wording:

@@ -1,0 +1,110 @@
+"""Draws from a profile are called draws: people may be drawn twice, and some never."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import themis
+from tests import report_results as samples
+from tests.show.test_annex import annex
+from tests.show.test_wording import formats
+from themis.results.model import CausalScore, Result
+from themis.results.parts import Joint
+from themis.show.terminal.searches import render_search
+from themis.show.words.explanations import counted_people, joint_sentences, region_sentence
+from themis.show.words.headlines import headline
+from themis.show.words.searches import harms
+from themis.show.words.verdicts import measured_on
+
+SEXES, RACES = ("female", "male"), ("green", "purple")
+SCHEMA = themis.Schema(
+    sex=themis.Values([*SEXES, "other"], protected=True),
+    race=RACES,
+    number=range(10_000),
+    other=range(10_000),
+)
+ROWS = [
+    {"sex": SEXES[n % 2], "race": RACES[n // 2 % 2], "number": n, "other": n} for n in range(10_000)
+]
+PEOPLE = re.compile(r"(sampled:|none of|counted on|to|of) [\d,]+ (different )?(people|person)")
+
+
+@cache
+def drawn() -> Result:
+    audit = themis.Audit(_decide, SCHEMA, profile=ROWS, error=0.1, deterministic=True)
+    return audit.score([["sex"], ["race"], ["sex", "race"]])
+
+
+def _decide(person: dict[str, Any]) -> bool:
+    return bool(person["number"] > (6_000 if person["sex"] == "female" else 4_000))
+
+
+def test_draws_are_no_people_in_any_format() -> None:
+    result = drawn()
+    assert {each.method for each in result.scores} == {"sampled"}
+    for shown in (*formats(result), annex(result)):
+        assert not PEOPLE.search(shown)
+    terminal = next(formats(result))
+    assert re.search(r"sampled: \d+ draws from the profile, ", terminal)
+    assert re.search(r"sampled: [\d,]+( to [\d,]+)? draws from (a|each) group, ", terminal)
+    assert re.search(r"the decision changed in none of \d+ draws from the profile", terminal)
+    assert re.search(r"\(counted on \d+ draws from the profile", terminal)
+    assert "drawn from 10,000 rows" in measured_on(result)
+
+
+def test_a_search_on_a_profile_counts_draws() -> None:
+    audit = themis.Audit(_decide, SCHEMA, profile=ROWS, error=0.1, deterministic=True)
+    shown = " ".join(render_search(audit.search_all(0.1), file=io.StringIO()).split())
+    assert re.search(r"\(counted on \d+ draws from the profile\)", shown)
+    assert not PEOPLE.search(shown)
+
+
+def test_what_only_both_change_is_counted_in_draws() -> None:
+    few = Joint({"sex": 0.5, "race": 0.0}, 0.1, 20, 2, 0.01, 0.3)
+    score = samples.causal(against=("sex", "race"), population="profile", joint=few)
+    assert next(joint_sentences(score)) == (
+        "For 2 of 20 draws from the profile the decision changes only if both are changed; for "
+        "10 of 20 already if only sex is, for 0 of 20 already if only race is (counted on 20 draws "
+        "from the profile)"
+    )
+
+
+def test_a_region_of_few_counts_those_that_were_tried() -> None:
+    facts = samples.all_facts()
+    region = next(s.regions[0] for s in facts.scores if isinstance(s, CausalScore) and s.regions)
+    few = replace(region, inputs=50, residents=10)
+    assert "among 10 of 50 draws from" in region_sentence(few, samples.causal(population="profile"))
+    given = samples.causal(population="rows", method="exact", samples=50)
+    assert "among 10 of 50 people, " in region_sentence(few, given)
+
+
+def test_rows_that_are_run_once_are_not_all_people() -> None:
+    """Forty people of eight kinds: a change was counted on eight rows, and that is what is said."""
+    rows = [{"sex": "female", "number": 1_000 * (n % 8)} for n in range(40)]
+    schema = themis.Schema(sex=["female", "male"], number=range(10_000))
+    audit = themis.Audit(_decide, schema, deterministic=True)
+    result = audit.apparent(rows, "sex", measures=["causal"], only_data=True)
+    score = next(s for s in result.scores if isinstance(s, CausalScore) and s.direction)
+    assert score.samples == 40
+    assert counted_people(score) == "8 different rows, each tried with every value"
+    assert next(harms(score, most=1)).endswith("(counted on 8 different rows)")
+
+
+def test_people_of_whom_all_were_run_are_people() -> None:
+    score = samples.causal(population="profile", method="exact", score=0.0, low=0.0, samples=700)
+    assert "changed for none of 700 people when only their race was changed" in headline(score)
+    assert "Measured on 9 rows of a.csv" in measured_on(
+        samples.result(score, data={"file": "a.csv", "used": 9})
+    )
+
+
+def test_the_annex_counts_categories_in_people_not_in_draws() -> None:
+    """As many of each group are drawn as are needed, so that draws say nothing of how many are."""
+    shown = annex(drawn())
+    assert "Of an unknown category: 0 rows." in shown
+    assert "No category has fewer than 2 % of the people in the profile." in shown
+    assert "CategoryDrawsFavourable" in shown
