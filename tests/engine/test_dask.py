@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import threading
 import time
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +16,6 @@ import themis
 from tests.engine.test_executors import SUBJECTS, audit, everything
 from tests.external import PATIENCE
 from themis.engine.executors import dask_pool, spread
-from themis.engine.executors.dask_pool import DaskPool
 from themis.errors import SubjectError
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed")
@@ -127,30 +124,6 @@ def test_a_lost_scheduler_is_said(cluster: Any, monkeypatch: pytest.MonkeyPatch)
 def test_a_scheduler_that_is_not_there_is_said() -> None:
     with pytest.raises(SubjectError, match=r"dask://127.0.0.1:9 does not answer"):
         audit(slow, "dask://127.0.0.1:9").causal("race")
-
-
-def test_an_interrupt_while_a_cluster_starts_is_heard_after_it_and_not_by_its_workers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    start = dask_pool._cluster
-
-    def interrupted(dask: Any) -> Any:
-        os.kill(os.getpid(), signal.SIGINT)
-        return start(dask)
-
-    monkeypatch.setattr(dask_pool, "_cluster", interrupted)
-    pool = DaskPool(dask_pool.LOCAL)
-    with pytest.raises(KeyboardInterrupt):
-        pool.submit(os.getpid)
-    try:
-        pids = worker_pids(pool._client.cluster)
-        assert pids
-        for pid in pids:
-            status = Path(f"/proc/{pid}/status").read_text()
-            (blocked,) = re.findall(r"^SigBlk:\s*(\w+)$", status, re.MULTILINE)
-            assert int(blocked, 16) >> signal.SIGINT - 1 & 1
-    finally:
-        pool.stop()
 
 
 def test_a_scheduler_without_workers_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
 import json
 import os
@@ -297,6 +296,9 @@ class Elsewhere:
         finally:
             Elsewhere.inside = False
         return future
+
+    def open(self, seconds: float | None) -> bool:
+        return True
 
     def check(self) -> None: ...
 
@@ -844,12 +846,3 @@ def test_what_is_no_address_is_said(name: str) -> None:
     pytest.importorskip("distributed", reason="Dask is not installed")
     with pytest.raises(RequestError, match="is no address"):
         audit(row, name).causal("race")
-
-
-@pytest.mark.slow
-def test_a_client_that_could_not_connect_is_gone_before_another_starts() -> None:
-    distributed = pytest.importorskip("distributed", reason="Dask is not installed")
-    for _ in range(2):  # left to the collector, the first may end within the start of the second
-        with pytest.raises(RequestError, match="is no address"):
-            audit(row, "dask://[::1").causal("race")
-        assert not [each for each in gc.get_objects() if type(each) is distributed.Client]

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import gc
+import asyncio
 import logging
-import os
+import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, Executor, Future
-from contextlib import contextmanager
-from multiprocessing import resource_tracker
+import weakref
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Executor, Future, wait
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
+from urllib.parse import urlsplit
 
-from themis.engine.executors.interrupts import deaf_to_interrupts, interrupts_wait
-from themis.errors import RequestError, SubjectError, count_of
+from themis.engine.executors.interrupts import interrupts_wait
+from themis.engine.executors.own_cluster import OwnCluster
+from themis.errors import RequestError, SubjectError, ThemisError, count_of
 
 LOCAL, TLS = "dask://local", "dask+tls://"
 PATIENCE = 10  # seconds until a scheduler that does not answer counts as lost
 LOST = (OSError, TimeoutError, RuntimeError)  # what Dask raises where a scheduler is gone
+THREAD = "themis-dask"
 ALONE_SECONDS = 30  # without any worker, after which none is expected any more
 
 
@@ -27,9 +31,37 @@ class DaskPool:
     def __init__(self, name: str) -> None:
         self.name = name
         self.lost: tuple[type[BaseException], ...] = (CancelledError,)
+        self._link: _Link | None = None
+        self._end: Callable[[], object] = lambda: None
         self._client: Any = None
         self._executor: Executor | None = None
         self._alone_since: float | None = None  # when it was first seen that there is no worker
+
+    def open(self, seconds: float | None) -> bool:
+        """Whether it is there, or is within these seconds; raises what keeps it from that."""
+        if self._client is None:
+            try:
+                self._client = self._reach(seconds)
+            except ThemisError:
+                raise
+            except Exception as error:
+                self.stop()
+                raise self._problem(error) from error
+        return self._client is not None
+
+    def _reach(self, seconds: float | None) -> Any:
+        """The client; None while it is not yet there."""
+        if self._link is None:
+            _require_dask()
+            with interrupts_wait():
+                self._link = _Link(self._address)
+                self._end = weakref.finalize(self, self._link.end)  # at the latest
+                self._link.start()
+        if not wait([self._link.client], seconds).done:
+            return None
+        client, dask = self._link.client.result(), import_module("distributed")
+        self.lost = (CancelledError, dask.KilledWorker, dask.comm.CommClosedError)
+        return client
 
     @property
     def workers(self) -> int:
@@ -51,7 +83,7 @@ class DaskPool:
         Not where the scheduler does not answer either: that ends the tasks.
         """
         try:
-            if self._threads(callback_timeout=PATIENCE):
+            if self._client is None or self._threads():
                 return
         except LOST:
             return
@@ -71,17 +103,12 @@ class DaskPool:
             raise self._unreachable(error) from None
 
     def stop(self) -> None:
-        """Leave the cluster; one of our own ends."""
-        client, self._client, self._executor = self._client, None, None
-        self._alone_since = None
-        if client is not None:
-            with interrupts_wait(), _quiet():
-                if client.cluster is not None:
-                    client.cluster.close()
-                client.close()
+        """Leave the cluster, even while it is reached; one of our own ends."""
+        self._link = self._client = self._executor = self._alone_since = None
+        self._end()
 
-    def _threads(self, **options: Any) -> int:
-        count = int(sum(self._connected().nthreads(**options).values()))
+    def _threads(self) -> int:
+        count = int(sum(self._connected().nthreads(callback_timeout=PATIENCE).values()))
         if count:
             self._alone_since = None
         elif self._alone_since is None:
@@ -89,84 +116,102 @@ class DaskPool:
         return count
 
     @property
-    def _address(self) -> str:
-        """As Dask writes it; certificates are those of Dask's own settings."""
-        if self.name.startswith(TLS):
-            return "tls://" + self.name.removeprefix(TLS)
-        return "tcp://" + self.name.removeprefix("dask://")
+    def _address(self) -> str | None:
+        """As Dask writes it, None for one of our own; certificates are those of its settings."""
+        if self.name == LOCAL:
+            return None
+        scheme, _, place = self.name.partition("://")
+        address = f"{'tls' if scheme == 'dask+tls' else 'tcp'}://{place}"
+        try:
+            _ = urlsplit(address).port
+        except ValueError as error:
+            problem, remedy = f"{self.name} is no address: {error}", "write dask://host:8786"
+            raise RequestError.one("executor", "executor", problem, remedy) from None
+        return address
 
     def _connected(self) -> Any:
-        if self._client is None:
-            problem = self._connect(_distributed())
-            if problem is not None:
-                # What Dask left half-made ends now. Later, amid the start of another client, its
-                # end would wait for a lock that this very thread holds.
-                gc.collect()
-                raise problem
+        self.open(None)
         return self._client
 
-    def _connect(self, distributed: Any) -> Exception | None:
-        """Become a client; gives what went wrong."""
-        self.lost = (CancelledError, distributed.KilledWorker, distributed.comm.CommClosedError)
-        try:
-            if self.name == LOCAL:
-                resource_tracker.ensure_running()  # whose start would unblock what is blocked then
-                with deaf_to_interrupts():
-                    self._client = distributed.Client(_cluster(distributed))
-            else:
-                self._client = distributed.Client(self._address, timeout=PATIENCE)
-        except (OSError, TimeoutError) as error:
+    def _problem(self, error: Exception) -> Exception:
+        """What kept it from being reached, as it is said."""
+        if isinstance(error, TimeoutError):
+            return self._unreachable(f"it said nothing for {count_of(PATIENCE, 'second')}")
+        if isinstance(error, OSError | ImportError):  # the latter of another version
             return self._unreachable(error)
-        except MemoryError:  # text of another protocol, taken for a length
-            return self._unreachable("something else does, which is no scheduler")
-        except ValueError as error:
-            remedy = "write dask://host:8786"
-            problem = f"{self.name} is no address: {error}"
-            return RequestError.one("executor", "executor", problem, remedy)
-        except TypeError:  # what Dask raises where it has none
+        if isinstance(error, TypeError) and self.name.startswith(TLS):
             problem = f"{self.name} needs certificates, and Dask's settings name none"
             remedy = "set distributed.comm.tls, for example by the variables of deploy/tls.env"
             return RequestError.one("executor", "executor", problem, remedy)
-        return None
+        return self._unreachable("something else does, which is no scheduler")  # not its protocol
 
     def _unreachable(self, error: object) -> SubjectError:
+        remedy = "" if self.name == LOCAL else "start it and give the command again, or "
         return SubjectError(
-            f"the Dask scheduler at {self.name} does not answer ({error}); start it and give the "
-            "command again, or run it here without an executor"
+            f"the Dask scheduler at {self.name} does not answer ({error}); {remedy}"
+            "run it here without an executor"
         )
 
 
-def _cluster(distributed: Any) -> Any:
-    """A cluster of this machine's cores, one thread in each process."""
-    count = len(os.sched_getaffinity(0))
-    return distributed.LocalCluster(
-        n_workers=count,
-        threads_per_worker=1,
-        dashboard_address=None,
-        scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},  # else a second one meets the first
-    )
+class _Link:
+    """A client in a thread of its own, which starts beside other work and ends at any time."""
+
+    def __init__(self, address: str | None) -> None:
+        self.client: Future[Any] = Future()
+        self._address = address  # None: of a cluster of our own
+        self._cluster = OwnCluster() if address is None else None
+        self._leaving: Future[None] = Future()
+        self._thread = threading.Thread(target=self._run, name=THREAD, daemon=True)
+
+    def start(self) -> None:
+        """Begin, and wait for nothing."""
+        if self._cluster is not None:
+            self._cluster.start()
+        self._thread.start()
+
+    def end(self) -> None:
+        """Give up what was begun, and end what was started."""
+        with interrupts_wait():
+            if self.client.done() and self.client.exception() is None:
+                self.client.result().close()
+            self._leaving.set_result(None)
+            if self._cluster is not None:
+                self._cluster.end()
+            if self._thread.is_alive() and threading.current_thread() is not self._thread:
+                self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._live())
+        except BaseException as error:
+            if not self.client.done():
+                self.client.set_exception(error)
+
+    async def _live(self) -> None:
+        """Connect, and stay until it is told to leave."""
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.wrap_future(self._leaving).add_done_callback(lambda _: task.cancel())
+        dask = import_module("distributed")
+        for handler in logging.getLogger("distributed").handlers:
+            handler.addFilter(_is_of_others)
+        address = self._address if self._cluster is None else self._cluster.address()
+        client = dask.Client(address, asynchronous=True, set_as_default=False, timeout=PATIENCE)
+        try:
+            async with asyncio.timeout(PATIENCE + 1):  # Dask would wait for a first word for ever
+                await client
+            self.client.set_result(client)
+            await asyncio.Event().wait()
+        finally:
+            await client.close()
 
 
-def _distributed() -> Any:
-    try:
-        import distributed
-    except ImportError:
-        raise RequestError.one(
-            "executor",
-            "executor",
-            "Dask is not installed",
-            "install it: pip install 'themis-fairness[distributed]'",
-        ) from None
-    return distributed
+def _require_dask() -> None:
+    if find_spec("distributed") is None:
+        problem, remedy = "Dask is not installed", "pip install 'themis-fairness[distributed]'"
+        raise RequestError.one("executor", "executor", problem, f"install it: {remedy}")
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Within, Dask does not log that connections end which we end."""
-    logger = logging.getLogger("distributed")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
+def _is_of_others(record: logging.LogRecord) -> bool:
+    """Whether Dask logs for somebody else: of ours, all that matters is raised."""
+    return record.threadName != THREAD

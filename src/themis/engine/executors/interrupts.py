@@ -1,10 +1,13 @@
-"""Ctrl-C is for the driver alone, who ends what it has started."""
+"""Ctrl-C is for the driver alone, who ends what it has started; without it that ends itself."""
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import signal
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -43,3 +46,16 @@ def interrupts_wait(*numbers: signal.Signals) -> Iterator[None]:
         for signalled in heard[:1]:
             if callable(handler := before[signalled[0]]):
                 handler(*signalled)
+
+
+def settle_in(driver: int, end: Callable[[], object] = lambda: os._exit(1)) -> None:
+    """Make this a process of a pool: it ends with its driver, and may start processes as usual."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    multiprocessing.set_start_method("spawn", force=True)
+
+    def end_with_driver() -> None:
+        while os.getppid() == driver:
+            time.sleep(1.0)
+        end()
+
+    threading.Thread(target=end_with_driver, daemon=True).start()

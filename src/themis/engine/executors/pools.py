@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
-import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future
 from multiprocessing import resource_tracker
 from typing import Any, Protocol
 
-from themis.engine.executors.interrupts import deaf_to_interrupts, interrupts_wait
+from themis.engine.executors.interrupts import deaf_to_interrupts, interrupts_wait, settle_in
 from themis.errors import RequestError, suggest
 
 PROCESSES, DASK = "processes:", ("dask://", "dask+tls://")
@@ -24,6 +20,9 @@ class Pool(Protocol):
 
     name: str  # as it is recorded
     lost: Lost  # what a task ends with whose process died
+
+    def open(self, seconds: float | None) -> bool:
+        """Whether it takes tasks, or does so within these seconds; begins what that needs."""
 
     @property
     def workers(self) -> int:
@@ -76,12 +75,15 @@ class ProcessPool:
         self.workers = workers
         self._executor: Executor | None = None
 
+    def open(self, seconds: float | None) -> bool:
+        return True
+
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
         if self._executor is None:
             from loky import ProcessPoolExecutor
 
             self._executor = ProcessPoolExecutor(
-                self.workers, initializer=_settle_in, initargs=(os.getpid(),)
+                self.workers, initializer=settle_in, initargs=(os.getpid(),)
             )
         resource_tracker.ensure_running()  # whose start would unblock what is blocked then
         with deaf_to_interrupts():
@@ -100,19 +102,6 @@ class ProcessPool:
                 executor.shutdown(kill_workers=True)  # type: ignore[call-arg]  # loky's own
 
 
-def _settle_in(driver: int) -> None:
-    """Make a process of the pool: it ends with its driver, and may start processes as usual."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    multiprocessing.set_start_method("spawn", force=True)
-
-    def end_with_driver() -> None:
-        while os.getppid() == driver:
-            time.sleep(1.0)
-        os._exit(1)
-
-    threading.Thread(target=end_with_driver, daemon=True).start()
-
-
 class GivenPool:
     """An executor of the user's own, who starts and ends it."""
 
@@ -122,6 +111,9 @@ class GivenPool:
         self.name = type(executor).__name__
         self._executor = executor
         self.workers = getattr(executor, "_max_workers", None) or 1
+
+    def open(self, seconds: float | None) -> bool:
+        return True
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
         try:

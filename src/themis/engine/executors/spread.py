@@ -96,6 +96,8 @@ class SpreadSubject(Subject):
         try:
             left = self._run_while_starting(codes, gathered)
             if left:
+                while not self._pool.open(min(heed(self.deadline), TURN)):
+                    pass
                 self._prepare_comparison(codes)
                 self._run_there([*self._ready, *self._tasks(codes, left, gathered)])
         except BaseException:
@@ -120,14 +122,19 @@ class SpreadSubject(Subject):
         everything = range(len(codes))
         if self._agrees is not None or not self._seen:
             return everything
-        if not self._compared:
-            self._start()
         for part in cut(everything, self._each, 1):
-            if all(each.done() for each in self._begun):
+            if self._has_started():
                 return everything[part[0] :]
             self._pool.check()
             self._add_here(codes, part, gathered)
         return everything[:0]
+
+    def _has_started(self) -> bool:
+        if not self._pool.open(0):
+            return False
+        if not self._compared:
+            self._start()
+        return all(each.done() for each in self._begun)
 
     def _start(self) -> None:
         """Begin to run there what was run here; the first tasks start the processes."""
