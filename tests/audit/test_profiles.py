@@ -196,6 +196,23 @@ def test_counterfactuals_of_people_in_a_profile_respect_constraints() -> None:
     assert {"race": "purple", "job": "nurse"} not in seen
 
 
+def test_generated_pairs_of_a_profile_run_nothing_that_constraints_exclude() -> None:
+    seen: list[dict[str, Any]] = []
+
+    def loan(person: dict[str, Any]) -> bool:
+        seen.append(dict(person))
+        return bool(person["race"] == "purple" and person["job"] == "nurse")
+
+    limited = themis.Schema(race=["green", "purple"], job=["none", "nurse"], age=range(90)).where(
+        "not (race == 'green' and job == 'nurse')"
+    )
+    people = [("green", "none"), ("purple", "none"), ("purple", "nurse")]
+    rows = [{"race": race, "job": job, "age": age} for race, job in people for age in range(5)] * 5
+    score = themis.Audit(loan, limited, profile=rows).causal("race", "job")
+    assert any(each.generated for each in score.witnesses)
+    assert not [each for each in seen if each["race"] == "green" and each["job"] == "nurse"]
+
+
 def test_finding_out_how_long_a_profile_takes_is_within_the_budget() -> None:
     calls = [0]
 

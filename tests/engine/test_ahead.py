@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from tests.external import ran, write_command
 from tests.projects import run as run_cli
 from tests.services import Reply, serve
 from tests.slotted import SCHEMA, Slotted, audit, busy, decide
-from themis import Audit, Result
+from themis import Audit, Integers, Result, Schema
 from themis.engine.account import Spent
 
 Question = Callable[[Audit], Result]
@@ -219,6 +221,44 @@ def test_an_input_that_is_run_again_is_not_answered_from_what_was_run_ahead() ->
     assert measured(filled) == measured(plain)
     assert len(subject.answered) == filled.executions + filled.timing.get("ahead", 0)
     assert filled.timing.get("ahead", 0) > 0
+
+
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_what_is_asked_for_in_several_batches_is_not_run_ahead_in_a_later_one(repeats: int) -> None:
+    """Of three runs that fail the third is not made; it must not be made ahead either."""
+
+    def fragile(person: dict[str, Any]) -> int:
+        if (person["age"] + len(person["race"] + person["region"])) % 9 == 0:
+            raise ValueError("no age")
+        return int(person["age"] > 25 + 3 * (person["race"] == "a"))
+
+    def asked(*, ahead: bool) -> tuple[Result, Slotted]:
+        small = Schema(race=["a", "b", "c"], region=["n", "s", "e", "w"], age=Integers(18, 90))
+        subject = Slotted(5, fragile, small)
+        subject.traits = replace(subject.traits, batch_size=8)
+        options = {"max_failures": 0.5, "error": 0.1, "repeats": repeats, "deterministic": True}
+        run = audit(subject, ahead=ahead, **options)
+        return run.search_all(0.1, ["causal"], ["race", "region"]), subject
+
+    (filled, subject), (plain, bare) = asked(ahead=True), asked(ahead=False)
+    assert measured(filled) == measured(plain)
+    often = Counter(subject.answered) - Counter(bare.answered)
+    assert set(often.values()) <= {1}
+    assert not often.keys() & {*bare.answered}
+
+
+def test_nothing_is_run_ahead_that_constraints_exclude() -> None:
+    schema = Schema(
+        sex=["f", "m"], region=["n", "s", "e", "w"], age=Integers(18, 60), income=Integers(0, 20)
+    ).where("not (sex == 'f' and region == 's')")
+
+    def odd(person: dict[str, Any]) -> int:
+        return int((person["sex"] == "m") != (person["region"] in "se"))
+
+    subject = Slotted(64, odd, schema)
+    result = audit(subject, error=0.1).score([("sex",), ("sex", "region")])
+    assert result.timing["ahead"] > 0
+    assert schema.valid(np.array(subject.answered)).all()
 
 
 def test_one_slot_runs_nothing_ahead() -> None:

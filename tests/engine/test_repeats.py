@@ -181,6 +181,18 @@ def test_combined_outputs_are_the_majority_and_no_needless_run_is_made(
     assert made.tolist() == [needed(each) for each in inputs]
 
 
+@pytest.mark.parametrize("repeats", [1, 3, 6, 7])
+def test_the_mean_of_equal_numbers_is_that_number(repeats: int) -> None:
+    def decide(person: dict[str, Any]) -> float:
+        return 0.1 if person["race"] == "green" else 0.0
+
+    cut = themis.Output(name="risk", min=0, max=1, cut=0.1)
+    schema = themis.Schema(race=["green", "purple"], income=range(50))
+    audit = themis.Audit(decide, schema, outputs=cut, repeats=repeats)
+    assert audit.group("race", statistic="rate").score == 0  # nobody is above the cut
+    assert set(audit.causal("race").witnesses[0].outputs) == {0.1, 0.0}
+
+
 def majority(outputs: list[int]) -> int:
     """By hand: the most frequent label, the first of several; none where half the runs failed."""
     labels = [each for each in outputs if each != FAILED]

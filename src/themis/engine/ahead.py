@@ -69,6 +69,8 @@ class Ahead:
         self._input_keys, self._slots, self._ledger = keys, slots, ledger
         self._held: dict[Any, Held] = {}
         self._numbers: dict[str, int] = {}  # of outputs, by their representation
+        self._request: NDArray[Any] | None = None  # what is asked for now; its keys, once needed
+        self._requested: frozenset[Any] | None = None
         self._coming: Coming | None = None
         self._rng = np.random.default_rng(0)
         self.start(allowed=False)
@@ -94,6 +96,10 @@ class Ahead:
         finally:
             self._coming, self._rng = before
 
+    def begin(self, codes: NDArray[Any]) -> None:
+        """These inputs are asked for together, in one batch or several; none of them is to come."""
+        self._request, self._requested = codes, None
+
     def concerns(self, count: int) -> bool:
         """Whether a batch of so many inputs may take what is held, or leave slots idle."""
         return bool(self._held) or (self._allowed and count < FULL_ROUNDS * self._slots)
@@ -112,16 +118,18 @@ class Ahead:
             self._held.get(key) if first[key] == place else None for place, key in enumerate(keys)
         ]
 
-    def more(self, keys: Sequence[Any], known: Callable[[NDArray[Any]], NDArray[np.bool_]]) -> Any:
-        """Codes of inputs to run in the slots that a batch of these keys leaves idle, or None.
+    def more(self, needed: int, known: Callable[[NDArray[Any]], NDArray[np.bool_]]) -> Any:
+        """Codes of inputs to run in the slots that a batch of so many leaves idle, or None.
 
         Those that somebody else holds are `known`.
         """
-        room = self._room(len(keys))
-        if self._coming is None or room <= 0:
+        room = self._room(needed)
+        if self._coming is None or self._request is None or room <= 0:
             return None
         new: dict[Any, NDArray[Any]] = {}
-        taken = {*keys, *self._held}
+        if self._requested is None:
+            self._requested = frozenset(self.keys(self._request))
+        taken = self._requested | self._held.keys()
         with closing(self._coming(self._peek)) as coming:
             for codes in coming:
                 codes = codes[~known(codes)]

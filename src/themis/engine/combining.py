@@ -68,8 +68,9 @@ def _mean(part: NumberPart, seen: NDArray[Any]) -> NDArray[Any]:
     given = seen >= 0
     values = np.append(part.values, 0.0)[np.where(given, seen, -1)]
     means = values.sum(axis=0) / np.maximum(given.sum(axis=0), 1)
-    if part.output.scale is not None:
-        means = np.clip(means, *part.output.scale)  # rounding may lead out of it
+    least = values.min(axis=0, where=given, initial=np.inf)
+    most = values.max(axis=0, where=given, initial=-np.inf)
+    means = np.clip(means, least, most)  # rounding may lead out: three times 0.1 is above 0.3
     numbers = np.full(seen.shape[1], FAILED, dtype=seen.dtype)
     numbers[~failed] = part.number_array(means[~failed])
     return numbers

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.ahead import Coming, Held, LookUp
-from themis.engine.variants import Rows, Variants, spread_order
+from themis.engine.variants import Rows, Variants, mark_impossible, spread_order
 from themis.inputs.assignments import Places
 from themis.inputs.keys import InputKeys
 from themis.subjects.decisions import NOT_RUN, Cells
@@ -118,6 +118,7 @@ class ComingCells:
     def _window(self, start: int) -> _Window:
         stop = int(min(start + WINDOW, self.later.end))
         rows, cells = self.later.rows(start, stop)
+        mark_impossible(self.variants.assignments.schema, self.variants, rows, cells)
         stop = start + len(rows)
         width, count = self.variants.width, len(rows)
         order, steps = spread_order(width), np.arange(min(width, TRIED))

@@ -289,6 +289,7 @@ class Runner:
         """
         cells = np.empty(len(codes), dtype=self.labels.dtype)
         first = 0
+        self.ahead.begin(codes)
         with nullcontext() if self.traits.external else self.ending_together():
             while first < len(codes):
                 size = self._size_of_next(len(codes), call)
@@ -381,15 +382,14 @@ class Runner:
         """
         if not self.ahead.concerns(len(codes)):
             return self._run(self.subject.load(codes))
-        keys = self.ahead.keys(codes)
         if time:
-            return self._run_mixed(codes, self.ahead.more(keys, self._is_known))
-        held = self.ahead.look_up(keys)
+            return self._run_mixed(codes, self.ahead.more(len(codes), self._is_known))
+        held = self.ahead.look_up(self.ahead.keys(codes))
         new = np.array([place for place, each in enumerate(held) if each is None], dtype=np.int64)
         if not len(new):
             return merged(held, Answers([]))
         part = codes if len(new) == len(codes) else codes[new]
-        more = self.ahead.more([keys[at] for at in new], self._is_known)
+        more = self.ahead.more(len(new), self._is_known)
         try:
             answers = self._run_mixed(part, more)
         except BaseException:

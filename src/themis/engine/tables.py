@@ -271,7 +271,6 @@ class Tables:
         cells = self.empty(len(rows), variants.width)
         if variants.complete and not self.runner.remembers:
             self.memory.peek(variants, rows.codes, start, cells)
-        mark_impossible(self.schema, variants, rows, cells)
         return rows, cells
 
     def _run(

@@ -113,10 +113,12 @@ def _needing_both(
         for pair in pairs.codes
         for column in columns
     ])  # fmt: skip
+    admitted = flips.schema.admits(np.repeat(pairs.codes[:, 0], 2, axis=0), one)
+    chosen = admitted.reshape(-1, 2).all(axis=1)
+    pairs, one = pairs.take(np.flatnonzero(chosen)), one[np.repeat(chosen, 2)]
     cells, _ = drawing.trials.run(np.asfortranarray(one), len(one))
     base = np.repeat(pairs.outputs[:, 0], 2)
     same = (cells >= 0) & (reading.distances(base, reading.cells(cells)) == 0)
-    same &= flips.schema.admits(np.repeat(pairs.codes[:, 0], 2, axis=0), one)
     found = pairs.take(np.flatnonzero(same.reshape(-1, 2).all(axis=1))[:1])
     base_outputs = [reading.labels.labels[number] for number in found.outputs[:, 0].tolist()]
     return tuple(
