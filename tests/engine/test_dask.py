@@ -121,6 +121,29 @@ def test_a_lost_scheduler_is_said(cluster: Any, monkeypatch: pytest.MonkeyPatch)
     timer.join()
 
 
+def test_an_answer_that_came_is_taken_though_its_worker_was_lost_since(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = dask_pool.DaskPool(address(cluster))
+    try:
+        pool.open(None)
+        monkeypatch.setattr(distributed.Future, "status", property(lambda _: "lost"))
+        assert pool.submit(print).result(PATIENCE) is None
+    finally:
+        pool.stop()
+
+
+def test_a_task_for_a_client_that_has_given_up_is_lost(cluster: Any) -> None:
+    pool = dask_pool.DaskPool(address(cluster))
+    try:
+        pool.open(None)
+        pool._client.close()
+        with pytest.raises(pool.lost):
+            pool.submit(pow, 2, 3)
+    finally:
+        pool.stop()
+
+
 def test_a_scheduler_that_is_not_there_is_said() -> None:
     with pytest.raises(SubjectError, match=r"dask://127.0.0.1:9 does not answer"):
         audit(slow, "dask://127.0.0.1:9").causal("race")

@@ -814,7 +814,10 @@ def test_a_cluster_is_given_up_only_after_half_a_minute_without_any_worker(
     assert pool.workers == 1, "tasks are cut for at least one"
 
 
-@pytest.mark.parametrize("loss", [OSError("in <TCP>: Stream is closed"), RuntimeError("closed")])
+@pytest.mark.parametrize(
+    "loss",
+    [OSError("in <TCP>: Stream is closed"), RuntimeError("closed"), AttributeError("closed")],
+)
 def test_a_scheduler_that_no_longer_counts_its_workers_is_said(loss: Exception) -> None:
     """Dask's CommClosedError is an OSError."""
 

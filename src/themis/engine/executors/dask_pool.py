@@ -8,7 +8,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from concurrent.futures import CancelledError, Executor, Future, wait
+from concurrent.futures import CancelledError, Future, wait
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -20,7 +20,8 @@ from themis.errors import RequestError, SubjectError, ThemisError, count_of
 
 LOCAL, TLS = "dask://local", "dask+tls://"
 PATIENCE = 10  # seconds until a scheduler that does not answer counts as lost
-LOST = (OSError, TimeoutError, RuntimeError)  # what Dask raises where a scheduler is gone
+# What Dask raises where a scheduler is gone; the last where its client has given up by itself.
+LOST = (OSError, TimeoutError, RuntimeError, AttributeError)
 THREAD = "themis-dask"
 ALONE_SECONDS = 30  # without any worker, after which none is expected any more
 
@@ -34,7 +35,6 @@ class DaskPool:
         self._link: _Link | None = None
         self._end: Callable[[], object] = lambda: None
         self._client: Any = None
-        self._executor: Executor | None = None
         self._alone_since: float | None = None  # when it was first seen that there is no worker
 
     def open(self, seconds: float | None) -> bool:
@@ -73,9 +73,15 @@ class DaskPool:
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
         """Begin a task; its process may die and Dask begins it again in another one, thrice."""
-        if self._executor is None:
-            self._executor = self._connected().get_executor(pure=False)
-        return self._executor.submit(function, *args)
+        client = self._connected()
+        if client.status == "closed":  # by itself, without a scheduler
+            raise CancelledError
+        task = client.submit(function, *args, pure=False)
+
+        async def outcome() -> Any:  # Dask's own executor mistakes one that is lost afterwards
+            return await task
+
+        return asyncio.run_coroutine_threadsafe(outcome(), client.loop.asyncio_loop)
 
     def check(self) -> None:
         """Raise SubjectError once there has been no worker for a while; tasks would wait for ever.
@@ -104,7 +110,7 @@ class DaskPool:
 
     def stop(self) -> None:
         """Leave the cluster, even while it is reached; one of our own ends."""
-        self._link = self._client = self._executor = self._alone_since = None
+        self._link = self._client = self._alone_since = None
         self._end()
 
     def _threads(self) -> int:
@@ -146,6 +152,7 @@ class DaskPool:
         return self._unreachable("something else does, which is no scheduler")  # not its protocol
 
     def _unreachable(self, error: object) -> SubjectError:
+        error = str(error) or type(error).__name__
         remedy = "" if self.name == LOCAL else "start it and give the command again, or "
         return SubjectError(
             f"the Dask scheduler at {self.name} does not answer ({error}); {remedy}"
