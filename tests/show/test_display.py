@@ -352,6 +352,22 @@ def test_long_names_of_groups_cut_no_number(width: int) -> None:
     assert table.count("█") >= len(groups)
 
 
+@pytest.mark.parametrize("width", [40, 60, 71, 72, 80])
+def test_the_overview_cuts_no_number(width: int) -> None:
+    scores = [each for set_ in ("race", "sex") for each in
+              (causal(against=(set_,), population="profile"),
+               group(against=(set_,), population="profile", low=0.155))]  # fmt: skip
+    flat = " ".join(text(result(*scores), width=width).partition("──")[0].split())
+    for number in ("11.3 %", "6.3 – 16.3 %", "20.0 points", "15.5 – 25.0 points"):
+        assert flat.count(number) >= 2, flat
+    rows = [replace(each, population="rows") for each in scores]
+    beside = [*rows, *(replace(each, population="inputs") for each in scores)]
+    data = {"file": "a.csv", "rows": 9, "used": 9, "dropped": 0, "distinct": 9, "ignored": []}
+    shown = render_apparent(result(*beside, data=data), file=io.StringIO(), width=width)
+    for number in ("11.3 % (6.3 – 16.3)", "20.0 points (15.5 – 25.0)"):
+        assert " ".join(shown.partition("They may")[0].split()).count(number) == 2, shown
+
+
 def test_piped_output_has_no_escape_codes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     assert "\x1b" not in text(result(causal(), group()))

@@ -23,6 +23,7 @@ from themis.inputs.characteristics import Characteristic, Integers, Reals, Value
 from themis.inputs.numbers import two_digits
 from themis.show.terminal.parts import (
     DIM,
+    FOLDED,
     MARK,
     WARNING,
     Sentence,
@@ -91,8 +92,11 @@ def _characteristics(plan: Plan, width: int) -> Table:
     names = min(max(len(visible(name)) for name in (heads[0], *plan.schema.names)), 20)
     sizes = max(len(heads[1]), *(len(f"{each.size:,}") for each in plan.schema))
     taken = 2 + names + sizes + len("bins") + len("protected") + 4 * 2  # gaps, and the indent
-    table = grid({"max_width": 20}, {"justify": "right"}, {}, {}, {"max_width": width - taken})
-    table.add_row(*(short(head, DIM) for head in heads))
+    room = width - taken
+    longest = 20 if room > 0 else 12  # of a name, so that nothing else is cut
+    which = [{"max_width": room}] * (room > 0)
+    table = grid({"max_width": longest}, {"justify": "right"}, {}, {}, *which)
+    table.add_row(*(short(head, DIM) for head in heads[: 4 + len(which)]))
     for each in plan.schema:
         bins = "" if each.bin_starts is None else f"{each.filled_levels}"
         protected = short("protected", MARK) if each.protected else short("–", DIM)
@@ -101,7 +105,7 @@ def _characteristics(plan: Plan, width: int) -> Table:
             short(f"{each.size:,}"),
             short(bins),
             protected,
-            short(_describe(each), DIM),
+            *([short(_describe(each), DIM)] * len(which)),
         )
     return table
 
@@ -120,8 +124,8 @@ def _describe(each: Characteristic) -> str:
 
 
 def _domain(plan: Plan) -> Table:
-    table = grid({}, {})
-    table.add_row(short("inputs", DIM), short(size(plan.size)))
+    table = grid({"min_width": len("valid inputs")}, FOLDED)
+    table.add_row(short("inputs", DIM), Sentence(size(plan.size)))
     if plan.schema.constraints:
         about = "" if plan.share_is_exact else "about "
         valid = about + size(round(plan.size * plan.valid_share))
@@ -130,11 +134,11 @@ def _domain(plan: Plan) -> Table:
         constraints = count(len(plan.schema.constraints), "constraint")
         leave = "leaves" if len(plan.schema.constraints) == 1 else "leave"
         share = f"{constraints} {leave} {about}{percent(plan.valid_share)}"
-        table.add_row(short("valid inputs", DIM), short(valid))
-        table.add_row(short("", DIM), short(share))
+        table.add_row(short("valid inputs", DIM), Sentence(valid))
+        table.add_row(short("", DIM), Sentence(share))
     if plan.profile is not None:
         text = f"{visible(plan.profile['file'])}: {count(plan.profile['used'], 'row')}"
-        table.add_row(short("drawn from", DIM), short(text))
+        table.add_row(short("drawn from", DIM), Sentence(text))
     return table
 
 

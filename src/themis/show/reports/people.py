@@ -206,7 +206,8 @@ def _matrix(score: CausalScore, names: Mapping[Key, Html], words: Wording) -> Ht
         for one, name in names.items()
     )
     with_it = with_followers(score.against, score.followed)
-    caption = f"Who loses when {set_words(score.against)} changes{with_it}"
+    change = "change" if len(score.against) > 1 else "changes"
+    caption = f"Who loses when {set_words(score.against)} {change}{with_it}"
     return table(caption, ["from ↓ to →", *names.values()], rows, kind="matrix")
 
 
@@ -264,7 +265,7 @@ def _regions_of(score: CausalScore, room: Room) -> Html:
     return block(
         score_name(score),
         table(
-            f"Where {set_words(score.against)} decides",
+            f"Where {set_words(score.against)} {'decide' if len(score.against) > 1 else 'decides'}",
             (
                 *(["Who loses"] if directed else []),
                 "Where",

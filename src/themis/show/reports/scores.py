@@ -189,7 +189,8 @@ def _legend(result: Result, scores: Sequence[Score]) -> Html:
     items = [_key(kind, words) for kind, words in KEYS.items() if kind in states]
     marks = sorted({m.name for each in scores for m in _limits(result, each)})
     if marks:
-        items.append(_key("line", f"limit: {', '.join(marks[:4])}"))
+        kind = "limit" if result.checks else "threshold"
+        items.append(_key("line", f"{kind}: {', '.join(marks[:4])}"))
     if any(map(_noise, scores)):
         items.append(_key("noise", "noise alone"))
     return tag("p", *items, class_="legend")

@@ -21,7 +21,7 @@ def show_audit(result: Result, *, width: int, everything: bool = False) -> Itera
     yield from show_doubts(result, everything=everything)
     if any(score.samples for score in result.scores):
         yield ""
-        yield indented(scores_table(result.scores))
+        yield indented(scores_table(result.scores, width))
     yield ""
     yield from (Sentence(f"{each}.") for each in search_lines(result, wording(result)))
     yield from show_cost(result)

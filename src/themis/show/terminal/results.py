@@ -15,6 +15,7 @@ from themis.show.intervals import Axis
 from themis.show.terminal.outcomes import show_outcomes, show_proxies
 from themis.show.terminal.parts import (
     DIM,
+    FOLDED,
     HEADLINE,
     MARK,
     NUMBER,
@@ -51,13 +52,15 @@ from themis.show.words.verdicts import overview, verdict
 from themis.show.words.wording import Wording, wording
 
 ROWS = 20  # of the table
+NOT_THERE = "–"
+NARROW = 72  # below this width tables of scores have no room for their numbers
 
 
-def show_overview(scores: Sequence[Score], words: Wording) -> Iterator[RenderableType]:
+def show_overview(scores: Sequence[Score], words: Wording, width: int) -> Iterator[RenderableType]:
     """The verdict in one sentence, then a line for each score."""
     yield Sentence(overview(scores, words), HEADLINE)
     if any(score.samples for score in scores):
-        yield indented(scores_table(scores))
+        yield indented(scores_table(scores, width))
 
 
 def point(score: Score) -> str:
@@ -80,9 +83,14 @@ def common_axis(scores: Sequence[Score]) -> Axis:
     return Axis.reaching(max((score.high for score in scores if score.samples), default=1.0))
 
 
-def scores_table(scores: Sequence[Score]) -> Table:
-    """A line for each score that was measured, all bars on one scale."""
+def scores_table(scores: Sequence[Score], width: int) -> Table:
+    """A line for each score that was measured, all bars on one scale; no bars where it is narrow.
+
+    No number is cut.
+    """
     known = [score for score in scores if score.samples]
+    if width < NARROW:
+        return _lines(known)
     axis = common_axis(known)
     heads = ("set", "measure", "score", f"0 to {100 * axis.end:.0f} %", "interval")
     bars = {"ratio": 1, "min_width": 8}
@@ -96,6 +104,18 @@ def scores_table(scores: Sequence[Score]) -> Table:
         table.add_row(short(name), what, point(score), bar, interval_text(score))
     if len(known) > ROWS:
         table.add_row(short(f"… {len(known) - ROWS:,} more below", DIM))
+    return table
+
+
+def _lines(scores: Sequence[Score]) -> Table:
+    """The same as sentences."""
+    table = grid(FOLDED)
+    for score in scores[:ROWS]:
+        name = set_phrase(score.against).removesuffix(" together")
+        ends = interval_text(score).plain
+        table.add_row(Sentence(f"{name}, {kind_words(score)}: {point(score)} ({ends})"))
+    if len(scores) > ROWS:
+        table.add_row(short(f"… {len(scores) - ROWS:,} more below", DIM))
     return table
 
 
@@ -113,7 +133,7 @@ def show_result(
     sets, words, axis = by_set(result.scores), wording(result), common_axis(result.scores)
     doubts = show_doubts(result, everything=everything)
     if len(sets) > 1:
-        yield from show_overview(result.scores, words)
+        yield from show_overview(result.scores, words, width)
         yield from doubts
         yield ""
     for against, scores in sets.items():
@@ -192,7 +212,7 @@ def show_apparent(
     for against, scores in by_set(result.scores).items():
         rows = [score for score in scores if score.population != "inputs"]
         yield rule(set_phrase(against))
-        yield indented(_side_by_side(scores))
+        yield indented(_side_by_side(scores, width))
         if any(map(_has_few, rows)):
             yield indented(
                 Sentence(f"* some of the groups have too few {words.people} to judge", MARK)
@@ -262,15 +282,32 @@ def _columns(data: Mapping[str, Any]) -> Iterator[RenderableType]:
         yield Sentence(f"columns that the schema does not know are ignored: {names}{more}", DIM)
 
 
-def _side_by_side(scores: Sequence[Score]) -> Table:
+def _side_by_side(scores: Sequence[Score], width: int) -> Table:
+    """The scores of the rows beside those of all inputs; as sentences where it is narrow."""
     compared = any(score.population == "inputs" for score in scores)
-    heads = ["", "these rows", *(["all inputs"] if compared else [])]
-    table = grid({}, NUMBER, NUMBER, heads=heads)
+    whose = ["these rows", *(["all inputs"] if compared else [])]
     of_rows = {_name(score): score for score in scores if score.population != "inputs"}
     of_all = {_name(score): score for score in scores if score.population == "inputs"}
-    for name in {**of_rows, **of_all}:
-        cells = [_number(each.get(name)) for each in ([of_rows, of_all] if compared else [of_rows])]
+    lines = {
+        name: [_number(each.get(name)) for each in ([of_rows, of_all] if compared else [of_rows])]
+        for name in {**of_rows, **of_all}
+    }
+    columns = zip(*([short(name), *cells] for name, cells in lines.items()), strict=True)
+    if 2 + sum(2 + max(each.cell_len for each in column) for column in columns) > width:
+        return _beside(whose, lines)
+    table = grid({}, NUMBER, NUMBER, heads=["", *whose])
+    for name, cells in lines.items():
         table.add_row(short(name), *cells)
+    return table
+
+
+def _beside(whose: Sequence[str], lines: Mapping[str, Sequence[Text]]) -> Table:
+    """The same as sentences."""
+    table = grid(FOLDED)
+    for name, cells in lines.items():
+        known = [each for each in zip(whose, cells, strict=True) if each[1].plain != NOT_THERE]
+        both = "; ".join(f"{place} {cell.plain}" for place, cell in known)
+        table.add_row(Sentence(f"{name}: {both}"))
     return table
 
 
@@ -287,7 +324,7 @@ def _name(score: Score) -> str:
 
 def _number(score: Score | None) -> Text:
     if score is None or not score.samples:
-        return short("–", DIM)
+        return short(NOT_THERE, DIM)
     text = f"≥ {_said(score, score.low)}" if score.lower_bound else _said(score, score.score)
     if score.low < score.high and not score.lower_bound:
         low, high = (_said(score, end).removesuffix(" %") for end in (score.low, score.high))

@@ -142,7 +142,7 @@ def _when(score: CausalScore, words: Wording, *, past: bool = False) -> str:
     """`when only their sex is changed`; with others that follow, without `only`."""
     verb = ("was" if past else "is") if len(score.against) == 1 else ("were" if past else "are")
     only = "" if score.followed else "only "
-    their = words.their(score.population)
+    their = "" if past and is_drawn(score) else words.their(score.population)  # of a draw
     follow = with_followers(score.against, score.followed)
     return f"when {only}{their}{plain_set(score)} {verb} changed{follow}"
 

@@ -312,7 +312,7 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "exact-score": "its score is {score:.4g}, exactly",
     "equals-threshold": "a tie: its score is {score:.4g}, exactly the threshold",
     "score-between": _score_between,
-    "groups-apart": "groups are {low:.3f} to {high:.3f} apart on {contexts} contexts",
+    "groups-apart": "groups are {low:.3f} to {high:.3f} apart on {contexts:,} contexts",
     "within-set-below": "within {against}, which is below",
     "causal-score-below": "the causal score of {against} is below, and bounds it",
     "estimated-score": "estimated at {score:.4g}",
