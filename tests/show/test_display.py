@@ -352,6 +352,18 @@ def test_long_names_of_groups_cut_no_number(width: int) -> None:
     assert table.count("█") >= len(groups)
 
 
+@pytest.mark.parametrize("width", [40, 80])
+def test_what_a_pair_differs_in_is_not_cut(width: int) -> None:
+    """Else two values with the same beginning look the same."""
+    one, other = ({"job": f"skilled worker in {place}", "age": 3} for place in ("mines", "shops"))
+    pair = Witness((one, other), ("1", "0"))
+    shown = text(result(causal(against=("job",), witnesses=(pair,))), width=width)
+    assert "mines" in shown
+    assert "shops" in shown
+    long = Witness(({"job": "a" * 5_000}, {"job": "b"}), ("1", "0"))
+    assert len(text(result(causal(against=("job",), witnesses=(long,))), width=width)) < 3_000
+
+
 @pytest.mark.parametrize("width", [40, 60, 71, 72, 80])
 def test_the_overview_cuts_no_number(width: int) -> None:
     scores = [each for set_ in ("race", "sex") for each in

@@ -46,6 +46,7 @@ from themis.show.words.headlines import headline, highest_of, output_name, rate_
 from themis.show.words.scores import extremes, impact, method, seen
 from themis.show.words.values import (
     count,
+    cut_text,
     set_phrase,
     set_with_followers,
     visible,
@@ -163,8 +164,13 @@ def _two(pair: Witness, name: str) -> list[Text]:
         return [short("=", DIM), short("=", DIM)]
     first, second = (visible(each[name]) for each in pair.inputs)
     if name in pair.differs_in:
-        return [short(first, MARK), short(f"‹ {second}", MARK)]
+        return [_whole(first), _whole(f"‹ {second}")]
     return [short(first, DIM), short(second, DIM)]
+
+
+def _whole(text: str) -> Text:
+    """What two people differ in, on several lines where it is long: cut, it might look the same."""
+    return Text(cut_text(text), MARK, no_wrap=False, overflow="fold")
 
 
 def _joined(cells: Sequence[Sequence[Text]]) -> Iterator[Text]:
