@@ -289,7 +289,8 @@ class Runner:
         """
         cells = np.empty(len(codes), dtype=self.labels.dtype)
         first = 0
-        self.ahead.begin(codes)
+        if self.traits.external:
+            self.ahead.begin(codes)
         with nullcontext() if self.traits.external else self.ending_together():
             while first < len(codes):
                 size = self._size_of_next(len(codes), call)
