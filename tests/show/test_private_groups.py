@@ -128,7 +128,7 @@ def test_differences_are_decided_exactly_and_shown_rounded(folder: Path) -> None
         assert done.exit_code == 1, "a rise of one millionth is one"
         assert_rounded(name, Path(name).read_text())
         assert_rounded("terminal", done.output)
-        assert "48.0 points" in done.output.replace("\xa0", " ")
+        assert "48.0 % of the scale" in done.output.replace("\xa0", " ")
     assert "48.3" in run("diff", "before-rows.json", "after-rows.json").output
 
 

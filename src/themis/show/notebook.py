@@ -163,11 +163,11 @@ def _causal_parts(score: CausalScore, words: Wording) -> Iterator[Html]:
         yield _line(placebo_sentence(score.placebo, whom))
     for harm in score.direction[:CHANGES]:
         of = words.tested(harm.contexts, score)
-        yield _line(f"{change_sentence(harm, words)} (of {of})")
+        yield _line(f"{change_sentence(harm, words, score.output)} (of {of})")
     yield from (_line(region_sentence(region, score, words)) for region in score.regions)
     yield from (_witness(each, score.output or "decision") for each in score.witnesses[:WITNESSES])
     if whose := pairs_origin(score):
-        yield _line(f"Of these pairs, {whose}.", _FAINT)
+        yield _line(f"These pairs: {whose}.", _FAINT)
 
 
 def _witness(witness: Witness, output: str) -> Html:

@@ -53,7 +53,7 @@ from themis.show.reports.scores import (
 )
 from themis.show.reports.verdict import ALL_CLEAR, cautions
 from themis.show.words.headlines import capital, rate_text
-from themis.show.words.scores import how_sure_together, impact
+from themis.show.words.scores import how_sure_together, impact, ratio_text
 from themis.show.words.searches import (
     check_interval,
     checks_guarantee,
@@ -276,9 +276,7 @@ def _row(score: GroupScore, group: Group, ratio: Ratio | None, room: Room) -> tu
 def _ratio_cells(ratio: Ratio | None) -> tuple[object, object]:
     if ratio is None:
         return "–", "–"
-    return ratio_cell(ratio), (
-        "–" if ratio.few else ends_text(ratio.low, ratio.high, "{:.2f}".format)
-    )
+    return ratio_cell(ratio), ("–" if ratio.few else ends_text(ratio.low, ratio.high, ratio_text))
 
 
 def _scoring(score: GroupScore, group: Group) -> tuple[str, str]:

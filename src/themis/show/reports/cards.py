@@ -18,7 +18,14 @@ from themis.show.words.explanations import (
     other_changes_first,
     where_losing,
 )
-from themis.show.words.headlines import beyond, headline, output_name, output_words, score_text
+from themis.show.words.headlines import (
+    beyond,
+    headline,
+    kind_words,
+    output_name,
+    output_words,
+    score_text,
+)
 from themis.show.words.scores import by_set, hidden_changes, impact
 from themis.show.words.searches import amount, protection
 from themis.show.words.values import count
@@ -227,7 +234,7 @@ def _pair(scores: Sequence[Score], room: Room) -> Iterator[Html]:
 def _line(scores: Sequence[Score], result: Result) -> Html:
     """A set that got no card."""
     mark = mark_of(scores, result)
-    figures = ", ".join(f"{each.measure} {score_text(each)}" for each in scores if each.samples)
+    figures = "; ".join(f"{kind_words(each)} {score_text(each)}" for each in scores if each.samples)
     return tag("li", chip(mark.state, mark.word), " ", tag("b", set_name(scores[0].against)),
                f" {figures}")  # fmt: skip
 
@@ -257,7 +264,7 @@ def _picture(score: Score, scores: Sequence[Score], result: Result, room: Room) 
             yield _share(score, whom, result)
     elif isinstance(score, GroupScore) and _shows_rates(score, several):
         extremes = (score.most_favoured, score.least_favoured)
-        yield from (_rate(each, room) for each in extremes if each is not None)
+        yield from (_rate(each, score.output, room) for each in extremes if each is not None)
 
 
 def _shows_rates(score: GroupScore, several: bool) -> bool:
@@ -298,21 +305,25 @@ def _share(score: CausalScore, whom: str, result: Result) -> Html:
 
 
 def _limit(score: Score, result: Result) -> float | None:
+    """The lowest limit or threshold that is about this measure of this output."""
+    about = (score.measure, score.output)
     limits = [
         each.max_score
         for each in result.checks
-        if each.measure == score.measure and (each.search or each.against == score.against)
+        if (each.measure, each.output) == about and (each.search or each.against == score.against)
     ]
-    limits += [each.threshold for each in result.searches if each.measure == score.measure]
+    limits += [each.threshold for each in result.searches if (each.measure, each.output) == about]
     return min(limits, default=None)
 
 
-def _rate(group: Group, room: Room) -> Html:
+def _rate(group: Group, output: str | None, room: Room) -> Html:
     """How many of a hundred of a group get the favourable decision."""
     text, name = hundred_text(group.rate), cut(room.words.label(group.values), LONGEST_NAME)
-    drawn = dots([("rate", of_hundred(group.rate))], f"{name}: {text} get {room.words.favour}")
-    get = tag("small", f"get {room.words.favour}")
-    return tag("figure", drawn, tag("figcaption", tag("b", text), " ", tag("bdi", name), get))
+    get = f"get {room.words.favour(output)}"
+    drawn = dots([("rate", of_hundred(group.rate))], f"{name}: {text} {get}")
+    return tag(
+        "figure", drawn, tag("figcaption", tag("b", text), " ", tag("bdi", name), tag("small", get))
+    )
 
 
 def of_hundred(share: float) -> int:

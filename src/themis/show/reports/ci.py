@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 from themis.results.model import Accepted, CheckResult, Measure, Result, Score, SearchResult
 from themis.results.notes import Ending
 from themis.results.withheld import whole_of
-from themis.show.words.headlines import headline, score_text
+from themis.show.words.headlines import headline, kind_words, score_text
 from themis.show.words.notes import how_it_ended
 from themis.show.words.scores import cut_off, failure_text, inconclusive
 from themis.show.words.searches import (
@@ -274,7 +274,9 @@ def _search_cases(
 
 def _score_case(score: Score, words: Wording) -> ElementTree.Element:
     said = headline(score, words)
-    case = partial(_case, set_text(score.against), f"themis.{score.measure}", said=said)
+    kind = kind_words(score).removeprefix(score.measure)  # tells scores of one set apart
+    name = set_text(score.against) + kind.replace(" of ", ": ", 1)
+    case = partial(_case, name, f"themis.{score.measure}", said=said)
     if score.conclusive:
         return case()
     reason = how_it_ended(score.stopped) if score.samples else said

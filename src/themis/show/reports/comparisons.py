@@ -117,7 +117,7 @@ def _changes(
 ) -> list[tuple[str, ...]]:
     return [
         (quantity_text(each), capital(change_text(each)),
-         *(bounds_text(ends, each.quantity.measure) for ends in (each.before, each.after)))
+         *(bounds_text(ends, each.quantity) for ends in (each.before, each.after)))
         for each in sorted(differences, key=lambda each: each.change not in CHANGED)
     ]  # fmt: skip
 

@@ -184,7 +184,7 @@ def _people(score: Score, words: Wording) -> Iterator[str]:
     if isinstance(score, CausalScore):
         parts += [_pair(each, score.output) for each in score.witnesses[:WITNESSES]]
         whose = pairs_origin(score)
-        parts += [f"Of these pairs, {whose}."] if whose else []
+        parts += [f"These pairs: {whose}."] if whose else []
     if parts:
         summary = f"<summary>{escape(headline(score, words))}</summary>"
         yield "\n\n".join([f"<details>{summary}", *parts, "</details>"])

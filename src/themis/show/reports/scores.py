@@ -25,7 +25,7 @@ from themis.show.reports.document import (
 )
 from themis.show.svg import picture, scale
 from themis.show.words.headlines import apart_text, ends_of, rate_text
-from themis.show.words.scores import by_set, extremes, impact, lesser, method
+from themis.show.words.scores import by_set, extremes, impact, lesser, method, ratio_text
 from themis.show.words.searches import amount
 from themis.show.words.values import count, percent, visible
 from themis.show.words.verdicts import state_of
@@ -286,7 +286,7 @@ def ratio_cell(ratio: Ratio) -> Html:
     if ratio.few:
         return tag("small", PLACES["few"], class_="few")
     place = "the highest" if ratio.ratio == 1.0 else PLACES[ratio.place]
-    return join([f"{ratio.ratio:.2f}", tag("small", place, class_=ratio.place)])
+    return join([ratio_text(ratio.ratio), tag("small", place, class_=ratio.place)])
 
 
 def _other_groups(score: GroupScore, drawn: Sequence[Group], room: Room) -> Iterator[Html]:

@@ -26,7 +26,6 @@ from themis.show.terminal.parts import (
     indented,
     make_console,
     render,
-    short,
 )
 from themis.show.words.comparisons import (
     bounds_text,
@@ -152,10 +151,10 @@ def _table_of(
     table = grid(*columns, heads=() if narrow else heads)
     for each in differences:
         name, change, style = quantity_text(each), change_text(each), COLOURS.get(each.change, "")
-        before, after = (bounds_text(e, each.quantity.measure) for e in (each.before, each.after))
+        before, after = (bounds_text(e, each.quantity) for e in (each.before, each.after))
         if narrow:
             table.add_row(Sentence(f"{name}: {change}", style))
             table.add_row(Sentence(f"{before} → {after}", first="  "))
         else:
-            table.add_row(name, Text(change, style), short(before), short(after))
+            table.add_row(name, Text(change, style), Sentence(before), Sentence(after))
     return table

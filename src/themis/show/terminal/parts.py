@@ -179,6 +179,20 @@ class Ends:
         return max(cell_len(f"{self.low} –"), cell_len(self.high))
 
 
+@dataclass(frozen=True)
+class Scale:
+    """The head of a column of bars: the first of these texts that fits, or nothing; none is cut."""
+
+    texts: tuple[str, ...]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        fits = (each for each in self.texts if cell_len(each) <= options.max_width)
+        yield short(next(fits, ""), DIM)
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement(4, max(map(cell_len, self.texts))).with_maximum(options.max_width)
+
+
 def message_lines(message: str, width: int) -> str:
     """A message such as `error: …` in lines, the later ones indented; no word is broken."""
     head = re.match("(?:internal error|error|warning|note): ", message)
@@ -223,13 +237,16 @@ class ShellLine(Text):
 
 
 def grid(
-    *columns: Mapping[str, Any], heads: Iterable[str] = (), expand: bool = False, gap: int = 2
+    *columns: Mapping[str, Any],
+    heads: Iterable[str | Scale] = (),
+    expand: bool = False,
+    gap: int = 2,
 ) -> Table:
     """A table without lines; each column is what `Table.add_column` takes."""
     table = Table.grid(padding=(0, gap, 0, 0), expand=expand)
     for column in columns:
         table.add_column(**{"no_wrap": True, "overflow": "ellipsis", **column})
-    texts = [short(head, DIM) for head in heads]
+    texts = [short(head, DIM) if isinstance(head, str) else head for head in heads]
     if texts:
         table.add_row(*texts)
     return table

@@ -22,6 +22,7 @@ from themis.show.terminal.parts import (
     WARNING,
     IntervalBar,
     Page,
+    Scale,
     Sentence,
     ShellLine,
     failures,
@@ -74,8 +75,8 @@ def point(score: Score) -> str:
 def interval_text(score: Score) -> Text:
     """The interval of a score, or that there is none."""
     low, high = _said(score, score.low), _said(score, score.high)
-    unit = high.rpartition(" ")[2]  # is written once
-    return short("exact" if score.low == score.high else f"{low.removesuffix(unit)}– {high}")
+    unit = "".join(high.rpartition(" ")[1:]) if " " in high else ""  # is written once
+    return short("exact" if score.low == score.high else f"{low.removesuffix(unit)} – {high}")
 
 
 def common_axis(scores: Sequence[Score]) -> Axis:
@@ -92,7 +93,8 @@ def scores_table(scores: Sequence[Score], width: int) -> Table:
     if width < NARROW:
         return _lines(known)
     axis = common_axis(known)
-    heads = ("set", "measure", "score", f"0 to {100 * axis.end:.0f} %", "interval")
+    scale = Scale((f"0 to {100 * axis.end:.0f} %",))
+    heads = ("set", "measure", "score", scale, "interval")
     bars = {"ratio": 1, "min_width": 8}
     table = grid(
         {"max_width": 20}, {"max_width": 32}, NUMBER, bars, NUMBER, heads=heads, expand=True

@@ -224,7 +224,7 @@ def _causal_details(score: CausalScore, words: Wording, axis: Axis) -> Group:
 
 def _harm(score: CausalScore, words: Wording) -> Iterator[RenderableType]:
     for harm in score.direction[:CHANGES]:
-        yield Sentence(change_sentence(harm, words))
+        yield Sentence(change_sentence(harm, words, score.output))
     left = len(score.direction) - CHANGES
     if left > 0:
         yield Sentence(

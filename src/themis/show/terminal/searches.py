@@ -19,6 +19,7 @@ from themis.show.terminal.parts import (
     WARNING,
     IntervalBar,
     Page,
+    Scale,
     Sentence,
     ShellLine,
     grid,
@@ -134,15 +135,17 @@ def _table(
     known = [scores[search.measure, each] for each in found if (search.measure, each) in scores]
     axis = Axis.reaching(max((score.high for score in known), default=1.0))
     with_cost = width >= NARROW
-    scale = f"0 to {100 * axis.end:.0f} %, ┃ {100 * search.threshold:.4g} %"
-    heads = [sets_noun(search), "score", scale, "interval"]
+    limit = f"┃ {100 * search.threshold:.4g} %"
+    scale = Scale((f"0 to {100 * axis.end:.0f} %, {limit}", limit))
+    heads: list[str | Scale] = [sets_noun(search), "score", scale, "interval"]
+    heads += ["executions"] if with_cost else []
     table = grid(
         {**FOLDED, "min_width": 8, "max_width": max(12, width - 50)},
         NUMBER,
         {"ratio": 1, "min_width": 8},
         NUMBER,
         *([NUMBER] if with_cost else []),
-        heads=[*heads, "executions"] if with_cost else heads,
+        heads=heads,
         expand=True,
     )
     decided = {each.against: each for each in search.tested}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from themis.results.comparison import Bounds, Differences, ScoreDifference, SetDifference
+from themis.results.comparison import Bounds, Differences, Quantity, ScoreDifference, SetDifference
 from themis.results.model import Measure
 from themis.results.replays import Replay, ReplayedTest
 from themis.show.words.searches import ends_in_units, in_units, set_text
@@ -16,7 +16,7 @@ from themis.show.words.values import (
     set_phrase,
     visible,
 )
-from themis.show.words.wording import PLAIN, Wording
+from themis.show.words.wording import PLACES, PLAIN, Wording
 
 COMMON = 8  # characteristics shown in which the two inputs agree
 
@@ -145,10 +145,16 @@ def _chance(share: float) -> str:
     return f"{100 * share:.2g} %"
 
 
-def bounds_text(bounds: Bounds | None, measure: Measure) -> str:
-    """Where a score is: `1.7 % – 11.2 %`, `at most 9.6 points`."""
+def bounds_text(bounds: Bounds | None, quantity: Quantity) -> str:
+    """Where a score is: `1.7 % – 11.2 %`, `at most 9.6 points`, `4.0 % of the scale`."""
     if bounds is None:
         return "unknown"
+    if quantity.statistic == "mean":
+        return f"{_ends(bounds, 'causal')} of the scale"
+    return _ends(bounds, quantity.measure)
+
+
+def _ends(bounds: Bounds, measure: Measure) -> str:
     if bounds.low == bounds.high:
         return in_units(bounds.low, measure)
     if bounds.low == 0:
@@ -160,8 +166,13 @@ def bounds_text(bounds: Bounds | None, measure: Measure) -> str:
 
 def quantity_text(each: ScoreDifference | SetDifference) -> str:
     """What was measured: `causal race, sex of limit`."""
-    of = "" if each.quantity.output is None else f" of {set_phrase([each.quantity.output])}"
-    return f"{each.quantity.measure} {set_text(each.quantity.against)}{of}"
+    about = each.quantity
+    of = "" if about.output is None else f" of {set_phrase([about.output])}"
+    parts = [f"{about.measure} {set_text(about.against)}{of}"]
+    parts += ["means"] if about.statistic == "mean" else []
+    parts += [PLACES[about.population]] if about.population in PLACES else []
+    parts += ["among themselves"] if about.counterfactuals == "within" else []
+    return ", ".join(parts)
 
 
 def change_text(each: ScoreDifference | SetDifference) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from themis.results.model import CausalScore
 from themis.results.parts import Harm, Joint, Noise, Placebo, Region, Witness
-from themis.show.words.headlines import beyond, output_words
+from themis.show.words.headlines import beyond, output_name, output_words
 from themis.show.words.values import (
     FEW_COUNTED,
     at_most,
@@ -22,10 +22,10 @@ from themis.show.words.values import (
 from themis.show.words.wording import PLAIN, Wording
 
 
-def change_sentence(harm: Harm, words: Wording = PLAIN) -> str:
+def change_sentence(harm: Harm, words: Wording = PLAIN, output: str | None = None) -> str:
     """Who loses and who gains by a change: `green → purple: 3 of 26 lose …`."""
     change = f"{words.label(harm.change_from)} → {words.label(harm.change_to)}"
-    what = words.favour if words.naming.decision else "the favourable decision"
+    what = words.favour(output) if words.naming.decision or output else "the favourable decision"
     return f"{change}: {lost_text(harm)} lose {what}, {gained_text(harm)} gain it"
 
 
@@ -43,7 +43,7 @@ def losing_sentences(score: CausalScore, words: Wording = PLAIN, *, most: int) -
         ]
         for share, shown, gets, loses in sorted(ways, key=lambda way: -way[0]):
             if share:
-                yield f"{shown} get {words.favour} as {gets} but not as {loses}"
+                yield f"{shown} get {words.favour(score.output)} as {gets} but not as {loses}"
 
 
 def lost_text(harm: Harm) -> str:
@@ -88,9 +88,12 @@ def flip_rate_sentence(score: CausalScore) -> str:
     phrase = set_phrase(score.against)
     if score.followed:
         phrase += f"{with_followers(score.against, score.followed)},"
+    name = output_name(score)
+    outputs = "decisions" if name == "the decision" else "outputs"
+    of = f" of {name}" if score.output is not None else ""
     return (
         f"on average one random change of {phrase} alters {percent(score.flip_rate or 0.0)} of "
-        "decisions"
+        f"{outputs}{of}{beyond(score)}"
     )
 
 

@@ -104,12 +104,24 @@ def _none_sentence(search: SearchResult, words: Wording) -> str:
     sure = f"exact: {_all_run(search)}" if exact else _confidence(search)
     limit = amount(most, search.measure)
     least = "as much as" if most == 1 else "more than"
+    if search.stopped is Ending.NOISE:  # it may hide changes as well as make some
+        return _none_shown(search, words)
     start = f"no {'other ' if search.undecided else ''}combination of characteristics"
     if search.measure == "causal":
         much = f"{least} {limit}" if most else ""
         return f"{start} changes {_effect(search, words, much)} ({sure})"
     by = f" by {least} {limit}" if most else ""
     return f"{start} has groups whose {_figure(search, words)} differ{by} ({sure})"
+
+
+def _none_shown(search: SearchResult, words: Wording) -> str:
+    """That no set is above the threshold beyond noise, which rules none out."""
+    start = "no combination of characteristics is shown to"
+    much = f"more than {amount(search.threshold, search.measure)}" if search.threshold else ""
+    if search.measure == "causal":
+        return f"{start} change {_effect(search, words, much)}"
+    by = f" by {much}" if much else ""
+    return f"{start} have groups whose {_figure(search, words)} differ{by}"
 
 
 def _all_run(search: SearchResult) -> str:
@@ -222,15 +234,19 @@ def _certain(search: SearchResult) -> str:
     if search.method == "exact":
         sure = f"{capital(_all_run(search))}:"
     if search.stopped is Ending.NOISE:
+        if not search.found:
+            return "Nothing is certain about any set."
         return (
             f"{sure} every set listed is {above}, all that noise may explain left out. "
             "Nothing is certain about the other sets."
         )
     if search.stopped is not Ending.DONE:
+        listed = f"{sure} every set listed is {above}. " if search.found else ""
         return (
-            f"{sure} every set listed is {above}. Nothing is known about "
+            f"{listed}Nothing is known about "
             f"the {count(search.sets_open, 'combination')} not checked: "
-            f"{'it' if search.sets_open == 1 else 'any of them'} may be above as well."
+            f"{'it' if search.sets_open == 1 else 'any of them'} may be above"
+            f"{' as well' if search.found else ' the threshold'}."
         )
     but = ", except those undecided" if search.undecided else ""
     sure = sure.replace(":", ", so")
@@ -264,7 +280,7 @@ def harms(score: Score, *, most: int, words: Wording = PLAIN) -> Iterator[str]:
     if isinstance(score, CausalScore):
         for harm in score.direction[:most]:
             whom = words.tested(harm.contexts, score)
-            yield f"{change_sentence(harm, words)} (counted on {whom})"
+            yield f"{change_sentence(harm, words, score.output)} (counted on {whom})"
     elif isinstance(score, GroupScore):
         best, worst = score.most_favoured, score.least_favoured
         if best is not None and worst is not None and score.low > 0:

@@ -205,12 +205,15 @@ def how_to_read(result: Result) -> str:
     one = words.counted(1, kind).removeprefix("1 ")
     names = [_plain(each.against) for each in scores if isinstance(each, CausalScore)]
     same = f"if the same {one} gets a different one when nothing but"
-    parts = [f"the decision changes with {each} {same} {each} is changed" for each in names[:1]]
+    named = any(each.output is not None for each in scores)
+    what = "an output" if named else "the decision"
+    parts = [f"{what} changes with {each} {same} {each} is changed" for each in names[:1]]
     if result.searches and result.command != "audit":
         parts = [f"a combination changes the decision {same} that combination is changed"]
         parts.append("it is minimal if no part of it is enough")
     if any(isinstance(each, GroupScore) and each.statistic == "rate" for each in scores):
-        parts.append(f"rates are how often each group gets {words.favour}")
+        favour = "a favourable output" if named else words.favour()
+        parts.append(f"rates are how often each group gets {favour}")
     return f"How to read this: {'; '.join(parts)}." if parts else ""
 
 

@@ -80,9 +80,10 @@ class Wording:
             return f"rates of '{cut_name(visible(self.naming.favourable[0]))}'"
         return "rates of favourable decisions"
 
-    @property
-    def favour(self) -> str:
-        """The favourable decision: `approval`, `'approved'`."""
+    def favour(self, output: str | None = None) -> str:
+        """The favourable decision: `approval`, `'approved'`; else that of an output with a name."""
+        if output is not None:
+            return f"a favourable output of {cut_name(visible(output))}"
         if self.naming.decision:
             return cut_name(visible(self.naming.decision))
         if len(self.naming.favourable) == 1:

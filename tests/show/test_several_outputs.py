@@ -1,0 +1,96 @@
+"""Sentences about one of several outputs, about small groups, and where nothing was found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests import report_results as samples
+from themis.results.comparison import Bounds, Quantity, ScoreDifference
+from themis.results.notes import Ending
+from themis.results.parts import Group, Naming
+from themis.show.reports.ci import render_junit
+from themis.show.reports.page import render_page
+from themis.show.terminal.parts import Scale, make_console, render
+from themis.show.terminal.results import interval_text
+from themis.show.words.comparisons import bounds_text, quantity_text
+from themis.show.words.explanations import change_sentence, flip_rate_sentence, losing_sentences
+from themis.show.words.scores import impact
+from themis.show.words.searches import guarantee, search_headline
+from themis.show.words.wording import Wording
+
+APPROVAL = Wording(Naming(decision="approval"))
+
+
+def test_the_word_for_the_decision_is_not_used_of_other_outputs() -> None:
+    score = samples.causal(output="limit", distance="threshold 100")
+    lost = change_sentence(score.direction[0], APPROVAL, score.output)
+    assert "6.6 % lose a favourable output of limit, 1.0 % gain it" in lost
+    assert "approval" not in " ".join(losing_sentences(score, APPROVAL, most=1))
+    assert flip_rate_sentence(score).endswith("alters 11.0 % of outputs of limit by more than 100")
+    assert flip_rate_sentence(samples.causal()).endswith("alters 11.0 % of decisions")
+    assert "lose approval" in change_sentence(score.direction[0], APPROVAL)
+
+
+def test_cards_name_the_output_and_show_no_limit_of_another() -> None:
+    scores = (samples.group(output="limit"), samples.causal(output="limit"))
+    result = replace(samples.result(*scores), report=APPROVAL.naming)
+    check = samples.checked(result).checks[0]
+    other = replace(check, against=("race",), search=False, measure="causal", output="granted")
+    page = samples.plain(render_page(replace(result, checks=(other,))))
+    assert "get a favourable output of limit" in page
+    assert "get approval" not in page
+    assert "different limit limit" not in " ".join(page.split())
+
+
+def test_an_interval_of_means_has_both_ends_and_a_space() -> None:
+    mean = samples.group(statistic="mean", scale=(0.0, 5000.0), low=0.07, high=0.16)
+    assert interval_text(mean).plain == "350 – 800"
+    close = replace(mean, low=0.070001, high=0.070002)
+    assert interval_text(close).plain == "350 – 350"
+    assert interval_text(samples.group()).plain == "15.0 – 25.0 points"
+
+
+def test_a_group_that_is_too_small_to_judge_decides_nothing_about_four_fifths() -> None:
+    groups = (
+        Group({"race": "green"}, 1.0, 1.0, 1.0, 1, few=True),
+        Group({"race": "purple"}, 0.5, 0.5, 0.5, 90),
+        Group({"race": "blue"}, 0.45, 0.45, 0.45, 90),
+    )
+    ratio = {"impact_ratio": 0.45, "impact_ratio_low": 0.45, "impact_ratio_high": 0.45}
+    small = samples.group(groups=groups, **ratio)
+    assert str(impact(small)).endswith("so the four-fifths rule is not applied")
+    judged = replace(small, groups=(replace(groups[0], few=False), *groups[1:]))
+    assert "does not meet the four-fifths rule" in str(impact(judged))
+
+
+def test_means_and_rates_of_one_output_can_be_told_apart() -> None:
+    rate = samples.group(output="limit")
+    mean = samples.group(output="limit", statistic="mean", scale=(0.0, 5000.0))
+    bounds = Bounds(0.15, 0.25, 0.01, 0.2)
+    texts = []
+    for each in (rate, mean):
+        about = Quantity.of(each)
+        name = quantity_text(ScoreDifference(about, "no significant change", bounds, bounds))
+        texts.append((name, bounds_text(bounds, about)))
+    assert texts == [
+        ("group race of limit", "15.0 – 25.0 points"),
+        ("group race of limit, means", "15.0 % – 25.0 % of the scale"),
+    ]
+    cases = render_junit(samples.result(rate, mean))
+    assert 'name="race: limit"' in cases
+    assert 'name="race: limit, means"' in cases
+
+
+def test_nothing_is_claimed_of_a_list_that_is_empty() -> None:
+    search = replace(samples.small_search().searches[0], found=(), stopped=Ending.NOISE)
+    assert "is shown to change" in search_headline(search)
+    assert "exact" not in search_headline(search)
+    assert guarantee(search) == "Nothing is certain about any set."
+    ended = guarantee(replace(search, stopped=Ending.BUDGET, sets_open=2))
+    assert ended.startswith("Nothing is known about the 2 combinations not checked")
+
+
+def test_the_head_of_bars_is_never_cut() -> None:
+    scale = Scale(("0 to 100 %, ┃ 10 %", "┃ 10 %"))
+    shown = [render([scale], make_console(width=width)).strip() for width in (20, 8, 4)]
+    assert shown == ["0 to 100 %, ┃ 10 %", "┃ 10 %", ""]
