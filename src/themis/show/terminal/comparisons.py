@@ -147,7 +147,8 @@ def _table_of(
     """A line for each; where there is no room for that, two: its name, then the rest."""
     narrow = width < NARROW
     heads = (noun, "change", "before", "after")
-    columns = [FOLDED] if narrow else [{**FOLDED, "min_width": 10}, FOLDED, {}, {}]
+    texts = [{**FOLDED, "min_width": 14}, {**FOLDED, "min_width": 11}]  # no word is broken
+    columns = [FOLDED] if narrow else [*texts, FOLDED, FOLDED]
     table = grid(*columns, heads=() if narrow else heads)
     for each in differences:
         name, change, style = quantity_text(each), change_text(each), COLOURS.get(each.change, "")
