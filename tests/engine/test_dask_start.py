@@ -131,6 +131,20 @@ def test_a_cluster_has_a_thread_for_each_core_and_no_limit_of_memory() -> None:
         pool.stop()
 
 
+@pytest.mark.usefixtures("started")
+def test_workers_that_are_not_back_soon_are_still_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dask looks once, a while after a death, and gives up a worker that is not there just then."""
+    monkeypatch.setenv("DASK_DISTRIBUTED__DEPLOY__LOST_WORKER_TIMEOUT", "1ms")
+    pool = DaskPool(LOCAL)
+    try:
+        for _ in range(2 * pool.workers):
+            pool.renew()
+            os.kill(pool.submit(os.getpid).result(PATIENCE), signal.SIGKILL)
+        assert pool.submit(os.getpid).result(PATIENCE)
+    finally:
+        pool.stop()
+
+
 def test_a_cluster_that_ends_leaves_no_semaphores(started: Started) -> None:
     pool = DaskPool(LOCAL)
     pool.open(None)

@@ -80,6 +80,8 @@ def serve(pipe: int, driver: int, folder: str) -> None:
     resource_tracker.ensure_running()  # outside of the session, after which it cleans up
     os.setsid()
     settle_in(driver, end)
+    # Else Dask gives up a worker that is just being replaced 15 s after one of its deaths.
+    import_module("dask").config.set({"distributed.deploy.lost-worker-timeout": "1000 days"})
     cluster = import_module("distributed").LocalCluster(
         n_workers=len(os.sched_getaffinity(0)),
         threads_per_worker=1,
