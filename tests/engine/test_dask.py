@@ -98,10 +98,15 @@ def test_workers_that_are_killed_lose_nothing(cluster: Any) -> None:
 
 
 def test_workers_may_come_and_go(cluster: Any) -> None:
-    timer = threading.Timer(1.0, cluster.scale, [3])
-    timer.start()
+    def scale() -> None:
+        for workers in (3, 1):
+            time.sleep(1.0)
+            cluster.scale(workers)
+
+    thread = threading.Thread(target=scale)
+    thread.start()
     there = everything(audit(slow, address(cluster)))
-    timer.join()
+    thread.join()
     assert there == everything(audit(slow))
 
 

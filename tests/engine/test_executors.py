@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -237,6 +237,24 @@ def test_a_process_that_is_killed_is_replaced_and_nothing_is_lost(tmp_path: Path
     assert mark.read_text() == "x"
     expected = of_small(dying(mark, always=False))  # the mark is there: nobody dies
     assert found == expected
+
+
+@pytest.mark.slow
+def test_a_slow_process_is_waited_for_and_changes_nothing(tmp_path: Path) -> None:
+    def lagging(name: str) -> Subject:
+        """Is slow in the process that comes first, so that its answers are the last."""
+        mark = tmp_path / name
+
+        def decide(person: dict[str, Any]) -> str:
+            with suppress(FileExistsError), mark.open("x") as file:
+                file.write(str(os.getpid()))
+            if mark.read_text() == str(os.getpid()):
+                time.sleep(0.005)
+            return "yes" if person["income"] > (4 if person["race"] == "green" else 5) else "no"
+
+        return decide
+
+    assert of_small(lagging("there"), "processes:2") == of_small(lagging("here"))
 
 
 @pytest.mark.slow

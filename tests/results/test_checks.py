@@ -377,3 +377,19 @@ def test_a_search_check_looks_behind_a_tie(project: Project) -> None:
     done = run("check", "-v")
     assert done.exit_code == 1  # both together decide for everybody
     assert "a, b" in done.stdout or "a and b" in done.stdout
+
+
+def test_a_check_that_names_no_output_is_about_the_first_and_says_so() -> None:
+    def decide(person: dict[str, Any]) -> dict[str, Any]:
+        return {"granted": True, "limit": 9 if person["sex"] == "m" else 1}
+
+    outputs = [
+        themis.Output(name="granted", at="/granted"),
+        themis.Output(name="limit", at="/limit", min=0, max=10),
+    ]
+    schema = themis.Schema(sex=["f", "m"], income=range(20))
+    audit = themis.Audit(decide, schema, outputs=outputs, seed=1)
+    mine = Check(against=("sex",), max_score=0.05, name="ours")
+    result = run_checks(audit, [check(0.05, "sex"), mine])
+    assert [each.name for each in result.checks] == ["causal sex of granted at most 0.05", "ours"]
+    assert {each.output for each in result.checks} == {"granted"}

@@ -54,6 +54,7 @@ def run_checks(
     learned, when the subject fails too often.
     """
     scope = {"among": among, "max_size": max_size}
+    checks = [check.about(audit.first_output) for check in checks]
     family = family or Family.of(audit.settings, [check.measure for check in checks])
     settings = replace(family.settings, family=False)  # it is divided: no round divides it again
     run = _Run(audit, settings, family, listen, accepted, scope)
@@ -211,19 +212,18 @@ class _Run:
             self.audit.settings = self.family.asked
 
     def _measure(self, check: Check) -> Result:
-        output = check.output or self.audit.first_output
         if check.against is not None:
             return self.audit.score(
                 [check.against],
                 [check.measure],
-                output=output,
+                output=check.output,
                 limit=check.max_score,
                 command="check",
             )
         return self.audit.search_all(
             check.max_score,
             [check.measure],
-            output=output,
+            output=check.output,
             accepted=lambda score: self.accepted.counting(score, score.against),
             listen=self.listen,
             **self.scope,

@@ -6,7 +6,7 @@ Also what is certain about a search as a whole, and the assertions that tests ma
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any, Literal
 
@@ -51,6 +51,13 @@ class Check:
             of = "" if self.output is None else f" of {self.output}"
             name = f"{self.measure} {sets}{of} at most {self.max_score:g}"
             object.__setattr__(self, "name", name)
+
+    def about(self, first: str | None) -> Check:
+        """The same with the name of its output: the first one of several, unless it names one."""
+        if first is None or self.output is not None:
+            return self
+        in_words = replace(self, name="").name == self.name
+        return replace(self, output=first, name="" if in_words else self.name)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,7 @@ from importlib import import_module
 from multiprocessing import resource_tracker
 
 from themis.engine.executors.interrupts import deaf_to_interrupts, settle_in
+from themis.subjects.loading import processors
 
 # Semaphores of processes that were killed are removed by one that would complain about it.
 QUIET = ("-W", "ignore:resource_tracker")
@@ -28,7 +29,8 @@ class OwnCluster:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._folder = tempfile.mkdtemp(prefix="themis-dask-")
-        self._said, self._theirs = os.pipe()
+        said, self._theirs = os.pipe()
+        self._said = os.fdopen(said)
 
     def start(self) -> None:
         """Begin, and wait for nothing."""
@@ -38,17 +40,19 @@ class OwnCluster:
             f"serve({self._theirs}, {os.getpid()}, {self._folder!r})",
         )
         flags = (*subprocess._args_from_interpreter_flags(), *QUIET)  # type: ignore[attr-defined]
-        with deaf_to_interrupts():
-            self._process = subprocess.Popen(
-                [sys.executable, *flags, "-c", "\n".join(lines)],
-                stdin=subprocess.DEVNULL,
-                pass_fds=[self._theirs],
-            )
-        os.close(self._theirs)
+        try:
+            with deaf_to_interrupts():
+                self._process = subprocess.Popen(
+                    [sys.executable, *flags, "-c", "\n".join(lines)],
+                    stdin=subprocess.DEVNULL,
+                    pass_fds=[self._theirs],
+                )
+        finally:
+            os.close(self._theirs)
 
     def address(self) -> str:
         """Wait for its address; raises OSError where it ends before it has one."""
-        with os.fdopen(self._said) as said:
+        with self._said as said:
             address = said.read()
         if not address:
             raise OSError("its processes ended while they were started")
@@ -83,7 +87,7 @@ def serve(pipe: int, driver: int, folder: str) -> None:
     # Else Dask gives up a worker that is just being replaced 15 s after one of its deaths.
     import_module("dask").config.set({"distributed.deploy.lost-worker-timeout": "1000 days"})
     cluster = import_module("distributed").LocalCluster(
-        n_workers=len(os.sched_getaffinity(0)),
+        n_workers=processors(),
         threads_per_worker=1,
         memory_limit=0,
         dashboard_address=None,

@@ -309,7 +309,7 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "the groups' differences hold",
     "noise-in-search": _noise_in_search,
     "inputs-flip": _inputs_flip,
-    "exact-score": "its score is {score:.4g}, exactly",
+    "exact-score": "its score is {score:.4g}, counted and not estimated",
     "equals-threshold": "a tie: its score is {score:.4g}, exactly the threshold",
     "score-between": _score_between,
     "groups-apart": "groups are {low:.3f} to {high:.3f} apart on {contexts:,} contexts",
