@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Executor
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from themis.audit.asked import Asked
 from themis.audit.given import (
@@ -36,6 +35,9 @@ from themis.subjects.base import CostKind, Subject
 from themis.subjects.decisions import DEFAULT_FAVOURABLE, Labels
 from themis.subjects.loading import subject_from
 from themis.subjects.outputs import Output, as_outputs
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 
 @dataclass(frozen=True, kw_only=True)

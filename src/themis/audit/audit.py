@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -47,6 +46,8 @@ from themis.subjects.decisions import DEFAULT_FAVOURABLE
 from themis.subjects.outputs import Output, Statistic
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from themis.audit.forecast import Forecast
     from themis.config.reader import Config
     from themis.search.searcher import Accepted, SearchPlan

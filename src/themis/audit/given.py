@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import Executor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -31,6 +30,8 @@ from themis.subjects.meanings import Meanings, favourable_mistakes
 from themis.subjects.outputs import Output
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from themis.config.reader import Config
 
 CachePlace: TypeAlias = str | Path | Literal[False] | None

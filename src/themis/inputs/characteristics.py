@@ -216,7 +216,7 @@ class Characteristic(ABC):
     @cached_property
     def _weighted_levels(self) -> NDArray[np.int64]:
         assert self.value_weights is not None
-        levels = np.unique(self.level_of(np.flatnonzero(self.value_weights > 0)))
+        levels = np.flatnonzero(np.bincount(self.level_of(np.flatnonzero(self.value_weights > 0))))
         behind = [] if self.missing is None else [self.filled_levels]
         return np.array([*levels.tolist(), *behind], dtype=np.int64)
 

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -327,6 +326,8 @@ class Schema:
         return len(self.characteristics)
 
     def _repr_html_(self) -> str:
+        from html import escape
+
         rows = [(each.name, _described(each), _MARK * each.protected) for each in self]
         rows += [(f"constraint {each.name}", each.text, "") for each in self.constraints]
         cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)

@@ -268,8 +268,9 @@ def _max_samples(gamma: float, error: float, population: int | None) -> int:
 def _exceeds(gamma: float, trials: int, error: float, population: int | None) -> bool:
     """Whether some count has a tail above gamma; as a function of the count it rises, then falls.
 
-    It is largest near p̂ = ½ − error, where the tested proportion has the largest variance (the
-    other tail is the mirror image). The first grid is close there, later ones close in on it.
+    It is largest near p̂ = ½ − ⅔·error (the other tail is the mirror image), which is tried first:
+    what is larger than its neighbours is the largest of all. Where it is elsewhere a grid that is
+    close around there is tried, and others close in on the largest.
     """
 
     def tail(successes: NDArray[np.int64]) -> Floats:
@@ -278,6 +279,11 @@ def _exceeds(gamma: float, trials: int, error: float, population: int | None) ->
         marked = population * (successes / trials + error)
         return hypergeometric_lower_tail(successes, trials, marked, population)
 
+    likely = round((0.5 - error / 1.5) * trials - 1 / (12 * error))
+    counts = np.array([0, *range(max(likely - 2, 1), min(likely + 2, trials) + 1)])
+    tails = tail(counts)
+    if tails.max() > gamma or 1 < tails.argmax() < len(counts) - 1:
+        return bool(tails.max() > gamma)
     near = np.linspace(max(0.5 - 2.0 * error, 0.0), 0.5, 7) * trials
     grid = sorted({0, *near.astype(int).tolist(), trials})
     while (tails := tail(np.array(grid))).max() <= gamma:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import html
 import json
 import math
 import os
@@ -125,6 +124,8 @@ def _inner_secrets(value: str) -> Iterator[str]:
 
 def _forms(secret: str) -> Iterator[str]:
     """A secret as it is, and as JSON, addresses, HTML and base64 write it."""
+    from html import escape
+
     yield secret
     for written in (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]):
         yield written
@@ -133,7 +134,7 @@ def _forms(secret: str) -> Iterator[str]:
         for written in (quote(secret, safe=safe), quote_plus(secret, safe=safe)):
             yield written
             yield _ESCAPE.sub(lambda found: found[0].lower(), written)
-    yield html.escape(secret)
+    yield escape(secret)
     data = secret.encode("utf-8", "surrogateescape")
     yield base64.b64encode(data).decode()
     for before in range(3):  # inside of a longer text it may begin at each place of three
