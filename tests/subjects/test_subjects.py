@@ -361,8 +361,18 @@ def test_a_function_that_takes_no_dict_is_noticed_before_it_is_run(
     if remedy is None:
         assert subject_from_options("python", options, schema, tmp_path).kind == "python"
         return
-    with pytest.raises(themis.RequestError, match=f"can't be called with one dict.*; {remedy}"):
+    with pytest.raises(themis.RequestError, match=f"can't be called with one dict; {remedy}"):
         subject_from_options("python", options, schema, tmp_path)
+
+
+def test_a_function_of_several_parameters_is_told_from_one_of_a_dict_in_python_too() -> None:
+    def decide(race: str, income: int) -> bool:
+        return income > 2
+
+    schema = themis.Schema(race=["green", "purple"], income=range(5))
+    with pytest.raises(themis.RequestError, match=r"'decide'.* one dict; give themis\.keywords"):
+        themis.Audit(decide, schema)
+    assert themis.Audit(themis.keywords(decide), schema).causal("income").score == 1
 
 
 @pytest.mark.parametrize(

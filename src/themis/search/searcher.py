@@ -194,7 +194,7 @@ class Searcher:
         """The exact decider, where that is cheaper than to go on; None when the budget ends."""
         columns, measure = request.columns, request.measure
         whole = self.scorer.drawing_all(columns, measure)
-        if whole is None or not is_cheaper(whole, columns, lattice, left, done, spent):
+        if whole is None or not is_cheaper(whole, request, lattice, left, done, spent):
             return None
         domain = self.scorer.run_all(columns, measure)
         if domain is None:

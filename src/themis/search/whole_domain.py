@@ -35,6 +35,7 @@ from themis.subjects.readings import Reading
 
 DENSE_LIMIT = 2**22  # inputs of a domain that is held as one block
 ROWS = 8  # a sampled search runs at least about this many rows per set
+TRIES = 64  # of a causal search, in a row of which most flip: more are run where few do
 LISTED_SETS = 4_096
 
 Part = tuple[slice, ...]  # of the domain, by characteristic
@@ -42,7 +43,7 @@ Part = tuple[slice, ...]  # of the domain, by characteristic
 
 def is_cheaper(
     sampler: Sampler,
-    columns: tuple[int, ...],
+    request: SearchRequest,
     lattice: Lattice,
     left: Iterable[int],
     done: Iterable[int],
@@ -54,12 +55,14 @@ def is_cheaper(
     those that are done, as much more as they took. What is only foreseen so counts only where no
     more is missing than was spent already.
     """
-    if not _is_dense(sampler, columns):
+    if not _is_dense(sampler, request.columns):
         return False
     size = sampler.population.size or 0
     missing = max(size - sampler.runner.asked, 0)  # at the least
-    at_least = _least_cost(lattice, left, max(missing, 1))
-    planned = _least_cost(lattice, done, math.inf)
+    ends_early = request.measure == "causal" and not sampler.runner.saves_calls
+    tries = TRIES if ends_early else size
+    at_least = _least_cost(lattice, left, tries, max(missing, 1))
+    planned = _least_cost(lattice, done, tries, math.inf)
     pace = max(spent / planned, 1.0) if planned else 1.0
 
     def pays(missing: int) -> bool:
@@ -86,11 +89,11 @@ def _is_dense(sampler: Sampler, columns: tuple[int, ...]) -> bool:
     return not binned and not sampler.reading.needs_tolerances
 
 
-def _least_cost(lattice: Lattice, sets: Iterable[int], enough: float) -> float:
+def _least_cost(lattice: Lattice, sets: Iterable[int], tries: int, enough: float) -> float:
     """What a sampled search runs at least for these sets; infinite if they are very many."""
     cost = 0
     for number, mask in enumerate(sets):
-        cost += ROWS * lattice.cost(mask)
+        cost += ROWS * min(lattice.cost(mask), tries)
         if cost >= enough:
             break
         if number > LISTED_SETS:

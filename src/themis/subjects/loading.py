@@ -71,6 +71,8 @@ def subject_from(thing: Any, schema: Schema) -> Subject:
         given = {each.name: getattr(asked, each.name) for each in fields(model)[1:]}
         return Model(asked.model, schema, **given)
     if callable(thing):
+        name = getattr(thing, "__name__", repr(thing))
+        _check_row_call(thing, schema, "subject", repr(name), "give themis.keywords(function)")
         return RowFunction(thing, schema)
     remedy = "give a function, themis.batch(function), or an object with predict"
     raise RequestError.one("not-a-subject", "subject", f"{thing!r} can't decide anything", remedy)
@@ -131,12 +133,19 @@ def _python_subject(options: Mapping[str, Any], schema: Schema, folder: Path) ->
         raise _unusable("subject.function", problem, "name a function")
     if call == "batch":
         return BatchFunction(function, schema)
-    if call == "row" and not _takes(function, {}):
-        problem = f'{options["function"]!r} can\'t be called with one dict, as call = "row" does'
-        fits = _takes(function, **dict.fromkeys(schema.names))
-        remedy = 'write call = "keywords"' if fits else "give it one parameter"
-        raise _unusable("subject.call", problem, remedy)
+    if call == "row":
+        called = f'{options["function"]!r}, with call = "row",'
+        _check_row_call(function, schema, "subject.call", called, 'write call = "keywords"')
     return RowFunction(function, schema, keywords=call == "keywords")
+
+
+def _check_row_call(function: Any, schema: Schema, where: str, name: str, by_name: str) -> None:
+    """Raise where a function does not take a row as one dict; `by_name` is the way to others."""
+    if _takes(function, {}):
+        return
+    fits = _takes(function, **dict.fromkeys(schema.names))
+    remedy = by_name if fits else "give it one parameter"
+    raise _unusable(where, f"{name} can't be called with one dict", remedy)
 
 
 def _takes(function: Any, *given: Any, **named: Any) -> bool:
