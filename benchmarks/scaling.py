@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import pickle
 import resource
 import sys
 import time
@@ -34,6 +35,7 @@ import themis
 from themis.engine import runner
 from themis.engine.executors import pools, spread
 from themis.engine.executors.pools import ProcessPool
+from themis.engine.executors.travel import Done
 from themis.subjects.functions import BatchFunction
 
 SIZES = {"race": 5, "sex": 2, "age": 60, "job": 12, "income": 200, "savings": 500, "region": 30}
@@ -128,6 +130,50 @@ def cost_of_tasks(workers: int, quick: bool) -> None:
     print(f"Peak memory of the driver: {peak:.0f} MB.")
 
 
+def quick_rule(people: themis.InputTable) -> Any:
+    """Race and job change about half of the decisions."""
+    return people["income"] + 20 * people["race"] + 8 * people["job"] > 150
+
+
+class Weighing(ProcessPool):
+    """Also notes how many bytes its tasks are, once their processes know the subject."""
+
+    def __init__(self, workers: int, weighs: bool) -> None:
+        super().__init__(workers)
+        self._weighs, self.sizes = weighs, list[int]()
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
+        if self._weighs and args[1:2] == (None,):
+            self.sizes.append(len(pickle.dumps(args)))
+        return super().submit(function, *args)
+
+
+def cost_of_scores(workers: int, quick: bool) -> None:
+    """CPU time of the driver for an execution of whole scores: the slope between two errors."""
+    print("\n| score | executions | of the driver for each | bytes of a task: median, most |")
+    print("|---|---|---|---|")
+    coarse, fine = (0.002, 0.001) if quick else (0.001, 0.0003)
+    for measure, against in (("group", "race"), ("causal", "race"), ("causal", "job")):
+        spent, sizes = list[tuple[float, int]](), list[int]()
+        for error, weighs in ((coarse, True), (coarse, False), (fine, False)):
+            pool = Weighing(workers, weighs)
+            with (
+                patch.object(spread, "HERE_SECONDS", 0.0),
+                patch.object(pools, "pool_of", lambda _, pool=pool: pool),
+                themis.Audit(
+                    themis.batch(quick_rule), SCHEMA, seed=1, error=error, executor="-"
+                ) as one,
+            ):
+                cpu = time.process_time()
+                score = getattr(one, measure)(against)
+                spent.append((time.process_time() - cpu, score.executions))
+            sizes += pool.sizes
+        _, (few_seconds, few), (seconds, many) = spent
+        each = 1e6 * (seconds - few_seconds) / (many - few)
+        weight = f"{int(np.median(sizes)):,}, {max(sizes):,}"
+        print(f"| {measure}, {against} | {many:,} | {each:.3f} µs | {weight} |", flush=True)
+
+
 # Assumed: to start a process (its imports take 0.35 s of CPU time), and of the driver for a task.
 START_SECONDS, TASK_SECONDS = 0.4, 0.0015
 
@@ -163,11 +209,11 @@ class SimulatedPool(ProcessPool):
         CLOCK.now, CLOCK.here = CLOCK.now + TASK_SECONDS, False
         done = function(*args)
         CLOCK.here = True
-        seconds = 0.0 if done is None else 0.001 * len(args[-1])
+        seconds = 0.001 * len(args[-1]) if isinstance(done, Done) else 0.0
         first = min(range(self.workers), key=self._free.__getitem__)
         self._free[first] = max(self._free[first], CLOCK.now) + seconds
         task = SimulatedTask()
-        task.set_result(None if done is None else replace(done, seconds=seconds))
+        task.set_result(replace(done, seconds=seconds) if isinstance(done, Done) else done)
         task.end = self._free[first]
         return task
 
@@ -211,7 +257,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--simulated", action="store_true", help="count work instead of time")
     options = parser.parse_args()
-    steps: list[Callable[[int, bool], bool | None]] = [efficiency, cost_of_tasks]
+    steps: list[Callable[[int, bool], bool | None]] = [efficiency, cost_of_tasks, cost_of_scores]
     if options.simulated:
         steps = [simulated]
     results = [step(options.workers, options.quick) for step in steps]

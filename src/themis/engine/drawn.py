@@ -1,0 +1,145 @@
+"""Drawn inputs: a part of a set's table that is described, and drawn where it is run.
+
+Row i of a stream depends on the seed and i alone. So the stream travels once, and after that a task
+of however many inputs is a few numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.engine.variants import Rows, Variants
+from themis.inputs.assignments import Assignments
+from themis.inputs.streams import BaseInputs
+
+
+def base_rows(base: BaseInputs, assignments: Assignments, start: int, stop: int) -> Rows:
+    """Rows start..stop of a stream, with the members that stand for the set's bins."""
+    members = {column: base.members(column, start, stop) for column in assignments.binned}
+    return Rows(base.rows(start, stop), members, valid=not base.population.profile)
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Rows of a stream with one assignment of a set, then the same rows with the next one.
+
+    Places give codes, a slice gives fewer inputs. It is pickled without its stream, which those who
+    have it know by its name, unless it goes to one who has not: then with its codes, too.
+    """
+
+    stream: BaseInputs | None
+    name: str  # of the stream
+    start: int  # the first row
+    rows: int  # of each assignment
+    chosen: bytes | None  # which rows from the first on, a bit for each; None: all
+    columns: tuple[int, ...]  # of the set
+    held: tuple[int, ...]
+    levels: NDArray[Any]  # one row for each assignment
+    first: int  # of rows × assignments: the first input
+    count: int
+    given: NDArray[Any] | None = None  # the codes, by which another process checks what it draws
+
+    @classmethod
+    def of(
+        cls,
+        stream: BaseInputs,
+        start: int,
+        rows: NDArray[np.int64],
+        variants: Variants,
+        places: NDArray[np.int64],
+    ) -> Drawn:
+        """These rows, counted from `start`, in these columns of a set's table."""
+        chosen = None
+        if rows[-1] >= len(rows):
+            bits = np.zeros(rows[-1] + 1, dtype=bool)
+            bits[rows] = True
+            chosen = np.packbits(bits).tobytes()
+        levels = variants.levels[places]
+        return cls(
+            stream,
+            stream.name,
+            start,
+            len(rows),
+            chosen,
+            variants.assignments.columns,
+            variants.assignments.held,
+            levels.astype(np.min_scalar_type(-1 - levels.max())),  # of a few bits
+            0,
+            len(rows) * len(places),
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | ({"stream": None} if self.given is None else {})
+
+    def __len__(self) -> int:
+        return self.count
+
+    @overload
+    def __getitem__(self, places: slice) -> Drawn: ...
+    @overload
+    def __getitem__(self, places: int | NDArray[np.int64]) -> NDArray[Any]: ...
+    def __getitem__(self, places: slice | int | NDArray[np.int64]) -> Drawn | NDArray[Any]:
+        if isinstance(places, slice):
+            begin, end, _ = places.indices(self.count)
+            return self._part(self.first + begin, self.first + end)
+        column, row = np.divmod(np.atleast_1d(places) + self.first, self.rows)
+        codes = self._rows(0, self.rows).inputs(self._variants, row, column)
+        return codes if np.ndim(places) else codes[0]
+
+    def codes(self) -> NDArray[Any]:
+        """All of them."""
+        schema, variants = self._variants.assignments.schema, self._variants
+        codes = np.empty((self.count, len(schema)), dtype=schema.dtype, order="F")
+        done = 0
+        for place in range(len(self.levels)):
+            begin = max(self.first - place * self.rows, 0)
+            end = min(self.first + self.count - place * self.rows, self.rows)
+            rows, part = self._rows(begin, end), codes[done : done + end - begin]
+            part[:] = rows.codes
+            for column, changed in rows.changes(variants, place):
+                part[:, column] = changed
+            done += end - begin
+        return codes
+
+    def for_strangers(self) -> Drawn:
+        """The same for a process that does not have the stream."""
+        return replace(self, given=self.codes())
+
+    def _part(self, first: int, last: int) -> Drawn:
+        before, after = first // self.rows, -(-last // self.rows)
+        own = first - before * self.rows
+        return replace(self, levels=self.levels[before:after], first=own, count=last - first)
+
+    @property
+    def _variants(self) -> Variants:
+        schema = self._base.population.schema
+        assignments = Assignments(schema, self.columns, self.held)
+        return Variants(assignments, self.levels.astype(np.int64), complete=False)
+
+    def _rows(self, begin: int, end: int) -> Rows:
+        """The rows of each assignment from one to another."""
+        draw, assignments = self._base, self._variants.assignments
+        if self.chosen is None:
+            return base_rows(draw, assignments, self.start + begin, self.start + end)
+        bits = np.unpackbits(np.frombuffer(self.chosen, dtype=np.uint8))
+        rows = np.flatnonzero(bits)[begin:end]
+        first, last = int(rows[0]), int(rows[-1]) + 1
+        drawn = base_rows(draw, assignments, self.start + first, self.start + last)
+        return drawn.take(rows - first)
+
+    @property
+    def _base(self) -> BaseInputs:
+        assert self.stream is not None
+        return self.stream
+
+
+Inputs: TypeAlias = NDArray[Any] | Drawn
+
+
+def codes_of(inputs: Inputs) -> NDArray[Any]:
+    """The inputs themselves, drawn where they are described."""
+    return inputs.codes() if isinstance(inputs, Drawn) else inputs
