@@ -67,7 +67,7 @@ class Drawn:
             chosen,
             variants.assignments.columns,
             variants.assignments.held,
-            levels.astype(np.min_scalar_type(-1 - levels.max())),  # of a few bits
+            levels.astype(np.min_scalar_type(-2 - levels.max())),  # with a sign
             0,
             len(rows) * len(places),
         )
