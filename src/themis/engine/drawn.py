@@ -92,7 +92,8 @@ class Drawn:
 
     def codes(self) -> NDArray[Any]:
         """All of them."""
-        schema, variants = self._variants.assignments.schema, self._variants
+        variants = self._variants
+        schema = variants.assignments.schema
         codes = np.empty((self.count, len(schema)), dtype=schema.dtype, order="F")
         done = 0
         for place in range(len(self.levels)):
@@ -122,13 +123,13 @@ class Drawn:
 
     def _rows(self, begin: int, end: int) -> Rows:
         """The rows of each assignment from one to another."""
-        draw, assignments = self._base, self._variants.assignments
+        base, assignments = self._base, self._variants.assignments
         if self.chosen is None:
-            return base_rows(draw, assignments, self.start + begin, self.start + end)
+            return base_rows(base, assignments, self.start + begin, self.start + end)
         bits = np.unpackbits(np.frombuffer(self.chosen, dtype=np.uint8))
         rows = np.flatnonzero(bits)[begin:end]
         first, last = int(rows[0]), int(rows[-1]) + 1
-        drawn = base_rows(draw, assignments, self.start + first, self.start + last)
+        drawn = base_rows(base, assignments, self.start + first, self.start + last)
         return drawn.take(rows - first)
 
     @property

@@ -89,6 +89,7 @@ class BaseInputs:
         *,
         branch: tuple[int, ...] = (),
         among_many: bool = False,  # streams side by side: each draws and keeps little
+        kept: int = 8,  # chunks
     ) -> None:
         self.population = population
         most = BRANCH_CHUNK if branch else CHUNK
@@ -96,15 +97,15 @@ class BaseInputs:
         self._chunks = Chunks(self.chunk_rows)
         self.seed = seed
         self._branch, self._among_many = branch, among_many
-        self._chunk = lru_cache(maxsize=1 if among_many else 8)(self._draw_chunk)
+        self._chunk = lru_cache(maxsize=1 if among_many else kept)(self._draw_chunk)
         self._slow_chunk = lru_cache(maxsize=1 if among_many else 64)(self._draw_slow_chunk)
         self._member_chunk = lru_cache(maxsize=4)(self._draw_members)
         self._tolerance_chunk = lru_cache(maxsize=8)(self._draw_tolerances)
         self._beginning_chunk = lru_cache(maxsize=8)(self._draw_beginnings)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """What it was made of: what it has drawn can be drawn again."""
-        make = partial(type(self), branch=self._branch, among_many=self._among_many)
+        """What it was made of, for a process that draws what it needs next and keeps little."""
+        make = partial(type(self), branch=self._branch, among_many=self._among_many, kept=2)
         return make, (self.population, self.seed)
 
     @cached_property

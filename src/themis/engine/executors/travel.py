@@ -32,7 +32,7 @@ from themis.inputs.streams import BaseInputs
 from themis.subjects.base import Answers, Subject
 
 MOST_KNOWN = 4  # subjects that a process keeps for each of its threads
-MOST_STREAMS = 4  # of a subject: each keeps what it drew last
+MOST_STREAMS = 2  # of a subject: each keeps what it drew last
 _INSTALLED = ("stdlib", "platstdlib", "purelib", "platlib")
 
 _known: OrderedDict[tuple[str, int], _Known] = OrderedDict()
