@@ -175,7 +175,13 @@ def cost_of_scores(workers: int, quick: bool) -> None:
     print("\n| score | executions | of the driver for each | bytes of a task: median, most |")
     print("|---|---|---|---|")
     coarse, fine = (0.002, 0.001) if quick else (0.001, 0.0003)
-    for measure, against in (("group", "race"), ("causal", "race"), ("causal", "job")):
+    linked = SCHEMA.where("race != 0 or job != 3")  # each group has inputs of its own
+    for measure, against, schema in (
+        ("group", "race", SCHEMA),
+        ("group", "race", linked),
+        ("causal", "race", SCHEMA),
+        ("causal", "job", SCHEMA),
+    ):
         spent, sizes = list[tuple[float, int]](), list[int]()
         for error, weighs in ((coarse, True), (coarse, False), (fine, False)):
             pool = Weighing(workers, weighs)
@@ -183,7 +189,7 @@ def cost_of_scores(workers: int, quick: bool) -> None:
                 patch.object(spread, "HERE_SECONDS", 0.0),
                 patch.object(pools, "pool_of", lambda _, pool=pool: pool),
                 themis.Audit(
-                    themis.batch(quick_rule), SCHEMA, seed=1, error=error, executor="-"
+                    themis.batch(quick_rule), schema, seed=1, error=error, executor="-"
                 ) as one,
             ):
                 cpu = time.process_time()
@@ -193,7 +199,8 @@ def cost_of_scores(workers: int, quick: bool) -> None:
         _, (few_seconds, few), (seconds, many) = spent
         each = 1e6 * (seconds - few_seconds) / (many - few)
         weight = f"{int(np.median(sizes)):,}, {max(sizes):,}"
-        print(f"| {measure}, {against} | {many:,} | {each:.3f} µs | {weight} |", flush=True)
+        name = f"{measure}, {against}{', linked' if schema is linked else ''}"
+        print(f"| {name} | {many:,} | {each:.3f} µs | {weight} |", flush=True)
 
 
 # Assumed: to start a process (its imports take 0.35 s of CPU time), and of the driver for a task.

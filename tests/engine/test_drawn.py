@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import themis
 from tests.engine.test_constrained_tables import CONDITIONS, schema_of
-from tests.engine.test_executors import Elsewhere, audit, everything, table
+from tests.engine.test_executors import SCHEMA, Elsewhere, audit, everything, table
 from tests.tied_worlds import random_world
 from themis.engine import memory, tables
 from themis.engine.drawn import Drawn, base_rows
@@ -88,11 +88,33 @@ def test_what_a_process_draws_is_what_would_be_sent(asked: Any, data: st.DataObj
         last = data.draw(st.integers(first + 1, len(drawn)))
         sent, drawn = sent[first:last], drawn[first:last]
         task = pickle.loads(pickle.dumps(drawn))
-        assert task.stream is None
-        there = replace(task, stream=pickle.loads(pickle.dumps(base))).codes()
+        assert task.streams is None
+        there = replace(task, streams=(pickle.loads(pickle.dumps(base)),)).codes()
         assert there.dtype == sent.dtype
         assert len(task) == len(sent)
         assert there.tolist() == sent.tolist()
+    some = np.array(data.draw(st.lists(st.integers(0, len(sent) - 1), min_size=1)))
+    assert drawn[some].tolist() == sent[some].tolist()
+    assert drawn[int(some[0])].tolist() == sent[int(some[0])].tolist()
+
+
+@given(populations(), st.data())
+def test_so_it_is_with_streams_side_by_side(population: Population, data: st.DataObject) -> None:
+    many = data.draw(st.booleans())
+    streams = tuple(
+        BaseInputs(population, 1, branch=(place,), among_many=many) for place in range(4)
+    )
+    order = tuple(data.draw(st.lists(st.integers(0, 3), min_size=1, unique=True)))
+    start = data.draw(st.sampled_from([0, 250, FIRST_CHUNK - 3]))
+    sent = np.concatenate([streams[place].rows(start, start + 10) for place in order])
+    first = data.draw(st.integers(0, len(sent) - 1))
+    last = data.draw(st.integers(first + 1, len(sent)))
+    sent, drawn = sent[first:last], Drawn.of_each(streams, order, start, start + 10)[first:last]
+    task = pickle.loads(pickle.dumps(drawn))
+    assert task.streams is None
+    there = replace(task, streams=pickle.loads(pickle.dumps(streams))).codes()
+    assert there.dtype == sent.dtype
+    assert there.tolist() == sent.tolist()
     some = np.array(data.draw(st.lists(st.integers(0, len(sent) - 1), min_size=1)))
     assert drawn[some].tolist() == sent[some].tolist()
     assert drawn[int(some[0])].tolist() == sent[int(some[0])].tolist()
@@ -158,6 +180,28 @@ def test_a_task_is_a_few_hundred_bytes_however_many_rows_it_has(measure: str, er
     assert max(size for size, _ in drawn) < 1_000
     assert max(inputs for _, inputs in drawn) > 10_000
     assert sum(packed for _, packed, *_ in noting.tasks) <= spread.IN_FLIGHT, "to one process"
+
+
+def of_linked(subject: Any, where: Any) -> dict[str, Any]:
+    """The group score of a set that a constraint links with another characteristic."""
+    schema = SCHEMA.where("race != 'green' or sex != 'f'")
+    options: dict[str, Any] = {"favourable": ["yes"], "max_failures": 0.5, "error": 0.02}
+    with themis.Audit(themis.batch(subject), schema, seed=1, executor=where, **options) as asked:
+        document = asked.score([("race",)], measures=["group"]).to_dict()
+    del document["timing"]
+    return document
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_groups_with_inputs_of_their_own_are_drawn_there(fails: bool, processes: Executor) -> None:
+    subject = failing if fails else table
+    here = of_linked(subject, None)
+    with Noting() as noting:
+        assert of_linked(subject, noting) == here
+    sizes = [size for size, _, codes, _ in noting.tasks if not codes]
+    assert max(sizes) < 1_000
+    assert of_linked(subject, processes) == here
+    assert not fails or here["failures"]["crash"]["input"]["income"] == 17
 
 
 def test_a_task_of_a_wide_set_is_not_much_more() -> None:
@@ -231,7 +275,7 @@ def test_a_process_that_draws_other_inputs_gets_codes() -> None:
     try:
         assert answers(None, drawn) is Missing.SUBJECT
         assert answers(pack(subject), drawn) is Missing.STREAM
-        other = replace(drawn.for_strangers(), stream=BaseInputs(base.population, 2))
+        other = replace(drawn.for_strangers(), streams=(BaseInputs(base.population, 2),))
         assert answers(None, other) == expected
         assert answers(None, drawn) is Missing.STREAM, "it is not kept"
         assert answers(None, drawn.for_strangers()) == expected

@@ -1,4 +1,4 @@
-"""Drawn inputs: a part of a set's table that is described, and drawn where it is run.
+"""Drawn inputs: described by rows of a stream and what they change, and drawn where they are run.
 
 Row i of a stream depends on the seed and i alone. So the stream travels once, and after that a task
 of however many inputs is a few numbers.
@@ -14,7 +14,10 @@ from numpy.typing import NDArray
 
 from themis.engine.variants import Rows, Variants
 from themis.inputs.assignments import Assignments
+from themis.inputs.schema import Schema
 from themis.inputs.streams import BaseInputs
+
+Streams: TypeAlias = tuple[BaseInputs, ...]
 
 
 def base_rows(base: BaseInputs, assignments: Assignments, start: int, stop: int) -> Rows:
@@ -27,12 +30,14 @@ def base_rows(base: BaseInputs, assignments: Assignments, start: int, stop: int)
 class Drawn:
     """Rows of a stream with one assignment of a set, then the same rows with the next one.
 
-    Places give codes, a slice gives fewer inputs. It is pickled without its stream, which those who
-    have it know by its name, unless it goes to one who has not: then with its codes, too.
+    Or the same rows of one stream after another, as they are. Places give codes, a slice gives
+    fewer inputs. It is pickled without its streams, which those who have them know by a name,
+    unless it goes to one who has not: then with its codes, too.
     """
 
-    stream: BaseInputs | None
-    name: str  # of the stream
+    streams: Streams | None
+    name: str  # of the streams
+    order: tuple[int, ...] | None  # of the streams, where they are several
     start: int  # the first row
     rows: int  # of each assignment
     chosen: bytes | None  # which rows from the first on, a bit for each; None: all
@@ -46,7 +51,7 @@ class Drawn:
     @classmethod
     def of(
         cls,
-        stream: BaseInputs,
+        base: BaseInputs,
         start: int,
         rows: NDArray[np.int64],
         variants: Variants,
@@ -60,8 +65,9 @@ class Drawn:
             chosen = np.packbits(bits).tobytes()
         levels = variants.levels[places]
         return cls(
-            stream,
-            stream.name,
+            (base,),
+            base.name,
+            None,
             start,
             len(rows),
             chosen,
@@ -72,8 +78,15 @@ class Drawn:
             len(rows) * len(places),
         )
 
+    @classmethod
+    def of_each(cls, streams: Streams, order: tuple[int, ...], start: int, stop: int) -> Drawn:
+        """Rows start..stop of these of the streams, which are always given together."""
+        name, levels, rows = streams[0].name, np.empty((len(order), 0), np.int8), stop - start
+        count = rows * len(order)
+        return cls(streams, name, order, start, rows, None, (), (), levels, 0, count)
+
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | ({"stream": None} if self.given is None else {})
+        return self.__dict__ | ({"streams": None} if self.given is None else {})
 
     def __len__(self) -> int:
         return self.count
@@ -87,19 +100,21 @@ class Drawn:
             begin, end, _ = places.indices(self.count)
             return self._part(self.first + begin, self.first + end)
         column, row = np.divmod(np.atleast_1d(places) + self.first, self.rows)
-        codes = self._rows(0, self.rows).inputs(self._variants, row, column)
+        codes = np.empty((len(row), len(self._schema)), dtype=self._schema.dtype, order="F")
+        for place in np.unique(column).tolist():
+            at = np.flatnonzero(column == place)
+            rows = self._rows(place, 0, self.rows)
+            codes[at] = rows.inputs(self._variants, row[at], column[at])
         return codes if np.ndim(places) else codes[0]
 
     def codes(self) -> NDArray[Any]:
         """All of them."""
-        variants = self._variants
-        schema = variants.assignments.schema
-        codes = np.empty((self.count, len(schema)), dtype=schema.dtype, order="F")
-        done = 0
+        variants, done = self._variants, 0
+        codes = np.empty((self.count, len(self._schema)), dtype=self._schema.dtype, order="F")
         for place in range(len(self.levels)):
             begin = max(self.first - place * self.rows, 0)
             end = min(self.first + self.count - place * self.rows, self.rows)
-            rows, part = self._rows(begin, end), codes[done : done + end - begin]
+            rows, part = self._rows(place, begin, end), codes[done : done + end - begin]
             part[:] = rows.codes
             for column, changed in rows.changes(variants, place):
                 part[:, column] = changed
@@ -107,23 +122,31 @@ class Drawn:
         return codes
 
     def for_strangers(self) -> Drawn:
-        """The same for a process that does not have the stream."""
+        """The same for a process that does not have the streams."""
         return replace(self, given=self.codes())
 
     def _part(self, first: int, last: int) -> Drawn:
         before, after = first // self.rows, -(-last // self.rows)
-        own = first - before * self.rows
-        return replace(self, levels=self.levels[before:after], first=own, count=last - first)
+        return replace(
+            self,
+            order=None if self.order is None else self.order[before:after],
+            levels=self.levels[before:after],
+            first=first - before * self.rows,
+            count=last - first,
+        )
+
+    @property
+    def _schema(self) -> Schema:
+        return self._stream(0).population.schema
 
     @property
     def _variants(self) -> Variants:
-        schema = self._base.population.schema
-        assignments = Assignments(schema, self.columns, self.held)
+        assignments = Assignments(self._schema, self.columns, self.held)
         return Variants(assignments, self.levels.astype(np.int64), complete=False)
 
-    def _rows(self, begin: int, end: int) -> Rows:
-        """The rows of each assignment from one to another."""
-        base, assignments = self._base, self._variants.assignments
+    def _rows(self, place: int, begin: int, end: int) -> Rows:
+        """The rows of an assignment, or a stream, from one to another."""
+        base, assignments = self._stream(place), self._variants.assignments
         if self.chosen is None:
             return base_rows(base, assignments, self.start + begin, self.start + end)
         bits = np.unpackbits(np.frombuffer(self.chosen, dtype=np.uint8))
@@ -132,10 +155,9 @@ class Drawn:
         drawn = base_rows(base, assignments, self.start + first, self.start + last)
         return drawn.take(rows - first)
 
-    @property
-    def _base(self) -> BaseInputs:
-        assert self.stream is not None
-        return self.stream
+    def _stream(self, place: int) -> BaseInputs:
+        assert self.streams is not None
+        return self.streams[0 if self.order is None else self.order[place]]
 
 
 Inputs: TypeAlias = NDArray[Any] | Drawn

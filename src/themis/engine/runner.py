@@ -148,6 +148,11 @@ class Runner:
         return self.memory.is_whole
 
     @property
+    def draws_elsewhere(self) -> bool:
+        """Whether inputs that are run whole may be drawn by whoever runs them."""
+        return bool(self.traits.executor) and self.traits.vectorised and not self.remembers
+
+    @property
     def saves_calls(self) -> bool:
         """Whether few, large calls are wanted: not where the number of executions is limited."""
         return self.traits.cost == "calls" and self._budget.max_executions is None
@@ -247,9 +252,9 @@ class Runner:
             return WholeBatch(codes, self.perform)
         return PlainBatch(codes, self.subject.load(codes), self.execute)
 
-    def run(self, codes: NDArray[Any]) -> Cells:
+    def run(self, inputs: Inputs) -> Cells:
         """The label number of each input, FAILED where the subject gave no decision."""
-        return self.load(codes).run() if self.remembers else self.perform(codes)
+        return self.load(codes_of(inputs)).run() if self.remembers else self.perform(inputs)
 
     def known(self, codes: NDArray[Any]) -> Cells:
         """The outputs of these inputs, NOT_RUN where they are not remembered."""

@@ -322,7 +322,7 @@ class Tables:
         self, variants: Variants, cells: Cells, opened: _Opened, places: NDArray[np.int64]
     ) -> None:
         """Decode the rows once, then overwrite the set's columns, assignment by assignment."""
-        if self.runner.traits.executor and not self.runner.remembers:
+        if self.runner.draws_elsewhere:
             self._run_columns_elsewhere(variants, cells, opened, places)
             return
         for place in places:

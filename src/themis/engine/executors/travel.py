@@ -26,9 +26,8 @@ import cloudpickle
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.drawn import Drawn, Inputs
+from themis.engine.drawn import Drawn, Inputs, Streams
 from themis.errors import RequestError
-from themis.inputs.streams import BaseInputs
 from themis.subjects.base import Answers, Subject
 
 MOST_KNOWN = 4  # subjects that a process keeps for each of its threads
@@ -113,7 +112,7 @@ class _Known:
     """What a process keeps of a subject: itself, and of which streams its inputs are drawn."""
 
     subject: Subject
-    streams: OrderedDict[str, BaseInputs] = field(default_factory=OrderedDict)
+    streams: OrderedDict[str, Streams] = field(default_factory=OrderedDict)
 
     def codes(self, inputs: Inputs) -> NDArray[Any] | None:
         """The inputs of a task; None where they are of a stream that is not known.
@@ -123,15 +122,15 @@ class _Known:
         if not isinstance(inputs, Drawn):
             return inputs
         if inputs.given is not None:
-            if inputs.stream is not None and np.array_equal(inputs.codes(), inputs.given):
-                self.streams[inputs.name] = inputs.stream
+            if inputs.streams is not None and np.array_equal(inputs.codes(), inputs.given):
+                self.streams[inputs.name] = inputs.streams
                 while len(self.streams) > MOST_STREAMS:
                     self.streams.popitem(last=False)
             return inputs.given
         if inputs.name not in self.streams:
             return None
         self.streams.move_to_end(inputs.name)
-        return replace(inputs, stream=self.streams[inputs.name]).codes()
+        return replace(inputs, streams=self.streams[inputs.name]).codes()
 
 
 def _unpack(packed: Packed) -> Subject:
