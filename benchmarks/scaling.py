@@ -5,8 +5,8 @@
 Each subject is measured here, in processes and on a Dask cluster of this machine; results must be
 the same. Efficiency is the time here divided by that of so many workers, times their number; the
 first second, which is always done here, counts as it is. Then the cost of a task for the driver,
-how many inputs it hands out when subjects take no time, and its memory. Ends with 1 if a target is
-missed or a result differs.
+how many inputs it hands out when subjects take no time, its memory, and what it takes for an
+execution of whole scores. Ends with 1 if a target is missed or a result differs.
 
 With `--simulated` nothing is timed: the same tasks are run here, and a clock counts what they would
 take in so many processes. That does not depend on what else the machine does.
@@ -16,12 +16,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import pickle
 import resource
 import sys
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import replace
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -32,8 +34,14 @@ import numpy as np
 
 import themis
 from themis.engine import runner
+from themis.engine.drawn import Drawn, Inputs
 from themis.engine.executors import pools, spread
 from themis.engine.executors.pools import ProcessPool
+from themis.engine.executors.travel import Done
+from themis.engine.variants import all_variants
+from themis.inputs.assignments import Assignments
+from themis.inputs.population import Population
+from themis.inputs.streams import BaseInputs
 from themis.subjects.functions import BatchFunction
 
 SIZES = {"race": 5, "sex": 2, "age": 60, "job": 12, "income": 200, "savings": 500, "region": 30}
@@ -106,26 +114,93 @@ def nothing(people: themis.InputTable) -> Any:
 
 
 def cost_of_tasks(workers: int, quick: bool) -> None:
-    """CPU time of the driver alone: workers have their own."""
-    rows = 2_000_000 if quick else 10_000_000
-    codes = np.zeros((spread.MOST * 2, len(SIZES)), dtype=SCHEMA.dtype, order="F")
-    subject = spread.SpreadSubject(
-        BatchFunction(nothing, SCHEMA), ProcessPool(workers), lambda: None
-    )
-    subject._seconds = spread.HERE_SECONDS  # as if the first second were over
-    batch = subject.load(codes)
-    batch.run()  # starts the processes
-    cpu, wall, tasks = time.process_time(), time.perf_counter(), 0
-    for _ in range(rows // len(codes)):
-        batch.run()
-        tasks += len(spread.cut(range(len(codes)), 1e-9, workers))
-    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-    subject.close()
+    """CPU time of the driver alone for tasks without a subject: workers have their own."""
+    print("\n| a task is | inputs | where | of the driver | bytes | handed out |")
+    print("|---|---|---|---|---|---|")
+    count = 2 * spread.MOST
+    base = BaseInputs(Population.of(SCHEMA), 1)
+    variants = all_variants(Assignments(SCHEMA, (0, 1)))
+    rows = count // variants.width + 1
+    drawn = Drawn.of(base, 0, np.arange(rows), variants, np.arange(variants.width))[:count]
+    kinds: dict[str, Inputs] = {"codes": drawn.codes(), "drawn there": drawn}
+    for where, name in product((f"processes:{workers}", "dask://local"), kinds):
+        for size in (spread.MOST, spread.MOST // 4):
+            with patch.object(spread, "MOST", size):
+                _cost_of_tasks(where, name, kinds[name], 2_000_000 if quick else 20_000_000)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    inputs = rows // len(codes) * len(codes)
-    print(f"\nA task costs the driver {1e3 * cpu / tasks:.2f} ms of CPU time.")
-    print(f"Without a subject it hands out {inputs / wall / 1e6:.1f} million inputs a second.")
-    print(f"Peak memory of the driver: {peak:.0f} MB.")
+    print(f"\nPeak memory of the driver: {peak:.0f} MB.")
+
+
+def _cost_of_tasks(where: str, name: str, inputs: Inputs, executions: int) -> None:
+    pool = pools.pool_of(where)
+    subject = spread.SpreadSubject(BatchFunction(nothing, SCHEMA), pool, lambda: None)
+    subject._seconds, subject._inputs = spread.HERE_SECONDS, 10**8  # as if it had run so many
+    batch = subject.load(inputs)
+    for _ in range(3):
+        batch.run()  # starts the processes, which then know what they need
+    cpu, wall = time.process_time(), time.perf_counter()
+    for _ in range(executions // len(inputs)):
+        batch.run()
+    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    tasks = executions // len(inputs) * len(spread.cut(range(len(inputs)), 1e-9, pool.workers))
+    subject.close()
+    weight = len(pickle.dumps(inputs[: spread.MOST]))
+    print(
+        f"| {name} | {spread.MOST:,} | {where} | {1e3 * cpu / tasks:.2f} ms | {weight:,} | "
+        f"{executions / wall / 1e6:.1f} million a second |",
+        flush=True,
+    )
+
+
+def quick_rule(people: themis.InputTable) -> Any:
+    """Race and job change about half of the decisions."""
+    return people["income"] + 20 * people["race"] + 8 * people["job"] > 150
+
+
+class Weighing(ProcessPool):
+    """Also notes how many bytes its tasks are, once a process has what it needs."""
+
+    def __init__(self, workers: int, weighs: bool) -> None:
+        super().__init__(workers)
+        self._weighs, self.sizes = weighs, list[int]()
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
+        if self._weighs and args[1] is None and getattr(args[2], "given", None) is None:
+            self.sizes.append(len(pickle.dumps(args)))
+        return super().submit(function, *args)
+
+
+def cost_of_scores(workers: int, quick: bool) -> None:
+    """CPU time of the driver for an execution of whole scores: the slope between two errors."""
+    print("\n| score | executions | of the driver for each | bytes of a task: median, most |")
+    print("|---|---|---|---|")
+    coarse, fine = (0.002, 0.001) if quick else (0.001, 0.0003)
+    linked = SCHEMA.where("race != 0 or job != 3")  # each group has inputs of its own
+    for measure, against, schema in (
+        ("group", "race", SCHEMA),
+        ("group", "race", linked),
+        ("causal", "race", SCHEMA),
+        ("causal", "job", SCHEMA),
+    ):
+        spent, sizes = list[tuple[float, int]](), list[int]()
+        for error, weighs in ((coarse, True), (coarse, False), (fine, False)):
+            pool = Weighing(workers, weighs)
+            with (
+                patch.object(spread, "HERE_SECONDS", 0.0),
+                patch.object(pools, "pool_of", lambda _, pool=pool: pool),
+                themis.Audit(
+                    themis.batch(quick_rule), schema, seed=1, error=error, executor="-"
+                ) as one,
+            ):
+                cpu = time.process_time()
+                score = getattr(one, measure)(against)
+                spent.append((time.process_time() - cpu, score.executions))
+            sizes += pool.sizes
+        _, (few_seconds, few), (seconds, many) = spent
+        each = 1e6 * (seconds - few_seconds) / (many - few)
+        weight = f"{int(np.median(sizes)):,}, {max(sizes):,}"
+        name = f"{measure}, {against}{', linked' if schema is linked else ''}"
+        print(f"| {name} | {many:,} | {each:.3f} µs | {weight} |", flush=True)
 
 
 # Assumed: to start a process (its imports take 0.35 s of CPU time), and of the driver for a task.
@@ -163,11 +238,11 @@ class SimulatedPool(ProcessPool):
         CLOCK.now, CLOCK.here = CLOCK.now + TASK_SECONDS, False
         done = function(*args)
         CLOCK.here = True
-        seconds = 0.0 if done is None else 0.001 * len(args[-1])
+        seconds = 0.001 * len(args[-1]) if isinstance(done, Done) else 0.0
         first = min(range(self.workers), key=self._free.__getitem__)
         self._free[first] = max(self._free[first], CLOCK.now) + seconds
         task = SimulatedTask()
-        task.set_result(None if done is None else replace(done, seconds=seconds))
+        task.set_result(replace(done, seconds=seconds) if isinstance(done, Done) else done)
         task.end = self._free[first]
         return task
 
@@ -211,7 +286,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--simulated", action="store_true", help="count work instead of time")
     options = parser.parse_args()
-    steps: list[Callable[[int, bool], bool | None]] = [efficiency, cost_of_tasks]
+    steps: list[Callable[[int, bool], bool | None]] = [efficiency, cost_of_tasks, cost_of_scores]
     if options.simulated:
         steps = [simulated]
     results = [step(options.workers, options.quick) for step in steps]

@@ -14,7 +14,7 @@ import loky
 import pytest
 
 from tests.projects import NUMBERS, enter, run
-from themis.engine import batch_sizes, tables
+from themis.engine import batch_sizes, memory, tables
 from themis.engine.executors import pools, spread
 from themis.scores import scorer, sweep
 
@@ -182,6 +182,17 @@ def test_results_are_the_same_however_a_command_ends(
 ) -> None:
     here, *there = results_of(turn, two, threads)
     assert there == [here, here]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("turn", [turn for turn in TURNS if turn[2] != "row"], ids=" ".join)
+def test_they_are_the_same_where_inputs_are_drawn_elsewhere(
+    turn: tuple[str, str, str], two: Executor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of a domain are whose outputs are not remembered."""
+    monkeypatch.setattr(memory, "WHOLE_LIMIT", 0)
+    here, there = results_of(turn, two)
+    assert there == here
 
 
 @pytest.mark.slow

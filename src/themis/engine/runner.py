@@ -17,6 +17,7 @@ from themis.engine.ahead import Ahead, answered, chosen_answers, merged
 from themis.engine.batch_sizes import call_size, steady_size, timely_size
 from themis.engine.batches import InputAt, PlainBatch, RememberedBatch, RunnerBatch, WholeBatch
 from themis.engine.combining import run_combined
+from themis.engine.drawn import Inputs, codes_of
 from themis.engine.failures import FailureLog, TooManyFailuresError, number_answers
 from themis.engine.memory import Memory
 from themis.engine.recall import Recall
@@ -147,6 +148,11 @@ class Runner:
         return self.memory.is_whole
 
     @property
+    def draws_elsewhere(self) -> bool:
+        """Whether inputs that are run whole may be drawn by whoever runs them."""
+        return bool(self.traits.executor) and self.traits.vectorised and not self.remembers
+
+    @property
     def saves_calls(self) -> bool:
         """Whether few, large calls are wanted: not where the number of executions is limited."""
         return self.traits.cost == "calls" and self._budget.max_executions is None
@@ -246,9 +252,9 @@ class Runner:
             return WholeBatch(codes, self.perform)
         return PlainBatch(codes, self.subject.load(codes), self.execute)
 
-    def run(self, codes: NDArray[Any]) -> Cells:
+    def run(self, inputs: Inputs) -> Cells:
         """The label number of each input, FAILED where the subject gave no decision."""
-        return self.load(codes).run() if self.remembers else self.perform(codes)
+        return self.load(codes_of(inputs)).run() if self.remembers else self.perform(inputs)
 
     def known(self, codes: NDArray[Any]) -> Cells:
         """The outputs of these inputs, NOT_RUN where they are not remembered."""
@@ -281,7 +287,7 @@ class Runner:
         with self.ending_together():
             return run_combined(run, self.runs, self.labels)
 
-    def perform(self, codes: NDArray[Any], *, again: int = 0, call: int | None = None) -> Cells:
+    def perform(self, codes: Inputs, *, again: int = 0, call: int | None = None) -> Cells:
         """Run these inputs, except those whose decisions a cache file holds.
 
         `again` is how often they were run before: each time has decisions of its own. `call` is how
@@ -290,7 +296,7 @@ class Runner:
         cells = np.empty(len(codes), dtype=self.labels.dtype)
         first = 0
         if self.traits.external:
-            self.ahead.begin(codes)
+            self.ahead.begin(codes_of(codes))
         with nullcontext() if self.traits.external else self.ending_together():
             while first < len(codes):
                 size = self._size_of_next(len(codes), call)
@@ -326,9 +332,11 @@ class Runner:
         finally:
             self._seconds, self._timed, self._finding_seconds = speed
 
-    def _perform_part(self, codes: NDArray[Any], again: int) -> Cells:
+    def _perform_part(self, inputs: Inputs, again: int) -> Cells:
         if not self.traits.external:
-            return self.execute(self.subject.load(codes), codes.__getitem__)
+            load: Callable[[Any], Batch] = self.subject.load  # with an executor, also of a Drawn
+            return self.execute(load(inputs), inputs.__getitem__)
+        codes = codes_of(inputs)
 
         def run(number: int, places: Places | None) -> Cells:
             part = codes if places is None else codes[places]

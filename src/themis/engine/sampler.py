@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from themis.engine.account import Spent
 from themis.engine.ahead import Coming
+from themis.engine.drawn import Inputs, codes_of
 from themis.engine.memory import SortedOutputs
 from themis.engine.runner import Runner
 from themis.engine.tables import Tables
@@ -155,7 +156,7 @@ class Sampler:
     def run_singles(
         self,
         assignments: Assignments,
-        codes: NDArray[Any],
+        inputs: Inputs,
         *,
         block: int = 0,
         coming: Coming | None = None,
@@ -164,14 +165,15 @@ class Sampler:
 
         Idle slots of a subject may run what is `coming`.
         """
-        order = np.arange(len(codes))
-        if not self.runner.traits.vectorised:
-            order = self.base.generator(MIXING, block).permutation(len(codes))
-        answers = np.empty(len(codes), dtype=self.runner.labels.dtype)
+        answers = np.empty(len(inputs), dtype=self.runner.labels.dtype)
         with self.runner.ahead.looking(coming, partial(self.base.generator, AHEAD, block)):
-            answers[order] = self.runner.run(codes[order])
+            if self.runner.traits.vectorised:
+                answers[:] = self.runner.run(inputs)
+            else:
+                order = self.base.generator(MIXING, block).permutation(len(inputs))
+                answers[order] = self.runner.run(codes_of(inputs)[order])
         if self.tables.suite is not None:
-            self.tables.suite.add_singles(assignments.columns, codes, answers)
+            self.tables.suite.add_singles(assignments.columns, codes_of(inputs), answers)
         return self.reading.cells(answers)
 
     def _rows(self, start: int, width: int) -> int:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from themis.engine.batches import RunnerBatch
 from themis.engine.coming import ComingCells, FlipChances, LaterRows
+from themis.engine.drawn import Drawn, Inputs, base_rows
 from themis.engine.memory import TableMemory
 from themis.engine.runner import Runner
 from themis.engine.suites import Suite
@@ -44,6 +45,7 @@ class _Opened:
 
     places: NDArray[np.int64]  # of these rows in the whole block
     rows: Rows
+    start: int | None  # of the whole block, where its rows may be drawn elsewhere
     loaded: RunnerBatch | None = None
 
     def batch(self, runner: Runner) -> RunnerBatch:
@@ -58,7 +60,7 @@ class _Opened:
             return self
         chosen = np.flatnonzero(alive)
         loaded = None if self.loaded is None else self.loaded.take(chosen)
-        return _Opened(self.places[chosen], self.rows.take(chosen), loaded)
+        return _Opened(self.places[chosen], self.rows.take(chosen), self.start, loaded)
 
 
 class GoingOn(NamedTuple):
@@ -86,12 +88,11 @@ class Tables:
         self, assignments: Assignments, start: int, stop: int, reading: Reading | None = None
     ) -> Rows:
         """Base inputs with the members that stand for the set's bins."""
-        members = {c: self.base.members(c, start, stop) for c in assignments.binned}
-        tolerances = None
+        rows = base_rows(self.base, assignments, start, stop)
         if reading is not None and reading.needs_tolerances:
-            tolerances = self.base.tolerances(start, stop)
-        valid = not self.base.population.profile
-        return Rows(self.base.rows(start, stop), members, tolerances, valid=valid)
+            rows.tolerances = self.base.tolerances(start, stop)
+        rows.start = start if self.base.is_quick else None
+        return rows
 
     def fill(
         self,
@@ -177,7 +178,7 @@ class Tables:
                     variants, rows, cells, reading, block, active, own, until_flip, coming
                 )
             return
-        opened = _Opened(np.arange(len(rows)), rows)
+        opened = _Opened(np.arange(len(rows)), rows, rows.start)
         if not until_flip:
             chosen = np.arange(variants.width) if active is None else np.flatnonzero(active)
             self._run(variants, rows, cells, opened, chosen)
@@ -321,7 +322,7 @@ class Tables:
         self, variants: Variants, cells: Cells, opened: _Opened, places: NDArray[np.int64]
     ) -> None:
         """Decode the rows once, then overwrite the set's columns, assignment by assignment."""
-        if self.runner.traits.executor and not self.runner.remembers:
+        if self.runner.draws_elsewhere:
             self._run_columns_elsewhere(variants, cells, opened, places)
             return
         for place in places:
@@ -339,10 +340,19 @@ class Tables:
         self, variants: Variants, cells: Cells, opened: _Opened, places: NDArray[np.int64]
     ) -> None:
         """Run the same columns at once: those who share the work wait less for each other."""
+        if not len(places):
+            return
         count = len(opened.places)
-        row, column = np.tile(np.arange(count), len(places)), np.repeat(places, count)
-        codes = opened.rows.inputs(variants, row, column)
-        cells[opened.places[row], column] = self.runner.perform(codes, call=count)
+        inputs: Inputs
+        if opened.start is None:
+            row, column = np.tile(np.arange(count), len(places)), np.repeat(places, count)
+            inputs = opened.rows.inputs(variants, row, column)
+        else:
+            inputs = Drawn.of(self.base, opened.start, opened.places, variants, places)
+        found = self.runner.perform(inputs, call=count).reshape(len(places), count)
+        rows = slice(None) if count == len(cells) else opened.places
+        for place, outputs in zip(places, found, strict=True):
+            cells[rows, place] = outputs
 
     def run_cells(
         self,

@@ -71,6 +71,7 @@ class Rows:
     members: dict[int, NDArray[Any]]  # column → rows × bins
     tolerances: Tolerances = None
     valid: bool = False  # whether they surely meet all constraints, as what is drawn does
+    start: int | None = None  # the first one's row in a stream that may be drawn elsewhere
 
     def __len__(self) -> int:
         return len(self.codes)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,18 +89,35 @@ class BaseInputs:
         *,
         branch: tuple[int, ...] = (),
         among_many: bool = False,  # streams side by side: each draws and keeps little
+        kept: int = 8,  # chunks
     ) -> None:
         self.population = population
         most = BRANCH_CHUNK if branch else CHUNK
         self.chunk_rows = _chunk_rows(SLOW_CHUNK if among_many else most, len(population.schema))
         self._chunks = Chunks(self.chunk_rows)
         self.seed = seed
-        self._branch = branch
-        self._chunk = lru_cache(maxsize=1 if among_many else 8)(self._draw_chunk)
+        self._branch, self._among_many = branch, among_many
+        self._chunk = lru_cache(maxsize=1 if among_many else kept)(self._draw_chunk)
         self._slow_chunk = lru_cache(maxsize=1 if among_many else 64)(self._draw_slow_chunk)
         self._member_chunk = lru_cache(maxsize=4)(self._draw_members)
         self._tolerance_chunk = lru_cache(maxsize=8)(self._draw_tolerances)
         self._beginning_chunk = lru_cache(maxsize=8)(self._draw_beginnings)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What it was made of, for a process that draws what it needs next and keeps little."""
+        make = partial(type(self), branch=self._branch, among_many=self._among_many, kept=2)
+        return make, (self.population, self.seed)
+
+    @cached_property
+    def name(self) -> str:
+        """By which other processes know it."""
+        return uuid4().hex
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether rows are drawn as fast as sent: people are sent, and what is hard to find."""
+        hard = (isinstance(block, RejectionBlock) for block in self.population.blocks)
+        return not (self.population.profile or any(hard))
 
     def generator(self, purpose: int, *key: int) -> np.random.Generator:
         """A generator of its own for one purpose and place."""

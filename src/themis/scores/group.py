@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.coming import in_windows
+from themis.engine.drawn import Drawn, Inputs
 from themis.engine.sampler import COARSE_CELLS, Cost, Sampler
 from themis.engine.tables import GoingOn, Tables
 from themis.engine.variants import Variants, mark_impossible
 from themis.inputs.assignments import Assignments, Places
 from themis.inputs.characteristics import OWN, Value
 from themis.inputs.population import Population
-from themis.inputs.streams import BaseInputs
+from themis.inputs.streams import BRANCH_CHUNK, BaseInputs
 from themis.results.model import GroupScore
 from themis.results.notes import Ending, Note, ended_early
 from themis.results.parts import Group
@@ -261,6 +262,7 @@ def _apart(sampler: Sampler, variants: Variants) -> GroupSource:
         if population is not None:
             streams.append(group_stream(sampler, variants, place, population))
             labels.append(labels_of(variants, place))
+    draws = sampler.runner.draws_elsewhere and all(stream.is_quick for stream in streams)
 
     def own(first: int, last: int, active: NDArray[np.bool_]) -> Cells:
         chosen = np.flatnonzero(active)
@@ -271,9 +273,14 @@ def _apart(sampler: Sampler, variants: Variants) -> GroupSource:
         def by_row(start: int, stop: int) -> NDArray[Any]:
             return np.concatenate(by_group(start, stop).swapaxes(0, 1))
 
+        inputs: Inputs
+        if draws and last - first >= BRANCH_CHUNK:
+            inputs = Drawn.of_each(tuple(streams), tuple(chosen.tolist()), first, last)
+        else:
+            inputs = np.concatenate(by_group(first, last))
         cells = sampler.run_singles(
             variants.assignments,
-            np.concatenate(by_group(first, last)),
+            inputs,
             block=first,
             coming=in_windows(by_row, last),
         )

@@ -69,7 +69,7 @@ class DaskPool:
         try:
             return max(self._threads(), 1)
         except LOST as error:
-            raise self._unreachable(error) from None
+            raise self._gone(error) from None
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
         """Begin a task; its process may die and Dask begins it again in another one, thrice."""
@@ -106,7 +106,7 @@ class DaskPool:
             self._connected().scheduler_info()
             self._connected().wait_for_workers(1, timeout=PATIENCE)
         except LOST as error:
-            raise self._unreachable(error) from None
+            raise self._gone(error) from None
 
     def stop(self) -> None:
         """Leave the cluster, even while it is reached; one of our own ends."""
@@ -150,6 +150,12 @@ class DaskPool:
             remedy = "set distributed.comm.tls, for example by the variables of deploy/tls.env"
             return RequestError.one("executor", "executor", problem, remedy)
         return self._unreachable("something else does, which is no scheduler")  # not its protocol
+
+    def _gone(self, error: Exception) -> SubjectError:
+        """That it was there and is not any more; what Dask says then is about its own parts."""
+        if isinstance(error, TimeoutError):
+            return self._unreachable(f"it named no worker for {count_of(PATIENCE, 'second')}")
+        return self._unreachable("the connection to it was lost")
 
     def _unreachable(self, error: object) -> SubjectError:
         error = str(error) or type(error).__name__

@@ -15,11 +15,12 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.engine.drawn import Drawn, Inputs, codes_of
 from themis.engine.executors.pools import Pool
-from themis.engine.executors.travel import Done, Packed, one_thread, pack, run_task
-from themis.inputs.characteristics import Value
+from themis.engine.executors.travel import Done, Missing, Packed, one_thread, pack, run_task
+from themis.inputs.characteristics import Codes, Value
 from themis.subjects.answers import OutputColumns
-from themis.subjects.base import Answers, Batch, CodesBatch, CulpritSearch, Subject, heed
+from themis.subjects.base import Answers, Batch, CulpritSearch, Subject, heed
 from themis.subjects.decisions import CRASH, INVALID, Failure
 from themis.subjects.secrets import Secrets
 
@@ -53,7 +54,7 @@ class SpreadSubject(Subject):
         self._seen: list[tuple[NDArray[Any], Answers]] = []  # what was run here, to compare
         self._compared: list[tuple[Answers, _Gathered]] = []  # of these, here and there
         self._ready: list[_Task] = []  # to be run there first
-        self._begun: dict[Future[Done | None], _Task] = {}
+        self._begun: dict[Future[Done | Missing], _Task] = {}
         self._agrees: bool | None = None  # whether it answers there as here; None: not yet known
 
     @property
@@ -69,8 +70,8 @@ class SpreadSubject(Subject):
     def _packed(self) -> Packed:
         return pack(self._subject)
 
-    def load(self, codes: NDArray[Any]) -> Batch:
-        return CodesBatch(self._run, codes)
+    def load(self, codes: Inputs) -> Batch:
+        return _Batch(self._run, codes)
 
     def fingerprint(self) -> str:
         return self._subject.fingerprint()
@@ -88,7 +89,7 @@ class SpreadSubject(Subject):
         self._subject.close()
         self._pool.stop()
 
-    def _run(self, codes: NDArray[Any]) -> Answers:
+    def _run(self, codes: Inputs) -> Answers:
         heed(self.deadline)
         if not len(codes) or self._agrees is False or self._seconds < HERE_SECONDS:
             return self._run_here(codes)
@@ -117,7 +118,7 @@ class SpreadSubject(Subject):
         here = (isolated or gathered.unsent) and not self._deadly  # which would end this process
         return self._run_here(codes) if here else gathered.answers()
 
-    def _run_while_starting(self, codes: NDArray[Any], gathered: _Gathered) -> Part:
+    def _run_while_starting(self, codes: Inputs, gathered: _Gathered) -> Part:
         """Run inputs here until the processes have started; those that are left."""
         everything = range(len(codes))
         if self._agrees is not None or not self._seen:
@@ -141,8 +142,7 @@ class SpreadSubject(Subject):
         try:
             self._prepare_comparison(self._seen[0][0])
             while self._ready and len(self._begun) < self._pool.workers:
-                inputs = self._ready[0].inputs
-                begun = self._pool.submit(run_task, self._name, self._packed, inputs)
+                begun = self._submit(self._ready[0], Missing.SUBJECT)
                 self._begun[begun] = self._ready.pop(0)
         except self._pool.lost:
             return
@@ -155,7 +155,7 @@ class SpreadSubject(Subject):
         self._pool.stop()
         self._compared, self._ready, self._begun = [], [], {}
 
-    def _prepare_comparison(self, codes: NDArray[Any]) -> None:
+    def _prepare_comparison(self, codes: Inputs) -> None:
         """Tasks with inputs whose answers of this process are known.
 
         A process that imports other modules, or the same with another state, is another program.
@@ -171,7 +171,7 @@ class SpreadSubject(Subject):
             self._compared.append((answers, there))
             self._ready += self._tasks(given, range(len(given)), there)
 
-    def _run_here(self, codes: NDArray[Any]) -> Answers:
+    def _run_here(self, codes: Inputs) -> Answers:
         """The answers of this process, call by call as without an executor.
 
         What killed another process would end this one, and is not run, unless it was before.
@@ -180,12 +180,12 @@ class SpreadSubject(Subject):
         self._add_here(codes, range(len(codes)), gathered)
         return gathered.answers()
 
-    def _add_here(self, codes: NDArray[Any], part: Part, gathered: _Gathered) -> None:
+    def _add_here(self, codes: Inputs, part: Part, gathered: _Gathered) -> None:
         size = self.call_inputs or max(len(part), 1)
         try:
             for first in range(0, len(part), size):
                 for spared in self._spared(codes, part[first : first + size], gathered):
-                    answers = self._call_here(codes[spared[0] : spared[-1] + 1])
+                    answers = self._call_here(codes_of(_at(codes, spared)))
                     gathered.add(spared, answers)
         except BaseException:
             if self._subject.unfinished is not None:
@@ -227,9 +227,7 @@ class SpreadSubject(Subject):
             of_it = [task for task in lost if task.gathered is gathered]
             self._find_culprits(of_it[0].codes, gathered, [task.part for task in of_it])
 
-    def _find_culprits(
-        self, codes: NDArray[Any], gathered: _Gathered, parts: Sequence[Part]
-    ) -> None:
+    def _find_culprits(self, codes: Inputs, gathered: _Gathered, parts: Sequence[Part]) -> None:
         """Run parts one by one: who kills its process is alone with it."""
         search = CulpritSearch(parts)
         for part in search:
@@ -245,18 +243,18 @@ class SpreadSubject(Subject):
         """Seconds that an input took so far."""
         return self._seconds / max(self._inputs, 1)
 
-    def _tasks(self, codes: NDArray[Any], places: Part, gathered: _Gathered) -> list[_Task]:
+    def _tasks(self, codes: Inputs, places: Part, gathered: _Gathered) -> list[_Task]:
         return [
             _Task(codes, spared, gathered)
             for part in cut(places, self._each, self._pool.workers)
             for spared in self._spared(codes, part, gathered)
         ]
 
-    def _spared(self, codes: NDArray[Any], part: Part, gathered: _Gathered) -> Iterator[Part]:
+    def _spared(self, codes: Inputs, part: Part, gathered: _Gathered) -> Iterator[Part]:
         """A part without inputs that killed a process before: they are not run again."""
-        tried = part if self._deadly else ()
-        deadly = [place for place in tried if codes[place].tobytes() in self._deadly]
         first = part[0]
+        tried = codes_of(_at(codes, part)) if self._deadly else ()
+        deadly = [first + at for at, each in enumerate(tried) if each.tobytes() in self._deadly]
         for place in deadly:
             gathered.fail(range(place, place + 1))
         for end in (*deadly, part[-1] + 1):
@@ -264,18 +262,25 @@ class SpreadSubject(Subject):
                 yield range(first, end)
             first = end + 1
 
+    def _submit(self, task: _Task, missing: Missing | None) -> Future[Any]:
+        """Begin a task, with what its process is missing."""
+        packed = self._packed if missing is Missing.SUBJECT else None
+        inputs = task.inputs
+        if missing is not None and isinstance(inputs, Drawn):
+            inputs = inputs.for_strangers()
+        return self._pool.submit(run_task, self._name, packed, inputs)
+
     def _try_all(self, tasks: Sequence[_Task]) -> list[_Task]:
         """Run these tasks and those begun; whose process died, or whose pool did, come back."""
         waiting, self._begun = self._begun, {}
-        ready: deque[tuple[_Task, Packed | None]] = deque((task, None) for task in tasks)
+        ready: deque[tuple[_Task, Missing | None]] = deque((task, None) for task in tasks)
         lost: list[_Task] = []
         room = IN_FLIGHT * self._pool.workers
         while ready or waiting:
             try:
                 while ready and len(waiting) < room and not lost:
-                    task, packed = ready[0]
-                    begun = self._pool.submit(run_task, self._name, packed, task.inputs)
-                    waiting[begun] = task
+                    task, missing = ready[0]
+                    waiting[self._submit(task, missing)] = task
                     ready.popleft()
             except self._pool.lost:
                 lost += [task for task, _ in ready]
@@ -291,8 +296,8 @@ class SpreadSubject(Subject):
                 except self._pool.lost:
                     lost.append(task)
                     continue
-                if done is None:
-                    ready.appendleft((task, self._packed))  # before others ask for it, too
+                if isinstance(done, Missing):
+                    ready.appendleft((task, done))  # before others ask for it, too
                     continue
                 task.gathered.add(task.part, done.answers)
                 self._note(len(task.part), done.seconds)
@@ -319,18 +324,35 @@ def cut(places: Part, seconds: float, workers: int) -> list[Part]:
     return [places[start:end] for start, end in pairwise(edges)]
 
 
+class _Batch:
+    """Inputs that are run as they are given, codes or described."""
+
+    def __init__(self, run: Callable[[Inputs], Answers], inputs: Inputs) -> None:
+        self._run, self._inputs = run, inputs
+
+    def overwrite(self, column: int, codes: Codes | int) -> None:
+        self._inputs = codes_of(self._inputs).copy()
+        self._inputs[:, column] = codes
+
+    def take(self, places: NDArray[np.int64]) -> Batch:
+        return _Batch(self._run, self._inputs[places])
+
+    def run(self) -> Answers:
+        return self._run(self._inputs)
+
+
 @dataclass(frozen=True, eq=False)
 class _Task:
     """A part of a batch that is run elsewhere, and where its answers go."""
 
-    codes: NDArray[Any]
+    codes: Inputs
     part: Part
     gathered: _Gathered
 
     @property
-    def inputs(self) -> NDArray[Any]:
+    def inputs(self) -> Inputs:
         """What travels."""
-        return self.codes[self.part[0] : self.part[-1] + 1]
+        return _at(self.codes, self.part)
 
 
 class _Gathered:
@@ -375,6 +397,10 @@ class _Gathered:
             outputs[start : start + len(answers.outputs)] = _as_list(answers.outputs)
             failures |= {start + place: each for place, each in answers.failures.items()}
         return Answers(outputs, failures)
+
+
+def _at(codes: Inputs, part: Part) -> Inputs:
+    return codes[part[0] : part[-1] + 1]
 
 
 def _joined(parts: Sequence[Any]) -> Any:

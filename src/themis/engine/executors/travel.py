@@ -1,7 +1,7 @@
 """Subjects that travel to other processes: packed here, unpacked and run there.
 
-A task is a few codes and the name of a subject. A process that does not know the subject asks for
-it once, and keeps it.
+A task is the name of a subject, and codes, or which rows of a stream are its inputs. A process that
+does not know the subject or the stream asks for it once, and keeps it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import Enum
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,13 +26,15 @@ import cloudpickle
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.engine.drawn import Drawn, Inputs, Streams
 from themis.errors import RequestError
 from themis.subjects.base import Answers, Subject
 
 MOST_KNOWN = 4  # subjects that a process keeps for each of its threads
+MOST_STREAMS = 2  # of a subject: each keeps what it drew last
 _INSTALLED = ("stdlib", "platstdlib", "purelib", "platlib")
 
-_known: OrderedDict[tuple[str, int], Subject] = OrderedDict()
+_known: OrderedDict[tuple[str, int], _Known] = OrderedDict()
 _lock = threading.Lock()
 
 
@@ -41,6 +44,12 @@ class Done:
 
     answers: Answers | None
     seconds: float = 0.0
+
+
+class Missing(Enum):
+    """What a process must be sent before it can run a task."""
+
+    SUBJECT, STREAM = range(2)
 
 
 @dataclass(frozen=True)
@@ -78,21 +87,50 @@ def pack(subject: Subject) -> Packed:
     return Packed(by_name, modules, (*folders, *sys.path), by_value, os.getpid(), reasons)
 
 
-def run_task(name: str, packed: Packed | None, codes: NDArray[Any]) -> Done | None:
-    """Run these inputs in this process; None where it does not know the subject yet."""
+def run_task(name: str, packed: Packed | None, inputs: Inputs) -> Done | Missing:
+    """Run these inputs in this process, or say what it does not know yet."""
     key = name, threading.get_ident()
-    subject = _known.get(key)
-    if subject is None:
+    known = _known.get(key)
+    if known is None:
         if packed is None:
-            return None
+            return Missing.SUBJECT
         with _lock:  # modules are imported by one thread at a time
-            subject = _known[key] = _unpack(packed)
+            known = _known[key] = _Known(_unpack(packed))
             while len(_known) > MOST_KNOWN * threading.active_count():
                 _known.popitem(last=False)
+    started = time.perf_counter()
+    codes = known.codes(inputs)
+    if codes is None:
+        return Missing.STREAM
     with one_thread():
-        started = time.perf_counter()
-        answers = subject.load(codes).run()
+        answers = known.subject.load(codes).run()
         return Done(answers if _can_be_sent(answers) else None, time.perf_counter() - started)
+
+
+@dataclass
+class _Known:
+    """What a process keeps of a subject: itself, and of which streams its inputs are drawn."""
+
+    subject: Subject
+    streams: OrderedDict[str, Streams] = field(default_factory=OrderedDict)
+
+    def codes(self, inputs: Inputs) -> NDArray[Any] | None:
+        """The inputs of a task; None where they are of a stream that is not known.
+
+        One that gives other inputs here, where versions differ, is not kept: codes are sent then.
+        """
+        if not isinstance(inputs, Drawn):
+            return inputs
+        if inputs.given is not None:
+            if inputs.streams is not None and np.array_equal(inputs.codes(), inputs.given):
+                self.streams[inputs.name] = inputs.streams
+                while len(self.streams) > MOST_STREAMS:
+                    self.streams.popitem(last=False)
+            return inputs.given
+        if inputs.name not in self.streams:
+            return None
+        self.streams.move_to_end(inputs.name)
+        return replace(inputs, streams=self.streams[inputs.name]).codes()
 
 
 def _unpack(packed: Packed) -> Subject:

@@ -1,0 +1,340 @@
+"""Inputs that are described are those that would be sent, and are all that a task carries."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+from collections.abc import Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import loky
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import themis
+from tests.engine.test_constrained_tables import CONDITIONS, schema_of
+from tests.engine.test_executors import SCHEMA, Elsewhere, audit, everything, table
+from tests.tied_worlds import random_world
+from themis.engine import memory, tables
+from themis.engine.drawn import Drawn, base_rows
+from themis.engine.executors import spread, travel
+from themis.engine.executors.travel import Missing, Packed, pack, run_task
+from themis.engine.variants import Variants
+from themis.inputs.assignments import Assignments
+from themis.inputs.blocks import RejectionBlock
+from themis.inputs.population import Population
+from themis.inputs.schema import Schema
+from themis.inputs.streams import FIRST_CHUNK, BaseInputs
+from themis.subjects.functions import BatchFunction
+
+Numbers = np.ndarray[Any, Any]
+
+
+@st.composite
+def schemas(draw: Any) -> Schema:
+    if draw(st.booleans()):
+        return schema_of(draw(st.lists(st.sampled_from(CONDITIONS[:-1]), unique=True, max_size=3)))
+    seed = draw(st.integers(0, 30))
+    return random_world(seed, binned=draw(st.booleans())).schema
+
+
+@st.composite
+def populations(draw: Any) -> Population:
+    """Listed and found by trying, weighted, of those who have a value, or people with weights."""
+    schema = draw(schemas())
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    if draw(st.integers(0, 3)) == 0:
+        people = Population.of(schema)
+        codes = np.unique(BaseInputs(people, 1).rows(0, 50), axis=0)
+        return Population.of_people(schema, codes, rng.random(len(codes)))
+    with pytest.MonkeyPatch.context() as patched:
+        if draw(st.booleans()):
+            patched.setattr("themis.inputs.population.ENUMERATION_LIMIT", 1)
+        population = Population.of(schema)
+    return population.with_values(range(len(schema))) or population
+
+
+@st.composite
+def tables_of_sets(draw: Any) -> tuple[BaseInputs, int, Numbers, Variants, Numbers]:
+    population = draw(populations())
+    base = BaseInputs(
+        population, draw(st.integers(0, 99)), branch=draw(st.sampled_from([(), (7,)]))
+    )
+    columns = draw(st.sets(st.integers(0, len(population.schema) - 1), min_size=1))
+    assignments = Assignments(population.schema, tuple(sorted(columns)))
+    variants = Variants.of(assignments, limit=draw(st.sampled_from([4, 10**6])), base=base)
+    start = draw(st.sampled_from([0, 5, FIRST_CHUNK - 3]))
+    rows = np.arange(draw(st.integers(1, 12)))
+    if draw(st.booleans()):
+        rows = np.array(sorted(draw(st.sets(st.integers(0, 20), min_size=1))))
+    chosen = draw(st.lists(st.integers(0, variants.width - 1), min_size=1, max_size=5, unique=True))
+    return base, start, rows, variants, np.array(chosen)
+
+
+@given(tables_of_sets(), st.data())
+def test_what_a_process_draws_is_what_would_be_sent(asked: Any, data: st.DataObject) -> None:
+    base, start, rows, variants, places = asked
+    row, column = np.tile(rows, len(places)), np.repeat(places, len(rows))
+    every = base_rows(base, variants.assignments, start, start + int(rows[-1]) + 1)
+    sent = every.inputs(variants, row, column)
+    drawn = Drawn.of(base, start, rows, variants, places)
+    for _ in range(2):  # parts of parts are parts
+        first = data.draw(st.integers(0, len(drawn) - 1))
+        last = data.draw(st.integers(first + 1, len(drawn)))
+        sent, drawn = sent[first:last], drawn[first:last]
+        task = pickle.loads(pickle.dumps(drawn))
+        assert task.streams is None
+        there = replace(task, streams=(pickle.loads(pickle.dumps(base)),)).codes()
+        assert there.dtype == sent.dtype
+        assert len(task) == len(sent)
+        assert there.tolist() == sent.tolist()
+    some = np.array(data.draw(st.lists(st.integers(0, len(sent) - 1), min_size=1)))
+    assert drawn[some].tolist() == sent[some].tolist()
+    assert drawn[int(some[0])].tolist() == sent[int(some[0])].tolist()
+
+
+@given(populations(), st.data())
+def test_so_it_is_with_streams_side_by_side(population: Population, data: st.DataObject) -> None:
+    many = data.draw(st.booleans())
+    streams = tuple(
+        BaseInputs(population, 1, branch=(place,), among_many=many) for place in range(4)
+    )
+    order = tuple(data.draw(st.lists(st.integers(0, 3), min_size=1, unique=True)))
+    start = data.draw(st.sampled_from([0, 250, FIRST_CHUNK - 3]))
+    sent = np.concatenate([streams[place].rows(start, start + 10) for place in order])
+    first = data.draw(st.integers(0, len(sent) - 1))
+    last = data.draw(st.integers(first + 1, len(sent)))
+    sent, drawn = sent[first:last], Drawn.of_each(streams, order, start, start + 10)[first:last]
+    task = pickle.loads(pickle.dumps(drawn))
+    assert task.streams is None
+    there = replace(task, streams=pickle.loads(pickle.dumps(streams))).codes()
+    assert there.dtype == sent.dtype
+    assert there.tolist() == sent.tolist()
+    some = np.array(data.draw(st.lists(st.integers(0, len(sent) - 1), min_size=1)))
+    assert drawn[some].tolist() == sent[some].tolist()
+    assert drawn[int(some[0])].tolist() == sent[int(some[0])].tolist()
+
+
+def test_the_worlds_of_these_tests_have_both_kinds_of_constraints() -> None:
+    schema = schema_of(["a + c < 5"])
+    assert BaseInputs(Population.of(schema), 1).is_quick
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("themis.inputs.population.ENUMERATION_LIMIT", 1)
+        hard = Population.of(schema)
+    assert any(isinstance(block, RejectionBlock) for block in hard.blocks)
+    assert not BaseInputs(hard, 1).is_quick
+    people = Population.of_people(schema, np.zeros((1, 6), dtype=schema.dtype), np.ones(1))
+    assert not BaseInputs(people, 1).is_quick
+
+
+class Noting(Executor):
+    """Runs tasks in a thread, and keeps what they were given, as it would travel."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(1)
+        self.tasks: list[tuple[int, bool, bool, int]] = []  # bytes, subject, codes, and inputs
+
+    def submit(self, function: Any, /, *args: Any, **_: Any) -> Future[Any]:
+        _, packed, inputs = args
+        codes = not isinstance(inputs, Drawn) or inputs.given is not None
+        self.tasks.append((len(pickle.dumps(args)), packed is not None, codes, len(inputs)))
+        return self._threads.submit(function, *args)
+
+    def shutdown(self, *given: Any, **options: Any) -> None:
+        self._threads.shutdown(*given, **options)
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is run here first, and nothing is remembered."""
+    monkeypatch.setattr(spread, "HERE_SECONDS", 0.0)
+    monkeypatch.setattr(memory, "WHOLE_LIMIT", 0)
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[Executor]:
+    with loky.ProcessPoolExecutor(2) as executor:
+        yield executor
+
+
+@pytest.fixture
+def small_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables have whole columns from few rows on, and batches several tasks."""
+    monkeypatch.setattr(tables, "COLUMN_ROWS", 64)
+    monkeypatch.setattr(spread, "MOST", 100)
+
+
+@pytest.mark.parametrize("error", [0.01, pytest.param(0.004, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("measure", ["causal", "group"])
+def test_a_task_is_a_few_hundred_bytes_however_many_rows_it_has(measure: str, error: float) -> None:
+    with Noting() as noting:
+        asked = audit(themis.batch(table), noting, error=error)
+        for against in ("race", "sex"):
+            getattr(asked, measure)(against)
+    drawn = [(size, inputs) for size, _, codes, inputs in noting.tasks if not codes]
+    assert max(size for size, _ in drawn) < 1_000
+    assert max(inputs for _, inputs in drawn) > 10_000
+    assert sum(packed for _, packed, *_ in noting.tasks) <= spread.IN_FLIGHT, "to one process"
+
+
+def of_linked(subject: Any, where: Any) -> dict[str, Any]:
+    """The group score of a set that a constraint links with another characteristic."""
+    schema = SCHEMA.where("race != 'green' or sex != 'f'")
+    options: dict[str, Any] = {"favourable": ["yes"], "max_failures": 0.5, "error": 0.02}
+    with themis.Audit(themis.batch(subject), schema, seed=1, executor=where, **options) as asked:
+        document = asked.score([("race",)], measures=["group"]).to_dict()
+    del document["timing"]
+    return document
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_groups_with_inputs_of_their_own_are_drawn_there(fails: bool, processes: Executor) -> None:
+    subject = failing if fails else table
+    here = of_linked(subject, None)
+    with Noting() as noting:
+        assert of_linked(subject, noting) == here
+    sizes = [size for size, _, codes, _ in noting.tasks if not codes]
+    assert max(sizes) < 1_000
+    assert of_linked(subject, processes) == here
+    assert not fails or here["failures"]["crash"]["input"]["income"] == 17
+
+
+def test_a_task_of_a_wide_set_is_not_much_more() -> None:
+    schema = Schema({f"c{number}": range(200) for number in range(12)})
+    base = BaseInputs(Population.of(schema), 1)
+    variants = Variants.of(Assignments(schema, tuple(range(12))), limit=1_000, base=base)
+    rows, places = np.arange(tables.COLUMN_ROWS), np.arange(variants.width)
+    drawn = Drawn.of(base, 0, rows, variants, places)
+    assert len(pickle.dumps(drawn[100 : 100 + spread.MOST])) < 1_000
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[Drawn]:
+    """What is described instead of sent."""
+    found: list[Drawn] = []
+    of = Drawn.of
+    monkeypatch.setattr(Drawn, "of", lambda *given: found.append(of(*given)) or found[-1])
+    return found
+
+
+@pytest.mark.usefixtures("small_columns")
+def test_only_row_numbers_travel_of_rows_that_are_left_after_a_flip(
+    made: list[Drawn],
+) -> None:
+    schema = themis.Schema(race=range(20), income=range(1000), savings=range(10**6))
+
+    def decide(people: themis.InputTable) -> Any:
+        return people["income"] > np.where(people["race"] == 0, 300, 500)
+
+    def measured(where: Any) -> Any:
+        with themis.Audit(themis.batch(decide), schema, seed=1, error=0.02, executor=where) as one:
+            return one.causal("race").to_dict()
+
+    with ThreadPoolExecutor(2) as threads:
+        there = measured(threads)
+    assert any(each.chosen is not None for each in made)
+    assert there == measured(None)
+
+
+@pytest.mark.usefixtures("small_columns")
+@pytest.mark.parametrize("where", ["processes", pytest.param("dask", marks=pytest.mark.slow)])
+def test_results_are_the_same_whether_inputs_are_drawn_or_sent(
+    where: str, processes: Executor, monkeypatch: pytest.MonkeyPatch, made: list[Drawn]
+) -> None:
+    if where == "dask":
+        pytest.importorskip("distributed", reason="Dask is not installed")
+    place = "dask://local" if where == "dask" else processes
+    here = everything(audit(themis.batch(table), error=0.1))
+    assert not made
+    assert everything(audit(themis.batch(table), place, error=0.1)) == here
+    count = len(made)
+    assert count > 2
+    monkeypatch.setattr(BaseInputs, "is_quick", False)
+    assert everything(audit(themis.batch(table), place, error=0.1)) == here
+    assert len(made) == count
+
+
+def test_a_process_that_draws_other_inputs_gets_codes() -> None:
+    """As with another version of what draws them."""
+    schema = Schema(race=["green", "purple"], income=range(10**6))
+    base = BaseInputs(Population.of(schema), 1)
+    variants = Variants.of(Assignments(schema, (0,)), limit=10, base=base)
+    drawn = Drawn.of(base, 0, np.arange(50), variants, np.arange(2))
+    subject = BatchFunction(lambda people: people["income"], schema)
+    expected = drawn.codes()[:, 1].tolist()
+
+    def answers(packed: Packed | None, inputs: Drawn) -> Any:
+        done = run_task("draws", packed, pickle.loads(pickle.dumps(inputs)))
+        return done if isinstance(done, Missing) else list(done.answers.outputs)
+
+    try:
+        assert answers(None, drawn) is Missing.SUBJECT
+        assert answers(pack(subject), drawn) is Missing.STREAM
+        other = replace(drawn.for_strangers(), streams=(BaseInputs(base.population, 2),))
+        assert answers(None, other) == expected
+        assert answers(None, drawn) is Missing.STREAM, "it is not kept"
+        assert answers(None, drawn.for_strangers()) == expected
+        assert answers(None, drawn) == expected
+        for number in range(travel.MOST_STREAMS):
+            answers(None, replace(drawn.for_strangers(), name=str(number)))
+        assert answers(None, drawn) is Missing.STREAM, "few are kept"
+    finally:
+        travel._known.clear()
+
+
+def failing(people: themis.InputTable) -> Any:
+    if (people["income"] == 17).any():
+        raise ValueError("no rule")
+    return table(people)
+
+
+@pytest.mark.usefixtures("small_columns")
+def test_an_input_that_fails_is_named_as_here(processes: Executor) -> None:
+    def measured(where: Any) -> Any:
+        with audit(themis.batch(failing), where, max_failures=0.5) as asked:
+            document = asked.score([("race",), ("sex",)]).to_dict()
+        del document["timing"]
+        return document
+
+    here = measured(None)
+    assert measured(processes) == here
+    assert here["failures"]["crash"]["input"]["income"] == 17
+
+
+def dying(people: themis.InputTable) -> Any:
+    if Elsewhere.inside and (people["income"] == 17).any():
+        raise GeneratorExit  # which that pool takes for the death of its process
+    return table(people)
+
+
+@pytest.mark.usefixtures("small_columns")
+def test_an_input_that_kills_its_process_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("themis.engine.executors.pools.pool_of", lambda _: Elsewhere())
+    with audit(themis.batch(dying), "elsewhere", max_failures=0.5) as asked:
+        document = asked.score([("race",)]).to_dict()
+    crash = document["failures"]["crash"]
+    assert crash["input"]["income"] == 17
+    assert "the process that ran this input died" in crash["message"]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("small_columns")
+def test_a_real_process_that_one_of_its_inputs_kills_is_replaced() -> None:
+    driver = os.getpid()
+
+    def killing(people: themis.InputTable) -> Any:
+        deadly = (people["income"] == 17) & (people["race"] == "green")
+        if os.getpid() != driver and deadly.any():
+            os.kill(os.getpid(), signal.SIGKILL)
+        return table(people)
+
+    with audit(themis.batch(killing), "processes:2", max_failures=0.5) as asked:
+        document = asked.score([("race",)]).to_dict()
+    crash = document["failures"]["crash"]
+    assert (crash["input"]["race"], crash["input"]["income"]) == ("green", 17)
+    assert crash["count"] < 10
