@@ -173,10 +173,10 @@ from pathlib import Path
 def decide(person):
     mark = Path(f"{os.getpid()}.pid")
     if not mark.exists():
-        mark.touch()
         print(f"printed by {os.getpid()}", file=sys.stderr)
         warnings.warn(f"warned by {os.getpid()}")
         logging.getLogger("mine").warning("logged by %d", os.getpid())
+        mark.touch()  # an interrupt may come before that
     started = time.perf_counter()
     while time.perf_counter() - started < 0.005:
         pass
@@ -234,7 +234,7 @@ def test_ctrl_c_while_a_cluster_works_says_nothing_of_dask(
     assert foreign(said) == []
     pids = {each.stem for each in tmp_path.glob("*.pid")}
     for what in ("printed", "warned", "logged"):
-        assert set(re.findall(rf"{what} by (\d+)", said)) == pids
+        assert pids <= set(re.findall(rf"{what} by (\d+)", said))
 
 
 def foreign(said: str) -> list[str]:
