@@ -184,6 +184,14 @@ def test_results_are_the_same_however_a_command_ends(
     assert there == [here, here]
 
 
+def test_they_are_the_same_where_each_task_is_one_input(
+    threads: Executor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spread, "MOST", 1)  # as slow subjects have
+    here, there = results_of(("search", "out of budget", "raising"), threads)
+    assert there == here
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("turn", [turn for turn in TURNS if turn[2] != "row"], ids=" ".join)
 def test_they_are_the_same_where_inputs_are_drawn_elsewhere(

@@ -368,7 +368,8 @@ class _Gathered:
         if answers is None:
             self.unsent = True
             answers = Answers([None] * len(part), dict.fromkeys(range(len(part)), _UNSENT))
-        self.isolated = self.isolated or answers.calls > 1
+        alone = len(part) == 1 and bool(answers.failures)  # it was isolated by how tasks were cut
+        self.isolated = self.isolated or answers.calls > 1 or alone
         self._parts[part[0]] = answers
 
     def fail(self, part: Part) -> None:
