@@ -10,12 +10,13 @@ from themis.results.notes import Ending
 from themis.results.parts import Group, Naming
 from themis.show.reports.ci import render_junit
 from themis.show.reports.page import render_page
+from themis.show.terminal.checks import render_checks
 from themis.show.terminal.parts import Scale, make_console, render
 from themis.show.terminal.results import interval_text
 from themis.show.words.comparisons import bounds_text, quantity_text
 from themis.show.words.explanations import change_sentence, flip_rate_sentence, losing_sentences
 from themis.show.words.scores import impact
-from themis.show.words.searches import guarantee, search_headline
+from themis.show.words.searches import check_interval, check_point, guarantee, search_headline
 from themis.show.words.wording import Wording
 
 APPROVAL = Wording(Naming(decision="approval"))
@@ -94,3 +95,20 @@ def test_the_head_of_bars_is_never_cut() -> None:
     scale = Scale(("0 to 100 %, ┃ 10 %", "┃ 10 %"))
     shown = [render([scale], make_console(width=width)).strip() for width in (20, 8, 4)]
     assert shown == ["0 to 100 %, ┃ 10 %", "┃ 10 %", ""]
+
+
+def test_checks_and_searches_of_means_are_in_the_units_of_the_output() -> None:
+    mean = {"statistic": "mean", "scale": (0.0, 5000.0), "output": "limit"}
+    ends = {"low": 0.15, "high": 0.25, "max_score": 0.1, "score": 0.2}
+    check = replace(samples.checked(samples.result(samples.group())).checks[0], measure="group")
+    check = replace(check, **ends, **mean)
+    assert (check_point(check), check_interval(check)) == ("1,000", "750 – 1,250")
+    found = replace(samples.result(samples.group(**mean)), checks=(check,))
+    for text in (render_checks(samples.saved(found)), render_page(found), render_junit(found)):
+        assert "points" not in text.replace("percentage points", "")  # of the glossary
+    assert "The limit is 500." in render_junit(found)
+    search = replace(samples.small_search().searches[1], measure="group", threshold=0.1, **mean)
+    assert "differ by more than 500" in search_headline(search)
+    assert "above 500" in guarantee(search)
+    rates = replace(check, statistic="rate")
+    assert (check_point(rates), check_interval(rates)) == ("20.0 points", "15.0 – 25.0 points")

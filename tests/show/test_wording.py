@@ -351,10 +351,10 @@ ONE_LEFT_OUT = {
 
 def test_one_point_one_change_and_one_row_are_no_plurals() -> None:
     shares = (0.01, 0.1, 0.025, 0.005)
-    assert [amount(each, "group") for each in shares] == [
+    assert [amount(each, samples.group()) for each in shares] == [
         *("1 point", "10 points", "2.5 points", "0.5 points"),
     ]
-    assert amount(0.01, "causal") == "1 %"
+    assert amount(0.01, samples.causal()) == "1 %"
     near = Note.of("score-near-limit", error=0.01)
     assert "± 1 point cannot tell" in str(near)
     precise = samples.group(error=0.01, low=0.195, high=0.215, score=0.205)

@@ -296,7 +296,7 @@ def _share(score: CausalScore, whom: str, result: Result) -> Html:
         inside = min(number, of_hundred(limit))
         kinds = [("in", inside), ("over", number - inside)]
         kind = "limit" if result.checks else "threshold"
-        more = [tag("small", f"{kind} {amount(limit, score.measure)}")]
+        more = [tag("small", f"{kind} {amount(limit, score)}")]
     drawn = dots(kinds, f"{text}: {output_words(score)} changes{beyond(score)}")
     name = output_name(score).removeprefix("the ")
     what = f"{name} differs{by}" if (by := beyond(score)) else f"different {name}"

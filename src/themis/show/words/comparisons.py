@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from themis.results.comparison import Bounds, Differences, Quantity, ScoreDifference, SetDifference
-from themis.results.model import Measure
 from themis.results.replays import Replay, ReplayedTest
-from themis.show.words.searches import ends_in_units, in_units, set_text
+from themis.show.intervals import ends_text
+from themis.show.words.searches import set_text
 from themis.show.words.values import (
     at_most,
     confidence_text,
     count,
     duration,
+    percent,
+    points,
     set_phrase,
     visible,
 )
@@ -150,18 +152,18 @@ def bounds_text(bounds: Bounds | None, quantity: Quantity) -> str:
     if bounds is None:
         return "unknown"
     if quantity.statistic == "mean":
-        return f"{_ends(bounds, 'causal')} of the scale"
-    return _ends(bounds, quantity.measure)
+        return f"{_ends(bounds, percent)} of the scale"
+    return _ends(bounds, percent if quantity.measure == "causal" else points)
 
 
-def _ends(bounds: Bounds, measure: Measure) -> str:
+def _ends(bounds: Bounds, unit: Callable[[float], str]) -> str:
     if bounds.low == bounds.high:
-        return in_units(bounds.low, measure)
+        return unit(bounds.low)
     if bounds.low == 0:
-        return at_most(in_units(bounds.high, measure))
+        return at_most(unit(bounds.high))
     if bounds.high == 1 and bounds.score is None:
-        return f"more than {in_units(bounds.low, measure)}"
-    return ends_in_units(bounds.low, bounds.high, measure)
+        return f"more than {unit(bounds.low)}"
+    return ends_text(bounds.low, bounds.high, unit)
 
 
 def quantity_text(each: ScoreDifference | SetDifference) -> str:

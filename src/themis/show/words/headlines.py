@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from themis.results.model import CausalScore, GroupScore, Score
+from themis.results.model import CausalScore, CheckResult, GroupScore, Score, SearchResult
 from themis.results.notes import Ending
 from themis.results.parts import Group
 from themis.settings import Stopping
@@ -45,7 +45,14 @@ def is_settled(score: Score) -> bool:
 
 def score_text(score: Score) -> str:
     """How large it is: `12.9 %`, `5.6 points`."""
-    return apart_text(score, score.score) if isinstance(score, GroupScore) else percent(score.score)
+    return in_units(score.score, score)
+
+
+def in_units(share: float, of: Score | CheckResult | SearchResult) -> str:
+    """A share in the units of what it is of: `12.9 %`, `5.5 points`, `1,250` between means."""
+    if of.measure == "causal" or not isinstance(of, GroupScore | CheckResult | SearchResult):
+        return percent(share)
+    return apart_text(of, share)
 
 
 def capital(text: str) -> str:
@@ -207,11 +214,11 @@ def rate_text(score: GroupScore, share: float) -> str:
     return figure(low + share * (high - low))
 
 
-def apart_text(score: GroupScore, difference: float) -> str:
+def apart_text(of: GroupScore | CheckResult | SearchResult, difference: float) -> str:
     """A difference of two groups: in points, or in the output's own units."""
-    if score.statistic == "rate" or score.scale is None:
+    if of.statistic == "rate" or of.scale is None:
         return points(difference)
-    return figure(difference * (score.scale[1] - score.scale[0]))
+    return figure(difference * (of.scale[1] - of.scale[0]))
 
 
 def highest_of(score: GroupScore) -> str:

@@ -104,7 +104,7 @@ def _violations(result: Result) -> Iterator[str]:
             for each in result.scores
             if each.measure == check.measure and each.against == check.against and each.samples
         ]
-        limit = f"the limit is {amount(check.max_score, check.measure)}"
+        limit = f"the limit is {amount(check.max_score, check)}"
         for score in scores[:1]:
             yield f"{split(headline(score, words))[0]}; {limit}."
 
