@@ -381,7 +381,7 @@ def test_one_of_a_thing_is_no_plural() -> None:
     left_out = str(Note.of("rows-left-out", **ONE_LEFT_OUT))
     assert left_out.startswith("1 of 1 row of people.csv does not fit the schema and was left out")
     flip = Note.of("inputs-flip", flips=1, inputs=1)
-    assert str(flip) == "1 of 1 input flips"
+    assert str(flip) == "1 of 1 input gets a different output"
 
 
 def test_markdown_tells_rows_apart_and_shows_digits_as_they_are() -> None:

@@ -263,7 +263,7 @@ def _rows_used(data: Mapping[str, Any]) -> str:
     if data.get("weightless"):
         text += f", {data['weightless']:,} of weight 0"
     if data["distinct"] < data["used"]:
-        text += f", {data['distinct']:,} different"
+        text += f", {data['distinct']:,} of them different"
     return f"{text}, weighted by {visible(data['weights'])}" if "weights" in data else text
 
 

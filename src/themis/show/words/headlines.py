@@ -241,7 +241,40 @@ def _group(score: GroupScore, words: Wording) -> str:
     shown = "; ".join([*few[:FEW_NAMED], *rest])
     start, bracket, behind = _spread(score, words).rpartition(" (")
     start, behind = (start, f"{bracket}{behind}") if bracket else (behind, "")
+    others = _without_few(score)
+    if others is not None:
+        start += f", and by {_apart(score, others)} without groups of too few {words.people}"
+        return f"{start} to judge: {shown}{behind}"
     return f"{start}; too few {words.people} to judge: {shown}{behind}"
+
+
+def rests_on_few(score: GroupScore) -> bool:
+    """Whether only groups of too few people have the lowest or the highest rate."""
+    rates = [group.rate for group in score.groups]
+    judged = [group.rate for group in score.groups if not group.few]
+    return not judged or (min(judged), max(judged)) != (min(rates), max(rates))
+
+
+def few_text(score: GroupScore, words: Wording) -> str:
+    """What a difference is without groups of few people, where it rests on one; else nothing."""
+    if not score.groups or not rests_on_few(score):
+        return ""
+    others = _without_few(score)
+    if others is None:
+        return f"; it rests on too few {words.people} to judge"
+    few = f"groups of too few {words.people} to judge"
+    return f"; {apart_text(score, others)} without {few}"
+
+
+def _without_few(score: GroupScore) -> float | None:
+    """How far the larger groups are apart, where that is less and certain; else None."""
+    judged = [group for group in score.groups if not group.few]
+    listed = not any(note.code == "groups-not-listed" for note in score.notes)
+    certain = listed and all(group.low == group.high for group in judged)
+    if len(judged) < 2 or not certain or not rests_on_few(score):
+        return None
+    rates = [group.rate for group in judged]
+    return max(rates) - min(rates)
 
 
 def _spread(score: GroupScore, words: Wording) -> str:

@@ -14,6 +14,7 @@ from themis.show.words.headlines import (
     beyond,
     how_much_was_run,
     output_words,
+    rests_on_few,
     score_words,
 )
 from themis.show.words.notes import how_it_ended
@@ -121,7 +122,7 @@ def impact(score: GroupScore) -> str | None:
     low, high = score.impact_ratio_low, score.impact_ratio_high
     if low is not None and high is not None and low != high:
         text += f" (between {ratio_text(low)} and {ratio_text(high)})"
-    if _rests_on_few(score):
+    if rests_on_few(score):
         small = "it rests on a group that is too small to judge"
         return f"{text}: {small}, so the four-fifths rule is not applied"
     place = {
@@ -130,13 +131,6 @@ def impact(score: GroupScore) -> str | None:
         "unclear": "the test cannot tell whether it meets the four-fifths rule (at least 0.80)",
     }
     return f"{text}: {place[score.four_fifths]}"
-
-
-def _rests_on_few(score: GroupScore) -> bool:
-    """Whether only groups of too few people have the lowest or the highest rate."""
-    rates = [group.rate for group in score.groups]
-    judged = [group.rate for group in score.groups if not group.few]
-    return not judged or (min(judged), max(judged)) != (min(rates), max(rates))
 
 
 def method(score: Score, words: Wording = PLAIN) -> str:

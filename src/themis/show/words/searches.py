@@ -190,7 +190,7 @@ def _figure(search: SearchResult, words: Wording) -> str:
     """What groups are compared by: `approval rates`, or a figure of an output."""
     if search.output is None:
         return words.rates if search.statistic == "rate" else "mean outputs"
-    what = "rates of favourable values" if search.statistic == "rate" else "means"
+    what = "rates of favourable outputs" if search.statistic == "rate" else "means"
     return f"{what} of {set_phrase([search.output])}"
 
 
@@ -203,7 +203,7 @@ def why(search: SearchResult, *against: str) -> str:
     for found in search.found:
         if names > set(found):
             is_at = "a tie" if found in search.ties else "above"
-            return f"pruned: it contains {','.join(found)}, which is {is_at}"
+            return f"follows: it contains {','.join(found)}, which is {is_at}"
     return "not searched" if not names <= set(search.among) else "open: the budget ended before"
 
 

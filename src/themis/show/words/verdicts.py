@@ -17,6 +17,7 @@ from themis.show.words.headlines import (
     beyond,
     capital,
     compared,
+    few_text,
     headline,
     is_settled,
     output_words,
@@ -309,7 +310,7 @@ def _sized(score: Score, words: Wording, *, first: bool) -> str:
     least = "at least " if score.lower_bound else ""
     shown = score.low if score.lower_bound else score.score
     if isinstance(score, GroupScore):
-        size = apart_text(score, shown)
+        size = f"{apart_text(score, shown)}{few_text(score, words)}"
     else:
         kind, _, tolerance = score.distance.partition(" ")
         size = percent(shown)
