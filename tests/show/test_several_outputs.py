@@ -25,7 +25,7 @@ from themis.show.words.headlines import compared, headline
 from themis.show.words.scores import impact
 from themis.show.words.searches import check_interval, check_point, guarantee, search_headline
 from themis.show.words.values import percent
-from themis.show.words.verdicts import overview
+from themis.show.words.verdicts import how_to_read, overview, verdict
 from themis.show.words.wording import Wording
 
 APPROVAL = Wording(Naming(decision="approval"))
@@ -139,6 +139,10 @@ def test_a_headline_that_rests_on_one_person_names_the_difference_without_them()
         "the lowest and highest of 3 groups of race in the rows, and by 5.0 percentage points "
         "without groups of too few people to judge: green (exact" in headline(score)
     )
+    page = samples.plain(render_page(samples.result(score)))
+    assert "50 of 100" in page
+    assert "45 of 100" in page
+    assert "100 of 100" not in page
     few = samples.group(groups=GROUPS[:2], **EXACT)
     assert "(55.0 points; it rests on too few people to judge)" in overview([few], Wording())
     unlisted = replace(score, notes=(Note.of("groups-not-listed", groups=900, listed=3),))
@@ -172,3 +176,13 @@ def test_fresh_and_saved_figures_are_rounded_alike() -> None:
     score = samples.causal(regions=(region,))
     assert "10 times their share" in region_sentence(region, score)
     assert ">10 ×<" in samples.plain(render_page(samples.result(score)))
+
+
+def test_how_to_read_names_what_was_found_and_a_limit_the_output_that_it_is_about() -> None:
+    calm = samples.causal(against=("sex",), score=0.0, low=0.0)
+    found = samples.result(calm, samples.causal())
+    assert "the decision changes with race if" in how_to_read(found)
+    scores = (samples.causal(output="granted", score=0.0, low=0.0), samples.causal(output="limit"))
+    check = replace(samples.checked(found).checks[0], against=("race",), output="limit")
+    behind = verdict(replace(samples.result(*scores), checks=(check,))).behind
+    assert behind.startswith("For 11.3 % of test inputs the output limit changes")

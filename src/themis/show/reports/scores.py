@@ -163,12 +163,13 @@ def details(score: Score) -> Iterator[str]:
 
 def _limits(result: Result, score: Score) -> list[Mark]:
     """The limits that a score was measured against."""
+    about = (score.measure, score.output)
     limits = {
         each.max_score
         for each in result.checks
-        if each.measure == score.measure and (each.search or each.against == score.against)
+        if (each.measure, each.output) == about and (each.search or each.against == score.against)
     }
-    limits |= {s.threshold for s in result.searches if s.measure == score.measure}
+    limits |= {s.threshold for s in result.searches if (s.measure, s.output) == about}
     return [Mark(each, amount(each, score)) for each in sorted(limits)]
 
 

@@ -20,6 +20,7 @@ from themis.show.words.values import (
 )
 from themis.show.words.wording import PLACES, PLAIN, Wording
 
+NAMED = 3  # scores or sets in a headline
 COMMON = 8  # characteristics shown in which the two inputs agree
 
 
@@ -105,15 +106,22 @@ def replay_cost(replay: Replay) -> str:
 
 def differences_headline(found: Differences) -> str:
     """Whether there is new discrimination, in one sentence."""
-    risen = sum(each.change == "risen" for each in found.scores)
-    new = sum(each.change == "new" for each in found.sets)
+    risen = [quantity_text(each) for each in found.scores if each.change == "risen"]
+    new = [quantity_text(each) for each in found.sets if each.change == "new"]
     if found.verdict == "new discrimination":
-        parts = [f"{count(risen, 'score')} {'has' if risen == 1 else 'have'} risen"] * bool(risen)
-        parts += [f"{count(new, 'minimal set')} {'is' if new == 1 else 'are'} new"] * bool(new)
+        has, are = ("has" if len(risen) == 1 else "have"), ("is" if len(new) == 1 else "are")
+        parts = [f"{count(len(risen), 'score')} {has} risen ({_named(risen)})"] * bool(risen)
+        parts += [f"{count(len(new), 'minimal set')} {are} new ({_named(new)})"] * bool(new)
         return f"New discrimination: {', '.join(parts)}"
     if found.verdict == "inconclusive":
         return "Undecided: no new discrimination was shown, but some may be unseen"
     return "; ".join(["No new discrimination found", *_improved(found)])
+
+
+def _named(names: list[str]) -> str:
+    """The first of them, and how many more there are."""
+    more = [f"{len(names) - NAMED:,} more"] if len(names) > NAMED else []
+    return "; ".join([*names[:NAMED], *more])
 
 
 def _improved(found: Differences) -> Iterator[str]:

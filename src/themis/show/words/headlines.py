@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from themis.results.model import CausalScore, CheckResult, GroupScore, Score, SearchResult
 from themis.results.notes import Ending
 from themis.results.parts import Group
@@ -243,8 +245,9 @@ def _group(score: GroupScore, words: Wording) -> str:
     start, behind = (start, f"{bracket}{behind}") if bracket else (behind, "")
     others = _without_few(score)
     if others is not None:
+        names = f": {shown}" if few else ""
         start += f", and by {_apart(score, others)} without groups of too few {words.people}"
-        return f"{start} to judge: {shown}{behind}"
+        return f"{start} to judge{names}{behind}"
     return f"{start}; too few {words.people} to judge: {shown}{behind}"
 
 
@@ -253,6 +256,14 @@ def rests_on_few(score: GroupScore) -> bool:
     rates = [group.rate for group in score.groups]
     judged = [group.rate for group in score.groups if not group.few]
     return not judged or (min(judged), max(judged)) != (min(rates), max(rates))
+
+
+def shown_extremes(score: GroupScore) -> list[Group]:
+    """The groups with the highest and the lowest rate, of those that can be judged if two can."""
+    judged = tuple(group for group in score.groups if not group.few)
+    of_many = replace(score, groups=judged if len(judged) > 1 else score.groups)
+    extremes = (of_many.most_favoured, of_many.least_favoured)
+    return [each for each in extremes if each is not None]
 
 
 def few_text(score: GroupScore, words: Wording) -> str:

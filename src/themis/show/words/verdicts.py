@@ -103,7 +103,8 @@ def _violations(result: Result) -> Iterator[str]:
         scores = [
             each
             for each in result.scores
-            if each.measure == check.measure and each.against == check.against and each.samples
+            if (each.measure, each.output) == (check.measure, check.output)
+            if each.against == check.against and each.samples
         ]
         limit = f"the limit is {amount(check.max_score, check)}"
         for score in scores[:1]:
@@ -204,7 +205,9 @@ def how_to_read(result: Result) -> str:
     words, scores = wording(result), [each for each in result.scores if each.samples]
     kind = next((each.population for each in scores if each.population in PLACES), "inputs")
     one = words.counted(1, kind).removeprefix("1 ")
-    names = [_plain(each.against) for each in scores if isinstance(each, CausalScore)]
+    causal = [each for each in scores if isinstance(each, CausalScore)]
+    found_first = sorted(causal, key=lambda each: state_of(each) != "grave")
+    names = [_plain(each.against) for each in found_first]
     same = f"if the same {one} gets a different one when nothing but"
     named = any(each.output is not None for each in scores)
     what = "an output" if named else "the decision"
