@@ -186,3 +186,13 @@ def test_how_to_read_names_what_was_found_and_a_limit_the_output_that_it_is_abou
     check = replace(samples.checked(found).checks[0], against=("race",), output="limit")
     behind = verdict(replace(samples.result(*scores), checks=(check,))).behind
     assert behind.startswith("For 11.3 % of test inputs the output limit changes")
+
+
+def test_a_page_says_in_words_which_rows_were_given() -> None:
+    data = {"file": "people.csv", "rows": 60, "used": 50, "dropped": 10, "distinct": 40}
+    facts = {"unknown": "keep", "reasons": [], "ignored": ["branch", "name"]}
+    result = replace(samples.result(samples.causal(population="rows")), data={**data, **facts})
+    page = samples.plain(render_page(result))
+    assert "people.csv: 60 rows, 10 do not fit, 50 used, 40 of them different" in page
+    assert "branch, name" in page
+    assert "Data: " not in page

@@ -47,8 +47,9 @@ from themis.show.words.scores import (
     how_sure_together,
     inconclusive,
     lesser,
+    rows_used,
 )
-from themis.show.words.values import count, set_phrase, visible
+from themis.show.words.values import set_phrase, visible
 from themis.show.words.verdicts import overview, verdict
 from themis.show.words.wording import Wording, wording
 
@@ -208,7 +209,7 @@ def show_apparent(
     data, words, axis = result.data or {}, wording(result), common_axis(result.scores)
     outcomes = {(each.against, each.output): each for each in result.outcomes}
     yield Sentence(verdict(result).sentence, HEADLINE)
-    yield Sentence(_rows_used(data))
+    yield Sentence(rows_used(data))
     yield from _columns(data)
     yield ""
     for against, scores in by_set(result.scores).items():
@@ -252,19 +253,6 @@ def _in_short(score: Score, words: Wording) -> Iterator[RenderableType]:
     pairs = "; -v shows pairs" if isinstance(score, CausalScore) and score.witnesses else ""
     yield Sentence(f"{headline(score, words)}{pairs}")
     yield from (indented(Sentence(str(note), DIM, first="note: ")) for note in score.notes)
-
-
-def _rows_used(data: Mapping[str, Any]) -> str:
-    """How many rows there were, and how many of them count."""
-    text = f"{visible(data['file'])}: {count(data['rows'], 'row')}"
-    if data["dropped"]:
-        verb = "does" if data["dropped"] == 1 else "do"
-        text += f", {data['dropped']:,} {verb} not fit, {data['used']:,} used"
-    if data.get("weightless"):
-        text += f", {data['weightless']:,} of weight 0"
-    if data["distinct"] < data["used"]:
-        text += f", {data['distinct']:,} of them different"
-    return f"{text}, weighted by {visible(data['weights'])}" if "weights" in data else text
 
 
 def why_they_differ(data: Mapping[str, Any]) -> str:

@@ -166,6 +166,20 @@ def extremes(groups: Iterable[Group], shown: int) -> tuple[list[Group], int]:
     return ranked[:shown] + ranked[-shown:], len(ranked) - 2 * shown
 
 
+def rows_used(data: Mapping[str, Any]) -> str:
+    """How many rows were given, and how many of them count."""
+    used = data.get("used", 0)
+    text = f"{visible(data.get('file', 'given rows'))}: {count(data.get('rows', used), 'row')}"
+    if data.get("dropped"):
+        verb = "does" if data["dropped"] == 1 else "do"
+        text += f", {data['dropped']:,} {verb} not fit, {used:,} used"
+    if data.get("weightless"):
+        text += f", {data['weightless']:,} of weight 0"
+    if data.get("distinct", used) < used:
+        text += f", {data['distinct']:,} of them different"
+    return f"{text}, weighted by {visible(data['weights'])}" if "weights" in data else text
+
+
 UNSAID = (
     "the input and what the subject said may hold values of people: --rows shows them "
     "(in Python, show_rows=True)"
