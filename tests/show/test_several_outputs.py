@@ -7,12 +7,13 @@ from dataclasses import replace
 from tests import report_results as samples
 from themis.results.comparison import Bounds, Quantity, ScoreDifference
 from themis.results.notes import Ending, Note
-from themis.results.parts import Group, Naming, Region
+from themis.results.parts import Group, Naming, Region, Witness
 from themis.show.reports.ci import render_junit
 from themis.show.reports.page import render_page
 from themis.show.terminal.checks import render_checks
 from themis.show.terminal.parts import Scale, make_console, render
 from themis.show.terminal.results import interval_text
+from themis.show.terminal.scores import pairs_table
 from themis.show.words.comparisons import bounds_text, quantity_text
 from themis.show.words.explanations import (
     change_sentence,
@@ -196,3 +197,10 @@ def test_a_page_says_in_words_which_rows_were_given() -> None:
     assert "people.csv: 60 rows, 10 do not fit, 50 used, 40 of them different" in page
     assert "branch, name" in page
     assert "Data: " not in page
+
+
+def test_short_names_leave_room_for_the_values_of_a_pair() -> None:
+    shared = {"job": "temporary"}
+    pair = Witness(({"race": "green", **shared}, {"race": "purple", **shared}), ("yes", "no"))
+    shown = render([pairs_table([pair], 40)], make_console(width=40))
+    assert shown.count("temporary") == 2
