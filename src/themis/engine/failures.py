@@ -111,7 +111,7 @@ class FailureLog:
         error.args = tuple(map(self.redact, map(str, error.args)))
 
     def to_dict(self, subject: Subject) -> dict[str, Any]:
-        """The failures as they stand in the JSON result; the subject may have lines for a shell."""
+        """The failures as the JSON result has them; the subject may have lines for a shell."""
         found = {}
         for kind, count in sorted(self.counts.items()):
             row, message = self.examples[kind]

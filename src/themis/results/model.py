@@ -129,7 +129,7 @@ class Score(Plotted):
         hook("assert_conclusive")(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """The score as it stands in the JSON result."""
+        """The score as the JSON result has it."""
         data: dict[str, Any] = plain(replace(self, naming=None))
         del data["naming"]  # it is the result's
         data["groups"] = data.get("groups", [])
@@ -287,7 +287,7 @@ class SearchResult(Plotted):
         hook("assert_nothing_found")(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """The search as it stands in the JSON result."""
+        """The search as the JSON result has it."""
         return {
             "measure": self.measure,
             "threshold": self.threshold,
@@ -365,7 +365,7 @@ class CheckResult:
         return self.verdict == "not enough evidence" and self.baseline != "known"
 
     def to_dict(self) -> dict[str, Any]:
-        """The check as it stands in the JSON result."""
+        """The check as the JSON result has it."""
         data: dict[str, Any] = plain(self)
         unused = {name for name in _OF_CHECKS if data[name] == UNLESS_USED[name]}
         return {name: value for name, value in data.items() if name not in unused}
