@@ -475,7 +475,7 @@ def test_failing_subject_ends_with_3_and_an_example(project: Project) -> None:
     done = run("score")
     assert done.exit_code == 3
     assert "error: the subject failed: crash" in done.stderr
-    said = r"ValueError: no\\nodd ones \(subject_\d+\.py:5\) for the input {"
+    said = r"ValueError: no\\nodd ones \(subject_\d+\.py:5\) for the input: race "
     assert re.search(said, done.stderr)
     assert "Traceback" not in done.stderr
 
@@ -627,7 +627,9 @@ def test_init_writes_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert Path("folder/loan.py").exists()
 
 
-def test_validate_shows_domain_trials_and_cost(project: Project) -> None:
+def test_validate_shows_domain_trials_and_cost(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     project(extra='[constraints]\nrich = "income > 49"\n')
     done = run("validate")
     assert done.exit_code == 0
@@ -639,6 +641,13 @@ def test_validate_shows_domain_trials_and_cost(project: Project) -> None:
     assert "what themis score will cost" in shown
     assert re.search(r"race: about [\d,]+ executions", shown)
     assert re.search(r"all together about [\d,]+ executions \(give or take a factor of 3\)", shown)
+    trial = re.search(r"(?:yes|no) +((?:green|purple) · (?:f|m)[\w ]* · .*)", shown)
+    monkeypatch.setenv("COLUMNS", "40")
+    narrow = run("validate").stdout
+    assert "…" not in narrow
+    assert all(len(line) <= 40 for line in narrow.splitlines())
+    assert trial is not None
+    assert trial[1].split(" · ")[-1].strip() in narrow
 
 
 def test_validate_shows_numbers_without_asking_which_are_favourable(project: Project) -> None:

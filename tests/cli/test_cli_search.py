@@ -138,8 +138,8 @@ def test_quiet_prints_one_sentence(project: Project) -> None:
 def test_verbose_lists_every_tested_set_with_its_reason(project: Project) -> None:
     project()
     shown = run(*SEARCH, "-v").stdout
-    assert "inputs flip" in shown
-    assert "inputs flip" not in run(*SEARCH).stdout
+    assert "a different output" in " ".join(shown.split())
+    assert "a different output" not in " ".join(run(*SEARCH).stdout.split())
 
 
 def test_result_is_saved_where_it_is_wanted(project: Project) -> None:
@@ -367,7 +367,7 @@ def test_many_sets_are_cut_and_counted() -> None:
     assert "and 95 more: -v shows whom they hurt" in shown
     everything = text(searched(sets), everything=True)
     assert "name99" in everything
-    assert everything.count("inputs flip") == 40
+    assert " ".join(everything.split()).count("get a different output") == 40
     assert "… 60 more" in everything
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.show.test_display import Terminal
 from themis.cli import app
-from themis.cli.printing import say
+from themis.cli.printing import print_line, say
 
 LONG = "error: themis.toml:4: inputs.age: minimum 90 exceeds maximum 18 by 72.0 %; swap them"
 
@@ -57,3 +57,14 @@ def test_a_wrong_call_is_wrapped_as_well(monkeypatch: pytest.MonkeyPatch) -> Non
     lines = stream.getvalue().splitlines()
     assert len(lines) > 1
     assert all(len(line) <= 40 for line in lines)
+
+
+def test_what_was_written_is_wrapped_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "wrote report.html, annex.html, summary.md, README.md, result.json in out"
+    for stream, fits in ((Terminal(), True), (io.StringIO(), False)):
+        monkeypatch.setattr(sys, "stdout", stream)
+        monkeypatch.setenv("COLUMNS", "40")
+        print_line(text)
+        lines = stream.getvalue().splitlines()
+        assert (max(map(len, lines)) <= 40) == fits
+        assert " ".join(lines) == text

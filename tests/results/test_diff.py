@@ -485,7 +485,9 @@ def test_no_line_is_longer_than_the_terminal(width: int) -> None:
     )
     shown = render_differences(found, width=width)
     assert max(map(len, shown.splitlines())) <= width
-    assert differences_headline(found).endswith("1 score has risen, 1 minimal set is new")
+    said = differences_headline(found)
+    assert "1 score has risen (causal characteristic 0, characteristic 1" in said
+    assert said.endswith("), 1 minimal set is new (causal race)")
 
 
 def test_markup_in_names_is_shown_literally() -> None:

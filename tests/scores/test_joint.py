@@ -97,6 +97,30 @@ def test_the_first_witness_needs_the_whole_set() -> None:
         assert "neither change alone" in str(joint_pair_sentence(first, score))
 
 
+def test_a_sampled_search_shows_a_pair_that_needs_the_whole_set() -> None:
+    """From rows that it ran for the direction of harm anyway."""
+
+    def decide(person: Any) -> int:
+        return int(not (person["a"] == 1 and person["b"] == 2 and person["d"] > 20_000))
+
+    schema = Schema(a=[0, 1], b=[0, 2], d=Integers(0, 99_999), e=Integers(0, 999))
+    (search,) = Audit(decide, schema, seed=1).search_all(0.55, among=["a", "b"]).searches
+    assert (search.method, search.found) == ("sampled", (("a", "b"),))
+    (score,) = search.minimal_sets
+    assert isinstance(score, CausalScore)
+    first = score.witnesses[0]
+    assert first.joint is not None
+    base, other = first.inputs[first.joint], first.inputs[1 - first.joint]
+    assert decide(other) != decide(base)
+    assert all(decide({**base, name: other[name]}) == decide(base) for name in ("a", "b"))
+    joint = score.joint
+    assert joint is not None
+    assert joint.only_low is not None
+    assert joint.only_high is not None
+    assert joint.only_low <= 0.2 <= joint.only_high  # a = 0 and b = 0, and d > 20,000
+    assert joint.only_count == round(joint.only * joint.inputs)
+
+
 def test_terminals_show_first_a_pair_that_needs_the_whole_set() -> None:
     """Of a score and of a search, also where other pairs come before it."""
     result = Audit(needs_both, SMALL, deterministic=True).score([["a", "b"]], ["causal"])

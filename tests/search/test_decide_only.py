@@ -89,7 +89,7 @@ def test_the_terminal_shows_what_decided_and_that_nothing_was_measured(
 ) -> None:
     text = " ".join(render_search(decided, width=100).split())
     assert "of" in text
-    assert "inputs flip" in text
+    assert "inputs get a different output" in text
     assert "were not measured, only decided" in text
     assert "~" not in text
 

@@ -251,7 +251,7 @@ def test_why_says_what_happened_to_every_set() -> None:
     result = themis.Audit(themis.batch(loan), LARGE, seed=1).search(0.15, max_size=2)
     assert result.why("income").startswith("above: ")
     assert result.why("city").startswith("below: ")
-    assert result.why("city", "income") == "pruned: it contains income, which is above"
+    assert result.why("city", "income") == "follows: it contains income, which is above"
     assert result.sets_tested + result.sets_pruned == result.sets_total == 21
     assert result.sets_open == 0
 

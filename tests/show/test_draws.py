@@ -91,8 +91,8 @@ def test_rows_that_are_run_once_are_not_all_people() -> None:
     result = audit.apparent(rows, "sex", measures=["causal"], only_data=True)
     score = next(s for s in result.scores if isinstance(s, CausalScore) and s.direction)
     assert score.samples == 40
-    assert counted_people(score) == "8 different rows, each tried with every value"
-    assert next(harms(score, most=1)).endswith("(counted on 8 different rows)")
+    assert counted_people(score) == "8 kinds of rows, each tried with every value"
+    assert next(harms(score, most=1)).endswith("(counted on 8 kinds of rows)")
 
 
 def test_people_of_whom_all_were_run_are_people() -> None:

@@ -32,7 +32,7 @@ SEARCHED = themis.SearchResult(
     measure="causal", threshold=0.1, confidence=0.99, error=0.05,
     minimal_sets=(causal(),), found=(("race",),), undecided=(("sex",),),
     tested=(
-        TestedSet(("race",), "above", notes("80 of 702 inputs flip"), 702, 0.11),
+        TestedSet(("race",), "above", notes("80 of 702 inputs get a different output"), 702, 0.11),
         TestedSet(("sex",), "undecided", notes("it is too near"), 900, 0.1),
         TestedSet(("age",), "below", notes("none of 80 inputs flips"), 80, 0.0),
     ),

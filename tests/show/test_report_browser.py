@@ -188,7 +188,7 @@ def test_clicking_a_set_shows_why_it_is_in_or_out(
         for name, why in (
             ("race, sex", "above: its score is 0.3, counted and not estimated"),
             ("race, city", "below: its score is 0.15, counted and not estimated"),
-            ("race, children", "pruned: it contains children, which is above"),
+            ("race, children", "follows: it contains children, which is above"),
         ):
             reason = _reason(page, name)
             assert not page.evaluate(f"{SHOWN}(document.querySelector('{reason}'))")

@@ -6,16 +6,27 @@ from dataclasses import replace
 
 from tests import report_results as samples
 from themis.results.comparison import Bounds, Quantity, ScoreDifference
-from themis.results.notes import Ending
-from themis.results.parts import Group, Naming
+from themis.results.notes import Ending, Note
+from themis.results.parts import Group, Naming, Region, Witness
 from themis.show.reports.ci import render_junit
 from themis.show.reports.page import render_page
+from themis.show.terminal.checks import render_checks
 from themis.show.terminal.parts import Scale, make_console, render
 from themis.show.terminal.results import interval_text
+from themis.show.terminal.scores import pairs_table
 from themis.show.words.comparisons import bounds_text, quantity_text
-from themis.show.words.explanations import change_sentence, flip_rate_sentence, losing_sentences
+from themis.show.words.explanations import (
+    change_sentence,
+    flip_rate_sentence,
+    lift_text,
+    losing_sentences,
+    region_sentence,
+)
+from themis.show.words.headlines import compared, headline
 from themis.show.words.scores import impact
-from themis.show.words.searches import guarantee, search_headline
+from themis.show.words.searches import check_interval, check_point, guarantee, search_headline
+from themis.show.words.values import percent
+from themis.show.words.verdicts import how_to_read, overview, verdict
 from themis.show.words.wording import Wording
 
 APPROVAL = Wording(Naming(decision="approval"))
@@ -94,3 +105,102 @@ def test_the_head_of_bars_is_never_cut() -> None:
     scale = Scale(("0 to 100 %, ┃ 10 %", "┃ 10 %"))
     shown = [render([scale], make_console(width=width)).strip() for width in (20, 8, 4)]
     assert shown == ["0 to 100 %, ┃ 10 %", "┃ 10 %", ""]
+
+
+def test_checks_and_searches_of_means_are_in_the_units_of_the_output() -> None:
+    mean = {"statistic": "mean", "scale": (0.0, 5000.0), "output": "limit"}
+    ends = {"low": 0.15, "high": 0.25, "max_score": 0.1, "score": 0.2}
+    check = replace(samples.checked(samples.result(samples.group())).checks[0], measure="group")
+    check = replace(check, **ends, **mean)
+    assert (check_point(check), check_interval(check)) == ("1,000", "750 – 1,250")
+    found = replace(samples.result(samples.group(**mean)), checks=(check,))
+    for text in (render_checks(samples.saved(found)), render_page(found), render_junit(found)):
+        assert "points" not in text.replace("percentage points", "")  # of the glossary
+    assert "The limit is 500." in render_junit(found)
+    search = replace(samples.small_search().searches[1], measure="group", threshold=0.1, **mean)
+    assert "differ by more than 500" in search_headline(search)
+    assert "above 500" in guarantee(search)
+    rates = replace(check, statistic="rate")
+    assert (check_point(rates), check_interval(rates)) == ("20.0 points", "15.0 – 25.0 points")
+
+
+GROUPS = (
+    Group({"race": "green"}, 1.0, 1.0, 1.0, 1, few=True, people=1),
+    Group({"race": "purple"}, 0.5, 0.5, 0.5, 90, people=90),
+    Group({"race": "blue"}, 0.45, 0.45, 0.45, 90, people=90),
+)
+EXACT = {"method": "exact", "population": "rows", "score": 0.55, "low": 0.55, "high": 0.55}
+
+
+def test_a_headline_that_rests_on_one_person_names_the_difference_without_them() -> None:
+    score = samples.group(groups=GROUPS, **EXACT)
+    without = "5.0 points without groups of too few people to judge"
+    assert f"differ by race (55.0 points; {without})" in overview([score], Wording())
+    assert (
+        "the lowest and highest of 3 groups of race in the rows, and by 5.0 percentage points "
+        "without groups of too few people to judge: green (exact" in headline(score)
+    )
+    page = samples.plain(render_page(samples.result(score)))
+    assert "50 of 100" in page
+    assert "45 of 100" in page
+    assert "100 of 100" not in page
+    few = samples.group(groups=GROUPS[:2], **EXACT)
+    assert "(55.0 points; it rests on too few people to judge)" in overview([few], Wording())
+    unlisted = replace(score, notes=(Note.of("groups-not-listed", groups=900, listed=3),))
+    assert "5.0 points without" not in overview([unlisted], Wording())
+    many = samples.group(groups=(*GROUPS[1:], replace(GROUPS[0], rate=0.48)), **EXACT)
+    assert "differ by race (55.0 points)" in overview([many], Wording())
+
+
+def test_why_a_set_is_out_is_in_words_and_units() -> None:
+    about = {"low": 0.026, "high": 0.183, "contexts": 1404}
+    said = "groups differ by 2.6 to 18.3 points (tried on 1,404 inputs)"
+    assert str(Note.of("groups-apart", **about)) == said
+    assert "by 130 to 915 (tried" in str(Note.of("groups-apart", **about, span=5000.0))
+    assert str(Note.of("inputs-flip", flips=26, inputs=314)).endswith(
+        "inputs get a different output"
+    )
+    search = samples.small_search().searches[0]
+    superset = (*search.found[0], *(n for n in search.among if n not in search.found[0]))
+    assert search.why(*superset).startswith("follows: it contains ")
+    named = replace(samples.small_search().searches[1], output="granted")
+    assert "rates of favourable outputs of granted" in search_headline(named)
+    assert compared(samples.group(output="granted")) == "rates of favourable outputs of granted"
+
+
+def test_fresh_and_saved_figures_are_rounded_alike() -> None:
+    fresh = 9.049999999999999
+    assert (lift_text(fresh), lift_text(9.05), lift_text(10.2)) == ("9.1", "9.1", "10")
+    share = 0.12849999999999998
+    assert percent(share) == percent(round(share, 12))
+    region = Region(("income > 40",), 0.5, 0.4, 0.6, 0.0488, 10.2, 140)
+    score = samples.causal(regions=(region,))
+    assert "10 times their share" in region_sentence(region, score)
+    assert ">10 ×<" in samples.plain(render_page(samples.result(score)))
+
+
+def test_how_to_read_names_what_was_found_and_a_limit_the_output_that_it_is_about() -> None:
+    calm = samples.causal(against=("sex",), score=0.0, low=0.0)
+    found = samples.result(calm, samples.causal())
+    assert "the decision changes with race if" in how_to_read(found)
+    scores = (samples.causal(output="granted", score=0.0, low=0.0), samples.causal(output="limit"))
+    check = replace(samples.checked(found).checks[0], against=("race",), output="limit")
+    behind = verdict(replace(samples.result(*scores), checks=(check,))).behind
+    assert behind.startswith("For 11.3 % of test inputs the output limit changes")
+
+
+def test_a_page_says_in_words_which_rows_were_given() -> None:
+    data = {"file": "people.csv", "rows": 60, "used": 50, "dropped": 10, "distinct": 40}
+    facts = {"unknown": "keep", "reasons": [], "ignored": ["branch", "name"]}
+    result = replace(samples.result(samples.causal(population="rows")), data={**data, **facts})
+    page = samples.plain(render_page(result))
+    assert "people.csv: 60 rows, 10 do not fit, 50 used, 40 of them different" in page
+    assert "branch, name" in page
+    assert "Data: " not in page
+
+
+def test_short_names_leave_room_for_the_values_of_a_pair() -> None:
+    shared = {"job": "temporary"}
+    pair = Witness(({"race": "green", **shared}, {"race": "purple", **shared}), ("yes", "no"))
+    shown = render([pairs_table([pair], 40)], make_console(width=40))
+    assert shown.count("temporary") == 2

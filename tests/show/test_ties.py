@@ -62,7 +62,7 @@ def test_reports_mark_a_tie(result: Result) -> None:
 
 
 def test_a_set_that_contains_a_tie_is_not_said_to_contain_one_above(result: Result) -> None:
-    assert result.searches[0].why("race", "sex") == "pruned: it contains race, which is a tie"
+    assert result.searches[0].why("race", "sex") == "follows: it contains race, which is a tie"
 
 
 def test_without_a_tie_nothing_is_said_of_one(result: Result) -> None:

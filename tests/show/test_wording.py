@@ -351,10 +351,10 @@ ONE_LEFT_OUT = {
 
 def test_one_point_one_change_and_one_row_are_no_plurals() -> None:
     shares = (0.01, 0.1, 0.025, 0.005)
-    assert [amount(each, "group") for each in shares] == [
+    assert [amount(each, samples.group()) for each in shares] == [
         *("1 point", "10 points", "2.5 points", "0.5 points"),
     ]
-    assert amount(0.01, "causal") == "1 %"
+    assert amount(0.01, samples.causal()) == "1 %"
     near = Note.of("score-near-limit", error=0.01)
     assert "± 1 point cannot tell" in str(near)
     precise = samples.group(error=0.01, low=0.195, high=0.215, score=0.205)
@@ -381,7 +381,7 @@ def test_one_of_a_thing_is_no_plural() -> None:
     left_out = str(Note.of("rows-left-out", **ONE_LEFT_OUT))
     assert left_out.startswith("1 of 1 row of people.csv does not fit the schema and was left out")
     flip = Note.of("inputs-flip", flips=1, inputs=1)
-    assert str(flip) == "1 of 1 input flips"
+    assert str(flip) == "1 of 1 input gets a different output"
 
 
 def test_markdown_tells_rows_apart_and_shows_digits_as_they_are() -> None:

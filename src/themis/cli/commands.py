@@ -14,7 +14,7 @@ from themis.cli.check import check, replay
 from themis.cli.endings import ends_properly, run_printing
 from themis.cli.measure import apparent, score, search
 from themis.cli.options import SETTINGS, TALK, TRUST, Options, split_names, with_options
-from themis.cli.printing import open_streams, print_line, spell_program
+from themis.cli.printing import open_streams, print_line, spell_program, write
 from themis.cli.saved import cache_app, diff, report
 from themis.cli.usage import Command, Commands
 from themis.errors import Exit
@@ -104,7 +104,7 @@ def init(
             trust_pickle=trust_pickle,
         )
     plain = output == Path("themis.toml")
-    print_line(f"next: {spell_program()} validate{'' if plain else f' {output}'}")
+    write(f"next: {spell_program()} validate{'' if plain else f' {output}'}\n")  # to be copied
     return Exit.DONE
 
 
@@ -133,7 +133,7 @@ def schema(
     from themis.config.reader import format_schema
     from themis.results.saved import result_schema
 
-    print_line(json.dumps(result_schema() if of_result else format_schema(), indent=2))
+    write(f"{json.dumps(result_schema() if of_result else format_schema(), indent=2)}\n")
     return Exit.DONE
 
 

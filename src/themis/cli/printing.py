@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 from themis.errors import ThemisError
 from themis.show.words.values import one_line
@@ -33,8 +34,8 @@ def write(text: str) -> None:
 
 
 def print_line(text: str) -> None:
-    """One line on stdout."""
-    write(f"{text}\n")
+    """A sentence on stdout: wrapped on a terminal, elsewhere one line."""
+    write(f"{_fitting(text, sys.stdout)}\n")
 
 
 def say(message: str, *, command: str = "") -> None:
@@ -42,12 +43,18 @@ def say(message: str, *, command: str = "") -> None:
 
     On a terminal it is wrapped, and the command stands below; elsewhere all is one line.
     """
-    text, joint = one_line(message), ": "
-    if sys.stderr.isatty():
-        from themis.show.terminal.parts import make_console, message_lines  # imports rich
-
-        text, joint = message_lines(text, make_console(sys.stderr).width), "\n  $ "
+    text = _fitting(one_line(message), sys.stderr)
+    joint = "\n  $ " if sys.stderr.isatty() else ": "
     print(f"{text}{joint}{one_line(command)}" if command else text, file=sys.stderr, flush=True)
+
+
+def _fitting(text: str, stream: TextIO) -> str:
+    """The text in lines that fit the terminal, if the stream is one; no word is broken."""
+    if not stream.isatty():
+        return text
+    from themis.show.terminal.parts import make_console, message_lines  # imports rich
+
+    return message_lines(text, make_console(stream).width)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from themis.audit.audit import Audit
 from themis.cli.endings import in_options
 from themis.cli.files import Files, check_targets, output_mistake, save, source_of
 from themis.cli.options import Options
-from themis.cli.printing import say, write
+from themis.cli.printing import print_line, say, write
 from themis.config.reader import Config, load_config
 from themis.engine.suites import Suite
 from themis.errors import Exit, RequestError, SubjectError
@@ -182,7 +182,7 @@ class Session:
         if spared:
             say(f"{output} is left as it was: the run failed")
         elif output is not None and self._names_files:
-            write(f"saved in {output}\n")
+            print_line(f"saved in {output}")
 
 
 def say_suite(suite: Suite, place: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from rich.console import RenderableType
 from rich.rule import Rule
@@ -33,7 +33,9 @@ from themis.show.terminal.parts import (
     render,
     short,
 )
-from themis.show.words.values import confidence_text, count, percent, size, visible
+from themis.show.words.values import confidence_text, count, cut_name, percent, size, visible
+
+LISTED = 20  # values of a trial input
 
 
 def try_out(options: Options) -> int:
@@ -95,13 +97,14 @@ def _characteristics(plan: Plan, width: int) -> Table:
     room = width - taken
     longest = 20 if room > 0 else 12  # of a name, so that nothing else is cut
     which = [{"max_width": room}] * (room > 0)
-    table = grid({"max_width": longest}, {"justify": "right"}, {}, {}, *which)
-    table.add_row(*(short(head, DIM) for head in heads[: 4 + len(which)]))
+    table = grid({**FOLDED, "max_width": longest}, {"justify": "right"}, {}, {}, *which)
+    first = heads[0] if room > 0 else "name"
+    table.add_row(*(short(head, DIM) for head in (first, *heads[1 : 4 + len(which)])))
     for each in plan.schema:
         bins = "" if each.bin_starts is None else f"{each.filled_levels}"
         protected = short("protected", MARK) if each.protected else short("–", DIM)
         table.add_row(
-            short(visible(each.name)),
+            cut_name(visible(each.name)),
             short(f"{each.size:,}"),
             short(bins),
             protected,
@@ -146,19 +149,26 @@ def _trials(trials: tuple[Trial, ...], width: int) -> Table:
     judged = any(trial.favourable is not None for trial in trials)
     widest = min(max(6, *(len(visible(trial.output)) for trial in trials)), 20)
     room = max(width - widest - (18 if judged else 6), 10)
-    table = grid({"max_width": 20}, *[{}] * judged, {"max_width": room})
+    table = grid({"max_width": 20}, *[{}] * judged, {**FOLDED, "max_width": room})
     shown = trials[0].values
-    names = "" if shown is None else " · ".join(visible(name) for name in shown)
-    heads = ("output", *["favourable"] * judged, names)
-    table.add_row(*(short(head, DIM) for head in heads))
+    heads = ("output", *["favourable"] * judged)
+    names = "" if shown is None else _listed(shown)
+    table.add_row(*(short(head, DIM) for head in heads), Text(names, DIM))
     for trial in trials:
         values = "a row of people, which --rows shows"
         if trial.values is not None:
-            values = " · ".join(visible(value) for value in trial.values.values())
+            values = _listed(trial.values.values())
         failed = trial.output is None
         output = short("failed", "red") if failed else short(visible(trial.output))
-        table.add_row(output, *[_favourable(trial)] * judged, short(values, DIM))
+        table.add_row(output, *[_favourable(trial)] * judged, Text(values, DIM))
     return table
+
+
+def _listed(values: Iterable[object]) -> str:
+    """Names or values, each whole; of very many the first: `female · 40 · + 3 more`."""
+    texts = [cut_name(visible(value)) for value in values]
+    more = [f"+ {len(texts) - LISTED} more"] if len(texts) > LISTED else []
+    return " · ".join([*texts[:LISTED], *more])
 
 
 def _favourable(trial: Trial) -> Text:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -100,7 +101,8 @@ class FailureLog:
         if self.personal:
             return f", e.g. {self.plain[kind]}" if self.plain[kind] else ""
         row, message = self.examples[kind]
-        return f", e.g. {message} for the input {row}"
+        person = ", ".join(f"{name} {_shown(value)}" for name, value in row.items())
+        return f", e.g. {message} for the input: {person}"
 
     def clean(self, error: SubjectError) -> None:
         """Take out of an error what is not for messages."""
@@ -109,7 +111,7 @@ class FailureLog:
         error.args = tuple(map(self.redact, map(str, error.args)))
 
     def to_dict(self, subject: Subject) -> dict[str, Any]:
-        """The failures as they stand in the JSON result; the subject may have lines for a shell."""
+        """The failures as the JSON result has them; the subject may have lines for a shell."""
         found = {}
         for kind, count in sorted(self.counts.items()):
             row, message = self.examples[kind]
@@ -117,6 +119,13 @@ class FailureLog:
             if (line := subject.reproduce(row)) is not None:
                 found[kind]["reproduce"] = line
         return found
+
+
+def _shown(value: Value) -> str:
+    """A value within a message, as results show it."""
+    if isinstance(value, str):
+        return value if value.strip() else repr(value)
+    return "missing" if value is None else json.dumps(value)
 
 
 def number_answers(labels: Labels | AnswerLabels, answers: Answers) -> Cells:

@@ -1,4 +1,4 @@
-"""How is a suite laid down in a file? As CSV, JSON lines or Parquet, by whole columns.
+"""Suites in files: CSV, JSON lines or Parquet, by whole columns.
 
 Texts are put together without a loop over rows: every value's bytes are a row of a matrix, padded
 with a byte that UTF-8 never uses; the rows that are wanted are taken, and the padding is dropped.

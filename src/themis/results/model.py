@@ -50,8 +50,10 @@ UNLESS_USED: dict[str, Any] = {
     "decide_only": False,
 }
 _OF_SEARCHES = (
-    *("output", "distance", "statistic", "account", "family", "decide_only", "population"),
+    *("output", "distance", "scale", "statistic", "account", "family", "decide_only"),
+    "population",
 )
+_OF_CHECKS = ("statistic", "scale", "family")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +129,7 @@ class Score(Plotted):
         hook("assert_conclusive")(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """The score as it stands in the JSON result."""
+        """The score as the JSON result has it."""
         data: dict[str, Any] = plain(replace(self, naming=None))
         del data["naming"]  # it is the result's
         data["groups"] = data.get("groups", [])
@@ -254,6 +256,7 @@ class SearchResult(Plotted):
     notes: tuple[Note, ...] = field(default=(), repr=False)
     output: str | None = None  # as of the scores of its sets
     distance: str = "exact"
+    scale: tuple[float, float] | None = None
     statistic: Literal["rate", "mean"] = "rate"
     account: Account | None = None  # as of a score
     family: int | None = None  # so many lists and scores hold together; None: each by itself
@@ -284,7 +287,7 @@ class SearchResult(Plotted):
         hook("assert_nothing_found")(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """The search as it stands in the JSON result."""
+        """The search as the JSON result has it."""
         return {
             "measure": self.measure,
             "threshold": self.threshold,
@@ -340,6 +343,8 @@ class CheckResult:
     sets: tuple[tuple[str, ...], ...] = ()  # what a search found
     reasons: tuple[Note, ...] = ()
     output: str | None = None  # the output's name, where a subject has several
+    statistic: Literal["rate", "mean"] = "rate"  # as of its score
+    scale: tuple[float, float] | None = None
     accepted: tuple[Accepted, ...] = ()  # what was let pass
     baseline: Literal["new", "undecided", "known"] | None = None  # beside an earlier result
     family: int | None = None  # so many verdicts are right together; None: each by itself
@@ -360,9 +365,10 @@ class CheckResult:
         return self.verdict == "not enough evidence" and self.baseline != "known"
 
     def to_dict(self) -> dict[str, Any]:
-        """The check as it stands in the JSON result."""
+        """The check as the JSON result has it."""
         data: dict[str, Any] = plain(self)
-        return data if self.family is not None else {n: data[n] for n in data if n != "family"}
+        unused = {name for name in _OF_CHECKS if data[name] == UNLESS_USED[name]}
+        return {name: value for name, value in data.items() if name not in unused}
 
 
 @dataclass(frozen=True, kw_only=True)

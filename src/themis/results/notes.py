@@ -99,7 +99,7 @@ CODES: dict[str, tuple[str, ...]] = {
     "exact-score": ("score",),
     "equals-threshold": ("score",),
     "score-between": ("low", "high", "spelled"),
-    "groups-apart": ("low", "high", "contexts"),
+    "groups-apart": ("low", "high", "contexts", "span"),
     "within-set-below": ("against",),
     "causal-score-below": ("against",),
     "estimated-score": ("score",),

@@ -170,7 +170,7 @@ class Naming:
     rows: bool = False  # whether documents may show rows of people
 
     def to_dict(self) -> dict[str, Any]:
-        """What is known, as it stands in the JSON result."""
+        """What is known, as the JSON result has it."""
         known = {each.name: getattr(self, each.name) for each in fields(self)}
         plain = {**known, "favourable": list(self.favourable)}
         return {name: value for name, value in plain.items() if value}

@@ -368,10 +368,10 @@ _OPTIONAL = {  # what `to_dict` leaves out at times
     "CausalScore": set(UNLESS_USED),
     "GroupScore": set(UNLESS_USED),
     "SearchResult": {
-        *("ties", "output", "distance", "statistic", "account", "family", "decide_only"),
+        *("ties", "output", "distance", "scale", "statistic", "account", "family", "decide_only"),
         "population",
     },
-    "CheckResult": {"family"},
+    "CheckResult": {"statistic", "scale", "family"},
     "Result": {
         *("search", "checks", "noise", "data", "source", "account", "report"),
         *("outcomes", "proxies", "personal_data"),

@@ -1,4 +1,4 @@
-"""Is a set's causal score above the threshold? Decided on the flips of common base inputs.
+"""Whether a set's causal score is above the threshold, decided on flips of common base inputs.
 
 That an input flips takes a few tries, that it does not takes all variants. "Above" needs no proof:
 an input that has not flipped so far counts as "no flip", which is the safe side. "Below" needs

@@ -9,6 +9,7 @@ takes far fewer where more inputs are tried, and a random part of the open ones 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -20,10 +21,11 @@ from themis.engine.variants import Variants
 from themis.inputs.assignments import Assignments
 from themis.results.model import CausalScore
 from themis.results.notes import Ending
-from themis.scores.causal import causal_score
+from themis.scores.causal import causal_score, share_ends
 from themis.scores.early_ends import ending_early
 from themis.scores.explanations.explaining import explained
 from themis.scores.explanations.harm import WIDTH_LIMIT, HarmTally
+from themis.scores.explanations.joint import JointTally
 from themis.scores.explanations.regions import SeenRows, sampled_regions
 from themis.scores.explanations.witnesses import KEPT, FlipPool
 from themis.search.flip_cells import UNTRIED
@@ -175,7 +177,7 @@ def estimate_found(
     cost = Cost(sampler.runner)
     columns = tuple(book.columns[place] for place in members(mask))
     assignments = Assignments(sampler.population.schema, columns)
-    found, tally = _Found(), None
+    found, tally, joint = _Found(), None, None
     stopped = Ending.BUDGET
     rows = ProportionRule(settings.confidence, settings.error).max_samples
     expensive = book.is_exhaustive(mask) and book.proof_cost(mask) >= SPOT_COST
@@ -184,7 +186,7 @@ def estimate_found(
         (_by_spot_proofs if expensive else _by_all_proofs)(found, sampler, book, mask, settings)
         stopped = Ending.ERROR_REACHED  # or as precisely as rows that can't be settled allow
         with book.looking():
-            tally = _tally(sampler, assignments, found.count)
+            tally, joint = _tallies(sampler, assignments, found.count)
     if early.ending is Ending.INTERRUPTED:
         stopped = early.ending
     count, unknown = found.count, found.unknown
@@ -204,12 +206,14 @@ def estimate_found(
     )  # fmt: skip
     schema, fresh = sampler.population.schema, sampler.unseen(count)
     with book.looking():
-        return explained(
+        score = explained(
             score,
             pool,
             sampler,
             lambda: sampled_regions(found.seen, schema, columns, settings.confidence, fresh=fresh),
         )
+    ends = partial(share_ends, confidence=settings.confidence)
+    return score if joint is None else joint.explain(score, ends)
 
 
 def flips_of(sampler: Sampler, book: FlipBook, mask: int) -> FlipPool:
@@ -250,15 +254,21 @@ def _by_spot_proofs(
         found.add(sampler.base.rows(0, len(inputs.states)), inputs.states)
 
 
-def _tally(sampler: Sampler, assignments: Assignments, most: int) -> HarmTally | None:
+def _tallies(
+    sampler: Sampler, assignments: Assignments, most: int
+) -> tuple[HarmTally | None, JointTally | None]:
+    """Who loses, and of two characteristics what only both change: from the same few rows."""
     if not HarmTally.fits(assignments, sampler.reading):
-        return None
+        return None, None
     tally = HarmTally(assignments, sampler.reading)
     variants = Variants.of(assignments, limit=WIDTH_LIMIT, base=sampler.base)
+    joint = JointTally.of(variants, sampler.reading)
     allowed = min(HARM_SHARE * sampler.runner.asked, HARM_EXECUTIONS)
     rows = min(max(int(allowed / assignments.count), HARM_ROWS), most)
     for first, last in sampler.blocks(0, rows, assignments.count):
         with sampler.runner.counting_as("explanations"):
-            _, cells = sampler.tables.fill(variants, first, last, reading=sampler.reading)
+            table, cells = sampler.tables.fill(variants, first, last, reading=sampler.reading)
         tally.add(cells)
-    return tally
+        if joint is not None:
+            joint.add(table, cells)
+    return tally, joint

@@ -128,7 +128,7 @@ class Searcher:
         """The result, which says of which output and of whom it is."""
         reading = self.sampler.reading
         details = reading.details()
-        named = {name: details[name] for name in ("output", "distance") if name in details}
+        named = {name: details[name] for name in ("output", "distance", "scale") if name in details}
         found = replace(result, statistic=reading.statistic, **named)
         found = spelling_in_search(found, reading)
         people = self.scorer.people_run

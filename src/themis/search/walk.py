@@ -470,7 +470,8 @@ class GroupDecider(Decider):
         if state.champions is not None:
             self._found[mask] = kept_inputs(self.sampler, source, state, kept, count)
         spread = state.interval()
-        reason = Note.of("groups-apart", low=spread.low, high=spread.high, contexts=count)
+        ends = {"low": spread.low, "high": spread.high}
+        reason = Note.of("groups-apart", **ends, contexts=count, span=self.sampler.reading.span)
         return TestedSet(names, decision, (reason,), count, spread.score)
 
 

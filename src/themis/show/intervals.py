@@ -56,5 +56,5 @@ class Interval:
 
 
 def ends_text(low: float, high: float, unit: Callable[[float], str] = percent) -> str:
-    """The ends of an interval, or that there is none: `6.3 % – 16.3 %`, `exact`."""
-    return "exact" if low == high else f"{unit(low)} – {unit(high)}"
+    """The ends of an interval, or that there is none: `6.3 % – 16.3 %`, `1 – 4 points`, `exact`."""
+    return "exact" if low == high else f"{unit(low).removesuffix(' points')} – {unit(high)}"

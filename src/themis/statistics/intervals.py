@@ -1,4 +1,4 @@
-"""What do counts say about a proportion? Confidence ends and tail tests, from counts alone.
+"""Confidence ends and tail tests of a proportion, from counts alone.
 
 Every function is pure and works on whole numpy arrays (rows never appear here, only counts).
 Two kinds of guarantee occur and each docstring names its own: *any stopping time* (the ends

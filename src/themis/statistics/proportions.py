@@ -1,4 +1,4 @@
-"""When has enough been seen? The stopping rules, which see counts and never a subject.
+"""Stopping rules of proportions, which see counts and never a subject.
 
 * `ProportionRule` stops the causal score (the paper's Algorithm 2) with a guarantee.
 * `PaperRule` is the rule that both algorithms of the paper use, kept for comparison.

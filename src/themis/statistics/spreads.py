@@ -1,4 +1,4 @@
-"""When are the groups' rates known well enough? The stopping rule of the group score."""
+"""The stopping rule of the group score: when the groups' rates are known well enough."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a proportion above a threshold? Decides with as few samples as it takes, never estimates.
+"""Whether a proportion is above a threshold: decided with few samples, and not estimated.
 
 How many inputs must be proved not to flip, so that all the others need not be?
 

@@ -79,6 +79,13 @@ class Reading:
         }
 
     @property
+    def span(self) -> float | None:
+        """How much a difference of 1 is in the units of the output, of a mean; else None."""
+        if self.statistic == "rate" or self.output is None or self.output.scale is None:
+            return None
+        return self.output.scale[1] - self.output.scale[0]
+
+    @property
     def _scaled(self) -> bool:
         return self.statistic == "mean" or (
             self.output is not None and self.output.distance == "relational"

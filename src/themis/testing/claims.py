@@ -1,4 +1,4 @@
-"""How does a test ask an audit? By claims: ever more precisely, until one is decided.
+"""What a test claims of an audit: asked ever more precisely, until it is decided.
 
 Which audit does a test mean? The audits of a session, made once for all tests that name them.
 """

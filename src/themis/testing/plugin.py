@@ -1,4 +1,4 @@
-"""How do tests reach an audit? The pytest plugin: fixtures, options, outcomes, properties.
+"""The pytest plugin: fixtures, options, outcomes, properties.
 
 It imports nothing of the package until a test asks for an audit, so that pytest starts quickly.
 """

@@ -1,4 +1,4 @@
-"""How plain can a witness be? Pairs are moved towards a reference person as long as they flip.
+"""Plain witnesses: pairs are moved towards a reference person as long as they flip.
 
 A pair is a matrix of two rows of codes. Every step is one change of it, run before it is taken:
 what is run together are the next steps of all pairs at once. Slots that this leaves idle run the

@@ -25,6 +25,7 @@ from themis.show.words.headlines import (
     output_name,
     output_words,
     score_text,
+    shown_extremes,
 )
 from themis.show.words.scores import by_set, hidden_changes, impact
 from themis.show.words.searches import amount, protection
@@ -263,8 +264,7 @@ def _picture(score: Score, scores: Sequence[Score], result: Result, room: Room) 
         if kind == "exact" or tolerance:
             yield _share(score, whom, result)
     elif isinstance(score, GroupScore) and _shows_rates(score, several):
-        extremes = (score.most_favoured, score.least_favoured)
-        yield from (_rate(each, score.output, room) for each in extremes if each is not None)
+        yield from (_rate(each, score.output, room) for each in shown_extremes(score))
 
 
 def _shows_rates(score: GroupScore, several: bool) -> bool:
@@ -296,7 +296,7 @@ def _share(score: CausalScore, whom: str, result: Result) -> Html:
         inside = min(number, of_hundred(limit))
         kinds = [("in", inside), ("over", number - inside)]
         kind = "limit" if result.checks else "threshold"
-        more = [tag("small", f"{kind} {amount(limit, score.measure)}")]
+        more = [tag("small", f"{kind} {amount(limit, score)}")]
     drawn = dots(kinds, f"{text}: {output_words(score)} changes{beyond(score)}")
     name = output_name(score).removeprefix("the ")
     what = f"{name} differs{by}" if (by := beyond(score)) else f"different {name}"

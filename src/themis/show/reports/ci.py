@@ -116,7 +116,7 @@ def _of_check(check: CheckResult, result: Result, line: int | None) -> Iterator[
     about = partial(Finding, measure=check.measure, check=check, line=line)
     reason = visible(check.reason) if check.reason else ""
     if check.verdict == "violated":
-        limit = f"The limit is {amount(check.max_score, check.measure)}."
+        limit = f"The limit is {amount(check.max_score, check)}."
         for names in _above(check, narrowest(whole_of(result), check)):
             score = scores.get(names)
             interval = f"{name}: {check_interval(check)}"

@@ -18,7 +18,7 @@ from themis.show.html import Html, cut, folded, join, shell, table, tag, value
 from themis.show.reports.document import Room, rest, score_name, section
 from themis.show.words.explanations import probe_sentence
 from themis.show.words.notes import how_it_ended
-from themis.show.words.scores import account_text, method
+from themis.show.words.scores import account_text, method, rows_used
 from themis.show.words.searches import checks_guarantee
 from themis.show.words.values import (
     confidence_text,
@@ -192,10 +192,11 @@ def facts(result: Result) -> Iterator[Fact]:
 
 
 def _data(result: Result) -> Iterator[Fact]:
-    """What rows were given and what became of them, as far as the result says."""
-    for name, each in (result.data or {}).items():
-        shown = f"{each:,}" if isinstance(each, int) and not isinstance(each, bool) else None
-        yield f"Data: {visible(name)}", shown or value(each, 400)
+    """What rows were given and what became of them."""
+    if result.data is not None:
+        yield "Given rows", value(rows_used(result.data), 400)
+        if ignored := result.data.get("ignored"):
+            yield "Columns not used", value(", ".join(map(visible, ignored)), 400)
 
 
 def started(result: Result) -> str:

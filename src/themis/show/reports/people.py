@@ -33,6 +33,7 @@ from themis.show.words.explanations import (
     flip_rate_sentence,
     gained_text,
     joint_pair_sentence,
+    lift_text,
     lost_text,
     other_changes_first,
     pairs_origin,
@@ -306,5 +307,5 @@ def _region_row(region: Region, room: Room) -> tuple[object, ...]:
         share_text(
             region.share, region.residents, region.inputs or 0, region.share_low, region.share_high
         ),
-        f"{region.lift:.1f} ×",
+        f"{lift_text(region.lift)} ×",
     )

@@ -24,7 +24,7 @@ from themis.show.reports.document import (
     set_words,
 )
 from themis.show.svg import picture, scale
-from themis.show.words.headlines import apart_text, ends_of, rate_text
+from themis.show.words.headlines import ends_of, in_units, rate_text
 from themis.show.words.scores import by_set, extremes, impact, lesser, method, ratio_text
 from themis.show.words.searches import amount
 from themis.show.words.values import count, percent, visible
@@ -123,19 +123,14 @@ def state(score: Score) -> str:
 
 def point(score: Score) -> str:
     """The score for reading; of a lower bound, the bound."""
-    return f"≥ {_amount(score, score.low)}" if score.lower_bound else _amount(score, score.score)
+    return f"≥ {in_units(score.low, score)}" if score.lower_bound else in_units(score.score, score)
 
 
 def interval(score: Score) -> str:
     """The ends of a score."""
     if score.lower_bound and score.low < score.high:
-        return f"at least {_amount(score, score.low)}"
-    return ends_text(score.low, score.high, lambda share: _amount(score, share))
-
-
-def _amount(score: Score, share: float) -> str:
-    """A share of inputs, or points between groups; between means, in their unit."""
-    return apart_text(score, share) if isinstance(score, GroupScore) else percent(share)
+        return f"at least {in_units(score.low, score)}"
+    return ends_text(score.low, score.high, lambda share: in_units(share, score))
 
 
 def about(score: Score, words: Wording = PLAIN) -> Html:
@@ -168,13 +163,14 @@ def details(score: Score) -> Iterator[str]:
 
 def _limits(result: Result, score: Score) -> list[Mark]:
     """The limits that a score was measured against."""
+    about = (score.measure, score.output)
     limits = {
         each.max_score
         for each in result.checks
-        if each.measure == score.measure and (each.search or each.against == score.against)
+        if (each.measure, each.output) == about and (each.search or each.against == score.against)
     }
-    limits |= {s.threshold for s in result.searches if s.measure == score.measure}
-    return [Mark(each, amount(each, score.measure)) for each in sorted(limits)]
+    limits |= {s.threshold for s in result.searches if (s.measure, s.output) == about}
+    return [Mark(each, amount(each, score)) for each in sorted(limits)]
 
 
 KEYS = {

@@ -14,11 +14,10 @@ from themis.show.html import Html, cut, empty, folded, join, table, tag
 from themis.show.reports.document import LONGEST_NAME, Room, block, section, set_name
 from themis.show.reports.verdict import chip
 from themis.show.svg import stack
-from themis.show.words.headlines import capital
+from themis.show.words.headlines import capital, in_units
 from themis.show.words.searches import (
     amount,
     guarantee,
-    in_units,
     protected_first,
     search_headline,
     set_counts,
@@ -104,7 +103,7 @@ def _about(search: SearchResult, tested: TestedSet | None) -> str:
     """How large the score of a set seems to be; nothing where nothing is known."""
     if tested is None or tested.estimate is None:
         return ""
-    shown = in_units(tested.estimate, search.measure)
+    shown = in_units(tested.estimate, search)
     return shown if tested.is_exact else f"about {shown}"
 
 
@@ -247,7 +246,7 @@ def _search(search: SearchResult, prefix: str, room: Room) -> Html:
         drawn = [tag("div", pair_matrix(search), class_="wide"), *_larger(search, room)]
         drawn.append(folded("Why combinations are in or out", reasons) if reasons else Html())
     return block(
-        capital(f"{search.measure} search, threshold {amount(search.threshold, search.measure)}"),
+        capital(f"{search.measure} search, threshold {amount(search.threshold, search)}"),
         tag("p", f"{search_headline(search, room.words)}. {set_counts(search)}."),
         *drawn,
         folded("Combinations by size", sizes),

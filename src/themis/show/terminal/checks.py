@@ -32,7 +32,7 @@ from themis.show.terminal.results import brief_doubts, show_cost
 from themis.show.terminal.scores import WITNESSES, rates_table, show_pairs
 from themis.show.terminal.searches import NARROW, show_people
 from themis.show.words.explanations import other_changes_first
-from themis.show.words.headlines import headline
+from themis.show.words.headlines import headline, score_text
 from themis.show.words.scores import impact
 from themis.show.words.searches import (
     acceptance_words,
@@ -42,7 +42,6 @@ from themis.show.words.searches import (
     checks_guarantee,
     guarantee,
     harms,
-    in_units,
     protection,
     scores_by_set,
     search_headline,
@@ -109,7 +108,13 @@ def _bar(check: CheckResult) -> Iterator[RenderableType]:
         return
     axis = Axis.reaching(max(check.high, check.max_score))
     style = {"violated": "red", "holds": "green"}.get(check.verdict, WARNING)
-    yield drawn("", IntervalBar(check.low, check.high, axis, style, check.max_score))
+    bar = IntervalBar(check.low, check.high, axis, style, check.max_score)
+    yield drawn("", bar, _end(axis, check))
+
+
+def _end(axis: Axis, of: CheckResult | Score) -> str:
+    """The end of an axis that is not in per cent: of groups, in points or their own units."""
+    return amount(axis.end, of) if of.measure == "group" else ""
 
 
 def _narrow_table(checks: tuple[CheckResult, ...]) -> Table:
@@ -147,8 +152,7 @@ def _details(
     score = _telling(check, result)
     if score is not None:
         if check.search:
-            size = in_units(score.score, score.measure)
-            yield Sentence(f"{set_text(score.against)}: {size}")
+            yield Sentence(f"{set_text(score.against)}: {score_text(score)}")
         yield from show_people(score, width=width, everything=everything, words=wording(result))
 
 
@@ -237,8 +241,9 @@ def _score_parts(score: Score, limit: float, width: int) -> Iterator[RenderableT
     words = brought([score])
     yield Sentence(headline(score, words), break_before=" (")
     axis = Axis.reaching(max(score.high, limit))
-    yield indented(drawn("", IntervalBar(score.low, score.high, axis, limit=limit)))
-    yield indented(Sentence(f"┃ is the limit, {amount(limit, score.measure)}"))
+    bar = IntervalBar(score.low, score.high, axis, limit=limit)
+    yield indented(drawn("", bar, _end(axis, score)))
+    yield indented(Sentence(f"┃ is the limit, {amount(limit, score)}"))
     if isinstance(score, CausalScore):
         yield from (indented(Sentence(text)) for text in harms(score, most=2, words=words))
         pairs = other_changes_first(score.witnesses)[:WITNESSES]

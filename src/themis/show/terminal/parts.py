@@ -121,10 +121,11 @@ class IntervalBar:
         return Measurement(4, options.max_width)
 
 
-def drawn(name: str, bar: IntervalBar) -> Table:
-    """A bar between the ends of its axis, behind what it is about."""
+def drawn(name: str, bar: IntervalBar, end: str = "") -> Table:
+    """A bar between the ends of its axis, behind what it is about; `end` is not in per cent."""
     table = grid({}, {}, {"ratio": 1}, NUMBER, expand=True, gap=1)
-    table.add_row(name, " 0 %", bar, f"{100 * bar.axis.end:.0f} %")
+    ends = (" 0", end) if end else (" 0 %", f"{100 * bar.axis.end:.0f} %")
+    table.add_row(name, ends[0], bar, ends[1])
     return table
 
 

@@ -35,7 +35,7 @@ from themis.show.terminal.parts import (
 )
 from themis.show.terminal.scores import show_score
 from themis.show.words.explanations import noise_warning, probe_sentence
-from themis.show.words.headlines import apart_text, headline, kind_words
+from themis.show.words.headlines import headline, in_units, kind_words
 from themis.show.words.input_notes import command_without
 from themis.show.words.proxies import by_proxied_set
 from themis.show.words.scores import (
@@ -47,8 +47,9 @@ from themis.show.words.scores import (
     how_sure_together,
     inconclusive,
     lesser,
+    rows_used,
 )
-from themis.show.words.values import count, percent, set_phrase, visible
+from themis.show.words.values import set_phrase, visible
 from themis.show.words.verdicts import overview, verdict
 from themis.show.words.wording import Wording, wording
 
@@ -67,14 +68,14 @@ def show_overview(scores: Sequence[Score], words: Wording, width: int) -> Iterat
 def point(score: Score) -> str:
     """The observed score for a table; of a lower bound, the bound."""
     if score.lower_bound:
-        return f"≥ {_said(score, score.low)}"
+        return f"≥ {in_units(score.low, score)}"
     observed = score.observed if isinstance(score, GroupScore) and score.low == 0 else None
-    return _said(score, score.score if observed is None else observed)
+    return in_units(score.score if observed is None else observed, score)
 
 
 def interval_text(score: Score) -> Text:
     """The interval of a score, or that there is none."""
-    low, high = _said(score, score.low), _said(score, score.high)
+    low, high = in_units(score.low, score), in_units(score.high, score)
     unit = "".join(high.rpartition(" ")[1:]) if " " in high else ""  # is written once
     return short("exact" if score.low == score.high else f"{low.removesuffix(unit)} – {high}")
 
@@ -208,7 +209,7 @@ def show_apparent(
     data, words, axis = result.data or {}, wording(result), common_axis(result.scores)
     outcomes = {(each.against, each.output): each for each in result.outcomes}
     yield Sentence(verdict(result).sentence, HEADLINE)
-    yield Sentence(_rows_used(data))
+    yield Sentence(rows_used(data))
     yield from _columns(data)
     yield ""
     for against, scores in by_set(result.scores).items():
@@ -252,19 +253,6 @@ def _in_short(score: Score, words: Wording) -> Iterator[RenderableType]:
     pairs = "; -v shows pairs" if isinstance(score, CausalScore) and score.witnesses else ""
     yield Sentence(f"{headline(score, words)}{pairs}")
     yield from (indented(Sentence(str(note), DIM, first="note: ")) for note in score.notes)
-
-
-def _rows_used(data: Mapping[str, Any]) -> str:
-    """How many rows there were, and how many of them count."""
-    text = f"{visible(data['file'])}: {count(data['rows'], 'row')}"
-    if data["dropped"]:
-        verb = "does" if data["dropped"] == 1 else "do"
-        text += f", {data['dropped']:,} {verb} not fit, {data['used']:,} used"
-    if data.get("weightless"):
-        text += f", {data['weightless']:,} of weight 0"
-    if data["distinct"] < data["used"]:
-        text += f", {data['distinct']:,} different"
-    return f"{text}, weighted by {visible(data['weights'])}" if "weights" in data else text
 
 
 def why_they_differ(data: Mapping[str, Any]) -> str:
@@ -327,15 +315,11 @@ def _name(score: Score) -> str:
 def _number(score: Score | None) -> Text:
     if score is None or not score.samples:
         return short(NOT_THERE, DIM)
-    text = f"≥ {_said(score, score.low)}" if score.lower_bound else _said(score, score.score)
+    text = f"≥ {in_units(score.low, score)}" if score.lower_bound else in_units(score.score, score)
     if score.low < score.high and not score.lower_bound:
-        low, high = (_said(score, end).removesuffix(" %") for end in (score.low, score.high))
+        low, high = (in_units(end, score).removesuffix(" %") for end in (score.low, score.high))
         text += f" ({low.removesuffix(' points')} – {high.removesuffix(' points')})"
     return short(f"{text} *" if _has_few(score) else text, HEADLINE)
-
-
-def _said(score: Score, number: float) -> str:
-    return apart_text(score, number) if isinstance(score, GroupScore) else percent(number)
 
 
 def _has_few(score: Score) -> bool:

@@ -142,8 +142,9 @@ def pairs_table(
     changed = {name for pair in pairs for name in pair.differs_in}
     common = [name for name in names if name not in changed]
     hidden = set() if everything else set(common[COMMON:])
-    widest = max(8, (width - 24) // (2 * len(pairs)) - 3)
-    columns: list[dict[str, Any]] = [{"max_width": 18}]
+    named = min(max(len(visible(each)) for each in (*names, output or "decision")), 18)
+    widest = max(8, (width - named - 6) // (2 * len(pairs)) - 3)
+    columns: list[dict[str, Any]] = [{"max_width": named}]
     for _ in pairs:
         columns += [{"width": 1}, *({"max_width": widest, "min_width": 8} for _ in range(2))]
     table = grid(*columns)

@@ -36,8 +36,10 @@ from themis.show.terminal.results import (
     show_cost,
 )
 from themis.show.terminal.scores import joint_pairs, show_difference
+from themis.show.words.headlines import in_units
 from themis.show.words.searches import (
     Key,
+    amount,
     guarantee,
     harms,
     protected_first,
@@ -48,7 +50,7 @@ from themis.show.words.searches import (
     sets_noun,
     telling_witness,
 )
-from themis.show.words.values import count, percent, set_phrase, visible
+from themis.show.words.values import count, set_phrase, visible
 from themis.show.words.wording import PLAIN, Wording, wording
 
 ROWS = 40  # of a table
@@ -135,8 +137,8 @@ def _table(
     known = [scores[search.measure, each] for each in found if (search.measure, each) in scores]
     axis = Axis.reaching(max((score.high for score in known), default=1.0))
     with_cost = width >= NARROW
-    limit = f"┃ {100 * search.threshold:.4g} %"
-    scale = Scale((f"0 to {100 * axis.end:.0f} %, {limit}", limit))
+    limit = f"┃ {amount(search.threshold, search)}"
+    scale = Scale((f"0 to {amount(axis.end, search)}, {limit}", limit))
     heads: list[str | Scale] = [sets_noun(search), "score", scale, "interval"]
     heads += ["executions"] if with_cost else []
     table = grid(
@@ -153,7 +155,7 @@ def _table(
         score = scores.get((search.measure, names))
         if score is None:
             estimate = decided[names].estimate if names in decided else None
-            about = "" if estimate is None else f"~ {percent(estimate)}"
+            about = "" if estimate is None else f"~ {in_units(estimate, search)}"
             table.add_row(set_text(names), about, short("not measured", DIM))
             continue
         bar = IntervalBar(score.low, score.high, axis, "red", search.threshold)

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from themis.results.comparison import Bounds, Differences, Quantity, ScoreDifference, SetDifference
-from themis.results.model import Measure
 from themis.results.replays import Replay, ReplayedTest
-from themis.show.words.searches import ends_in_units, in_units, set_text
+from themis.show.intervals import ends_text
+from themis.show.words.searches import set_text
 from themis.show.words.values import (
     at_most,
     confidence_text,
     count,
     duration,
+    percent,
+    points,
     set_phrase,
     visible,
 )
 from themis.show.words.wording import PLACES, PLAIN, Wording
 
+NAMED = 3  # scores or sets in a headline
 COMMON = 8  # characteristics shown in which the two inputs agree
 
 
@@ -103,15 +106,22 @@ def replay_cost(replay: Replay) -> str:
 
 def differences_headline(found: Differences) -> str:
     """Whether there is new discrimination, in one sentence."""
-    risen = sum(each.change == "risen" for each in found.scores)
-    new = sum(each.change == "new" for each in found.sets)
+    risen = [quantity_text(each) for each in found.scores if each.change == "risen"]
+    new = [quantity_text(each) for each in found.sets if each.change == "new"]
     if found.verdict == "new discrimination":
-        parts = [f"{count(risen, 'score')} {'has' if risen == 1 else 'have'} risen"] * bool(risen)
-        parts += [f"{count(new, 'minimal set')} {'is' if new == 1 else 'are'} new"] * bool(new)
+        has, are = ("has" if len(risen) == 1 else "have"), ("is" if len(new) == 1 else "are")
+        parts = [f"{count(len(risen), 'score')} {has} risen ({_named(risen)})"] * bool(risen)
+        parts += [f"{count(len(new), 'minimal set')} {are} new ({_named(new)})"] * bool(new)
         return f"New discrimination: {', '.join(parts)}"
     if found.verdict == "inconclusive":
         return "Undecided: no new discrimination was shown, but some may be unseen"
     return "; ".join(["No new discrimination found", *_improved(found)])
+
+
+def _named(names: list[str]) -> str:
+    """The first of them, and how many more there are."""
+    more = [f"{len(names) - NAMED:,} more"] if len(names) > NAMED else []
+    return "; ".join([*names[:NAMED], *more])
 
 
 def _improved(found: Differences) -> Iterator[str]:
@@ -150,18 +160,18 @@ def bounds_text(bounds: Bounds | None, quantity: Quantity) -> str:
     if bounds is None:
         return "unknown"
     if quantity.statistic == "mean":
-        return f"{_ends(bounds, 'causal')} of the scale"
-    return _ends(bounds, quantity.measure)
+        return f"{_ends(bounds, percent)} of the scale"
+    return _ends(bounds, percent if quantity.measure == "causal" else points)
 
 
-def _ends(bounds: Bounds, measure: Measure) -> str:
+def _ends(bounds: Bounds, unit: Callable[[float], str]) -> str:
     if bounds.low == bounds.high:
-        return in_units(bounds.low, measure)
+        return unit(bounds.low)
     if bounds.low == 0:
-        return at_most(in_units(bounds.high, measure))
+        return at_most(unit(bounds.high))
     if bounds.high == 1 and bounds.score is None:
-        return f"more than {in_units(bounds.low, measure)}"
-    return ends_in_units(bounds.low, bounds.high, measure)
+        return f"more than {unit(bounds.low)}"
+    return ends_text(bounds.low, bounds.high, unit)
 
 
 def quantity_text(each: ScoreDifference | SetDifference) -> str:

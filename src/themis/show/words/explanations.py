@@ -10,6 +10,7 @@ from themis.results.parts import Harm, Joint, Noise, Placebo, Region, Witness
 from themis.show.words.headlines import beyond, output_name, output_words
 from themis.show.words.values import (
     FEW_COUNTED,
+    as_saved,
     at_most,
     confidence_text,
     count,
@@ -110,7 +111,7 @@ def region_sentence(region: Region, score: CausalScore, words: Wording = PLAIN) 
     among = _among(share, region.inputs or 0, score, words)
     return (
         f"{place}: {covered_text(region)} {changes}{_between(region)} among {among}, "
-        f"{_times(region.lift)} their share"
+        f"{lift_text(region.lift)} times their share"
     )
 
 
@@ -190,8 +191,10 @@ def _between(region: Region) -> str:
     return f" (between {percent(low)} and {percent(high)})"
 
 
-def _times(lift: float) -> str:
-    return f"{lift:.1f} times" if lift < 10 else f"{lift:,.0f} times"
+def lift_text(lift: float) -> str:
+    """How many times the share of a region its changes are: `9.1`, `27`."""
+    known = as_saved(lift)
+    return f"{known:.1f}" if known < 10 else f"{known:,.0f}"
 
 
 def pairs_origin(score: CausalScore) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from themis.results.model import CausalScore, GroupScore, Score
+from dataclasses import replace
+
+from themis.results.model import CausalScore, CheckResult, GroupScore, Score, SearchResult
 from themis.results.notes import Ending
 from themis.results.parts import Group
 from themis.settings import Stopping
@@ -45,7 +47,14 @@ def is_settled(score: Score) -> bool:
 
 def score_text(score: Score) -> str:
     """How large it is: `12.9 %`, `5.6 points`."""
-    return apart_text(score, score.score) if isinstance(score, GroupScore) else percent(score.score)
+    return in_units(score.score, score)
+
+
+def in_units(share: float, of: Score | CheckResult | SearchResult) -> str:
+    """A share in the units of what it is of: `12.9 %`, `5.5 points`, `1,250` between means."""
+    if of.measure == "causal" or not isinstance(of, GroupScore | CheckResult | SearchResult):
+        return percent(share)
+    return apart_text(of, share)
 
 
 def capital(text: str) -> str:
@@ -207,11 +216,11 @@ def rate_text(score: GroupScore, share: float) -> str:
     return figure(low + share * (high - low))
 
 
-def apart_text(score: GroupScore, difference: float) -> str:
+def apart_text(of: GroupScore | CheckResult | SearchResult, difference: float) -> str:
     """A difference of two groups: in points, or in the output's own units."""
-    if score.statistic == "rate" or score.scale is None:
+    if of.statistic == "rate" or of.scale is None:
         return points(difference)
-    return figure(difference * (score.scale[1] - score.scale[0]))
+    return figure(difference * (of.scale[1] - of.scale[0]))
 
 
 def highest_of(score: GroupScore) -> str:
@@ -234,7 +243,49 @@ def _group(score: GroupScore, words: Wording) -> str:
     shown = "; ".join([*few[:FEW_NAMED], *rest])
     start, bracket, behind = _spread(score, words).rpartition(" (")
     start, behind = (start, f"{bracket}{behind}") if bracket else (behind, "")
+    others = _without_few(score)
+    if others is not None:
+        names = f": {shown}" if few else ""
+        start += f", and by {_apart(score, others)} without groups of too few {words.people}"
+        return f"{start} to judge{names}{behind}"
     return f"{start}; too few {words.people} to judge: {shown}{behind}"
+
+
+def rests_on_few(score: GroupScore) -> bool:
+    """Whether only groups of too few people have the lowest or the highest rate."""
+    rates = [group.rate for group in score.groups]
+    judged = [group.rate for group in score.groups if not group.few]
+    return not judged or (min(judged), max(judged)) != (min(rates), max(rates))
+
+
+def shown_extremes(score: GroupScore) -> list[Group]:
+    """The groups with the highest and the lowest rate, of those that can be judged if two can."""
+    judged = tuple(group for group in score.groups if not group.few)
+    of_many = replace(score, groups=judged if len(judged) > 1 else score.groups)
+    extremes = (of_many.most_favoured, of_many.least_favoured)
+    return [each for each in extremes if each is not None]
+
+
+def few_text(score: GroupScore, words: Wording) -> str:
+    """What a difference is without groups of few people, where it rests on one; else nothing."""
+    if not score.groups or not rests_on_few(score):
+        return ""
+    others = _without_few(score)
+    if others is None:
+        return f"; it rests on too few {words.people} to judge"
+    few = f"groups of too few {words.people} to judge"
+    return f"; {apart_text(score, others)} without {few}"
+
+
+def _without_few(score: GroupScore) -> float | None:
+    """How far the larger groups are apart, where that is less and certain; else None."""
+    judged = [group for group in score.groups if not group.few]
+    listed = not any(note.code == "groups-not-listed" for note in score.notes)
+    certain = listed and all(group.low == group.high for group in judged)
+    if len(judged) < 2 or not certain or not rests_on_few(score):
+        return None
+    rates = [group.rate for group in judged]
+    return max(rates) - min(rates)
 
 
 def _spread(score: GroupScore, words: Wording) -> str:

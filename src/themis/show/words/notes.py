@@ -16,6 +16,7 @@ from themis.show.words.values import (
     confidence_text,
     count,
     cut_name,
+    figure,
     one_line,
     points,
     round_points,
@@ -160,11 +161,21 @@ def _noise_in_search(values: Values) -> str:
 
 
 def _inputs_flip(values: Values) -> str:
-    flip = "flips" if values["flips"] == 1 else "flip"
-    text = f"{values['flips']:,} of {count(values['inputs'], 'input')} {flip}"
+    get = "gets" if values["flips"] == 1 else "get"
+    text = f"{values['flips']:,} of {count(values['inputs'], 'input')} {get} a different output"
     text = f"at least {text}" if values.get("untried") else text
     unsettled = values.get("unsettled")
     return f"{text}, {unsettled} could not be settled" if unsettled else text
+
+
+def _groups_apart(values: Values) -> str:
+    span = values.get("span")  # of means, in the output's own units
+    ends = [
+        points(values[end]) if span is None else figure(span * values[end])
+        for end in ("low", "high")
+    ]
+    tried = count(values["contexts"], "input")
+    return f"groups differ by {ends[0].removesuffix(' points')} to {ends[1]} (tried on {tried})"
 
 
 INCONSISTENT = {
@@ -312,7 +323,7 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "exact-score": "its score is {score:.4g}, counted and not estimated",
     "equals-threshold": "a tie: its score is {score:.4g}, exactly the threshold",
     "score-between": _score_between,
-    "groups-apart": "groups are {low:.3f} to {high:.3f} apart on {contexts:,} contexts",
+    "groups-apart": _groups_apart,
     "within-set-below": "within {against}, which is below",
     "causal-score-below": "the causal score of {against} is below, and bounds it",
     "estimated-score": "estimated at {score:.4g}",

@@ -14,6 +14,7 @@ from themis.show.words.headlines import (
     beyond,
     how_much_was_run,
     output_words,
+    rests_on_few,
     score_words,
 )
 from themis.show.words.notes import how_it_ended
@@ -121,7 +122,7 @@ def impact(score: GroupScore) -> str | None:
     low, high = score.impact_ratio_low, score.impact_ratio_high
     if low is not None and high is not None and low != high:
         text += f" (between {ratio_text(low)} and {ratio_text(high)})"
-    if _rests_on_few(score):
+    if rests_on_few(score):
         small = "it rests on a group that is too small to judge"
         return f"{text}: {small}, so the four-fifths rule is not applied"
     place = {
@@ -130,13 +131,6 @@ def impact(score: GroupScore) -> str | None:
         "unclear": "the test cannot tell whether it meets the four-fifths rule (at least 0.80)",
     }
     return f"{text}: {place[score.four_fifths]}"
-
-
-def _rests_on_few(score: GroupScore) -> bool:
-    """Whether only groups of too few people have the lowest or the highest rate."""
-    rates = [group.rate for group in score.groups]
-    judged = [group.rate for group in score.groups if not group.few]
-    return not judged or (min(judged), max(judged)) != (min(rates), max(rates))
 
 
 def method(score: Score, words: Wording = PLAIN) -> str:
@@ -170,6 +164,20 @@ def extremes(groups: Iterable[Group], shown: int) -> tuple[list[Group], int]:
     if len(ranked) <= 2 * shown + 2:
         return ranked, 0
     return ranked[:shown] + ranked[-shown:], len(ranked) - 2 * shown
+
+
+def rows_used(data: Mapping[str, Any]) -> str:
+    """How many rows were given, and how many of them count."""
+    used = data.get("used", 0)
+    text = f"{visible(data.get('file', 'given rows'))}: {count(data.get('rows', used), 'row')}"
+    if data.get("dropped"):
+        verb = "does" if data["dropped"] == 1 else "do"
+        text += f", {data['dropped']:,} {verb} not fit, {used:,} used"
+    if data.get("weightless"):
+        text += f", {data['weightless']:,} of weight 0"
+    if data.get("distinct", used) < used:
+        text += f", {data['distinct']:,} of them different"
+    return f"{text}, weighted by {visible(data['weights'])}" if "weights" in data else text
 
 
 UNSAID = (

@@ -9,7 +9,6 @@ from themis.results.model import (
     CausalScore,
     CheckResult,
     GroupScore,
-    Measure,
     Result,
     Score,
     SearchResult,
@@ -18,8 +17,9 @@ from themis.results.notes import Ending
 from themis.results.parts import Group, Witness
 from themis.results.verdicts import largest_missed, least_listed
 from themis.settings import Stopping
+from themis.show.intervals import ends_text
 from themis.show.words.explanations import change_sentence
-from themis.show.words.headlines import capital, highest_of, rate_text
+from themis.show.words.headlines import capital, highest_of, in_units, rate_text
 from themis.show.words.notes import how_it_ended
 from themis.show.words.values import (
     at_most,
@@ -27,9 +27,7 @@ from themis.show.words.values import (
     count,
     cut_text,
     exact_figure,
-    percent,
     percent_sure,
-    points,
     round_points,
     set_phrase,
     visible,
@@ -46,9 +44,12 @@ def set_text(against: Iterable[str]) -> str:
     return ", ".join(set_phrase([name]) for name in against)
 
 
-def amount(share: float, measure: Measure) -> str:
-    """A limit for reading: `10 %` of people, or `10 points` between groups."""
-    return f"{100 * share:.4g} %" if measure == "causal" else round_points(share)
+def amount(share: float, of: Score | CheckResult | SearchResult) -> str:
+    """A limit for reading: `10 %` of people, `10 points` between groups, `500` between means."""
+    if of.measure == "causal":
+        return f"{100 * share:.4g} %"
+    shown = in_units(share, of)
+    return round_points(share) if shown.endswith(" points") else shown
 
 
 def sets_noun(search: SearchResult) -> str:
@@ -102,7 +103,7 @@ def _none_sentence(search: SearchResult, words: Wording) -> str:
     most = largest_missed(search)
     exact = search.method == "exact"
     sure = f"exact: {_all_run(search)}" if exact else _confidence(search)
-    limit = amount(most, search.measure)
+    limit = amount(most, search)
     least = "as much as" if most == 1 else "more than"
     if search.stopped is Ending.NOISE:  # it may hide changes as well as make some
         return _none_shown(search, words)
@@ -117,7 +118,7 @@ def _none_sentence(search: SearchResult, words: Wording) -> str:
 def _none_shown(search: SearchResult, words: Wording) -> str:
     """That no set is above the threshold beyond noise, which rules none out."""
     start = "no combination of characteristics is shown to"
-    much = f"more than {amount(search.threshold, search.measure)}" if search.threshold else ""
+    much = f"more than {amount(search.threshold, search)}" if search.threshold else ""
     if search.measure == "causal":
         return f"{start} change {_effect(search, words, much)}"
     by = f" by {much}" if much else ""
@@ -142,15 +143,15 @@ def _proven(search: SearchResult) -> str:
     if search.threshold in (0, 1):  # what is proven was said
         return _confidence(search)
     each = "each " if len(search.found) > 1 else ""
-    return f"{each}more than {amount(least_listed(search), search.measure)}, {_confidence(search)}"
+    return f"{each}more than {amount(least_listed(search), search)}, {_confidence(search)}"
 
 
 def _reach(search: SearchResult) -> str:
     """What the scores of the found sets reach, as far as they were told from the threshold."""
-    limit = amount(search.threshold, search.measure)
+    limit = amount(search.threshold, search)
     if search.threshold == 1:
         least = least_listed(search) if search.found else 1.0
-        return limit if least == 1 else f"at least {amount(least, search.measure)}"
+        return limit if least == 1 else f"at least {amount(least, search)}"
     if search.method == "exact":
         return f"at least {limit}" if search.ties else f"more than {limit}"
     return f"about {limit} or more"
@@ -159,9 +160,9 @@ def _reach(search: SearchResult) -> str:
 def listed_words(search: SearchResult, names: tuple[str, ...]) -> str:
     """Where the score of a found set lies, and no more than is proven: `above 10 %`."""
     if names in search.ties:
-        return f"exactly {amount(search.threshold, search.measure)}"
+        return f"exactly {amount(search.threshold, search)}"
     least = least_listed(search)
-    return f"{'at' if least == 1 else 'above'} {amount(least, search.measure)}"
+    return f"{'at' if least == 1 else 'above'} {amount(least, search)}"
 
 
 def _effect(search: SearchResult, words: Wording, much: str) -> str:
@@ -189,7 +190,7 @@ def _figure(search: SearchResult, words: Wording) -> str:
     """What groups are compared by: `approval rates`, or a figure of an output."""
     if search.output is None:
         return words.rates if search.statistic == "rate" else "mean outputs"
-    what = "rates of favourable values" if search.statistic == "rate" else "means"
+    what = "rates of favourable outputs" if search.statistic == "rate" else "means"
     return f"{what} of {set_phrase([search.output])}"
 
 
@@ -202,7 +203,7 @@ def why(search: SearchResult, *against: str) -> str:
     for found in search.found:
         if names > set(found):
             is_at = "a tie" if found in search.ties else "above"
-            return f"pruned: it contains {','.join(found)}, which is {is_at}"
+            return f"follows: it contains {','.join(found)}, which is {is_at}"
     return "not searched" if not names <= set(search.among) else "open: the budget ended before"
 
 
@@ -259,7 +260,7 @@ def _certain(search: SearchResult) -> str:
 def _certain_ends(search: SearchResult) -> tuple[str, str]:
     """Where every set listed lies, and which sets can't be missing: `above 5 %`, `above 15 %`."""
     ends = least_listed(search), largest_missed(search)
-    least, most = (amount(end, search.measure) for end in ends)
+    least, most = (amount(end, search) for end in ends)
     if search.method == "exact" and search.ties:
         return f"at least {least}", f"of at least {most}"
     if search.threshold == 1:
@@ -272,7 +273,7 @@ def _ties(search: SearchResult) -> str:
     if not search.ties:
         return ""
     sets = "; ".join(map(set_text, search.ties))
-    return f" Exactly at {amount(search.threshold, search.measure)}, a tie: {sets}."
+    return f" Exactly at {amount(search.threshold, search)}, a tie: {sets}."
 
 
 def harms(score: Score, *, most: int, words: Wording = PLAIN) -> Iterator[str]:
@@ -374,7 +375,7 @@ def verdict_words(check: CheckResult) -> str:
 def acceptance_words(check: CheckResult) -> Iterator[str]:
     """What was let pass by a check, until when, and why; one sentence for each set."""
     for each in check.accepted:
-        limit = "" if each.max_score is None else f" up to {amount(each.max_score, check.measure)}"
+        limit = "" if each.max_score is None else f" up to {amount(each.max_score, check)}"
         yield (
             f"{set_text(each.against)} is accepted{limit} until {each.until}: "
             f"{visible(each.reason)}"
@@ -404,21 +405,9 @@ _SEVERAL = {  # in the order of a headline, which leaves out those that pass
 }
 
 
-def in_units(share: float, measure: Measure) -> str:
-    """A score for reading: `12.9 %` of inputs, or `5.5 points` between groups."""
-    return percent(share) if measure == "causal" else points(share)
-
-
-def ends_in_units(low: float, high: float, measure: Measure) -> str:
-    """An interval for reading: `4.0 % – 5.2 %`, `1.5 – 10.5 points`."""
-    if measure == "causal":
-        return f"{percent(low)} – {percent(high)}"
-    return f"{points(low).removesuffix(' points')} – {points(high)}"
-
-
 def check_point(check: CheckResult) -> str:
     """The score that a verdict rests on; a dash where there is none."""
-    return "–" if check.score is None else in_units(check.score, check.measure)
+    return "–" if check.score is None else in_units(check.score, check)
 
 
 def check_interval(check: CheckResult) -> str:
@@ -426,10 +415,8 @@ def check_interval(check: CheckResult) -> str:
     if check.high is None:
         return ""
     if check.low is None:
-        return at_most(in_units(check.high, check.measure))
-    if check.low == check.high:
-        return "exact"
-    return ends_in_units(check.low, check.high, check.measure)
+        return at_most(in_units(check.high, check))
+    return ends_text(check.low, check.high, lambda end: in_units(end, check))
 
 
 def checks_guarantee(result: Result) -> str:
@@ -452,7 +439,7 @@ def checks_guarantee(result: Result) -> str:
     tolerant = [each for each in result.checks if each.search and each.verdict == "holds"]
     for each in tolerant:
         if each.high is not None and each.high > each.max_score:
-            high = amount(each.high, each.measure)
+            high = amount(each.high, each)
             return f"{text} That a search passes means: no combination is above {high}."
     return text
 

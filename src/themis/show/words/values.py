@@ -89,11 +89,17 @@ def round_points(difference: float) -> str:
 
 def hundredths(share: float) -> str:
     """A share in hundredths without a unit: `11.3`, `<0.1`."""
+    share = as_saved(share)
     if 0 < share < 0.001:
         return "<0.1"
     if 0.999 < share < 1:
         return ">99.9"
     return f"{100 * share:.0f}" if share in (0.0, 1.0) else f"{100 * share:.1f}"
+
+
+def as_saved(number: float) -> float:
+    """A number as a result file has it, so that a fresh one and a saved one are rounded alike."""
+    return round(number, 12)  # as `results.model.plain`, which this must not import
 
 
 def figure(number: float, digits: int = 4) -> str:

@@ -17,6 +17,7 @@ from themis.show.words.headlines import (
     beyond,
     capital,
     compared,
+    few_text,
     headline,
     is_settled,
     output_words,
@@ -102,9 +103,10 @@ def _violations(result: Result) -> Iterator[str]:
         scores = [
             each
             for each in result.scores
-            if each.measure == check.measure and each.against == check.against and each.samples
+            if (each.measure, each.output) == (check.measure, check.output)
+            if each.against == check.against and each.samples
         ]
-        limit = f"the limit is {amount(check.max_score, check.measure)}"
+        limit = f"the limit is {amount(check.max_score, check)}"
         for score in scores[:1]:
             yield f"{split(headline(score, words))[0]}; {limit}."
 
@@ -203,7 +205,9 @@ def how_to_read(result: Result) -> str:
     words, scores = wording(result), [each for each in result.scores if each.samples]
     kind = next((each.population for each in scores if each.population in PLACES), "inputs")
     one = words.counted(1, kind).removeprefix("1 ")
-    names = [_plain(each.against) for each in scores if isinstance(each, CausalScore)]
+    causal = [each for each in scores if isinstance(each, CausalScore)]
+    found_first = sorted(causal, key=lambda each: state_of(each) != "grave")
+    names = [_plain(each.against) for each in found_first]
     same = f"if the same {one} gets a different one when nothing but"
     named = any(each.output is not None for each in scores)
     what = "an output" if named else "the decision"
@@ -309,7 +313,7 @@ def _sized(score: Score, words: Wording, *, first: bool) -> str:
     least = "at least " if score.lower_bound else ""
     shown = score.low if score.lower_bound else score.score
     if isinstance(score, GroupScore):
-        size = apart_text(score, shown)
+        size = f"{apart_text(score, shown)}{few_text(score, words)}"
     else:
         kind, _, tolerance = score.distance.partition(" ")
         size = percent(shown)

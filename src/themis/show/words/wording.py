@@ -49,14 +49,14 @@ class Wording:
         return count(number, one, self.people)
 
     def tested(self, number: int, score: Score) -> str:
-        """What a figure of a score was counted on: inputs, people, draws, or rows that differ.
+        """What a figure of a score was counted on: inputs, people, draws, or kinds of rows.
 
-        Rows that are alike in all that matters are run once, and so are fewer than the people.
+        Rows that are alike in all that matters are tried once, and so are fewer than the people.
         """
         if is_drawn(score):
             return f"{count(number, 'draw')} from the profile"
         if score.population in PLACES and number < score.samples:
-            return count(number, "different row")
+            return count(number, "kind of row", "kinds of rows")
         return self.counted(number, score.population)
 
     def of_group(self, group: Group, score: Score) -> str:
