@@ -445,3 +445,27 @@ def test_a_wide_characteristic_is_no_reason_to_run_everybody_where_executions_ar
 
 def _is_rich(*, income: int, **_: object) -> bool:
     return income > 9_000
+
+
+def test_pairs_of_a_search_come_out_the_same_when_they_are_run_again() -> None:
+    schema = themis.Schema(race=["a", "b"], age=themis.Integers(0, 5_000), sex=["f", "m"])
+    asked: set[tuple[Any, ...]] = set()
+
+    def is_right(person: dict[str, Any]) -> bool:
+        return bool(person["age"] > (1_000 if person["race"] == "a" else 2_500))
+
+    def errs_at_first(person: dict[str, Any]) -> bool:
+        key = tuple(person.values())
+        wrong = key not in asked and person["race"] == "b" and person["age"] % 101 == 7
+        asked.add(key)
+        return is_right(person) != wrong
+
+    shown = 0
+    for seed in range(6):
+        asked.clear()
+        audit = themis.Audit(errs_at_first, schema, seed=seed)
+        for found in audit.search_all(0.1, ["causal"], ["race", "sex"]).searches[0].minimal_sets:
+            for pair in found.witnesses:
+                shown += 1
+                assert is_right(pair.inputs[0]) != is_right(pair.inputs[1]), pair
+    assert shown

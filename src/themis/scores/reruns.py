@@ -6,7 +6,6 @@ favoured group, is run again; `statistics.reruns` has what that proves.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -140,7 +139,7 @@ class Rerunner:
             self._along = None
             if isinstance(score, CausalScore):
                 with suppress(BudgetEndedError):
-                    score = self._shown_again(score, shown)
+                    [score] = self.shown_again([score], shown)
         return replace(score, reruns=reruns)
 
     def rerun(
@@ -268,19 +267,21 @@ class Rerunner:
                 about=self._names[reading.place] if len(self._names) > 1 else None,
             )
 
-    def _shown_again(self, score: CausalScore, shown: NDArray[Any] | None) -> CausalScore:
-        """The score without shown pairs that do not come out the same when they are run again.
+    def shown_again(
+        self, scores: Sequence[CausalScore], shown: NDArray[Any] | None = None
+    ) -> list[CausalScore]:
+        """Scores of one output without shown pairs that do not come out the same when run again.
 
         `shown` are their inputs, one after the other, as far as they are known; a pair that shows
         what is only joint may stand before them.
         """
-        pairs = score.witnesses
-        if not pairs or not self._has_room(2 * len(pairs)):
-            return score
-        place = self._place(score.output)
+        pairs = [pair for score in scores for pair in score.witnesses]
+        if self.trusted or not pairs or not self._has_room(2 * len(pairs)):
+            return list(scores)
+        place = self._place(scores[0].output)
         reading = self._readings[place]
         codes = shown
-        if codes is None or score.joint is not None or len(codes) != 2 * len(pairs):
+        if codes is None or len(codes) != 2 * len(pairs) or any(each.joint for each in scores):
             codes = _encode(self._runner.schema, [row for pair in pairs for row in pair.inputs])
         before = reading.labels.number([each for pair in pairs for each in pair.outputs])
         rng = self._sampler.base.generator(RERUNS, 2)
@@ -289,7 +290,11 @@ class Rerunner:
         same = 2 * moved < reading.distances(before[::2], before[1::2])
         if not same.all():
             self._doubted.add(place)
-        return replace(score, witnesses=tuple(itertools.compress(pairs, same)))
+        kept = iter(same.tolist())
+        return [
+            replace(each, witnesses=tuple(pair for pair in each.witnesses if next(kept)))
+            for each in scores
+        ]
 
     def _rerun_groups(
         self, finding: GroupInputs, low: float, alpha: float, limit: float | None

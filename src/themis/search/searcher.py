@@ -14,7 +14,9 @@ from themis.results.model import CausalScore, Measure, Score, SearchResult, Test
 from themis.results.notes import Ending, Note
 from themis.results.verdicts import Acceptance, least_listed
 from themis.scores.accounts import asked_again, charged
+from themis.scores.early_ends import ending_early
 from themis.scores.noise import NoiseProbe, is_weighed
+from themis.scores.reruns import looks_for_noise
 from themis.scores.scorer import Scorer
 from themis.scores.spelling import spelling_in_search
 from themis.scores.whose import search_of_people
@@ -223,7 +225,21 @@ class Searcher:
             scores.append(score)
             if score.stopped is Ending.INTERRUPTED:
                 return replace(result, minimal_sets=tuple(scores), stopped=Ending.INTERRUPTED)
-        return replace(result, minimal_sets=tuple(scores))
+        return self._shown_again(search, replace(result, minimal_sets=tuple(scores)))
+
+    def _shown_again(self, search: Search, result: SearchResult) -> SearchResult:
+        """The result without pairs that do not come out the same when they are run again."""
+        scores = [each for each in result.minimal_sets if isinstance(each, CausalScore)]
+        if not scores or not looks_for_noise(search.settings):
+            return result
+        sampler = self.sampler
+        with (
+            sampler.runner.spending_reserve(),
+            ending_early(keeps_interrupts=sampler.keep_on_interrupt) as early,
+        ):
+            return replace(result, minimal_sets=tuple(search.probe.shown_again(scores)))
+        interrupted = early.ending is Ending.INTERRUPTED
+        return replace(result, stopped=Ending.INTERRUPTED) if interrupted else result
 
     def _score_of(self, search: Search, mask: int, settings: Settings) -> Score | None:
         """The score of a found set; None where the budget does not reach it."""
