@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -26,7 +27,7 @@ import themis
 from tests.external import PATIENCE
 from tests.projects import enter, run, write_project
 from tests.services import serve
-from themis.engine.executors import dask_pool, spread
+from themis.engine.executors import dask_pool, spread, travel
 from themis.engine.executors.interrupts import deaf_to_interrupts
 from themis.engine.executors.pools import GivenPool, ProcessPool, pool_of
 from themis.engine.executors.spread import cut
@@ -97,6 +98,37 @@ def test_results_are_the_same_wherever_the_subject_runs(name: str, processes: Ex
     with ThreadPoolExecutor(3) as threads:
         assert everything(audit(SUBJECTS[name], threads)) == here
     assert everything(audit(SUBJECTS[name], processes)) == here
+
+
+def test_no_process_is_forked_while_another_thread_sets_limits() -> None:
+    """As of two audits at once, of which one gets a `ProcessPoolExecutor` that forks."""
+    within, go_on = threading.Event(), threading.Event()
+
+    def set_limits() -> None:
+        with travel._lock:
+            within.set()
+            go_on.wait(PATIENCE)
+
+    def call() -> None:
+        with travel.one_thread():
+            pass
+
+    process = multiprocessing.get_context("fork").Process(target=call, daemon=True)
+    setting = threading.Thread(target=set_limits)
+    forking = threading.Thread(target=process.start)
+    setting.start()
+    within.wait(PATIENCE)
+    forking.start()
+    forking.join(0.2)
+    early = process.pid is not None
+    go_on.set()
+    setting.join()
+    forking.join()
+    process.join(1 if early else PATIENCE)
+    process.kill()
+    process.join()
+    assert not early
+    assert process.exitcode == 0
 
 
 def leaving_its_number(place: Path) -> Subject:
