@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 import multiprocessing
 import os
@@ -27,7 +28,7 @@ import themis
 from tests.external import PATIENCE
 from tests.projects import enter, run, write_project
 from tests.services import serve
-from themis.engine.executors import dask_pool, spread, travel
+from themis.engine.executors import dask_pool, pools, spread, travel
 from themis.engine.executors.interrupts import deaf_to_interrupts
 from themis.engine.executors.pools import GivenPool, ProcessPool, pool_of
 from themis.engine.executors.spread import cut
@@ -335,6 +336,7 @@ class Elsewhere:
 
     name, workers, lost = "elsewhere", 1, (BrokenExecutor,)
     inside = False
+    calls = itertools.count()
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -355,6 +357,24 @@ class Elsewhere:
     def renew(self) -> None: ...
 
     def stop(self) -> None: ...
+
+
+@pytest.mark.parametrize("kind", [lambda each: each, themis.batch])
+def test_an_input_is_not_to_blame_for_processes_that_somebody_kills(
+    kind: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a slow subject each task is one input: the same one may be killed more than once."""
+    monkeypatch.setattr(pools, "pool_of", lambda _: Elsewhere())
+    monkeypatch.setattr(spread, "MOST", 1)
+    Elsewhere.calls = itertools.count()
+
+    def decide(given: Any) -> Any:
+        if Elsewhere.inside and next(Elsewhere.calls) in (40, 41, 42, 60, 61):
+            raise GeneratorExit
+        return np.asarray(given["income"]) > 4 if kind is themis.batch else given["income"] > 4
+
+    assert of_small(kind(decide), "elsewhere") == of_small(kind(decide))
+    assert next(Elsewhere.calls) > 62
 
 
 def dying_elsewhere(deadly: set[int], different: set[int]) -> Subject:
