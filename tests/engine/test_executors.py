@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -26,7 +28,7 @@ import themis
 from tests.external import PATIENCE
 from tests.projects import enter, run, write_project
 from tests.services import serve
-from themis.engine.executors import dask_pool, spread
+from themis.engine.executors import dask_pool, pools, spread, travel
 from themis.engine.executors.interrupts import deaf_to_interrupts
 from themis.engine.executors.pools import GivenPool, ProcessPool, pool_of
 from themis.engine.executors.spread import cut
@@ -97,6 +99,37 @@ def test_results_are_the_same_wherever_the_subject_runs(name: str, processes: Ex
     with ThreadPoolExecutor(3) as threads:
         assert everything(audit(SUBJECTS[name], threads)) == here
     assert everything(audit(SUBJECTS[name], processes)) == here
+
+
+def test_no_process_is_forked_while_another_thread_sets_limits() -> None:
+    """As of two audits at once, of which one gets a `ProcessPoolExecutor` that forks."""
+    within, go_on = threading.Event(), threading.Event()
+
+    def set_limits() -> None:
+        with travel._lock:
+            within.set()
+            go_on.wait(PATIENCE)
+
+    def call() -> None:
+        with travel.one_thread():
+            pass
+
+    process = multiprocessing.get_context("fork").Process(target=call, daemon=True)
+    setting = threading.Thread(target=set_limits)
+    forking = threading.Thread(target=process.start)
+    setting.start()
+    within.wait(PATIENCE)
+    forking.start()
+    forking.join(0.2)
+    early = process.pid is not None
+    go_on.set()
+    setting.join()
+    forking.join()
+    process.join(1 if early else PATIENCE)
+    process.kill()
+    process.join()
+    assert not early
+    assert process.exitcode == 0
 
 
 def leaving_its_number(place: Path) -> Subject:
@@ -303,6 +336,7 @@ class Elsewhere:
 
     name, workers, lost = "elsewhere", 1, (BrokenExecutor,)
     inside = False
+    calls = itertools.count()
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -323,6 +357,24 @@ class Elsewhere:
     def renew(self) -> None: ...
 
     def stop(self) -> None: ...
+
+
+@pytest.mark.parametrize("kind", [lambda each: each, themis.batch])
+def test_an_input_is_not_to_blame_for_processes_that_somebody_kills(
+    kind: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a slow subject each task is one input: the same one may be killed more than once."""
+    monkeypatch.setattr(pools, "pool_of", lambda _: Elsewhere())
+    monkeypatch.setattr(spread, "MOST", 1)
+    Elsewhere.calls = itertools.count()
+
+    def decide(given: Any) -> Any:
+        if Elsewhere.inside and next(Elsewhere.calls) in (40, 41, 42, 60, 61):
+            raise GeneratorExit
+        return np.asarray(given["income"]) > 4 if kind is themis.batch else given["income"] > 4
+
+    assert of_small(kind(decide), "elsewhere") == of_small(kind(decide))
+    assert next(Elsewhere.calls) > 62
 
 
 def dying_elsewhere(deadly: set[int], different: set[int]) -> Subject:

@@ -350,3 +350,18 @@ def test_the_most_and_the_least_favoured_of_equal_groups_are_two() -> None:
     assert score.most_favoured is not None
     assert score.least_favoured is not None
     assert score.most_favoured.values != score.least_favoured.values
+
+
+@pytest.mark.parametrize("kind", ["row", "batch"])
+def test_several_outputs_may_be_favourable_where_a_difference_is_run_again(kind: str) -> None:
+    schema = themis.Schema(a=range(2), b=range(100), c=range(10**6))
+
+    def decide(given: Any) -> Any:
+        best = given["a"] * 30 + given["b"] > 60
+        answers = np.select([best, given["b"] > 40], ["yes", "maybe"], "no")
+        return answers if kind == "batch" else str(answers)
+
+    subject = themis.batch(decide) if kind == "batch" else decide
+    score = themis.Audit(subject, schema, favourable=["yes", "maybe"]).group("a")
+    assert score.low <= 0.1 <= score.high
+    assert score.low > 0

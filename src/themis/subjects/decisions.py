@@ -100,7 +100,7 @@ class Labels:
             return np.asarray(cells == wanted[0])
         table = np.zeros(256, dtype=bool)
         table[: len(self._numbers.labels)] = self.favourable
-        return table[cells.view(np.uint8)]
+        return table[cells.astype(np.int8, copy=False).view(np.uint8)]
 
     def number(self, outputs: Any) -> Cells:
         """The label number of each output, FAILED where it can't be a decision.

@@ -35,7 +35,7 @@ MOST_STREAMS = 2  # of a subject: each keeps what it drew last
 _INSTALLED = ("stdlib", "platstdlib", "purelib", "platlib")
 
 _known: OrderedDict[tuple[str, int], _Known] = OrderedDict()
-_lock = threading.Lock()
+_lock = threading.RLock()  # a module that is imported may fork
 
 
 @dataclass(frozen=True)
@@ -199,6 +199,21 @@ def one_thread() -> Iterator[None]:
             _nested -= 1
             if not _nested:
                 _limits.restore_original_limits()
+
+
+def _begin_anew() -> None:
+    """In a forked process: calls that other threads were in are not made there."""
+    global _nested
+    _nested = 0
+    _lock.release()
+
+
+if hasattr(os, "register_at_fork"):
+    # A process that is forked while another thread sets limits would find locks of these libraries
+    # held, by nobody.
+    os.register_at_fork(
+        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_begin_anew
+    )
 
 
 def _own_modules() -> list[ModuleType]:
