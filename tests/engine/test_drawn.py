@@ -338,3 +338,9 @@ def test_a_real_process_that_one_of_its_inputs_kills_is_replaced() -> None:
     crash = document["failures"]["crash"]
     assert (crash["input"]["race"], crash["input"]["income"]) == ("green", 17)
     assert crash["count"] < 10
+
+
+@pytest.mark.parametrize(("top", "travels"), [(200, True), (400, False)])
+def test_what_is_drawn_from_a_long_list_is_sent(top: int, travels: bool) -> None:
+    schema = Schema(a=themis.Integers(0, top), b=themis.Integers(0, top)).where("a + b != 7")
+    assert BaseInputs(Population.of(schema), 1).is_quick is travels

@@ -14,7 +14,7 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.inputs.blocks import Block, ColumnBlock, MissingBlock, RejectionBlock
+from themis.inputs.blocks import Block, ColumnBlock, MissingBlock, RejectionBlock, TableBlock
 from themis.inputs.characteristics import OWN
 from themis.inputs.following import rewrite
 from themis.inputs.population import Population
@@ -115,9 +115,16 @@ class BaseInputs:
 
     @property
     def is_quick(self) -> bool:
-        """Whether rows are drawn as fast as sent: people are sent, and what is hard to find."""
-        hard = (isinstance(block, RejectionBlock) for block in self.population.blocks)
-        return not (self.population.profile or any(hard))
+        """Whether rows are drawn as fast as sent.
+
+        People are sent, what is hard to find, and what is drawn from a list longer than a task.
+        """
+        slow = (
+            isinstance(block, RejectionBlock)
+            or (isinstance(block, TableBlock) and block.size > CHUNK)
+            for block in self.population.blocks
+        )
+        return not (self.population.profile or any(slow))
 
     def generator(self, purpose: int, *key: int) -> np.random.Generator:
         """A generator of its own for one purpose and place."""
