@@ -33,6 +33,7 @@ from themis.engine.executors.interrupts import deaf_to_interrupts
 from themis.engine.executors.pools import GivenPool, ProcessPool, pool_of
 from themis.engine.executors.spread import cut
 from themis.errors import RequestError, SubjectError
+from themis.subjects.base import BudgetEndedError
 from themis.subjects.functions import RowFunction
 
 SCHEMA = themis.Schema(
@@ -99,6 +100,36 @@ def test_results_are_the_same_wherever_the_subject_runs(name: str, processes: Ex
     with ThreadPoolExecutor(3) as threads:
         assert everything(audit(SUBJECTS[name], threads)) == here
     assert everything(audit(SUBJECTS[name], processes)) == here
+
+
+def test_nothing_is_left_waiting_in_an_executor_of_ones_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(spread, "MOST", 2)  # tasks are many
+
+    class Noting(ThreadPoolExecutor):
+        def submit(self, *args: Any, **named: Any) -> Future[Any]:
+            begun.append(super().submit(*args, **named))
+            return begun[-1]
+
+    begun: list[Future[Any]] = []
+    codes = np.zeros((100, 4), dtype=SCHEMA.dtype)
+    with Noting(1) as threads:
+        subject = spread.SpreadSubject(RowFunction(slow_row, SCHEMA), GivenPool(threads), fail)
+        subject.deadline = time.monotonic() + 1
+        with pytest.raises(BudgetEndedError):
+            subject.load(codes).run()
+        assert any(each.cancelled() for each in begun)
+        assert all(each.done() or each.running() for each in begun)
+
+
+def fail() -> None:
+    raise AssertionError
+
+
+def slow_row(person: dict[str, Any]) -> str:
+    time.sleep(0.05)
+    return row(person)
 
 
 def test_no_process_is_forked_while_another_thread_sets_limits() -> None:

@@ -153,6 +153,8 @@ class SpreadSubject(Subject):
 
     def _end_processes(self) -> None:
         """Until they are needed again, which begins anew."""
+        for begun in self._begun:
+            begun.cancel()  # in an executor of the user's own, which goes on
         self._pool.stop()
         self._compared, self._ready, self._begun = [], [], {}
 
@@ -280,7 +282,7 @@ class SpreadSubject(Subject):
 
     def _try_all(self, tasks: Sequence[_Task]) -> list[_Task]:
         """Run these tasks and those begun; whose process died, or whose pool did, come back."""
-        waiting, self._begun = self._begun, {}
+        waiting = self._begun
         ready: deque[tuple[_Task, Missing | None]] = deque((task, None) for task in tasks)
         lost: list[_Task] = []
         room = IN_FLIGHT * self._pool.workers
