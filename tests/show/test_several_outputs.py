@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 from tests import report_results as samples
 from themis.results.comparison import Bounds, Quantity, ScoreDifference
+from themis.results.model import Result
 from themis.results.notes import Ending, Note
 from themis.results.parts import Group, Naming, Region, Witness
-from themis.show.reports.ci import render_junit
+from themis.show.reports.ci import findings, render_junit
 from themis.show.reports.page import render_page
+from themis.show.reports.sarif import render_sarif
 from themis.show.terminal.checks import render_checks
-from themis.show.terminal.parts import Scale, make_console, render
+from themis.show.terminal.parts import Scale, indented, make_console, render
 from themis.show.terminal.results import interval_text
-from themis.show.terminal.scores import pairs_table
+from themis.show.terminal.scores import pairs_table, rates_table
 from themis.show.words.comparisons import bounds_text, quantity_text
 from themis.show.words.explanations import (
     change_sentence,
@@ -204,3 +207,65 @@ def test_short_names_leave_room_for_the_values_of_a_pair() -> None:
     pair = Witness(({"race": "green", **shared}, {"race": "purple", **shared}), ("yes", "no"))
     shown = render([pairs_table([pair], 40)], make_console(width=40))
     assert shown.count("temporary") == 2
+
+
+def _of_two_outputs() -> Result:
+    """Checks of the same set of two outputs, both violated."""
+    granted = samples.causal(output="granted", low=0.2, score=0.2, high=0.2)
+    limit = samples.causal(output="limit", low=0.03, score=0.03, high=0.03, direction=())
+    check = replace(
+        samples.checked(samples.result(granted)).checks[0],
+        against=("race",),
+        search=False,
+        verdict="violated",
+        sets=(),
+    )
+    checks = [
+        replace(check, name=f"causal race of {each.output}", output=each.output, max_score=most,
+                score=each.score, low=each.low, high=each.high)
+        for each, most in ((granted, 0.1), (limit, 0.01))
+    ]  # fmt: skip
+    return replace(samples.result(granted, limit), checks=tuple(checks))
+
+
+def test_a_check_shows_the_people_of_its_own_output() -> None:
+    result = _of_two_outputs()
+    first, _, second = render_checks(result, width=80).partition("causal race of limit: violated")
+    assert "lose a favourable output of granted" in first
+    assert "of granted" not in second
+    assert first.startswith("Both checks are violated")
+
+
+def test_findings_of_two_outputs_can_be_told_apart() -> None:
+    result = _of_two_outputs()
+    found = json.loads(render_sarif(result))["runs"][0]["results"]
+    assert len({each["partialFingerprints"]["themisSet/v1"] for each in found}) == 2
+    titles = [each.title for each in findings(replace(result, checks=()))]
+    assert titles == [
+        "causal score of race for granted: 20.0 %",
+        "causal score of race for limit: 3.0 %",
+    ]
+    assert 'message="violated: 20.0 % (exact)"' in render_junit(result)
+
+
+def test_narrow_tables_break_no_word_of_a_group_and_no_mark_from_its_value() -> None:
+    groups = (
+        Group({}, 1.0, 1.0, 1.0, 4, few=True),
+        Group({"race": "purple"}, 0.5, 0.5, 0.5, 190),
+    )
+    words = Wording(Naming(people="applicants"))
+    score = samples.group(groups=groups, population="profile")
+    shown = render([indented(rates_table(score, width=40, words=words))], make_console(width=40))
+    assert "applicants" in shown
+    assert {"too", "few"} <= set(shown.split())
+    sampled = (Group({"job": "permanent"}, 0.778, 0.759, 0.797, 10_644), replace(groups[1]))
+    shown = render(
+        [indented(rates_table(samples.group(groups=sampled), width=40))], make_console(width=40)
+    )
+    assert "permanent" in shown
+    assert "75.9 % –" in shown  # dropping the bar leaves room for whole numbers
+    pair = Witness(({"job": "permanent"}, {"job": "temporarily"}), ("no", "yes"))
+    lines = render([indented(pairs_table([pair], 40))], make_console(width=40)).splitlines()
+    assert lines[0].endswith("‹temporaril")
+    fits = Witness(({"job": "permanent"}, {"job": "temporary"}), ("no", "yes"))
+    assert "‹ temporary" in render([indented(pairs_table([fits], 40))], make_console(width=40))

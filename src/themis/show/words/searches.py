@@ -36,7 +36,7 @@ from themis.show.words.wording import PLAIN, Wording
 
 COMMON = 8  # characteristics named in which two people agree
 
-Key = tuple[str, tuple[str, ...]]
+Names = tuple[str, ...]
 
 
 def set_text(against: Iterable[str]) -> str:
@@ -342,11 +342,14 @@ def protection(result: Result, names: Iterable[str]) -> int:
     return 0 if all(marks) else 1 if any(marks) else 2
 
 
-def scores_by_set(result: Result) -> dict[Key, Score]:
-    """The scores of a result by measure and set; of several, the most precise one."""
-    measured = [score for score in result.scores if score.samples]
-    widest_first = sorted(measured, key=lambda score: score.low - score.high)
-    return {(score.measure, score.against): score for score in widest_first}
+def scores_about(result: Result, part: SearchResult | CheckResult) -> dict[Names, Score]:
+    """The scores that a search or a check is about, by their sets; of several, the most precise."""
+    own = (part.measure, part.output)
+    about = [score for score in result.scores if score.samples]
+    about = [score for score in about if (score.measure, score.output) == own]
+    same = [score for score in about if getattr(score, "statistic", "rate") == part.statistic]
+    about = sorted(same or about, key=lambda score: score.low - score.high)  # none: an earlier file
+    return {score.against: score for score in about}
 
 
 def checks_headline(checks: tuple[CheckResult, ...]) -> str:
@@ -355,8 +358,9 @@ def checks_headline(checks: tuple[CheckResult, ...]) -> str:
     if len(checks) == 1:
         found = "what the check found" if verdicts == ["accepted"] else "the check"
         return f"{found} {_SEVERAL[verdicts[0]][0]}"
-    if set(verdicts) == {"passes"}:
-        return "both checks pass" if len(checks) == 2 else f"all {len(checks):,} checks pass"
+    if len(set(verdicts)) == 1:
+        total = "both checks" if len(checks) == 2 else f"all {len(checks):,} checks"
+        return f"{total} {_SEVERAL[verdicts[0]][1]}"
     total = count(len(checks), "check")
     parts: list[str] = []
     for verdict, (one, many) in _SEVERAL.items():
