@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from themis.results.model import CausalScore, Result, Score, SearchResult
+from themis.results.model import CausalScore, GroupScore, Result, Score, SearchResult
 from themis.show.intervals import Axis
 from themis.show.terminal.parts import (
     DIM,
@@ -36,7 +36,7 @@ from themis.show.terminal.results import (
     show_cost,
 )
 from themis.show.terminal.scores import joint_pairs, show_difference
-from themis.show.words.headlines import in_units
+from themis.show.words.headlines import few_text, in_units
 from themis.show.words.searches import (
     Names,
     amount,
@@ -207,7 +207,8 @@ def show_people(
 ) -> Iterator[RenderableType]:
     """Whom a set hurts: the direction, one pair of people, and how to see it in a shell."""
     for text in harms(score, most=3 if everything else 1, words=words):
-        yield Sentence(text)
+        few = few_text(score, words) if isinstance(score, GroupScore) else ""
+        yield Sentence(f"{text}{few}")
     witness = telling_witness(score)
     if witness is not None:
         yield from show_difference(witness, width=width, output=score.output)
