@@ -11,6 +11,7 @@ from themis.results.comparison import Bounds, Quantity, ScoreDifference
 from themis.results.model import GroupScore, Result
 from themis.results.notes import Ending, Note
 from themis.results.parts import Group, Joint, Naming, Region, Witness
+from themis.results.saved import result_from_dict
 from themis.results.withheld import withheld
 from themis.show.reports.ci import findings, render_junit
 from themis.show.reports.page import render_page
@@ -327,3 +328,15 @@ def test_a_set_of_two_at_the_end_of_a_list_is_set_apart() -> None:
     early = samples.causal(samples=0, stopped=Ending.BUDGET)
     scores = [replace(early, against=("sex",)), replace(early, against=("race", "sex"))]
     assert overview(scores, Wording()) == "Undecided for sex, and race and sex together"
+
+
+def test_checks_of_means_of_an_earlier_file_have_the_units_of_their_scores() -> None:
+    mean = samples.group(output="limit", statistic="mean", scale=(0.0, 5000.0))
+    check = replace(samples.checked(samples.result(mean)).checks[0], measure="group",
+                    output="limit", statistic="mean", scale=(0.0, 5000.0))  # fmt: skip
+    data = replace(samples.result(mean), checks=(check,)).to_dict()
+    assert result_from_dict(data).checks == (check,)
+    del data["checks"][0]["statistic"], data["checks"][0]["scale"]
+    assert result_from_dict(data).checks == (check,)
+    rate = replace(samples.result(samples.group()), checks=(replace(check, output=None),))
+    assert result_from_dict(rate.to_dict()).checks == rate.checks
