@@ -14,7 +14,7 @@ from themis.results.parts import Group, Joint, Naming, Region, Witness
 from themis.results.saved import result_from_dict
 from themis.results.withheld import withheld
 from themis.show.reports.ci import findings, render_junit
-from themis.show.reports.page import render_page
+from themis.show.reports.page import render_page, whole_clauses
 from themis.show.reports.sarif import render_sarif
 from themis.show.terminal.checks import render_checks
 from themis.show.terminal.parts import Scale, indented, make_console, render
@@ -340,3 +340,12 @@ def test_checks_of_means_of_an_earlier_file_have_the_units_of_their_scores() -> 
     assert result_from_dict(data).checks == (check,)
     rate = replace(samples.result(samples.group()), checks=(replace(check, output=None),))
     assert result_from_dict(rate.to_dict()).checks == rate.checks
+
+
+def test_a_long_verdict_ends_with_a_whole_clause() -> None:
+    clause = "means of limit differ by sex (100; 20 without groups of too few people to judge)"
+    said = whole_clauses("; ".join([clause] * 20))
+    assert said.endswith("to judge); more is below")
+    assert len(said) < 640
+    assert whole_clauses(clause) == clause
+    assert whole_clauses("x" * 900).endswith("…")

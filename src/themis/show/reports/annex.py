@@ -37,7 +37,7 @@ from themis.show.reports.method import (
     started,
 )
 from themis.show.reports.outcomes import outcomes_section
-from themis.show.reports.page import LONGEST_VERDICT, subject_title
+from themis.show.reports.page import subject_title, whole_clauses
 from themis.show.reports.references import references_section
 from themis.show.reports.scores import (
     MEANINGS,
@@ -471,7 +471,7 @@ def _render(result: Result, room: Room) -> str:
 
 
 def _header(result: Result, hashed: str) -> Iterator[Html]:
-    sentence = cut(verdict(result).sentence, LONGEST_VERDICT)
+    sentence = whole_clauses(verdict(result).sentence)
     subject = (result.subject.get(key, "") for key in ("kind", "fingerprint"))
     subject_text = " ".join(map(visible, filter(None, subject)))
     about = [f"Subject: {subject_text}", started(result), f"result {hashed}"]
