@@ -256,9 +256,12 @@ def _unknown(score: GroupScore, room: Room) -> str:
         return f"{text}No category has fewer than 2 % of {whom}."
     named = "; ".join(room.words.label(g.values) for g in rare[:NAMED])
     more = f" and {len(rare) - NAMED:,} more" if len(rare) > NAMED else ""
+    left = "none was left out here"
+    if any(group.few for group in score.groups):
+        left = "here those of too few rows to judge have no ratio, nor is any measured by them"
     return (
         f"{text}Fewer than 2 % of {whom}: {named}{more}. Local Law 144 lets an auditor leave such "
-        "categories out of the impact ratios, with a reason (§ 5-301(d)); none was left out here."
+        f"categories out of the impact ratios, with a reason (§ 5-301(d)); {left}."
     )
 
 
