@@ -265,7 +265,7 @@ def test_missing_evidence_ends_with_4(project: Project) -> None:
     done = process("check", "--max-executions", "20")
     assert done.returncode == 4
     shown = " ".join(done.stdout.split())
-    assert shown.startswith("2 of 2 checks are undecided")
+    assert shown.startswith("Both checks are undecided")
     assert "causal race at most 0.1: undecided: the budget ended" in shown
 
 

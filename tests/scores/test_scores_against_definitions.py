@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+import themis
 from tests.worlds import Case, cases
 
 SLOW = settings(
@@ -79,3 +82,18 @@ def test_sampled_interval_of_a_set_with_two_binned_characteristics_is_near_the_t
         return
     result = case.audit(error=0.1, confidence=0.9999).causal(*case.names)
     assert result.low - 1e-9 <= case.world.causal(set(case.names)) <= result.high + 1e-9
+
+
+def test_the_mean_is_that_of_the_answers_where_some_executions_fail() -> None:
+    def price(person: dict[str, Any]) -> float:
+        if person["age"] == 3:
+            raise ValueError
+        return 5.0 if person["sex"] == "f" else 5.25
+
+    schema = themis.Schema(sex=["f", "m"], age=themis.Integers(0, 9))
+    outputs = [themis.Output(name="price", min=0, max=10)]
+    audit = themis.Audit(price, schema, outputs=outputs, max_failures=0.2)
+    score = audit.group("sex", output="price")
+    assert sorted(group.rate for group in score.groups) == pytest.approx([0.5, 0.525])
+    assert score.score == pytest.approx(0.025)
+    assert score.low < 0.025 < score.high

@@ -44,6 +44,8 @@ def test_rows_of_an_unknown_category_are_counted_and_rare_categories_named() -> 
     text = annex(result)
     assert "Of an unknown category: 5 rows." in text
     assert "Fewer than 2 % of those who were tested: sex x." in text
+    assert "here those of too few rows to judge have no ratio" in text
+    assert "none was left out" not in text
     assert "Inputs were generated" not in text
 
 

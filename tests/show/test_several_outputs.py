@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from typing import Any
 
 from tests import report_results as samples
 from themis.results.comparison import Bounds, Quantity, ScoreDifference
+from themis.results.model import GroupScore, Result
 from themis.results.notes import Ending, Note
-from themis.results.parts import Group, Naming, Region, Witness
-from themis.show.reports.ci import render_junit
-from themis.show.reports.page import render_page
+from themis.results.parts import Group, Joint, Naming, Region, Witness
+from themis.results.saved import result_from_dict
+from themis.results.withheld import withheld
+from themis.show.reports.ci import findings, render_junit
+from themis.show.reports.page import render_page, whole_clauses
+from themis.show.reports.sarif import render_sarif
 from themis.show.terminal.checks import render_checks
-from themis.show.terminal.parts import Scale, make_console, render
+from themis.show.terminal.parts import Scale, indented, make_console, render
 from themis.show.terminal.results import interval_text
-from themis.show.terminal.scores import pairs_table
+from themis.show.terminal.scores import pairs_table, rates_table
+from themis.show.terminal.searches import show_people
 from themis.show.words.comparisons import bounds_text, quantity_text
 from themis.show.words.explanations import (
     change_sentence,
     flip_rate_sentence,
+    joint_sentences,
     lift_text,
     losing_sentences,
     region_sentence,
@@ -204,3 +212,140 @@ def test_short_names_leave_room_for_the_values_of_a_pair() -> None:
     pair = Witness(({"race": "green", **shared}, {"race": "purple", **shared}), ("yes", "no"))
     shown = render([pairs_table([pair], 40)], make_console(width=40))
     assert shown.count("temporary") == 2
+
+
+def _of_two_outputs() -> Result:
+    """Checks of the same set of two outputs, both violated."""
+    granted = samples.causal(output="granted", low=0.2, score=0.2, high=0.2)
+    limit = samples.causal(output="limit", low=0.03, score=0.03, high=0.03, direction=())
+    check = replace(
+        samples.checked(samples.result(granted)).checks[0],
+        against=("race",),
+        search=False,
+        verdict="violated",
+        sets=(),
+    )
+    checks = [
+        replace(check, name=f"causal race of {each.output}", output=each.output, max_score=most,
+                score=each.score, low=each.low, high=each.high)
+        for each, most in ((granted, 0.1), (limit, 0.01))
+    ]  # fmt: skip
+    return replace(samples.result(granted, limit), checks=tuple(checks))
+
+
+def test_a_check_shows_the_people_of_its_own_output() -> None:
+    result = _of_two_outputs()
+    first, _, second = render_checks(result, width=80).partition("causal race of limit: violated")
+    assert "lose a favourable output of granted" in first
+    assert "of granted" not in second
+    assert first.startswith("Both checks are violated")
+
+
+def test_findings_of_two_outputs_can_be_told_apart() -> None:
+    result = _of_two_outputs()
+    found = json.loads(render_sarif(result))["runs"][0]["results"]
+    assert len({each["partialFingerprints"]["themisSet/v1"] for each in found}) == 2
+    titles = [each.title for each in findings(replace(result, checks=()))]
+    assert titles == [
+        "causal score of race for granted: 20.0 %",
+        "causal score of race for limit: 3.0 %",
+    ]
+    assert 'message="violated: 20.0 % (exact)"' in render_junit(result)
+
+
+def test_narrow_tables_break_no_word_of_a_group_and_no_mark_from_its_value() -> None:
+    groups = (
+        Group({}, 1.0, 1.0, 1.0, 4, few=True),
+        Group({"race": "purple"}, 0.5, 0.5, 0.5, 190),
+    )
+    words = Wording(Naming(people="applicants"))
+    score = samples.group(groups=groups, population="profile")
+    shown = render([indented(rates_table(score, width=40, words=words))], make_console(width=40))
+    assert "applicants" in shown
+    assert {"too", "few"} <= set(shown.split())
+    sampled = (Group({"job": "permanent"}, 0.778, 0.759, 0.797, 10_644), replace(groups[1]))
+    shown = render(
+        [indented(rates_table(samples.group(groups=sampled), width=40))], make_console(width=40)
+    )
+    assert "permanent" in shown
+    assert "75.9 % –" in shown  # dropping the bar leaves room for whole numbers
+    pair = Witness(({"job": "permanent"}, {"job": "temporarily"}), ("no", "yes"))
+    lines = render([indented(pairs_table([pair], 40))], make_console(width=40)).splitlines()
+    assert lines[0].endswith("‹temporaril")
+    fits = Witness(({"job": "permanent"}, {"job": "temporary"}), ("no", "yes"))
+    assert "‹ temporary" in render([indented(pairs_table([fits], 40))], make_console(width=40))
+
+
+def _few_at_the_top(**changes: Any) -> GroupScore:
+    groups = (
+        Group({}, 1.0, 1.0, 1.0, 4, few=True, people=4),
+        Group({"race": "purple"}, 0.5, 0.5, 0.5, 90, people=90),
+        Group({"race": "blue"}, 0.45, 0.45, 0.45, 90, people=90),
+    )
+    ends = {"score": 0.55, "low": 0.55, "high": 0.55, "method": "exact"}
+    return samples.group(groups=groups, population="profile", **{**ends, **changes})
+
+
+def test_a_search_says_which_sets_rest_on_few_people() -> None:
+    search = replace(
+        samples.small_search().searches[0], measure="group", found=(("race",),), threshold=0.3,
+        minimal_sets=(_few_at_the_top(),), undecided=(), stopped=Ending.DONE,
+    )  # fmt: skip
+    rests = "; for race this rests on groups of too few people to judge"
+    assert search_headline(search).endswith(rests)
+    assert rests not in search_headline(replace(search, threshold=0.04))  # others differ as much
+    shown = render(show_people(_few_at_the_top(), width=80), make_console(width=80))
+    assert "5.0 points without groups of too few people to judge" in " ".join(shown.split())
+
+
+def test_a_mean_of_few_people_is_rounded_in_its_units_and_said_to_be() -> None:
+    kind = {"statistic": "mean", "scale": (0.0, 8000.0), "score": 0.2875, "low": 0.2875}
+    shown = withheld(_few_at_the_top(**kind, high=0.2875))
+    assert headline(shown).startswith("Mean outputs differ by about 2,300 between")
+    assert "exact" not in headline(shown)
+    assert "(about 2,300; " in overview([shown], Wording())
+
+
+def test_an_empty_list_is_not_described() -> None:
+    search = replace(samples.small_search().searches[0], found=(), undecided=())
+    assert "listed" not in guarantee(search)
+    assert "is missing" in guarantee(search)
+
+
+def test_estimated_means_are_not_called_observed() -> None:
+    mean = samples.group(statistic="mean", scale=(0.0, 10.0), low=0.0, score=0.2)
+    assert ": their estimates differed by 2 in the test" in headline(mean)
+    assert ": they differed by" in headline(replace(mean, statistic="rate"))
+
+
+def test_what_one_change_does_is_counted_where_the_rest_is_estimated() -> None:
+    joint = Joint({"race": 0.4, "sex": 0.2}, 0.0, 110, 0, 0.0, 0.068)
+    (said,) = joint_sentences(samples.causal(against=("race", "sex"), joint=joint))
+    assert "for 44 of 110 already if only race is, for 22 of 110 already if only sex is" in said
+
+
+def test_a_set_of_two_at_the_end_of_a_list_is_set_apart() -> None:
+    early = samples.causal(samples=0, stopped=Ending.BUDGET)
+    scores = [replace(early, against=("sex",)), replace(early, against=("race", "sex"))]
+    assert overview(scores, Wording()) == "Undecided for sex, and race and sex together"
+
+
+def test_checks_of_means_of_an_earlier_file_have_the_units_of_their_scores() -> None:
+    mean = samples.group(output="limit", statistic="mean", scale=(0.0, 5000.0))
+    check = replace(samples.checked(samples.result(mean)).checks[0], measure="group",
+                    output="limit", statistic="mean", scale=(0.0, 5000.0))  # fmt: skip
+    data = replace(samples.result(mean), checks=(check,)).to_dict()
+    assert result_from_dict(data).checks == (check,)
+    del data["checks"][0]["statistic"], data["checks"][0]["scale"]
+    assert result_from_dict(data).checks == (check,)
+    rate = replace(samples.result(samples.group()), checks=(replace(check, output=None),))
+    assert result_from_dict(rate.to_dict()).checks == rate.checks
+
+
+def test_a_long_verdict_ends_with_a_whole_clause() -> None:
+    clause = "means of limit differ by sex (100; 20 without groups of too few people to judge)"
+    said = whole_clauses("; ".join([clause] * 20))
+    assert said.endswith("to judge); more is below")
+    assert len(said) < 640
+    assert whole_clauses(clause) == clause
+    assert whole_clauses("x" * 900).endswith("…")

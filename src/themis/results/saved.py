@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, TypeGuard
+from typing import Annotated, Any, TypeGuard, TypeVar
 
 from pydantic import ConfigDict, Discriminator, Tag, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails, SchemaValidator
@@ -24,6 +24,7 @@ from themis.results.model import (
     FORMAT,
     UNLESS_USED,
     CausalScore,
+    CheckResult,
     GroupScore,
     Result,
     Score,
@@ -31,6 +32,8 @@ from themis.results.model import (
 )
 from themis.results.notes import OLD_SENTENCE, Note
 from themis.results.parts import Naming
+
+Part = TypeVar("Part", SearchResult, CheckResult)
 
 OLD_FORMAT = 1
 MOST_FAULTS = 20  # that are told of one file
@@ -90,7 +93,9 @@ def result_from_dict(data: Mapping[str, Any]) -> Result:
     own |= {"timing": {}, **{name: data[name] for name in _CHECKED if name in data}}
     if saved.timing.notes:
         own["timing"] = {**data["timing"], "notes": list(saved.timing.notes)}
-    own["searches"] = tuple(_with_scores(each, saved.scores) for each in saved.searches)
+    searches = (_with_units(each, saved.scores) for each in saved.searches)
+    own["searches"] = tuple(_with_scores(each, saved.scores) for each in searches)
+    own["checks"] = tuple(_with_units(each, saved.scores) for each in saved.checks)
     return Result(**own)
 
 
@@ -124,6 +129,14 @@ def _search(data: Any) -> Any:
         return data
     renamed = {name: data[key] for name, key in _RENAMED.items() if key in data}
     return {**data, "cache_hits": 0, **renamed, "minimal_sets": ()}
+
+
+def _with_units(part: Part, scores: tuple[Score, ...]) -> Part:
+    """A search or check of means of an earlier file, which has its units from its scores."""
+    own = [e for e in scores if isinstance(e, GroupScore) and e.output == part.output]
+    if part.measure != "group" or part.scale is not None or {e.statistic for e in own} != {"mean"}:
+        return part
+    return replace(part, statistic="mean", scale=own[0].scale)
 
 
 def _with_scores(search: SearchResult, scores: tuple[Score, ...]) -> SearchResult:

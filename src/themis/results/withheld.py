@@ -111,7 +111,7 @@ def withheld_check(check: CheckResult, scores: Iterable[Score]) -> CheckResult:
         return replace(check, reasons=reasons)
     reasons = tuple(replace(each, values=_two_digits(each.values)) for each in reasons)
     ends = {name: getattr(check, name) for name in ("score", "low", "high")}
-    return replace(check, reasons=reasons, **_two_digits(ends))
+    return replace(check, reasons=reasons, **_two_digits(ends, check.scale))
 
 
 def tells_of_few(score: Score) -> bool:
@@ -263,15 +263,18 @@ def _rounded_means(score: GroupScore) -> GroupScore:
     shown = replace(score, groups=tuple(map(without, score.groups)))
     if not tells_of_few(score):
         return shown
-    own, one, other = map(two_digits, (score.score, score.low, score.high))
-    return replace(shown, score=own, low=one, high=other)
+    ends = {"score": score.score, "low": score.low, "high": score.high}
+    return replace(shown, **_two_digits(ends, score.scale))
 
 
-def _two_digits(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The same values, of which the ends and the estimate of a score are rounded."""
+def _two_digits(
+    values: Mapping[str, Any], scale: tuple[float, float] | None = None
+) -> dict[str, Any]:
+    """The same values, of which the ends and the estimate of a score are rounded, in its units."""
     ends = ("score", "low", "high", "floor", "explains")
     found = {name: values[name] for name in ends if values.get(name) is not None}
-    return {**values, **{name: two_digits(each) for name, each in found.items()}}
+    unit = 1.0 if scale is None else scale[1] - scale[0]
+    return {**values, **{name: two_digits(each * unit) / unit for name, each in found.items()}}
 
 
 def _tested(tested: TestedSet) -> TestedSet:

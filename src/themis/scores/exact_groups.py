@@ -120,7 +120,8 @@ def score_of_sums(
     """
     low, high, present = sums.rates(totals)
     seen, none = sums.weight[present], np.zeros(len(present))
-    rates = np.divide(sums.certain[present], seen, out=none.copy(), where=seen > 0)
+    of = seen if sums.reading.statistic == "rate" else seen - sums.failed_weight[present]
+    rates = np.divide(sums.certain[present], of, out=none.copy(), where=of > 0)
     rates = np.clip(rates, low, high)  # of those run; an interrupt may leave a piece half counted
     labels, counts = sums.assignments.labels_of(present), sums.count[present]
     groups, omitted = list_groups(

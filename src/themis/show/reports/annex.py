@@ -37,7 +37,7 @@ from themis.show.reports.method import (
     started,
 )
 from themis.show.reports.outcomes import outcomes_section
-from themis.show.reports.page import LONGEST_VERDICT, subject_title
+from themis.show.reports.page import subject_title, whole_clauses
 from themis.show.reports.references import references_section
 from themis.show.reports.scores import (
     MEANINGS,
@@ -256,9 +256,12 @@ def _unknown(score: GroupScore, room: Room) -> str:
         return f"{text}No category has fewer than 2 % of {whom}."
     named = "; ".join(room.words.label(g.values) for g in rare[:NAMED])
     more = f" and {len(rare) - NAMED:,} more" if len(rare) > NAMED else ""
+    left = "none was left out here"
+    if any(group.few for group in score.groups):
+        left = "here those of too few rows to judge have no ratio, nor is any measured by them"
     return (
         f"{text}Fewer than 2 % of {whom}: {named}{more}. Local Law 144 lets an auditor leave such "
-        "categories out of the impact ratios, with a reason (§ 5-301(d)); none was left out here."
+        f"categories out of the impact ratios, with a reason (§ 5-301(d)); {left}."
     )
 
 
@@ -471,7 +474,7 @@ def _render(result: Result, room: Room) -> str:
 
 
 def _header(result: Result, hashed: str) -> Iterator[Html]:
-    sentence = cut(verdict(result).sentence, LONGEST_VERDICT)
+    sentence = whole_clauses(verdict(result).sentence)
     subject = (result.subject.get(key, "") for key in ("kind", "fingerprint"))
     subject_text = " ".join(map(visible, filter(None, subject)))
     about = [f"Subject: {subject_text}", started(result), f"result {hashed}"]

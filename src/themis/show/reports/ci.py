@@ -12,16 +12,18 @@ from xml.etree import ElementTree
 from themis.results.model import Accepted, CheckResult, Measure, Result, Score, SearchResult
 from themis.results.notes import Ending
 from themis.results.withheld import whole_of
-from themis.show.words.headlines import headline, kind_words, score_text
+from themis.show.words.headlines import headline, kind_words, score_text, score_words
 from themis.show.words.notes import how_it_ended
 from themis.show.words.scores import cut_off, failure_text, inconclusive
 from themis.show.words.searches import (
     acceptance_words,
     amount,
     check_interval,
+    check_point,
     example,
     harms,
     listed_words,
+    scores_about,
     search_headline,
     set_text,
     verdict_words,
@@ -58,6 +60,7 @@ class Finding:
     check: CheckResult | None = None
     line: int | None = None  # of the check in the file
     accepted: Accepted | None = None
+    output: str | None = None
 
     @property
     def is_known(self) -> bool:
@@ -76,25 +79,19 @@ def findings(result: Result) -> Iterator[Finding]:
             yield from _of_check(check, result, _check_line(result, number))
         return
     for search in result.searches:
-        scores = narrowest(result, search)
+        scores = scores_about(result, search)
         for names in search.found:
             score = scores.get(names)
             above = listed_words(search, names)
-            title = f"{search.measure} score of {set_phrase(names)} is {above}"
+            of = "" if search.output is None else f" for {set_phrase([search.output])}"
+            title = f"{search.measure} score of {set_phrase(names)}{of} is {above}"
             text = _text(score, title, wording(result))
-            yield Finding("found", title, text, search.measure, names, score)
+            yield Finding("found", title, text, search.measure, names, score, output=search.output)
         if not search.conclusive:
             text = search_headline(search, wording(result))
             yield Finding("open", "the search is not finished", text)
     if not result.searches:
         yield from _of_scores(result)
-
-
-def narrowest(result: Result, part: SearchResult | CheckResult) -> dict[tuple[str, ...], Score]:
-    """The scores that a search or a check is about, by their sets; of several, the most precise."""
-    own = (part.measure, part.output)
-    about = [s for s in result.scores if s.samples and (s.measure, s.output) == own]
-    return {score.against: score for score in sorted(about, key=lambda s: s.low - s.high)}
 
 
 def place(result: Result, finding: Finding) -> Place:
@@ -111,13 +108,13 @@ def _check_line(result: Result, number: int) -> int | None:
 
 
 def _of_check(check: CheckResult, result: Result, line: int | None) -> Iterator[Finding]:
-    scores = narrowest(result, check)
+    scores = scores_about(result, check)
     name = visible(check.name)
-    about = partial(Finding, measure=check.measure, check=check, line=line)
+    about = partial(Finding, measure=check.measure, check=check, line=line, output=check.output)
     reason = visible(check.reason) if check.reason else ""
     if check.verdict == "violated":
         limit = f"The limit is {amount(check.max_score, check)}."
-        for names in _above(check, narrowest(whole_of(result), check)):
+        for names in _above(check, scores_about(whole_of(result), check)):
             score = scores.get(names)
             interval = f"{name}: {check_interval(check)}"
             text = f"{_text(score, interval, wording(result))} {limit}"
@@ -150,9 +147,11 @@ def _above(check: CheckResult, scores: dict[tuple[str, ...], Score]) -> list[tup
 def _of_scores(result: Result) -> Iterator[Finding]:
     for score in result.scores:
         if score.low > 0:
-            title = f"{score.measure} score of {set_phrase(score.against)}: {score_text(score)}"
+            title = f"{score_words(score)}: {score_text(score)}"
             text = _text(score, title, wording(result))
-            yield Finding("measured", title, text, score.measure, score.against, score)
+            yield Finding(
+                "measured", title, text, score.measure, score.against, score, output=score.output
+            )
     for text in inconclusive(result.scores):
         yield Finding("open", "not every score is as precise as asked", text)
 
@@ -239,7 +238,8 @@ def _cases(result: Result) -> Iterator[ElementTree.Element]:
 
 def _check_case(check: CheckResult, details: list[str]) -> ElementTree.Element:
     verdict, interval = verdict_words(check), check_interval(check)
-    message = f"{verdict}: {interval}" if interval else verdict
+    numbers = interval if check.score is None else f"{check_point(check)} ({interval})"
+    message = f"{verdict}: {numbers}" if numbers else verdict
     reason = visible(check.reason) if check.reason else ""
     case = partial(_case, visible(check.name), f"themis.{check.measure}")
     if check.verdict == "accepted" or check.baseline == "known":
@@ -257,7 +257,7 @@ def _search_cases(
 ) -> Iterator[ElementTree.Element]:
     group = f"themis.search.{search.measure}"
     for each in found:
-        if each.kind == "found" and each.measure == search.measure:
+        if each.kind == "found" and (each.measure, each.output) == (search.measure, search.output):
             name = set_text(each.against)
             where = "at" if each.against in search.ties else "above"
             yield _case(name, group, "failure", each.title, f"{where} the threshold", each.text)

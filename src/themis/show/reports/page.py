@@ -84,7 +84,7 @@ def _header(result: Result, title: str) -> Iterator[Html]:
     yield tag(
         "div",
         tag("p", *chips, class_="chips"),
-        tag("p", tag("bdi", f"{cut(found.sentence, LONGEST_VERDICT)}."), class_="sentence"),
+        tag("p", tag("bdi", f"{whole_clauses(found.sentence)}."), class_="sentence"),
         *behind,
         tag("p", measured_on(result), class_="faint"),
         *([tag("p", tag("bdi", reading), class_="faint")] if reading else []),
@@ -102,3 +102,13 @@ def _about(result: Result) -> Iterator[str]:
         yield f"tested by {visible(naming.auditor)}"
     if started_on(result):
         yield started_on(result)
+
+
+def whole_clauses(sentence: str) -> str:
+    """A verdict; of one that is long, the clauses that fit, and that there are more."""
+    if len(sentence) <= LONGEST_VERDICT:
+        return sentence
+    start = sentence[:LONGEST_VERDICT].rpartition("; ")[0]
+    while start.count("(") > start.count(")"):  # a semicolon within parentheses
+        start = start.rpartition("; ")[0]
+    return f"{start}; more is below" if start else cut(sentence, LONGEST_VERDICT)

@@ -22,14 +22,14 @@ LEVELS = {"violation": "error", "accepted": "error", "found": "warning", "measur
 BASELINE_STATES = {"new": "new", "known": "unchanged"}  # of what is undecided there is none
 _RULES: dict[Measure, tuple[str, str]] = {
     "causal": (
-        "Changing only these characteristics changes the decision",
-        "The causal score is the share of people whose decision changes when nothing but the named "
-        "characteristics changes.",
+        "Changing only these characteristics changes the output",
+        "The causal score is the share of test inputs whose output changes when nothing but the "
+        "named characteristics is changed, or by which share of its scale a number then changes.",
     ),
     "group": (
-        "Groups get the favourable decision at different rates",
+        "Groups differ in rates of favourable outputs, or in means",
         "The group score is the largest difference between the groups' rates of favourable "
-        "decisions.",
+        "outputs, or between the means of a number as a share of its scale.",
     ),
 }
 
@@ -89,7 +89,9 @@ def _driver() -> dict[str, Any]:
 def _result(finding: Finding, result: Result) -> dict[str, Any]:
     measure: Measure = finding.measure or "causal"
     text = f"{finding.title}. {finding.text}"
-    key = json.dumps([measure, sorted(finding.against)])
+    of = [] if finding.output is None else [finding.output]
+    of += ["mean"] if getattr(finding.score, "statistic", "rate") == "mean" else []
+    key = json.dumps([measure, sorted(finding.against), *of])
     data: dict[str, Any] = {
         "ruleId": _rule(measure),
         "ruleIndex": list(_RULES).index(measure),

@@ -212,11 +212,14 @@ def groups_section(result: Result, room: Room) -> Html:
     most = room.scores // 4
     ends = (group.high for score in scores[:most] for group in score.groups)
     axis = Axis.reaching(max(ends, default=1.0))
+    what = "How often each group gets the favourable decision."
+    if any(each.statistic == "mean" for each in scores):
+        what = "How often each group gets a favourable output, or the mean of what it gets."
     return blocks(
         "groups",
         "Rates of groups",
-        "How often each group gets the favourable decision. All intervals of one picture hold "
-        "together. The dashed line is at four fifths of the highest rate.",
+        f"{what} All intervals of one picture hold together. The dashed line is at four fifths of "
+        "the highest rate.",
         scores,
         lambda each: _groups_of(each, axis, room),
         most=most,

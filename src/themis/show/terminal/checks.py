@@ -43,7 +43,7 @@ from themis.show.words.searches import (
     guarantee,
     harms,
     protection,
-    scores_by_set,
+    scores_about,
     search_headline,
     set_text,
     verdict_words,
@@ -167,12 +167,11 @@ def _found(check: CheckResult, everything: bool) -> str:
 
 def _telling(check: CheckResult, result: Result) -> Score | None:
     """The score above the limit that says most: of a protected set if there is one."""
-    scores, exact = scores_by_set(result), scores_by_set(whole_of(result))
+    scores, exact = scores_about(result, check), scores_about(whole_of(result), check)
     passed = [each.against for each in check.accepted]
     sets = [each for each in check.sets if each not in passed]
     sets = sets if check.against is None else [check.against]
-    known = [(check.measure, each) for each in sets if (check.measure, each) in scores]
-    above = [scores[each] for each in known if exact[each].low > check.max_score]
+    above = [scores[e] for e in sets if e in scores and exact[e].low > check.max_score]
     return min(above, key=lambda each: (protection(result, each.against), -each.low), default=None)
 
 
@@ -249,7 +248,7 @@ def _score_parts(score: Score, limit: float, width: int) -> Iterator[RenderableT
         pairs = other_changes_first(score.witnesses)[:WITNESSES]
         yield from map(indented, show_pairs(score, pairs, width=width, words=words))
     elif isinstance(score, GroupScore):
-        yield indented(rates_table(score, words=words))
+        yield indented(rates_table(score, width=width, words=words))
         ratio = impact(score)
         yield from [] if ratio is None else [indented(Sentence(ratio))]
     yield from (indented(Sentence(visible(str(note)), first="note: ")) for note in score.notes)

@@ -143,13 +143,13 @@ def pairs_table(
     common = [name for name in names if name not in changed]
     hidden = set() if everything else set(common[COMMON:])
     named = min(max(len(visible(each)) for each in (*names, output or "decision")), 18)
-    widest = max(8, (width - named - 6) // (2 * len(pairs)) - 3)
+    widest = max(8, ((width - named - 2) // len(pairs) - 7) // 2)
     columns: list[dict[str, Any]] = [{"max_width": named}]
     for _ in pairs:
         columns += [{"width": 1}, *({"max_width": widest, "min_width": 8} for _ in range(2))]
     table = grid(*columns)
     for name in (name for name in names if name not in hidden):
-        cells = [_two(pair, name) for pair in pairs]
+        cells = [_two(pair, name, widest) for pair in pairs]
         table.add_row(short(visible(name), MARK if name in changed else DIM), *_joined(cells))
     if hidden:
         same = [[short("=", DIM), short("=", DIM)] for _ in pairs]
@@ -159,13 +159,14 @@ def pairs_table(
     return table
 
 
-def _two(pair: Witness, name: str) -> list[Text]:
+def _two(pair: Witness, name: str, width: int) -> list[Text]:
     """One characteristic of two people; marked where they differ."""
     if name not in pair.inputs[0]:  # withheld: the two have the same value
         return [short("=", DIM), short("=", DIM)]
     first, second = (visible(each[name]) for each in pair.inputs)
     if name in pair.differs_in:
-        return [_whole(first), _whole(f"‹ {second}")]
+        mark = "‹" if max(map(len, second.split(" "))) + 2 > width else "‹ "  # on a line with it
+        return [_whole(first), _whole(f"{mark}{second}")]
     return [short(first, DIM), short(second, DIM)]
 
 
@@ -203,7 +204,7 @@ def show_score(
         yield indented(_causal_details(score, words, axis or Axis.reaching(score.high)))
         yield from show_witnesses(score, width=width, everything=everything, words=words)
     elif isinstance(score, GroupScore):
-        yield indented(_group_details(score, everything, words))
+        yield indented(_group_details(score, everything, words, width))
     for note in score.notes:
         yield indented(Sentence(str(note), WARNING, first="note: "))
 
@@ -246,10 +247,10 @@ def _counted_on(score: CausalScore, words: Wording) -> str:
     )
 
 
-def _group_details(score: GroupScore, everything: bool, words: Wording) -> Group:
+def _group_details(score: GroupScore, everything: bool, words: Wording, width: int) -> Group:
     parts: list[RenderableType] = []
     if score.groups:
-        parts.append(rates_table(score, everything=everything, words=words))
+        parts.append(rates_table(score, width=width, everything=everything, words=words))
     best, worst = score.most_favoured, score.least_favoured
     texts = [seen(score), impact(score) if len(score.groups) > 1 else None]
     if best is not None and worst is not None and score.low > 0:
@@ -259,28 +260,38 @@ def _group_details(score: GroupScore, everything: bool, words: Wording) -> Group
     return Group(*parts, Sentence(f"group score {score.score:.3f}; {method(score, words)}", DIM))
 
 
-def rates_table(score: GroupScore, *, everything: bool = False, words: Wording = PLAIN) -> Table:
+def rates_table(
+    score: GroupScore, *, width: int, everything: bool = False, words: Wording = PLAIN
+) -> Table:
     """The groups by falling rate, each with its interval and its number of tests."""
     shown, hidden = extremes(score.groups, len(score.groups) if everything else ENDS)
-    name, bars = {**FOLDED, "max_width": LABEL}, {"ratio": 1, "width": LEAST_BAR}
+    labels = [words.label(group.values, most=LABEL) for group in shown]
+    rates = [rate_text(score, group.rate) for group in shown]
+    tested = [f"of {group.samples:,}" for group in shown]
     ends = [_ends(score, group) for group in shown]
     least = max((each.narrowest for each in ends if isinstance(each, Ends)), default=0)
+    least = max(least, len("too")) if any(ends) else 0
     interval = [{**FOLDED, **NUMBER, "min_width": least}] * any(ends)  # folded, and never cut
-    table = grid(name, bars, NUMBER, NUMBER, *interval, expand=True)
+    left = width - 10 - LEAST_BAR - max(map(len, rates)) - max(map(len, tested)) - least
+    word = max(len(each) for label in labels for each in label.split(" "))  # better not broken
+    bars = [{"ratio": 1, "width": LEAST_BAR}] * (left >= word)
+    left = max(1, left if bars else left + LEAST_BAR + 2)
+    if any(ends) and (not bars or (least == len("too") and left < word + len(" few"))):
+        interval = [{**interval[0], "width": least}]
+    name = {**FOLDED, "max_width": LABEL if bars else left, "min_width": min(word, left)}
+    table = grid(name, *bars, NUMBER, NUMBER, *interval, expand=bool(bars))
     for place, group in enumerate(shown):
         if hidden and place == len(shown) - ENDS:
             table.add_row(short(f"… {hidden:,} more …", DIM))
-        bar = IntervalBar(group.low, group.high)
-        rate = rate_text(score, group.rate)
-        tested = short(f"of {group.samples:,}", DIM)
-        label = Text(words.label(group.values, most=LABEL))
-        table.add_row(label, bar, rate, tested, *([ends[place]] * any(ends)))
+        bar = [IntervalBar(group.low, group.high)] * len(bars)
+        of = short(tested[place], DIM)
+        table.add_row(Text(labels[place]), *bar, rates[place], of, *([ends[place]] * any(ends)))
     return table
 
 
 def _ends(score: GroupScore, group: parts.Group) -> RenderableType:
     if group.few:
-        return short("too few", MARK)
+        return Text("too few", MARK)
     if group.low == group.high:
         return ""
     return Ends(rate_text(score, group.low), rate_text(score, group.high))

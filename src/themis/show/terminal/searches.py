@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from themis.results.model import CausalScore, Result, Score, SearchResult
+from themis.results.model import CausalScore, GroupScore, Result, Score, SearchResult
 from themis.show.intervals import Axis
 from themis.show.terminal.parts import (
     DIM,
@@ -36,14 +36,14 @@ from themis.show.terminal.results import (
     show_cost,
 )
 from themis.show.terminal.scores import joint_pairs, show_difference
-from themis.show.words.headlines import in_units
+from themis.show.words.headlines import few_text, in_units
 from themis.show.words.searches import (
-    Key,
+    Names,
     amount,
     guarantee,
     harms,
     protected_first,
-    scores_by_set,
+    scores_about,
     search_headline,
     set_counts,
     set_text,
@@ -73,10 +73,11 @@ def show_searches(
     result: Result, *, width: int, everything: bool = False
 ) -> Iterator[RenderableType]:
     """The parts of the searches, then what to know before believing them."""
-    scores, doubts, words = scores_by_set(result), _doubts(result, everything), wording(result)
+    doubts, words = _doubts(result, everything), wording(result)
     for search in map(protected_first(result), result.searches):
         if len(result.searches) > 1:
             yield rule(f"{search.measure} scores")
+        scores = scores_about(result, search)
         parts = show_search(search, scores, width=width, everything=everything, words=words)
         yield next(parts)  # the headline is the verdict
         yield from doubts
@@ -104,7 +105,7 @@ def _doubts(result: Result, everything: bool) -> Iterator[RenderableType]:
 
 def show_search(
     search: SearchResult,
-    scores: Mapping[Key, Score],
+    scores: Mapping[Names, Score],
     *,
     width: int,
     everything: bool,
@@ -130,11 +131,11 @@ def show_search(
 
 
 def _table(
-    search: SearchResult, scores: Mapping[Key, Score], width: int, everything: bool
+    search: SearchResult, scores: Mapping[Names, Score], width: int, everything: bool
 ) -> Table:
     """The minimal sets with their scores; those that were not measured have only an estimate."""
     found = search.found if everything else search.found[:ROWS]
-    known = [scores[search.measure, each] for each in found if (search.measure, each) in scores]
+    known = [scores[each] for each in found if each in scores]
     axis = Axis.reaching(max((score.high for score in known), default=1.0))
     with_cost = width >= NARROW
     limit = f"┃ {amount(search.threshold, search)}"
@@ -152,7 +153,7 @@ def _table(
     )
     decided = {each.against: each for each in search.tested}
     for names in found:
-        score = scores.get((search.measure, names))
+        score = scores.get(names)
         if score is None:
             estimate = decided[names].estimate if names in decided else None
             about = "" if estimate is None else f"~ {in_units(estimate, search)}"
@@ -182,14 +183,13 @@ def _decided(search: SearchResult, everything: bool) -> Table:
 
 def _people(
     search: SearchResult,
-    scores: Mapping[Key, Score],
+    scores: Mapping[Names, Score],
     width: int,
     everything: bool,
     words: Wording,
 ) -> Iterator[RenderableType]:
     """Per set the direction of harm and two people."""
-    measured = [scores[search.measure, each] for each in search.found
-                if (search.measure, each) in scores]  # fmt: skip
+    measured = [scores[each] for each in search.found if each in scores]
     shown = measured if everything else measured[:EXAMPLES]
     for score in shown:
         parts = list(show_people(score, width=width, everything=everything, words=words))
@@ -207,7 +207,8 @@ def show_people(
 ) -> Iterator[RenderableType]:
     """Whom a set hurts: the direction, one pair of people, and how to see it in a shell."""
     for text in harms(score, most=3 if everything else 1, words=words):
-        yield Sentence(text)
+        few = few_text(score, words) if isinstance(score, GroupScore) else ""
+        yield Sentence(f"{text}{few}")
     witness = telling_witness(score)
     if witness is not None:
         yield from show_difference(witness, width=width, output=score.output)

@@ -141,8 +141,10 @@ def _among(share: str, total: int, score: CausalScore, words: Wording) -> str:
 
 
 def _share(share: float, found: Joint) -> str:
-    """A share of the inputs that were counted; of few, how many."""
+    """A share of the inputs that were counted; where all are estimated from these, how many."""
     count = None if found.only_count is None else round(share * found.inputs)
+    if count is not None and found.only_low is not None:
+        return f"{count:,} of {found.inputs:,}"
     return share_text(share, count, found.inputs)
 
 

@@ -243,7 +243,7 @@ def _group(score: GroupScore, words: Wording) -> str:
     shown = "; ".join([*few[:FEW_NAMED], *rest])
     start, bracket, behind = _spread(score, words).rpartition(" (")
     start, behind = (start, f"{bracket}{behind}") if bracket else (behind, "")
-    others = _without_few(score)
+    others = without_few(score)
     if others is not None:
         names = f": {shown}" if few else ""
         start += f", and by {_apart(score, others)} without groups of too few {words.people}"
@@ -270,14 +270,14 @@ def few_text(score: GroupScore, words: Wording) -> str:
     """What a difference is without groups of few people, where it rests on one; else nothing."""
     if not score.groups or not rests_on_few(score):
         return ""
-    others = _without_few(score)
+    others = without_few(score)
     if others is None:
         return f"; it rests on too few {words.people} to judge"
     few = f"groups of too few {words.people} to judge"
     return f"; {apart_text(score, others)} without {few}"
 
 
-def _without_few(score: GroupScore) -> float | None:
+def without_few(score: GroupScore) -> float | None:
     """How far the larger groups are apart, where that is less and certain; else None."""
     judged = [group for group in score.groups if not group.few]
     listed = not any(note.code == "groups-not-listed" for note in score.notes)
@@ -304,14 +304,25 @@ def _spread(score: GroupScore, words: Wording) -> str:
         return f"{figures} differ by at least {_apart(score, score.low)} {between} ({_sure(score)})"
     if score.method == "exact" and score.high == 0:
         return f"{figures} are equal {_equal(score, words)}{where} ({_exactly(score)})"
-    return f"{figures} differ by {_apart(score, score.score)} {between} ({how(score)})"
+    about = "about " if is_rounded(score) else ""
+    return f"{figures} differ by {about}{_apart(score, score.score)} {between} ({how(score)})"
+
+
+def is_rounded(score: Score) -> bool:
+    """Whether a difference of means was rounded, as it would tell the number of few people."""
+    if not isinstance(score, GroupScore) or score.statistic != "mean":
+        return False
+    ends = (score.most_favoured, score.least_favoured)
+    return score.population != "inputs" and any(e is not None and not e.values for e in ends)
 
 
 def _no_difference(score: GroupScore, figures: str, between: str) -> str:
     spread = score.observed or 0.0
     seen = f"differed by {_apart(score, spread)}" if spread else "were equal"
+    is_estimate = score.statistic == "mean" and score.method == "sampled"
+    whose = "their estimates" if is_estimate else "they"
     found = "no difference found in" if is_settled(score) else "undecided for"
-    start = f"{found} {figures} {between}: they {seen} in the test"
+    start = f"{found} {figures} {between}: {whose} {seen} in the test"
     if score.lower_bound:
         return f"{start}, but not all groups were tried"
     most = _apart(score, score.high)
@@ -389,6 +400,8 @@ def _exactly(score: Score) -> str:
         return f"exact, although not {ALL_RUN[score.population]}"
     if score.unknown:
         return f"exact, although {_why_unknown(score)}"
+    if is_rounded(score):
+        return f"{ALL_RUN[score.population]}; rounded, as it rests on few people"
     return f"exact: {ALL_RUN[score.population]}"
 
 

@@ -13,11 +13,13 @@ from themis.results.notes import OLD_SENTENCE, Ending, Note
 from themis.show.words.input_notes import INPUT_WORDS, Values, quotes
 from themis.show.words.values import (
     all_of,
+    at_most,
     confidence_text,
     count,
     cut_name,
     figure,
     one_line,
+    percent,
     points,
     round_points,
     share_text,
@@ -122,8 +124,8 @@ def _no_decision(values: Values) -> str:
 def _no_decision_of(group: Mapping[str, Any]) -> str:
     who = ", ".join(f"{name} {visible(value)}" for name, value in group["values"].items())
     text = f"{who or PLAIN.label({})}: {group['undecided']:,} of {group['samples']:,}"
-    low, high = (f"{100 * group[end]:.3g}" for end in ("low", "high"))
-    return text if low == high else f"{text} (between {low} and {high} %)"
+    low, high = (percent(group[end]) for end in ("low", "high"))
+    return text if group["low"] == group["high"] else f"{text} (between {low} and {high})"
 
 
 def _no_decision_apart(values: Values) -> str:
@@ -200,8 +202,8 @@ def _noise_may_explain(values: Values) -> str:
 
 
 def _noise_alone(values: Values) -> str:
-    score, high = 100 * values["score"], 100 * values["high"]
-    gives = f"noise alone gives {score:.1f} %, at most {high:.1f} %; more repeats may tell"
+    score, high = percent(values["score"]), at_most(percent(values["high"]))
+    gives = f"noise alone gives {score}, {high}; more repeats may tell"
     return f"{ENDED[Ending.NOISE]}: {gives}"
 
 

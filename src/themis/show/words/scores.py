@@ -103,7 +103,8 @@ def seen(score: GroupScore) -> str | None:
         why = f"to within ± {error} of both ends of the interval"
     equal = f", and equal {figures} are possible" if score.low == 0 else ""
     return (
-        f"the {figures} seen are {apart_text(score, spread)} apart{equal}; "
+        f"the {'means estimated' if is_mean else 'rates seen'} are {apart_text(score, spread)} "
+        f"apart{equal}; "
         f"the score is moved {why}, to {score.score:.3f}"
     )
 

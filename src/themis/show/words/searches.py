@@ -19,7 +19,14 @@ from themis.results.verdicts import largest_missed, least_listed
 from themis.settings import Stopping
 from themis.show.intervals import ends_text
 from themis.show.words.explanations import change_sentence
-from themis.show.words.headlines import capital, highest_of, in_units, rate_text
+from themis.show.words.headlines import (
+    capital,
+    highest_of,
+    in_units,
+    rate_text,
+    rests_on_few,
+    without_few,
+)
 from themis.show.words.notes import how_it_ended
 from themis.show.words.values import (
     at_most,
@@ -34,9 +41,10 @@ from themis.show.words.values import (
 )
 from themis.show.words.wording import PLAIN, Wording
 
+FEW_NAMED = 3  # sets that rest on groups of few people
 COMMON = 8  # characteristics named in which two people agree
 
-Key = tuple[str, tuple[str, ...]]
+Names = tuple[str, ...]
 
 
 def set_text(against: Iterable[str]) -> str:
@@ -64,7 +72,7 @@ def search_headline(search: SearchResult, words: Wording = PLAIN, names: str = "
 
     `names` are those of the found ones, where they are to be said.
     """
-    behind = f": {names}" if names else ""
+    behind = (f": {names}" if names else "") + _few(search, words)
     if search.stopped is not Ending.DONE and search.stopped is not Ending.NOISE:
         so_far = f"the {search.measure} search found nothing so far"
         so_far = _found_sentence(search, words) if search.found else so_far
@@ -79,6 +87,22 @@ def search_headline(search: SearchResult, words: Wording = PLAIN, names: str = "
         return capital(f"{found}{behind}; {undecided} undecided{noise}")
     start = f"{undecided} undecided; " if search.undecided else ""
     return capital(f"{start}{found}{behind}{noise}")
+
+
+def _few(search: SearchResult, words: Wording) -> str:
+    """Which sets are above, as far as is known, only by groups of too few people to judge."""
+    few = [set_phrase(each.against) for each in search.minimal_sets if _rests(each, search)]
+    if not few:
+        return ""
+    shown = ", ".join(few[:FEW_NAMED]) + (", …" if len(few) > FEW_NAMED else "")
+    return f"; for {shown} this rests on groups of too few {words.people} to judge"
+
+
+def _rests(score: Score, search: SearchResult) -> bool:
+    if not isinstance(score, GroupScore) or not score.groups or not rests_on_few(score):
+        return False
+    others = without_few(score)
+    return others is None or others <= search.threshold
 
 
 def _found_sentence(search: SearchResult, words: Wording) -> str:
@@ -251,6 +275,8 @@ def _certain(search: SearchResult) -> str:
         )
     but = ", except those undecided" if search.undecided else ""
     sure = sure.replace(":", ", so")
+    if not search.found:
+        return f"{sure} no set {missed} is missing{but}."
     return (
         f"{sure} the whole list is right: every set listed is {above}, and no set {missed} is "
         f"missing{but} (a set that contains a listed one is not listed).{_ties(search)}"
@@ -342,11 +368,14 @@ def protection(result: Result, names: Iterable[str]) -> int:
     return 0 if all(marks) else 1 if any(marks) else 2
 
 
-def scores_by_set(result: Result) -> dict[Key, Score]:
-    """The scores of a result by measure and set; of several, the most precise one."""
-    measured = [score for score in result.scores if score.samples]
-    widest_first = sorted(measured, key=lambda score: score.low - score.high)
-    return {(score.measure, score.against): score for score in widest_first}
+def scores_about(result: Result, part: SearchResult | CheckResult) -> dict[Names, Score]:
+    """The scores that a search or a check is about, by their sets; of several, the most precise."""
+    own = (part.measure, part.output)
+    about = [score for score in result.scores if score.samples]
+    about = [score for score in about if (score.measure, score.output) == own]
+    same = [score for score in about if getattr(score, "statistic", "rate") == part.statistic]
+    about = sorted(same or about, key=lambda score: score.low - score.high)  # none: an earlier file
+    return {score.against: score for score in about}
 
 
 def checks_headline(checks: tuple[CheckResult, ...]) -> str:
@@ -355,8 +384,9 @@ def checks_headline(checks: tuple[CheckResult, ...]) -> str:
     if len(checks) == 1:
         found = "what the check found" if verdicts == ["accepted"] else "the check"
         return f"{found} {_SEVERAL[verdicts[0]][0]}"
-    if set(verdicts) == {"passes"}:
-        return "both checks pass" if len(checks) == 2 else f"all {len(checks):,} checks pass"
+    if len(set(verdicts)) == 1:
+        total = "both checks" if len(checks) == 2 else f"all {len(checks):,} checks"
+        return f"{total} {_SEVERAL[verdicts[0]][1]}"
     total = count(len(checks), "check")
     parts: list[str] = []
     for verdict, (one, many) in _SEVERAL.items():

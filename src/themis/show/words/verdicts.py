@@ -19,6 +19,7 @@ from themis.show.words.headlines import (
     compared,
     few_text,
     headline,
+    is_rounded,
     is_settled,
     output_words,
 )
@@ -313,7 +314,8 @@ def _sized(score: Score, words: Wording, *, first: bool) -> str:
     least = "at least " if score.lower_bound else ""
     shown = score.low if score.lower_bound else score.score
     if isinstance(score, GroupScore):
-        size = f"{apart_text(score, shown)}{few_text(score, words)}"
+        about = "about " if is_rounded(score) else ""
+        size = f"{about}{apart_text(score, shown)}{few_text(score, words)}"
     else:
         kind, _, tolerance = score.distance.partition(" ")
         size = percent(shown)
@@ -372,4 +374,5 @@ def _listed(parts: Iterable[str], word: str = "and") -> str:
     if len(shown) > NAMED:
         shown = [*shown[: NAMED - 1], f"{len(shown) - NAMED + 1:,} more"]
     *others, last = shown
-    return f"{', '.join(others)} {word} {last}" if others else last
+    comma = "," if any(e.endswith(" together") for e in shown) else ""
+    return f"{', '.join(others)}{comma} {word} {last}" if others else last
