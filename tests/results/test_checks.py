@@ -393,3 +393,21 @@ def test_a_check_that_names_no_output_is_about_the_first_and_says_so() -> None:
     result = run_checks(audit, [check(0.05, "sex"), mine])
     assert [each.name for each in result.checks] == ["causal sex of granted at most 0.05", "ours"]
     assert {each.output for each in result.checks} == {"granted"}
+
+
+@pytest.mark.parametrize(("noise", "verdict"), [(8, "not enough evidence"), (0, "holds")])
+def test_noise_within_a_tolerance_counts_where_means_are_compared(noise: int, verdict: str) -> None:
+    rng = np.random.default_rng(1)
+
+    def decide(person: dict[str, Any]) -> dict[str, float]:
+        return {"limit": 1_000 + 19 * (person["race"] == "green") + noise * rng.normal()}
+
+    limit = themis.Output(
+        name="limit", at="/limit", min=0, max=2_000, tolerance=50, distance="threshold"
+    )
+    schema = themis.Schema(race=["green", "purple"], income=range(100))
+    found = run_checks(
+        themis.Audit(decide, schema, seed=1, outputs=[limit]),
+        [Check(against=("race",), measure="group", max_score=0.01)],
+    )
+    assert found.checks[0].verdict == verdict

@@ -12,7 +12,7 @@ from themis.audit.audit import Audit
 from themis.audit.family import Family
 from themis.errors import SubjectError
 from themis.events import SearchListener
-from themis.results.model import CheckResult, Result, Score, SearchResult
+from themis.results.model import CheckResult, GroupScore, Result, Score, SearchResult
 from themis.results.notes import Ending, Note
 from themis.results.parts import Account
 from themis.results.verdicts import (
@@ -131,7 +131,7 @@ class _Run:
     def reconsider(self, checks: Sequence[Check]) -> None:
         """Judge again what was judged before noise was found."""
         for place, (check, each) in enumerate(zip(checks, self.kept, strict=True)):
-            if not each.is_decided or not self.audit.probe.found:
+            if not each.is_decided or not self._is_noisy(each):
                 continue
             weigh, confidence = self.audit.probe.weigh, self.settings.confidence
             settings = replace(self.settings, confidence=each.confidence or confidence)
@@ -147,6 +147,14 @@ class _Run:
                 score = weigh(each.outcome, settings, may_run=False)
                 verdict = judge_score(check, score, confidence, self.accepted)
                 self.kept[place] = _Round(verdict, score, (score,))
+
+    def _is_noisy(self, each: _Round) -> bool:
+        """Whether noise was found that may change an answer."""
+        of_groups = isinstance(each.outcome, GroupScore) or (
+            isinstance(each.outcome, SearchResult) and each.outcome.measure == "group"
+        )
+        probe, answer = self.audit.probe, each.answer
+        return probe.found or (of_groups and probe.finds_in(answer.output, answer.statistic))
 
     def doubt(self, checks: Sequence[Check]) -> None:
         """Take back that a search found no groups apart where no output was favourable at all.

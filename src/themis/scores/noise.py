@@ -33,10 +33,13 @@ from themis.statistics.intervals import exact_ends, placebo_at_most, rate_ends
 from themis.statistics.reruns import PLACEBO_SHARE, expected_rates, widest_spread
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import NOT_RUN, Cells
+from themis.subjects.outputs import Statistic
+from themis.subjects.readings import Reading
 
 SHARE = 20  # one of so many executions is made again to look for noise
 MOST = 10_000
 AT_ONCE = 1_024  # of them, in one call
+SHIFT = 1e-4  # of a scale: means that differ by less are shown as the same
 USUAL = 200  # so many base inputs in a row that were all met before: hardly another one is left
 
 FEWEST_ROWS = 30  # of a placebo score that is measured; else it follows from the rate
@@ -76,9 +79,13 @@ class NoiseProbe(Rerunner):
         """Whether some input got another output when it was run again."""
         return any(self._is_noisy(place) for place in range(len(self._readings)))
 
-    def finds_in(self, output: str | None) -> bool:
-        """The same for one output."""
-        return self._is_noisy(self._place(output))
+    def finds_in(self, output: str | None, statistic: Statistic | None = None) -> bool:
+        """The same for one output; where its groups are compared, also by less than counts there.
+
+        A tolerance is for pairs: rates and means change with each answer.
+        """
+        place = self._place(output)
+        return self._is_noisy(place) or (statistic is not None and self._moves(place, statistic))
 
     def noise(self, confidence: float) -> Noise | None:
         """The rate at which two runs on an input differ; None where none was run again."""
@@ -123,7 +130,8 @@ class NoiseProbe(Rerunner):
         upper end, as an output that is not the usual one can hide a flip. `most` is the number of
         assignments tried in a row where that is not the settings' own.
         """
-        if not looks_for_noise(settings) or not self.finds_in(score.output):
+        statistic = score.statistic if isinstance(score, GroupScore) else None
+        if not looks_for_noise(settings) or not self.finds_in(score.output, statistic):
             return score
         if self.neighbours:
             return replace(score, stopped=Ending.INCONSISTENT)
@@ -152,6 +160,16 @@ class NoiseProbe(Rerunner):
         if self.neighbours or place in self._doubted:
             return True
         return bool(self._changed(place, len(self._codes), 2).any())
+
+    def _moves(self, place: int, statistic: Statistic) -> bool:
+        """Whether some input counted otherwise in the rate or mean of its group when run again."""
+        reading = Reading(self._runner.labels, place, statistic)
+        if not reading.graded or not (statistic == "mean" or reading.has_favourable):
+            return False
+        first, second = (reading.cells(run) for run in self._runs[:2])
+        known = (first >= 0) & (second >= 0)
+        before, after = (reading.share_ends(each[known])[0] for each in (first, second))
+        return bool((np.abs(before - after.astype(float)) > SHIFT).any())
 
     def _changed(self, place: int, inputs: int, runs: int) -> NDArray[np.bool_]:
         """Which of the first inputs got another output in some of the first runs."""

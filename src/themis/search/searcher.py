@@ -306,7 +306,9 @@ def weigh_search(
     if probe.neighbours and search.stopping is not Stopping.PAPER:
         return _without_findings(search)
     measured = search.minimal_sets
-    found = probe.finds_in(measured[0].output) if measured else probe.found
+    statistic = search.statistic if search.measure == "group" else None
+    output = measured[0].output if measured else search.output
+    found = probe.finds_in(output, statistic) or (not measured and probe.found)
     if not found or search.stopping is Stopping.PAPER or settings.probe == 0:
         return search
     if is_weighed(search):
