@@ -192,7 +192,7 @@ def of_linked(subject: Any, where: Any) -> dict[str, Any]:
     return document
 
 
-@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("fails", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_groups_with_inputs_of_their_own_are_drawn_there(fails: bool, processes: Executor) -> None:
     subject = failing if fails else table
     here = of_linked(subject, None)

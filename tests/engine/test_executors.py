@@ -116,7 +116,7 @@ def test_nothing_is_left_waiting_in_an_executor_of_ones_own(
     codes = np.zeros((100, 4), dtype=SCHEMA.dtype)
     with Noting(1) as threads:
         subject = spread.SpreadSubject(RowFunction(slow_row, SCHEMA), GivenPool(threads), fail)
-        subject.deadline = time.monotonic() + 1
+        subject.deadline = time.monotonic() + 0.3
         with pytest.raises(BudgetEndedError):
             subject.load(codes).run()
         assert any(each.cancelled() for each in begun)
