@@ -105,30 +105,37 @@ def test_results_are_the_same_wherever_the_subject_runs(name: str, processes: Ex
 def test_nothing_is_left_waiting_in_an_executor_of_ones_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(spread, "MOST", 2)  # tasks are many
-
     class Noting(ThreadPoolExecutor):
         def submit(self, *args: Any, **named: Any) -> Future[Any]:
-            begun.append(super().submit(*args, **named))
-            return begun[-1]
+            BEGUN.append(super().submit(*args, **named))
+            return BEGUN[-1]
 
-    begun: list[Future[Any]] = []
+    def heed_until_full(deadline: float) -> float:
+        if len(BEGUN) == spread.IN_FLIGHT:
+            raise BudgetEndedError
+        return spread.TURN
+
+    monkeypatch.setattr(spread, "MOST", 2)  # tasks are many
+    monkeypatch.setattr(spread, "heed", heed_until_full)
     codes = np.zeros((100, 4), dtype=SCHEMA.dtype)
     with Noting(1) as threads:
-        subject = spread.SpreadSubject(RowFunction(slow_row, SCHEMA), GivenPool(threads), fail)
-        subject.deadline = time.monotonic() + 0.3
-        with pytest.raises(BudgetEndedError):
-            subject.load(codes).run()
-        assert any(each.cancelled() for each in begun)
-        assert all(each.done() or each.running() for each in begun)
+        subject = spread.SpreadSubject(RowFunction(held, SCHEMA), GivenPool(threads), GO_ON.set)
+        try:
+            with pytest.raises(BudgetEndedError):
+                subject.load(codes).run()
+            assert BEGUN[-1].cancelled()
+        finally:
+            GO_ON.set()
 
 
-def fail() -> None:
-    raise AssertionError
+BEGUN: list[Future[Any]] = []
+GO_ON = threading.Event()
 
 
-def slow_row(person: dict[str, Any]) -> str:
-    time.sleep(0.05)
+def held(person: dict[str, Any]) -> str:
+    """Decides here, and there once it may go on."""
+    if BEGUN:
+        GO_ON.wait(PATIENCE)
     return row(person)
 
 

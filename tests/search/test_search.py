@@ -304,7 +304,6 @@ def test_group_search_uses_the_causal_bound_on_free_domains() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_wide_schemas_are_searched_lazily_within_a_budget() -> None:
     wide = themis.Schema({f"c{i}": range(10) for i in range(20)})
     audit = themis.Audit(themis.batch(lambda t: t["c0"] >= 5), wide, seed=1)

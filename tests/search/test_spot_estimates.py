@@ -44,7 +44,6 @@ def test_the_interval_holds_where_some_inputs_can_not_be_settled() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_a_sample_of_the_easy_ones_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SimulatedBook, "shuffled", constant_first)
     monkeypatch.setattr(SimulatedBook, "probe_again", lambda self, mask, states, budget: states)
