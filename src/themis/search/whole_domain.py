@@ -35,7 +35,6 @@ from themis.subjects.readings import Reading
 
 DENSE_LIMIT = 2**22  # inputs of a domain that is held as one block
 ROWS = 8  # a sampled search runs at least about this many rows per set
-TRIES = 64  # of a causal search, in a row of which most flip: more are run where few do
 LISTED_SETS = 4_096
 
 Part = tuple[slice, ...]  # of the domain, by characteristic
@@ -59,10 +58,8 @@ def is_cheaper(
         return False
     size = sampler.population.size or 0
     missing = max(size - sampler.runner.asked, 0)  # at the least
-    ends_early = request.measure == "causal" and not sampler.runner.saves_calls
-    tries = TRIES if ends_early else size
-    at_least = _least_cost(lattice, left, tries, max(missing, 1))
-    planned = _least_cost(lattice, done, tries, math.inf)
+    at_least = _least_cost(lattice, left, max(missing, 1))
+    planned = _least_cost(lattice, done, math.inf)
     pace = max(spent / planned, 1.0) if planned else 1.0
 
     def pays(missing: int) -> bool:
@@ -89,11 +86,11 @@ def _is_dense(sampler: Sampler, columns: tuple[int, ...]) -> bool:
     return not binned and not sampler.reading.needs_tolerances
 
 
-def _least_cost(lattice: Lattice, sets: Iterable[int], tries: int, enough: float) -> float:
+def _least_cost(lattice: Lattice, sets: Iterable[int], enough: float) -> float:
     """What a sampled search runs at least for these sets; infinite if they are very many."""
     cost = 0
     for number, mask in enumerate(sets):
-        cost += ROWS * min(lattice.cost(mask), tries)
+        cost += ROWS * lattice.cost(mask)
         if cost >= enough:
             break
         if number > LISTED_SETS:
