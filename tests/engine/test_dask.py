@@ -57,6 +57,16 @@ def test_two_clusters_of_our_own_run_beside_each_other() -> None:
             pool.stop()
 
 
+def test_a_large_subject_is_sent_without_a_warning(cluster: Any) -> None:
+    pool = dask_pool.DaskPool(address(cluster))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert pool.submit(len, bytes(11_000_000)).result() == 11_000_000
+    finally:
+        pool.stop()
+
+
 def address(cluster: Any) -> str:
     return str(cluster.scheduler_address).replace("tcp://", "dask://")
 

@@ -30,7 +30,7 @@ from themis.results.comparison import (
 from themis.results.model import CausalScore, Result, SearchResult, TestedSet
 from themis.results.notes import Ending, Note
 from themis.results.saved import read_result, result_from_dict
-from themis.results.verdicts import judge_score
+from themis.results.verdicts import judge_score, judge_search
 from themis.settings import Stopping
 from themis.show.terminal.comparisons import render_differences
 from themis.show.words.comparisons import differences_headline
@@ -167,6 +167,17 @@ def test_scores_of_other_outputs_are_not_compared() -> None:
     assert any(
         "causal race (limit) was measured after and not before" in str(e) for e in found.open
     )
+
+
+def test_shares_of_another_scale_are_not_compared() -> None:
+    kind = {"output": "limit", "distance": "relational"}
+    before = result(between(0.2, 0.3, scale=(0.0, 1000.0), **kind))
+    after = result(between(0.1, 0.15, scale=(0.0, 4000.0), **kind))
+    assert change(before, before) == "no significant change"
+    found = compare(before, after)
+    assert not found.scores
+    assert found.verdict == "inconclusive"
+    assert any("(limit, relational, 0 to 4000) was measured after" in str(e) for e in found.open)
 
 
 def test_scores_of_several_outputs_are_told_apart() -> None:
@@ -508,6 +519,20 @@ def test_violation_that_is_no_larger_is_known() -> None:
     assert marked(result(between(0.15, 0.25)), between(0.16, 0.26)) == "known"
     assert marked(result(between(0.15, 0.25)), between(0.3, 0.4)) == "new"
     assert marked(result(between(0.05, 0.15)), between(0.12, 0.2)) == "known"
+
+
+def test_a_baseline_of_another_scale_says_nothing() -> None:
+    kind = {"distance": "relational"}
+    now = between(0.16, 0.26, scale=(0.0, 1000.0), **kind)
+    assert marked(result(replace(now, low=0.15)), now) == "known"
+    assert marked(result(replace(now, low=0.15, scale=(0.0, 4000.0))), now) == "undecided"
+    means = {"measure": "group", "statistic": "mean", "scale": (0.0, 1000.0)}
+    search = searched(("race",), **means)
+    answer = judge_search(replace(check(0.1), measure="group"), search, 0.99)
+    after = result(searches=(search,), checks=(answer,), command="check")
+    for scale, state in (((0.0, 1000.0), "known"), ((0.0, 4000.0), "undecided")):
+        before = result(searches=(replace(search, scale=scale),))
+        assert beside_baseline(after, before).checks[0].baseline == state
 
 
 def test_baseline_excuses_only_what_it_measured_to_the_end() -> None:

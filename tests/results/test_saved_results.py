@@ -130,6 +130,8 @@ def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         (("scores", 0, "score"), math.nan, "scores[0].score: must be a number, got nan"),
         (("scores", 0, "confidence"), 7, "scores[0].confidence: must lie between 0 and 1, got 7"),
         (("scores", 0, "low"), 0.9, "scores[0].low: must be at most high"),
+        (("scores", 0, "scale"), [5, 1], "scores[0].scale: must begin below its end, got [5, 1]"),
+        (("search", "scale"), [0, 0], "search.scale: must begin below its end, got [0, 0]"),
         (("scores", 0, "against"), "race", "scores[0].against: must be a list, got 'race'"),
         (("scores", 0, "measure"), "mine", "scores[0].measure: must be one of 'causal', 'group'"),
         (("scores",), 5, "scores: must be a list, got 5"),

@@ -97,3 +97,21 @@ def test_the_mean_is_that_of_the_answers_where_some_executions_fail() -> None:
     assert sorted(group.rate for group in score.groups) == pytest.approx([0.5, 0.525])
     assert score.score == pytest.approx(0.025)
     assert score.low < 0.025 < score.high
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_sampled_means_are_those_of_the_answers_that_came(failing: int) -> None:
+    def price(person: dict[str, Any]) -> float:
+        if person["age"] < 30 * failing:
+            raise ValueError
+        return 5.0 if person["sex"] == "f" else 5.25
+
+    schema = themis.Schema(sex=["f", "m"], age=themis.Integers(0, 999), id=themis.Integers(0, 9999))
+    outputs = [themis.Output(name="price", min=0, max=10)]
+    audit = themis.Audit(price, schema, outputs=outputs, max_failures=0.2, max_executions=2_000)
+    score = audit.group("sex", output="price")
+    assert score.method == "sampled"
+    assert sorted(group.rate for group in score.groups) == pytest.approx([0.5, 0.525], abs=1e-12)
+    assert all(group.low <= group.rate <= group.high for group in score.groups)
+    assert score.score == pytest.approx(0.025, abs=1e-12)
+    assert score.low <= 0.025 <= score.high

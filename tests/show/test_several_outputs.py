@@ -8,14 +8,15 @@ from typing import Any
 
 from tests import report_results as samples
 from themis.results.comparison import Bounds, Quantity, ScoreDifference
-from themis.results.model import GroupScore, Result
+from themis.results.model import GroupScore, Result, TestedSet
 from themis.results.notes import Ending, Note
 from themis.results.parts import Group, Joint, Naming, Region, Witness
 from themis.results.saved import result_from_dict
-from themis.results.withheld import withheld
+from themis.results.withheld import withheld, withheld_check
 from themis.show.reports.ci import findings, render_junit
 from themis.show.reports.page import render_page, whole_clauses
 from themis.show.reports.sarif import render_sarif
+from themis.show.reports.scores import interval, rate_interval
 from themis.show.terminal.checks import render_checks
 from themis.show.terminal.parts import Scale, indented, make_console, render
 from themis.show.terminal.results import interval_text
@@ -31,7 +32,7 @@ from themis.show.words.explanations import (
     region_sentence,
 )
 from themis.show.words.headlines import compared, headline
-from themis.show.words.scores import impact
+from themis.show.words.scores import impact, seen
 from themis.show.words.searches import check_interval, check_point, guarantee, search_headline
 from themis.show.words.values import percent
 from themis.show.words.verdicts import how_to_read, overview, verdict
@@ -93,7 +94,7 @@ def test_means_and_rates_of_one_output_can_be_told_apart() -> None:
         texts.append((name, bounds_text(bounds, about)))
     assert texts == [
         ("group race of limit", "15.0 – 25.0 points"),
-        ("group race of limit, means", "15.0 % – 25.0 % of the scale"),
+        ("group race of limit, means", "750 – 1,250"),
     ]
     cases = render_junit(samples.result(rate, mean))
     assert 'name="race: limit"' in cases
@@ -304,6 +305,16 @@ def test_a_mean_of_few_people_is_rounded_in_its_units_and_said_to_be() -> None:
     assert headline(shown).startswith("Mean outputs differ by about 2,300 between")
     assert "exact" not in headline(shown)
     assert "(about 2,300; " in overview([shown], Wording())
+    assert interval_text(shown).plain == "rounded"
+    assert interval(shown) == "rounded"
+    assert [rate_interval(shown, each) for each in shown.groups] == ["rounded", "exact", "exact"]
+    table = render([rates_table(shown, width=80)], make_console(width=80))
+    assert "about 8,000" in " ".join(table.split())
+    assert "about 4,000" not in " ".join(table.split())
+    check = replace(samples.checked(samples.result(shown)).checks[0], measure="group",
+                    against=("race",), **kind)  # fmt: skip
+    assert check_interval(replace(check, high=0.2875)) == "exact"
+    assert check_interval(withheld_check(check, [_few_at_the_top(**kind)])) == "rounded"
 
 
 def test_an_empty_list_is_not_described() -> None:
@@ -312,10 +323,25 @@ def test_an_empty_list_is_not_described() -> None:
     assert "is missing" in guarantee(search)
 
 
-def test_estimated_means_are_not_called_observed() -> None:
+def test_means_that_were_seen_are_said_in_their_units() -> None:
     mean = samples.group(statistic="mean", scale=(0.0, 10.0), low=0.0, score=0.2)
-    assert ": their estimates differed by 2 in the test" in headline(mean)
-    assert ": they differed by" in headline(replace(mean, statistic="rate"))
+    assert ": they differed by 2 in the test" in headline(mean)
+    assert seen(replace(mean, score=0.21)).endswith("moved into the interval, to 2.1")
+
+
+def test_notes_on_means_are_in_the_units_of_the_output() -> None:
+    notes = (Note.of("noise-in-score", high=0.02), Note.of("estimated-score", score=0.3))
+    mean = samples.group(statistic="mean", scale=(100.0, 600.0), notes=notes)
+    assert [str(each).rpartition(" of this")[0] or str(each) for each in mean.notes] == [
+        "the subject does not always decide the same: noise alone may explain 10",
+        "estimated at 150",
+    ]
+    search = replace(samples.small_search().searches[0], measure="group")
+    tested = TestedSet(("race",), "above", (Note.of("exact-score", score=0.25),), 30, 0.25)
+    mean_search = replace(search, statistic="mean", scale=(0.0, 8.0), tested=(tested,))
+    assert mean_search.tested[0].reason == "the difference is 2, counted and not estimated"
+    causal = replace(mean_search, measure="causal", tested=(tested,))
+    assert causal.tested[0].reason == "its score is 0.25, counted and not estimated"
 
 
 def test_what_one_change_does_is_counted_where_the_rest_is_estimated() -> None:

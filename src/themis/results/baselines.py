@@ -82,6 +82,9 @@ def _quantity(check: CheckResult, names: tuple[str, ...], result: Result) -> Qua
         own = (score.measure, score.against, score.output)
         if own == (check.measure, names, check.output):
             return Quantity.of(score)
+    for search in result.searches:
+        if (search.measure, search.output) == (check.measure, check.output):
+            return Quantity.of_set(search, names)
     return Quantity(check.measure, tuple(sorted(names)), check.output)
 
 

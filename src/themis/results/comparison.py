@@ -33,6 +33,7 @@ class Quantity:
     population: str = "inputs"
     counterfactuals: str = "generated"
     statistic: str = "rate"
+    scale: tuple[float, float] | None = None  # on another one, the same share is another difference
 
     @classmethod
     def of(cls, score: Score) -> Quantity:
@@ -45,14 +46,21 @@ class Quantity:
             score.population,
             score.counterfactuals,
             score.statistic if isinstance(score, GroupScore) else "rate",
+            score.scale,
         )
 
     @classmethod
     def of_set(cls, search: SearchResult, names: Iterable[str]) -> Quantity:
         """The score of a set that a search is about."""
         statistic = search.statistic if search.measure == "group" else "rate"
-        details = {"distance": search.distance, "statistic": statistic}
-        return cls(search.measure, tuple(sorted(names)), search.output, **details)
+        return cls(
+            search.measure,
+            tuple(sorted(names)),
+            search.output,
+            search.distance,
+            statistic=statistic,
+            scale=search.scale,
+        )
 
     @property
     def name(self) -> str:
@@ -63,6 +71,7 @@ class Quantity:
             for field in ("output", "distance", "population", "counterfactuals", "statistic")
             if getattr(self, field) != getattr(plain, field)
         ]
+        more += [] if self.scale is None else [f"{self.scale[0]:g} to {self.scale[1]:g}"]
         return f"{self.measure} {','.join(self.against)}" + (f" ({', '.join(more)})" * bool(more))
 
     def contains(self, other: Quantity) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from themis._version import __version__
 from themis.errors import count_of
 from themis.results.hooks import Plotted, hook
-from themis.results.notes import Ending, Note
+from themis.results.notes import Ending, Note, in_units
 from themis.results.outcomes import Outcomes, Proxy
 from themis.results.parts import (
     Account,
@@ -168,6 +168,9 @@ class GroupScore(Score):
     impact_ratio_low: float | None = None
     impact_ratio_high: float | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "notes", in_units(self, self.notes))
+
     @property
     def most_favoured(self) -> Group | None:
         """The group with the highest observed rate."""
@@ -263,6 +266,11 @@ class SearchResult(Plotted):
     decide_only: bool = False  # the found sets were not measured: they have no scores
     population: Literal["inputs", "profile"] = "inputs"  # whose decisions are looked at
 
+    def __post_init__(self) -> None:
+        tested = (replace(e, reasons=in_units(self, e.reasons)) for e in self.tested)
+        if self.statistic == "mean":
+            object.__setattr__(self, "tested", tuple(tested))
+
     @property
     def ties(self) -> tuple[tuple[str, ...], ...]:
         """The found sets whose score, which is exact, equals the threshold."""
@@ -348,6 +356,9 @@ class CheckResult:
     accepted: tuple[Accepted, ...] = ()  # what was let pass
     baseline: Literal["new", "undecided", "known"] | None = None  # beside an earlier result
     family: int | None = None  # so many verdicts are right together; None: each by itself
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reasons", in_units(self, self.reasons))
 
     @property
     def reason(self) -> str:

@@ -7,7 +7,7 @@ versions may add codes, so a reader takes a code that it does not know as it is.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -83,7 +83,7 @@ CODES: dict[str, tuple[str, ...]] = {
     "value-taken-away": ("names", "changed", "inputs", "share", "low", "high", "confidence"),
     "paper-rule": (),
     "exact-not-possible": ("reason",),
-    "noise-in-score": ("high",),
+    "noise-in-score": ("high", "span"),
     "noise-in-rates": (),
     "noise-in-exact-rates": (),
     "noise-of-calls": (),
@@ -96,17 +96,17 @@ CODES: dict[str, tuple[str, ...]] = {
     "noise-in-search": ("differing", "inputs", "doubtful"),
     # of sets that a search looked at
     "inputs-flip": ("flips", "inputs", "untried", "unsettled"),
-    "exact-score": ("score",),
-    "equals-threshold": ("score",),
-    "score-between": ("low", "high", "spelled"),
+    "exact-score": ("score", "span"),
+    "equals-threshold": ("score", "span"),
+    "score-between": ("low", "high", "spelled", "span"),
     "groups-apart": ("low", "high", "contexts", "span"),
     "within-set-below": ("against",),
     "causal-score-below": ("against",),
-    "estimated-score": ("score",),
-    "noise-may-explain": ("high",),
+    "estimated-score": ("score", "span"),
+    "noise-may-explain": ("high", "span"),
     # of checks
     "not-checked-for-noise": (),
-    "noise-in-finding": ("explains", "floor"),
+    "noise-in-finding": ("explains", "floor", "span"),
     "run-ended": ("ended",),
     "search-ended": ("ended", "sets_open"),
     "subject-failed": (),
@@ -114,17 +114,17 @@ CODES: dict[str, tuple[str, ...]] = {
     "noise-alone": ("score", "high"),
     "only-lower-bound": (),
     "executions-failed": (),
-    "score-near-limit": ("error",),
-    "sets-near-limit": ("error",),
+    "score-near-limit": ("error", "span"),
+    "sets-near-limit": ("error", "span"),
     "sets-at-limit": (),
     "sets-undecided": ("undecided", "sets"),
     "accepted-up-to": ("against", "max_score"),
     "accepted-until": ("against", "until"),
     "not-in-baseline": (),
     "undecided-in-baseline": (),
-    "above-baseline": ("high", "few"),
+    "above-baseline": ("high", "few", "span"),
     "baseline-unfinished": (),
-    "not-above-baseline": ("low", "high", "few"),
+    "not-above-baseline": ("low", "high", "few", "span"),
     # of results
     "acceptance-unmatched": ("measure", "against", "output", "max_score", "line"),
     "acceptance-not-needed": ("measure", "against", "output", "max_score", "line"),
@@ -190,6 +190,21 @@ def ended_early(ended: Ending, settings: Settings, samples: int) -> Note:
     if ended is Ending.BUDGET:
         limits = {name: getattr(settings, name) for name in ("max_executions", "max_seconds")}
     return Note.of("ended-early", ended=ended, samples=samples, **limits)
+
+
+def in_units(of: Any, notes: tuple[Note, ...]) -> tuple[Note, ...]:
+    """The notes of a score, search or check: those on differences of means with what 1 stands for.
+
+    That is `span`, in the units of the output.
+    """
+    if of.measure == "causal" or of.statistic == "rate" or of.scale is None:
+        return notes
+    span = {"span": of.scale[1] - of.scale[0]}
+    known = ("span" in CODES.get(each.code, ()) for each in notes)
+    return tuple(
+        replace(each, values={**each.values, **span}) if own else each
+        for each, own in zip(notes, known, strict=True)
+    )
 
 
 def _plain(value: Any) -> Any:

@@ -317,6 +317,10 @@ def _number_faults(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
         yield f"{inner}low", f"must be at most high, which is {high!r}, got {low!r}"
     if _is_number(confidence) and not 0 < confidence <= 1:
         yield f"{inner}confidence", f"must lie between 0 and 1, got {confidence!r}"
+    scale = value.get("scale")
+    numbers = [each for each in scale if _is_number(each)] if isinstance(scale, list) else []
+    if len(numbers) == 2 and numbers[0] >= numbers[1]:
+        yield f"{inner}scale", f"must begin below its end, got {scale!r}"
     if value.get("lift") != value.get("lift"):
         yield f"{inner}lift", "must be a number, got nan"
     for name in _PARTS:

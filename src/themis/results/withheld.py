@@ -71,6 +71,11 @@ class WithheldScore(CausalScore):
     few: tuple[Harm, ...] = field(repr=False)
 
 
+@dataclass(frozen=True, kw_only=True)
+class RoundedCheck(CheckResult):
+    """A verdict whose numbers are rounded, as they would tell the mean of few people."""
+
+
 def withheld(thing: Thing) -> Thing:
     """The result, score, search or replay, as documents may show it."""
     shown: Thing = withholding(thing)
@@ -110,8 +115,8 @@ def withheld_check(check: CheckResult, scores: Iterable[Score]) -> CheckResult:
     if not any(map(tells_of_few, own)):
         return replace(check, reasons=reasons)
     reasons = tuple(replace(each, values=_two_digits(each.values)) for each in reasons)
-    ends = {name: getattr(check, name) for name in ("score", "low", "high")}
-    return replace(check, reasons=reasons, **_two_digits(ends, check.scale))
+    known = {each.name: getattr(check, each.name) for each in fields(CheckResult)}
+    return RoundedCheck(**{**_two_digits(known, check.scale), "reasons": reasons})
 
 
 def tells_of_few(score: Score) -> bool:
@@ -273,7 +278,7 @@ def _two_digits(
     """The same values, of which the ends and the estimate of a score are rounded, in its units."""
     ends = ("score", "low", "high", "floor", "explains")
     found = {name: values[name] for name in ends if values.get(name) is not None}
-    unit = 1.0 if scale is None else scale[1] - scale[0]
+    unit = values.get("span", 1.0) if scale is None else scale[1] - scale[0]
     return {**values, **{name: two_digits(each * unit) / unit for name, each in found.items()}}
 
 

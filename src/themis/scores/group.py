@@ -24,6 +24,7 @@ from themis.results.model import GroupScore
 from themis.results.notes import Ending, Note, ended_early
 from themis.results.parts import Group
 from themis.scores.early_ends import ending_early
+from themis.scores.means import SeenMeans
 from themis.scores.medians import scoring_rates
 from themis.scores.spelling import with_spelling
 from themis.scores.undecided import OpenCells, sampled_undecided
@@ -72,7 +73,7 @@ def measure_group(sampler: Sampler, variants: Variants, settings: Settings) -> G
     if early.ending is not None:
         state.look()
         stopped = early.ending
-    score = _score(state, source.labels, variants, settings, stopped, rows.count, cost, rows.opened)
+    score = _score(rows, settings, stopped, cost)
     score = replace(score, groups=_with_medians(score.groups, source.labels, rows, sampler.reading))
     if state.champions is not None and rows.count:
         sampler.runner.finding = kept_inputs(sampler, source, state, rows.kept, rows.count)
@@ -92,6 +93,7 @@ class _GroupRows:
         groups = len(source.labels)
         self.kept = np.full((KEPT_ROWS, groups), NOT_RUN, dtype=np.int64)
         self.opened = OpenCells(sampler.reading, groups)
+        self.means = SeenMeans(sampler.reading, groups)
         self.count = 0
 
     def next_step(self, looks: Iterator[int]) -> list[int]:
@@ -139,6 +141,7 @@ class _GroupRows:
         if active.sum() < columns.sum():
             cells = cells.T[active[columns]].T  # by column, as the table is
         self.opened.add(cells, active)
+        self.means.add(cells, active)
         self.state.add(*favourable_ends(self.sampler, cells, first, last))
         self.kept[first:last, active] = cells[: max(KEPT_ROWS - first, 0)]
 
@@ -359,24 +362,17 @@ def labels_of(variants: Variants, place: int) -> dict[str, Value]:
     }
 
 
-def _score(
-    state: GroupState,
-    labels: Sequence[dict[str, Value]],
-    variants: Variants,
-    settings: Settings,
-    stopped: Ending,
-    count: int,
-    cost: Cost,
-    opened: OpenCells,
-) -> GroupScore:
-    interval = state.interval()
+def _score(rows: _GroupRows, settings: Settings, stopped: Ending, cost: Cost) -> GroupScore:
+    state, labels, variants, opened = rows.state, rows.source.labels, rows.variants, rows.opened
+    rates = rows.means.instead(state.group_intervals())
+    interval = rows.means.spread(rates, state.active, state.interval())
     groups = tuple(
         Group(values=values, rate=each.score, low=each.low, high=each.high, samples=int(trials))
-        for values, each, trials in zip(labels, state.group_intervals(), state.trials, strict=True)
+        for values, each, trials in zip(labels, rates, state.trials, strict=True)
         if trials
     )
     failed = int((state.favourable_high - state.favourable_low).sum())
-    notes = [ended_early(stopped, settings, count)] if stopped.is_early else []
+    notes = [ended_early(stopped, settings, rows.count)] if stopped.is_early else []
     notes += sampled_undecided(labels, opened.undecided, state.trials, settings.confidence)
     if not variants.complete:
         count_of_groups = variants.assignments.count
@@ -388,7 +384,7 @@ def _score(
         against=variants.assignments.names,
         settings=settings,
         stopped=stopped,
-        samples=count,
+        samples=rows.count,
         cost=cost,
         unknown=failed,
         notes=tuple(notes),

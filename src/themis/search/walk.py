@@ -471,7 +471,7 @@ class GroupDecider(Decider):
             self._found[mask] = kept_inputs(self.sampler, source, state, kept, count)
         spread = state.interval()
         ends = {"low": spread.low, "high": spread.high}
-        reason = Note.of("groups-apart", **ends, contexts=count, span=self.sampler.reading.span)
+        reason = Note.of("groups-apart", **ends, contexts=count)
         return TestedSet(names, decision, (reason,), count, spread.score)
 
 

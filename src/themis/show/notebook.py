@@ -22,7 +22,7 @@ from themis.show.words.explanations import (
     placebo_sentence,
     region_sentence,
 )
-from themis.show.words.headlines import headline, rate_text
+from themis.show.words.headlines import group_text, headline, rate_text
 from themis.show.words.scores import (
     UNSAID,
     account_text,
@@ -190,14 +190,14 @@ def _group_parts(score: GroupScore, words: Wording) -> Iterator[Html]:
 
 
 def _group_row(score: GroupScore, group: Group, words: Wording) -> Sequence[Any]:
-    low, rate, high = (rate_text(score, each) for each in (group.low, group.rate, group.high))
+    low, high = (rate_text(score, each) for each in (group.low, group.high))
     few = f"; too few {words.people}" * group.few
     ends = f"{low} – {high}{few}"
     tested = words.of_group(group, score)
     return [
         words.label(group.values),
         _bar(group.low, group.high),
-        rate,
+        group_text(score, group),
         f"of {tested}",
         ends,
     ]

@@ -22,6 +22,8 @@ LOCAL, TLS = "dask://local", "dask+tls://"
 PATIENCE = 10  # seconds until a scheduler that does not answer counts as lost
 # What Dask raises where a scheduler is gone; the last where its client has given up by itself.
 LOST = (OSError, TimeoutError, RuntimeError, AttributeError)
+# A subject is sent to each process once, however large it is: Dask would warn of that.
+UNMARKED = {"distributed.admin.large-graph-warning-threshold": "1 TiB"}
 THREAD = "themis-dask"
 ALONE_SECONDS = 30  # without any worker, after which none is expected any more
 
@@ -76,7 +78,8 @@ class DaskPool:
         client = self._connected()
         if client.status == "closed":  # by itself, without a scheduler
             raise CancelledError
-        task = client.submit(function, *args, pure=False)
+        with import_module("dask").config.set(UNMARKED):
+            task = client.submit(function, *args, pure=False)
 
         async def outcome() -> Any:  # Dask's own executor mistakes one that is lost afterwards
             return await task

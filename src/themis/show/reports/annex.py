@@ -52,7 +52,7 @@ from themis.show.reports.scores import (
     tested_head,
 )
 from themis.show.reports.verdict import ALL_CLEAR, cautions
-from themis.show.words.headlines import capital, rate_text
+from themis.show.words.headlines import capital, group_text
 from themis.show.words.scores import how_sure_together, impact, ratio_text
 from themis.show.words.searches import (
     check_interval,
@@ -270,7 +270,7 @@ def _row(score: GroupScore, group: Group, ratio: Ratio | None, room: Room) -> tu
         group_name(group.values, room),
         f"{group.samples:,}",
         favourable(score, group),
-        rate_text(score, group.rate),
+        group_text(score, group),
         rate_interval(score, group),
         *(_scoring(score, group) if score.statistic == "mean" else _ratio_cells(ratio)),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from themis.results.model import FOUR_FIFTHS, CausalScore, GroupScore, Result, Score
@@ -24,7 +25,14 @@ from themis.show.reports.document import (
     set_words,
 )
 from themis.show.svg import picture, scale
-from themis.show.words.headlines import ends_of, in_units, rate_text
+from themis.show.words.headlines import (
+    ends_of,
+    group_text,
+    in_units,
+    is_of_few,
+    is_rounded,
+    rate_text,
+)
 from themis.show.words.scores import by_set, extremes, impact, lesser, method, ratio_text
 from themis.show.words.searches import amount
 from themis.show.words.values import count, percent, visible
@@ -130,7 +138,8 @@ def interval(score: Score) -> str:
     """The ends of a score."""
     if score.lower_bound and score.low < score.high:
         return f"at least {in_units(score.low, score)}"
-    return ends_text(score.low, score.high, lambda share: in_units(share, score))
+    units = partial(in_units, of=score)
+    return ends_text(score.low, score.high, units, rounded=is_rounded(score))
 
 
 def about(score: Score, words: Wording = PLAIN) -> Html:
@@ -270,7 +279,7 @@ def _group_row(
     marks: Sequence[Mark],
     room: Room,
 ) -> tuple[object, ...]:
-    rate, ends = rate_text(score, group.rate), rate_interval(score, group)
+    rate, ends = group_text(score, group), rate_interval(score, group)
     kind = "few" if group.few else "calm" if ratio is None else KINDS[ratio.place]
     drawn = Interval(group.low, group.high, group.rate, f"{rate}, {ends}", kind)
     people = "few rows: " if group.few else ""
@@ -308,7 +317,7 @@ def _other_groups(score: GroupScore, drawn: Sequence[Group], room: Room) -> Iter
                     (
                         group_name(g.values, room),
                         f"{g.samples:,}",
-                        rate_text(score, g.rate),
+                        group_text(score, g),
                         rate_interval(score, g),
                     )
                     for g in listed
@@ -325,7 +334,8 @@ def tested_head(score: GroupScore) -> str:
 
 def rate_interval(score: GroupScore, group: Group) -> str:
     """The ends of a group's rate or mean."""
-    return ends_text(group.low, group.high, lambda share: rate_text(score, share))
+    rounded = is_of_few(score, group)
+    return ends_text(group.low, group.high, partial(rate_text, score), rounded=rounded)
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from themis.show.terminal.parts import (
 )
 from themis.show.terminal.scores import show_score
 from themis.show.words.explanations import noise_warning, probe_sentence
-from themis.show.words.headlines import headline, in_units, kind_words
+from themis.show.words.headlines import headline, in_units, is_rounded, kind_words
 from themis.show.words.input_notes import command_without
 from themis.show.words.proxies import by_proxied_set
 from themis.show.words.scores import (
@@ -77,7 +77,8 @@ def interval_text(score: Score) -> Text:
     """The interval of a score, or that there is none."""
     low, high = in_units(score.low, score), in_units(score.high, score)
     unit = "".join(high.rpartition(" ")[1:]) if " " in high else ""  # is written once
-    return short("exact" if score.low == score.high else f"{low.removesuffix(unit)} – {high}")
+    none = "rounded" if is_rounded(score) else "exact"
+    return short(none if score.low == score.high else f"{low.removesuffix(unit)} – {high}")
 
 
 def common_axis(scores: Sequence[Score]) -> Axis:

@@ -42,7 +42,7 @@ from themis.show.words.explanations import (
     placebo_sentence,
     region_sentence,
 )
-from themis.show.words.headlines import headline, highest_of, output_name, rate_text
+from themis.show.words.headlines import group_text, headline, highest_of, output_name, rate_text
 from themis.show.words.scores import extremes, impact, method, seen
 from themis.show.words.values import (
     count,
@@ -266,7 +266,7 @@ def rates_table(
     """The groups by falling rate, each with its interval and its number of tests."""
     shown, hidden = extremes(score.groups, len(score.groups) if everything else ENDS)
     labels = [words.label(group.values, most=LABEL) for group in shown]
-    rates = [rate_text(score, group.rate) for group in shown]
+    rates = [group_text(score, group) for group in shown]
     tested = [f"of {group.samples:,}" for group in shown]
     ends = [_ends(score, group) for group in shown]
     least = max((each.narrowest for each in ends if isinstance(each, Ends)), default=0)

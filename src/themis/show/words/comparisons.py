@@ -13,6 +13,7 @@ from themis.show.words.values import (
     confidence_text,
     count,
     duration,
+    figure,
     percent,
     points,
     set_phrase,
@@ -156,11 +157,12 @@ def _chance(share: float) -> str:
 
 
 def bounds_text(bounds: Bounds | None, quantity: Quantity) -> str:
-    """Where a score is: `1.7 % – 11.2 %`, `at most 9.6 points`, `4.0 % of the scale`."""
+    """Where a score is: `1.7 % – 11.2 %`, `at most 9.6 points`; of means in their units."""
     if bounds is None:
         return "unknown"
-    if quantity.statistic == "mean":
-        return f"{_ends(bounds, percent)} of the scale"
+    if quantity.statistic == "mean" and quantity.scale is not None:
+        low, high = quantity.scale
+        return _ends(bounds, lambda share: figure(share * (high - low)))
     return _ends(bounds, percent if quantity.measure == "causal" else points)
 
 

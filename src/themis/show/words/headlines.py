@@ -216,6 +216,16 @@ def rate_text(score: GroupScore, share: float) -> str:
     return figure(low + share * (high - low))
 
 
+def group_text(score: GroupScore, group: Group) -> str:
+    """A group's rate or mean; of few people, about how much the mean is."""
+    return f"{'about ' * is_of_few(score, group)}{rate_text(score, group.rate)}"
+
+
+def is_of_few(score: GroupScore, group: Group) -> bool:
+    """Whether a group's mean was rounded, as it would tell the number of few people."""
+    return score.statistic == "mean" and score.population != "inputs" and not group.values
+
+
 def apart_text(of: GroupScore | CheckResult | SearchResult, difference: float) -> str:
     """A difference of two groups: in points, or in the output's own units."""
     if of.statistic == "rate" or of.scale is None:
@@ -310,19 +320,17 @@ def _spread(score: GroupScore, words: Wording) -> str:
 
 def is_rounded(score: Score) -> bool:
     """Whether a difference of means was rounded, as it would tell the number of few people."""
-    if not isinstance(score, GroupScore) or score.statistic != "mean":
+    if not isinstance(score, GroupScore):
         return False
     ends = (score.most_favoured, score.least_favoured)
-    return score.population != "inputs" and any(e is not None and not e.values for e in ends)
+    return any(each is not None and is_of_few(score, each) for each in ends)
 
 
 def _no_difference(score: GroupScore, figures: str, between: str) -> str:
     spread = score.observed or 0.0
     seen = f"differed by {_apart(score, spread)}" if spread else "were equal"
-    is_estimate = score.statistic == "mean" and score.method == "sampled"
-    whose = "their estimates" if is_estimate else "they"
     found = "no difference found in" if is_settled(score) else "undecided for"
-    start = f"{found} {figures} {between}: {whose} {seen} in the test"
+    start = f"{found} {figures} {between}: they {seen} in the test"
     if score.lower_bound:
         return f"{start}, but not all groups were tried"
     most = _apart(score, score.high)

@@ -106,7 +106,41 @@ def _groups_without_decision(values: Values) -> str:
 
 def _score_between(values: Values) -> str:
     why = ENDED[Ending.SPELLING] if values.get("spelled") else "executions failed"
-    return f"its score is between {values['low']:.4g} and {values['high']:.4g}: {why}"
+    what = "the difference" if "span" in values else "its score"
+    low, high = (_number(values, end) for end in ("low", "high"))
+    return f"{what} is between {low} and {high}: {why}"
+
+
+def _number(values: Values, name: str, digits: int = 4) -> str:
+    """A score as a plain number; a difference of means in the units of the output."""
+    if "span" in values:
+        return figure(values["span"] * values[name])
+    return f"{values[name]:.{digits}g}"
+
+
+def _before(values: Values, name: str) -> str:
+    """An end that a baseline has, which is rounded where it tells of few people."""
+    return f"{'about ' * ('few' in values)}{_number(values, name, 3)}"
+
+
+def _from_to(values: Values) -> str:
+    low, high = (_before(values, end) for end in ("low", "high"))
+    return low if low == high else f"{low} to {high}"
+
+
+def _amount(values: Values, name: str) -> str:
+    """A part of a score: in points, or in the units of the output."""
+    return _number(values, name) if "span" in values else points(values[name])
+
+
+def _score(template: str) -> Callable[[Values], str]:
+    """A sentence on what a set has: a score, or a difference of means."""
+
+    def words(values: Values) -> str:
+        what = "the difference" if "span" in values else "its score"
+        return template.format(what=what, score=_number(values, "score"))
+
+    return words
 
 
 def _no_decision(values: Values) -> str:
@@ -171,11 +205,7 @@ def _inputs_flip(values: Values) -> str:
 
 
 def _groups_apart(values: Values) -> str:
-    span = values.get("span")  # of means, in the output's own units
-    ends = [
-        points(values[end]) if span is None else figure(span * values[end])
-        for end in ("low", "high")
-    ]
+    ends = [_amount(values, end) for end in ("low", "high")]
     tried = count(values["contexts"], "input")
     return f"groups differ by {ends[0].removesuffix(' points')} to {ends[1]} (tried on {tried})"
 
@@ -197,7 +227,7 @@ def _inconsistent_example(values: Values) -> str:
 
 
 def _noise_may_explain(values: Values) -> str:
-    what = f"{points(values['high'])} of it" if "high" in values else "it"
+    what = f"{_amount(values, 'high')} of it" if "high" in values else "it"
     return f"noise alone may explain {what}"
 
 
@@ -281,7 +311,11 @@ def _exact_not_possible(values: Values) -> str:
 
 
 def _points(template: str) -> Callable[[Values], str]:
-    return lambda values: template.format(round_points(values["error"]))
+    def words(values: Values) -> str:
+        known = "span" in values
+        return template.format(_number(values, "error") if known else round_points(values["error"]))
+
+    return words
 
 
 NEAR = "so near the limit that ± {} cannot tell the side"
@@ -306,7 +340,7 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "paper-rule": "the paper's stopping rule: this interval is what it claims, not what it holds; "
     "it fails most often for scores near 0",
     "noise-in-score": lambda values: (
-        f"{ENDED[Ending.NOISE]}: noise alone may explain {points(values['high'])} of this score"
+        f"{ENDED[Ending.NOISE]}: noise alone may explain {_amount(values, 'high')} of this score"
     ),
     "noise-in-rates": f"{ENDED[Ending.NOISE]}; rates are averages over its noise, so that this "
     "interval holds",
@@ -322,13 +356,13 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "the groups' differences hold",
     "noise-in-search": _noise_in_search,
     "inputs-flip": _inputs_flip,
-    "exact-score": "its score is {score:.4g}, counted and not estimated",
-    "equals-threshold": "a tie: its score is {score:.4g}, exactly the threshold",
+    "exact-score": _score("{what} is {score}, counted and not estimated"),
+    "equals-threshold": _score("a tie: {what} is {score}, exactly the threshold"),
     "score-between": _score_between,
     "groups-apart": _groups_apart,
     "within-set-below": "within {against}, which is below",
     "causal-score-below": "the causal score of {against} is below, and bounds it",
-    "estimated-score": "estimated at {score:.4g}",
+    "estimated-score": _score("estimated at {score}"),
     "noise-may-explain": _noise_may_explain,
     "run-ended": _ended,
     "search-ended": lambda values: (
@@ -349,9 +383,13 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "accepted-until": "{against} was accepted until {until}",
     "not-in-baseline": "it is not in the baseline",
     "undecided-in-baseline": "the baseline could not decide it",
-    "above-baseline": "more than in the baseline, where it was at most {high:.3g}",
+    "above-baseline": lambda values: (
+        f"more than in the baseline, where it was at most {_before(values, 'high')}"
+    ),
     "baseline-unfinished": "the baseline did not measure it to the end",
-    "not-above-baseline": "not shown to be more than in the baseline ({low:.3g} to {high:.3g})",
+    "not-above-baseline": lambda values: (
+        f"not shown to be more than in the baseline ({_from_to(values)})"
+    ),
     "acceptance-unmatched": _acceptance(
         "matches no check: nothing was tested that it could accept"
     ),
@@ -375,8 +413,8 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "inconsistent-example": _inconsistent_example,
     "not-checked-for-noise": "not checked for consistency: what it rests on was not repeated",
     "noise-in-finding": lambda values: (
-        f"noise may explain {points(values['explains'])} of it, so that only "
-        f"{points(values['floor'])} are certain; more executions may tell"
+        f"noise may explain {_amount(values, 'explains')} of it, so that only "
+        f"{_amount(values, 'floor')} are certain; more executions may tell"
     ),
     "slow-start": _slow_start,
     "executions-take-time": lambda values: (

@@ -96,16 +96,16 @@ def seen(score: GroupScore) -> str | None:
     if f"{spread:.3f}" == f"{score.score:.3f}":
         return None
     is_mean = score.statistic == "mean"
-    figures, error = f"{score.statistic}s", round_points(score.error)
-    error = apart_text(score, score.error) if is_mean else error
+    figures = f"{score.statistic}s"
+    error = apart_text(score, score.error) if is_mean else round_points(score.error)
+    moved = apart_text(score, score.score) if is_mean else f"{score.score:.3f}"
     why = "into the interval"
     if score.high - score.low <= 2 * score.error + 1e-9:
         why = f"to within ± {error} of both ends of the interval"
     equal = f", and equal {figures} are possible" if score.low == 0 else ""
     return (
-        f"the {'means estimated' if is_mean else 'rates seen'} are {apart_text(score, spread)} "
-        f"apart{equal}; "
-        f"the score is moved {why}, to {score.score:.3f}"
+        f"the {figures} seen are {apart_text(score, spread)} apart{equal}; "
+        f"the score is moved {why}, to {moved}"
     )
 
 

@@ -16,11 +16,13 @@ from themis.results.model import (
 from themis.results.notes import Ending
 from themis.results.parts import Group, Witness
 from themis.results.verdicts import largest_missed, least_listed
+from themis.results.withheld import RoundedCheck
 from themis.settings import Stopping
 from themis.show.intervals import ends_text
 from themis.show.words.explanations import change_sentence
 from themis.show.words.headlines import (
     capital,
+    group_text,
     highest_of,
     in_units,
     rate_text,
@@ -323,7 +325,7 @@ def _rate(group: Group, score: GroupScore, words: Wording) -> str:
     ends = "" if group.low == group.high else f", {low.removesuffix(' %')} – {high}"
     whom = words.of_group(group, score)
     of = "of" if score.statistic == "rate" else "among"
-    return f"{rate_text(score, group.rate)} {of} {whom}{ends}"
+    return f"{group_text(score, group)} {of} {whom}{ends}"
 
 
 def telling_witness(score: Score) -> Witness | None:
@@ -446,7 +448,8 @@ def check_interval(check: CheckResult) -> str:
         return ""
     if check.low is None:
         return at_most(in_units(check.high, check))
-    return ends_text(check.low, check.high, lambda end: in_units(end, check))
+    rounded = isinstance(check, RoundedCheck)
+    return ends_text(check.low, check.high, lambda end: in_units(end, check), rounded=rounded)
 
 
 def checks_guarantee(result: Result) -> str:
