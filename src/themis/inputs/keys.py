@@ -36,6 +36,9 @@ class InputKeys:
             stride *= codes
         self._places = [(word - own, stride) for own, stride in reversed(self._places)]
         self._words = word + 1
+        self._counts = np.zeros((self._words, len(code_counts)), dtype=np.int64)  # the same
+        for column, (own, stride) in enumerate(self._places):
+            self._counts[own, column] = stride
 
     @classmethod
     def among(cls, codes: NDArray[Any]) -> InputKeys:
@@ -59,10 +62,12 @@ class InputKeys:
         keys += (new.astype(np.int64) - old) * self._places[column][1]
 
     def _digits(self, codes: NDArray[Any], without: Collection[int]) -> NDArray[np.int64]:
-        words = np.zeros((self._words, len(codes)), dtype=np.int64)
-        for column in range(codes.shape[1]):
-            if column not in without:
-                self._add(words, column, codes[:, column])
+        counts = self._counts[:, : codes.shape[1]]
+        if without:
+            counts = counts * [column not in without for column in range(codes.shape[1])]
+        words: NDArray[np.int64] = np.einsum(
+            "wc,nc->wn", counts, codes, dtype=np.int64, casting="unsafe"
+        )
         return words
 
     def _add(self, words: NDArray[np.int64], column: int, codes: NDArray[Any]) -> None:

@@ -71,7 +71,6 @@ class WithheldScore(CausalScore):
     few: tuple[Harm, ...] = field(repr=False)
 
 
-@dataclass(frozen=True, kw_only=True)
 class RoundedCheck(CheckResult):
     """A verdict whose numbers are rounded, as they would tell the mean of few people."""
 

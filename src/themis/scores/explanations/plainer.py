@@ -19,8 +19,9 @@ from themis.scores.explanations.kin import Kin, Pair
 ROUNDS = 3  # of candidates, each round in one call
 NEARER = (8, 4, 2)  # from the usual value a number is away by such a part of what it was
 
-# Yields pairs that are tried together, and is told which flip.
-Rounds: TypeAlias = Generator[list[Pair], Sequence[bool], None]
+# Yields pairs that are tried together, and is told which flip, and the plainest one so far.
+Rounds: TypeAlias = Generator[list[Pair], tuple[Sequence[bool], Pair], None]
+NONE: Sequence[bool] = ()
 Move: TypeAlias = tuple[list[int], int, int]  # the sides that get a value, the column, the value
 
 
@@ -66,26 +67,21 @@ def target_of(code: int, column: int, reference: NDArray[Any], schema: Schema) -
 
 def tried_at_once(pair: Pair, *, plainness: Plainness, kin: Kin, most: int) -> Rounds:
     """Three rounds of candidates, each of `most` at most."""
-    changes = _Changes(plainness.reference, kin)
-
-    def take(candidates: list[Pair], flip: Sequence[bool]) -> Pair:
-        place = plainness.plainest([pair, *candidates], [True, *flip])
-        return [pair, *candidates][place or 0]
-
-    columns = changes.unusual(pair)
-    singles = (changes.usual(pair, [column]) for column in columns)
+    changes = _Changes(plainness.reference, kin, most)
+    columns, flip = changes.unusual(pair), NONE
+    singles = changes.singles(pair, columns)
     candidates = _first(most, singles, changes.agreeing(pair), changes.chain(pair, columns))
-    flip = (yield candidates) if candidates else ()
+    if candidates:
+        flip, pair = yield candidates
     free = {column for column, flips in zip(columns, flip, strict=False) if flips}
-    pair = take(candidates, flip)
 
     left = sorted(changes.unusual(pair), key=lambda column: column not in free)
     moves = changes.nearer(pair, [column for column in left if column not in free])
     near = (changes.moved(pair, [move]) for move in moves)
-    candidates = _first(most, near, changes.agreeing(pair), changes.chain(pair, left))
-    flip = (yield candidates) if candidates else ()
+    candidates, flip = _first(most, near, changes.agreeing(pair), changes.chain(pair, left)), NONE
+    if candidates:
+        flip, pair = yield candidates
     good = _best_of_each(move for move, flips in zip(moves, flip, strict=False) if flips)
-    pair = take(candidates, flip)
 
     good = [move for move in good if changes.still_nearer(pair, move)]
     together = (changes.moved(pair, good[: n + 1]) for n in range(len(good)))
@@ -102,8 +98,8 @@ def _first(most: int, *candidates: Iterator[Pair]) -> list[Pair]:
 class _Changes:
     """The changes of a pair that may make it plainer."""
 
-    def __init__(self, reference: NDArray[Any], kin: Kin) -> None:
-        self.reference, self.kin = reference, kin
+    def __init__(self, reference: NDArray[Any], kin: Kin, most: int) -> None:
+        self.reference, self.kin, self._most = reference, kin, most
         self._free = {*kin.schema.free}
 
     def unusual(self, pair: Pair) -> list[int]:
@@ -111,14 +107,26 @@ class _Changes:
         same = np.flatnonzero((pair[0] == pair[1]) & (pair[0] != self.reference)).tolist()
         return [column for column in same if column in self._free]
 
-    def usual(self, pair: Pair, columns: list[int]) -> Pair:
-        """The pair with usual values in these columns."""
-        return self.kin.changed(pair, [0, 1], columns, self.reference[columns])
+    def singles(self, pair: Pair, columns: list[int]) -> Iterator[Pair]:
+        """The pair with the usual value in one of the columns."""
+        numbers = np.arange(len(columns))
+        return self._usual(pair, columns, numbers == numbers[: self._most, None])
 
     def chain(self, pair: Pair, columns: list[int]) -> Iterator[Pair]:
         """The pair with usual values in ever more of the columns, all of them first."""
-        for count in range(len(columns), 0, -1):
-            yield self.usual(pair, columns[:count])
+        numbers = np.arange(len(columns))
+        return self._usual(pair, columns, numbers < numbers[::-1][: self._most, None] + 1)
+
+    def _usual(self, pair: Pair, columns: list[int], chosen: NDArray[np.bool_]) -> Iterator[Pair]:
+        """The pair with usual values in those of the columns that each row chooses."""
+        if self.kin.schema.ties:
+            some = (list(itertools.compress(columns, row)) for row in chosen)
+            yield from (self.kin.changed(pair, [0, 1], e, self.reference[e]) for e in some)
+            return
+        pairs = np.repeat(pair[None], len(chosen), axis=0)
+        usual = np.where(chosen[:, None], self.reference[columns], pair[:, columns])
+        pairs[:, :, columns] = usual
+        yield from pairs
 
     def agreeing(self, pair: Pair) -> Iterator[Pair]:
         """The pair with fewer differences: in one column only, or in all but one."""

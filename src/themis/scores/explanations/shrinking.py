@@ -223,10 +223,10 @@ class _Working:
     def answer(self, outputs: NDArray[Any], flip: list[bool], place: int) -> None:
         """Tell which candidates flip; take the one at the place, if any, and go on."""
         if place >= 0:
-            self.pair, self.outputs = self.candidates[place], outputs[place]
+            self.pair, self.outputs = self.candidates[place].copy(), outputs[place]  # not all
         self.told += (flip[0],)
         try:
-            self.candidates = self._rounds.send(flip)
+            self.candidates = self._rounds.send((flip, self.pair))
         except StopIteration:
             self.candidates = []
 
@@ -236,7 +236,7 @@ class _Working:
         with suppress(StopIteration):
             candidates = next(rounds)
             for flips in told:
-                candidates = rounds.send([flips])
+                candidates = rounds.send(([flips], self.pair))
             return candidates
         return []
 
@@ -246,7 +246,7 @@ def _one_by_one(steps: Steps) -> Rounds:
     with suppress(StopIteration):
         candidate = next(steps)
         while True:
-            (flips,) = yield [candidate]
+            (flips,), _ = yield [candidate]
             candidate = steps.send(flips)
 
 
