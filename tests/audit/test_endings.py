@@ -151,10 +151,10 @@ def test_only_decided_checks_are_called_exact() -> None:
     lacking = replace(holds, name="b", against=("sex",), verdict="not enough evidence")
     result = _fair_and_unmeasured()
     assert checks_guarantee(replace(result, checks=(holds,))) == (
-        f"Every verdict is exact: all inputs were run. {AS_FAR}"
+        f"Every verdict is exact: every input was run. {AS_FAR}"
     )
     assert checks_guarantee(replace(result, checks=(holds, lacking))) == (
-        f"Every verdict, except those undecided, is exact: all inputs were run. {AS_FAR}"
+        f"Every verdict, except those undecided, is exact: every input was run. {AS_FAR}"
     )
 
 
@@ -164,7 +164,7 @@ def test_checks_with_a_search_that_ran_every_input_have_no_confidence_in_percent
     search = "[[checks]]\nsearch = true\nmax_score = 0.9\n"
     project("return int(person['race'] == 'green')", inputs=SMALL, extra=search)
     shown = said(run("check", "-o", "result.json"))
-    assert f"all inputs were run. {AS_FAR}" in shown
+    assert f"every input was run. {AS_FAR}" in shown
     assert "99 %" not in shown
     exact = read_result("result.json")
     assert exact.searches[0].method == "exact"

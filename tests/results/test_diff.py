@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import themis
+from tests import report_results as samples
 from tests.projects import enter, process, run, write_project
 from tests.results.test_checks import SCORE, SEARCHED, check
 from themis.audit.checker import run_checks
@@ -177,7 +178,7 @@ def test_shares_of_another_scale_are_not_compared() -> None:
     found = compare(before, after)
     assert not found.scores
     assert found.verdict == "inconclusive"
-    assert any("(limit, relational, 0 to 4000) was measured after" in str(e) for e in found.open)
+    assert any("(limit, relational, 0 to 4,000) was measured after" in str(e) for e in found.open)
 
 
 def test_scores_of_several_outputs_are_told_apart() -> None:
@@ -377,7 +378,7 @@ def test_changed_subject_is_called_changed() -> None:
     found = compare(before, after)
     assert found.verdict == "new discrimination"
     new = {each.quantity for each in found.sets if each.change == "new"}
-    assert new == {Quantity("causal", ("sex",)), Quantity("group", ("sex",))}
+    assert new == {Quantity("causal", ("sex",)), Quantity("group", ("sex",), favours="1, true")}
     assert compare(after, before).verdict == "nothing new"
     gone = {each.quantity for each in compare(after, before).sets if each.change == "gone"}
     assert gone == new
@@ -533,6 +534,27 @@ def test_a_baseline_of_another_scale_says_nothing() -> None:
     for scale, state in (((0.0, 1000.0), "known"), ((0.0, 4000.0), "undecided")):
         before = result(searches=(replace(search, scale=scale),))
         assert beside_baseline(after, before).checks[0].baseline == state
+
+
+def test_rates_of_other_decisions_are_not_compared() -> None:
+    ends = {"low": 0.3, "score": 0.31, "high": 0.32}
+    both, one = (samples.group(favours=each, **ends) for each in ("maybe, yes", "yes"))
+    before, after = result(both), result(one)
+    found = compare(before, after)
+    assert not found.scores
+    said = "what counts as favourable differs (maybe, yes before, yes after), so that rates"
+    assert any(str(each).startswith(said) for each in found.unlike)
+    answer = judge_score(replace(check(0.1, "race"), measure="group"), one, 0.99)
+    answer = replace(answer, verdict="violated")
+    checked = replace(after, checks=(answer,))
+    states = [beside_baseline(checked, e).checks[0].baseline for e in (before, after)]
+    assert states == ["undecided", "known"]
+    earlier = result(replace(both, favours=None))  # a file that does not say it
+    assert beside_baseline(checked, earlier).checks[0].baseline == "known"
+    other = replace(one, distance="relational", scale=(0.0, 9.0))  # of pairs, not of rates
+    assert [each.change for each in compare(after, result(other)).scores] == [
+        "no significant change"
+    ]
 
 
 def test_baseline_excuses_only_what_it_measured_to_the_end() -> None:

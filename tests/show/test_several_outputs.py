@@ -6,11 +6,14 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
+import themis
 from tests import report_results as samples
 from themis.results.comparison import Bounds, Quantity, ScoreDifference
 from themis.results.model import GroupScore, Result, TestedSet
 from themis.results.notes import Ending, Note
-from themis.results.parts import Group, Joint, Naming, Region, Witness
+from themis.results.parts import Group, Joint, Naming, Noise, Region, Witness
 from themis.results.saved import result_from_dict
 from themis.results.withheld import withheld, withheld_check
 from themis.show.reports.ci import findings, render_junit
@@ -29,14 +32,22 @@ from themis.show.words.explanations import (
     joint_sentences,
     lift_text,
     losing_sentences,
+    noise_warning,
+    probe_sentence,
     region_sentence,
 )
 from themis.show.words.headlines import compared, headline
 from themis.show.words.scores import impact, seen
-from themis.show.words.searches import check_interval, check_point, guarantee, search_headline
+from themis.show.words.searches import (
+    check_interval,
+    check_point,
+    checks_guarantee,
+    guarantee,
+    search_headline,
+)
 from themis.show.words.values import percent
 from themis.show.words.verdicts import how_to_read, overview, verdict
-from themis.show.words.wording import Wording
+from themis.show.words.wording import Wording, is_drawn
 
 APPROVAL = Wording(Naming(decision="approval"))
 
@@ -327,6 +338,55 @@ def test_means_that_were_seen_are_said_in_their_units() -> None:
     mean = samples.group(statistic="mean", scale=(0.0, 10.0), low=0.0, score=0.2)
     assert ": they differed by 2 in the test" in headline(mean)
     assert seen(replace(mean, score=0.21)).endswith("moved into the interval, to 2.1")
+
+
+def test_a_search_of_numbers_says_no_false_counts() -> None:
+    def price(person: dict[str, Any]) -> float:
+        return 200.0 + 3 * person["age"] + (20 if person["sex"] == "f" else 0)
+
+    schema = themis.Schema(sex=["f", "m"], age=range(100), km=range(10_000))
+    output = themis.Output(name="price", min=0, max=1000, distance="relational")
+    audit = themis.Audit(price, schema, outputs=[output], seed=3)
+    (tested,) = audit.search(0.1, among=["sex"]).tested
+    assert tested.reason == f"decided by how far outputs differ for {tested.samples} inputs"
+    (tested,) = audit.search(0.1, measure="group", among=["sex"]).tested
+    assert tested.estimate == pytest.approx(0.02)
+    tolerant = themis.Output(name="price", min=0, max=1000, distance="threshold", tolerance=5)
+    audit = themis.Audit(price, schema, outputs=[tolerant], seed=3)
+    (tested,) = audit.search(0.1, among=["sex"]).tested
+    assert tested.reason == f"{tested.samples} of {tested.samples} inputs get a different output"
+
+
+def test_noise_of_numbers_is_how_far_they_differ() -> None:
+    noise = Noise(55, 0, 0.0, 0.0, 0.092, 0.99, average=True)
+    said = "55 inputs run again: outputs differ by at most 9.2 % on average (99 % confidence)"
+    assert probe_sentence(noise) == said
+    warned = noise_warning(replace(noise, differing=3, rate=0.055, low=0.01))
+    assert "outputs of 55 inputs that were run again differ by 5.5 % on average (between" in warned
+    graded = themis.Output(name="price", min=0, max=10, distance="relational")
+    schema = themis.Schema(sex=["f", "m"], age=range(1000))
+    for outputs, average in (([graded], True), (None, False)):
+        audit = themis.Audit(lambda p: p["age"] % 10, schema, outputs=outputs)
+        audit.causal("sex")
+        found = audit.probe.noise(0.99)
+        assert found is not None
+        assert found.average == average
+
+
+def test_everybody_of_a_profile_is_not_every_input() -> None:
+    search = replace(samples.small_search().searches[0], method="exact", population="profile")
+    assert "everybody in the profile was run" in search_headline(search)
+    score = samples.causal(population="profile", method="exact", low=0.2, score=0.2, high=0.2)
+    checked = samples.checked(samples.result(score))
+    said = checks_guarantee(replace(checked, searches=(), scores=(score,)))
+    assert "is exact: everybody in the profile was run." in said
+
+
+def test_draws_from_rows_are_draws() -> None:
+    drawn = samples.group(population="rows", method="sampled")
+    assert is_drawn(drawn)
+    assert not is_drawn(replace(drawn, method="exact"))
+    assert not is_drawn(samples.causal(population="rows", method="sampled"))
 
 
 def test_notes_on_means_are_in_the_units_of_the_output() -> None:

@@ -10,7 +10,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal
 
-from themis.results.comparison import Quantity, has_risen, known, rule_contrasts, was_searched
+from themis.results.comparison import (
+    Quantity,
+    alike,
+    has_risen,
+    known,
+    rule_contrasts,
+    was_searched,
+)
 from themis.results.model import CheckResult, Result
 from themis.results.notes import Ending, Note
 from themis.results.parts import exceeds
@@ -26,7 +33,8 @@ def beside_baseline(result: Result, baseline: Result) -> Result:
     end and what is not surely larger now. What the baseline says nothing certain about is undecided
     in it: it did not look, or noise or a budget left it open.
     """
-    checks = tuple(_beside(each, result, baseline) for each in result.checks)
+    own, baseline = alike(result, baseline)
+    checks = tuple(_beside(each, own, baseline) for each in result.checks)
     unlike = rule_contrasts(baseline, result)
     notes = [Note.of(each.code, **each.values, when="baseline") for each in unlike]
     return replace(result, checks=checks, notes=(*result.notes, *notes))

@@ -34,33 +34,32 @@ class Quantity:
     counterfactuals: str = "generated"
     statistic: str = "rate"
     scale: tuple[float, float] | None = None  # on another one, the same share is another difference
+    favours: str | None = None  # what counts as favourable: other decisions have other rates
 
     @classmethod
     def of(cls, score: Score) -> Quantity:
         """What a score is a score of; the order of the set's names does not matter."""
+        own: dict[str, Any] = {"distance": score.distance}
+        if isinstance(score, GroupScore):
+            own = {"statistic": score.statistic, "favours": score.favours}
         return cls(
             score.measure,
             tuple(sorted(score.against)),
             score.output,
-            score.distance,
-            score.population,
-            score.counterfactuals,
-            score.statistic if isinstance(score, GroupScore) else "rate",
-            score.scale,
+            population=score.population,
+            counterfactuals=score.counterfactuals,
+            scale=None if own.get("statistic") == "rate" else score.scale,
+            **own,
         )
 
     @classmethod
     def of_set(cls, search: SearchResult, names: Iterable[str]) -> Quantity:
         """The score of a set that a search is about."""
-        statistic = search.statistic if search.measure == "group" else "rate"
-        return cls(
-            search.measure,
-            tuple(sorted(names)),
-            search.output,
-            search.distance,
-            statistic=statistic,
-            scale=search.scale,
-        )
+        own: dict[str, Any] = {"distance": search.distance}
+        if search.measure == "group":
+            own = {"statistic": search.statistic, "favours": search.favours}
+        scale = None if own.get("statistic") == "rate" else search.scale
+        return cls(search.measure, tuple(sorted(names)), search.output, scale=scale, **own)
 
     @property
     def name(self) -> str:
@@ -71,7 +70,8 @@ class Quantity:
             for field in ("output", "distance", "population", "counterfactuals", "statistic")
             if getattr(self, field) != getattr(plain, field)
         ]
-        more += [] if self.scale is None else [f"{self.scale[0]:g} to {self.scale[1]:g}"]
+        more += [] if self.scale is None else [f"{self.scale[0]:,.10g} to {self.scale[1]:,.10g}"]
+        more += [] if self.favours is None else [f"favourable: {self.favours}"]
         return f"{self.measure} {','.join(self.against)}" + (f" ({', '.join(more)})" * bool(more))
 
     def contains(self, other: Quantity) -> bool:
@@ -194,6 +194,21 @@ def _error(result: Result, part: Score | SearchResult) -> float:
     return max([1.0 - part.confidence, *(1.0 - each.confidence for each in result.checks)])
 
 
+def alike(before: Result, after: Result) -> tuple[Result, Result]:
+    """Both, as far as both say what they mean: earlier files do not say what is favourable."""
+    silent = any(
+        isinstance(score, GroupScore) and score.statistic == "rate" and score.favours is None
+        for score in (*before.scores, *after.scores)
+    )
+    return (_silent(before), _silent(after)) if silent else (before, after)
+
+
+def _silent(result: Result) -> Result:
+    scores = (replace(e, favours=None) if isinstance(e, GroupScore) else e for e in result.scores)
+    searches = (replace(each, favours=None) for each in result.searches)
+    return replace(result, scores=tuple(scores), searches=tuple(searches))
+
+
 def contrasts(before: Result, after: Result) -> Iterator[Note]:
     """One note for each circumstance that is not the same, what matters most first."""
     yield from rule_contrasts(before, after)
@@ -207,9 +222,21 @@ def rule_contrasts(before: Result, after: Result) -> Iterator[Note]:
     yield from _schema(before.schema, after.schema)
     if (before.data or None) != (after.data or None):
         yield Note.of("rows-differ")
+    for code, name in (("scale-differs", "scale"), ("favourable-differs", "favours")):
+        first, second = (_meanings(result, name) for result in (before, after))
+        for output in first.keys() & second.keys():
+            if first[output] != second[output]:
+                ends = {"before": first[output], "after": second[output]}
+                yield Note.of(code, output=output, **ends)
     for name in ("confidence", "error", "stopping"):
         yield from _setting(name, before, after)
     yield from _searches(before, after)
+
+
+def _meanings(result: Result, name: str) -> dict[str | None, Any]:
+    """What the scale of each output is, or what is favourable in it, where that is known."""
+    parts: tuple[Score | SearchResult, ...] = (*result.scores, *result.searches)
+    return {e.output: own for e in parts if (own := getattr(e, name, None)) is not None}
 
 
 def _schema(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Note]:
@@ -336,6 +363,7 @@ class Differences:
 
 def compare(before: Result, after: Result, *, tolerance: float = 0.0) -> Differences:
     """What changed from one result to another; rises of at most `tolerance` do not count."""
+    before, after = alike(before, after)
     return Differences(
         scores=tuple(_score_differences(before, after, tolerance)),
         sets=tuple(_set_differences(before, after, tolerance)),

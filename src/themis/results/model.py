@@ -43,6 +43,7 @@ UNLESS_USED: dict[str, Any] = {
     "placebo": None,
     "reruns": None,
     "statistic": "rate",
+    "favours": None,
     "family": None,
     "account": None,
     "followed": [],
@@ -51,7 +52,7 @@ UNLESS_USED: dict[str, Any] = {
 }
 _OF_SEARCHES = (
     *("output", "distance", "scale", "statistic", "account", "family", "decide_only"),
-    "population",
+    *("population", "favours"),
 )
 _OF_CHECKS = ("statistic", "scale", "family")
 
@@ -167,6 +168,7 @@ class GroupScore(Score):
     impact_ratio: float | None = None
     impact_ratio_low: float | None = None
     impact_ratio_high: float | None = None
+    favours: str | None = None  # what counted as favourable; None of means, and of earlier files
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "notes", in_units(self, self.notes))
@@ -265,6 +267,7 @@ class SearchResult(Plotted):
     family: int | None = None  # so many lists and scores hold together; None: each by itself
     decide_only: bool = False  # the found sets were not measured: they have no scores
     population: Literal["inputs", "profile"] = "inputs"  # whose decisions are looked at
+    favours: str | None = None  # as of a group score
 
     def __post_init__(self) -> None:
         tested = (replace(e, reasons=in_units(self, e.reasons)) for e in self.tested)

@@ -95,7 +95,7 @@ CODES: dict[str, tuple[str, ...]] = {
     "noise-in-group-search": (),
     "noise-in-search": ("differing", "inputs", "doubtful"),
     # of sets that a search looked at
-    "inputs-flip": ("flips", "inputs", "untried", "unsettled"),
+    "inputs-flip": ("flips", "inputs", "untried", "unsettled", "average"),
     "exact-score": ("score", "span"),
     "equals-threshold": ("score", "span"),
     "score-between": ("low", "high", "spelled", "span"),
@@ -170,6 +170,8 @@ CODES: dict[str, tuple[str, ...]] = {
     "characteristic-changed": ("name",),
     "constraints-differ": (),
     "rows-differ": (),
+    "scale-differs": ("output", "before", "after"),
+    "favourable-differs": ("output", "before", "after"),
     "setting-differs": ("name", "before", "after"),
     "kind-differs": ("before", "after"),
     "fingerprint-differs": (),

@@ -94,6 +94,7 @@ class Noise:
     high: float
     confidence: float
     repeats: int = 1  # runs behind each output
+    average: bool = False  # of how far outputs differ: what is counted are draws of that
 
 
 @dataclass(frozen=True)

@@ -375,6 +375,7 @@ def _schema_faults(data: Any) -> Iterator[tuple[str, str]]:
 # The JSON Schema ----------------------------------------------------------------------------
 _OPTIONAL = {  # what `to_dict` leaves out at times
     "Witness": {"reproduce", "joint", "generated", "rows", "rare", "rare_outputs"},
+    "Noise": {"average"},
     "Joint": {"only_count", "only_low", "only_high"},
     "Group": {"few", "above_median", "people"},
     "Harm": {
@@ -386,7 +387,7 @@ _OPTIONAL = {  # what `to_dict` leaves out at times
     "GroupScore": set(UNLESS_USED),
     "SearchResult": {
         *("ties", "output", "distance", "scale", "statistic", "account", "family", "decide_only"),
-        "population",
+        *("population", "favours"),
     },
     "CheckResult": {"statistic", "scale", "family"},
     "Result": {

@@ -365,7 +365,7 @@ def labels_of(variants: Variants, place: int) -> dict[str, Value]:
 def _score(rows: _GroupRows, settings: Settings, stopped: Ending, cost: Cost) -> GroupScore:
     state, labels, variants, opened = rows.state, rows.source.labels, rows.variants, rows.opened
     rates = rows.means.instead(state.group_intervals())
-    interval = rows.means.spread(rates, state.active, state.interval())
+    interval = rows.means.spread(state.active, state.interval())
     groups = tuple(
         Group(values=values, rate=each.score, low=each.low, high=each.high, samples=int(trials))
         for values, each, trials in zip(labels, rates, state.trials, strict=True)
@@ -485,6 +485,7 @@ def group_score(
         cache_hits=cost.cache_hits,
         groups=groups,
         statistic=reading.statistic,
+        favours=reading.favours,
         impact_ratio=impact.ratio,
         impact_ratio_low=impact.low,
         impact_ratio_high=impact.high,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -37,17 +38,21 @@ class SeenMeans:
 
     def instead(self, rates: Sequence[Interval]) -> tuple[Interval, ...]:
         """The groups' means with these ends, which are made to contain them; rates as they are."""
-        sums = np.ldexp(self._upper + np.ldexp(self._lower, -_LOWER), -_UPPER)
         return tuple(
-            _containing(total / count, ends) if count else ends
-            for total, count, ends in zip(sums.tolist(), self._counts.tolist(), rates, strict=True)
+            ends if mean is None else _containing(mean, ends)
+            for mean, ends in zip(self._means(), rates, strict=True)
         )
 
-    def spread(self, means: Sequence[Interval], active: Flags, known: Interval) -> Interval:
+    def spread(self, active: Flags, known: Interval) -> Interval:
         """How far the means of the active groups are apart, in the same way."""
-        groups = np.flatnonzero(active & (self._counts > 0)).tolist()
-        seen = [means[group].score for group in groups]
+        own = itertools.compress(self._means(), active)
+        seen = [mean for mean in own if mean is not None]
         return _containing(max(seen) - min(seen), known) if seen else known
+
+    def _means(self) -> list[float | None]:
+        sums = np.ldexp(self._upper + np.ldexp(self._lower, -_LOWER), -_UPPER).tolist()
+        each = zip(sums, self._counts.tolist(), strict=True)
+        return [total / count if count else None for total, count in each]
 
 
 def _containing(score: float, ends: Interval) -> Interval:

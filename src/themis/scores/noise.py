@@ -186,7 +186,8 @@ class NoiseProbe(Rerunner):
     def _noise(self, differing: int, inputs: int, confidence: float) -> Noise:
         low, high = rate_ends(differing, inputs, confidence)
         rate = differing / inputs
-        return Noise(inputs, differing, rate, low, high, confidence, self._runner.runs)
+        average = any(reading.averages for reading in self._readings)
+        return Noise(inputs, differing, rate, low, high, confidence, self._runner.runs, average)
 
     # Running inputs again ----------------------------------------------------------------
     @property

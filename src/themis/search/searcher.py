@@ -131,7 +131,8 @@ class Searcher:
         reading = self.sampler.reading
         details = reading.details()
         named = {name: details[name] for name in ("output", "distance", "scale") if name in details}
-        found = replace(result, statistic=reading.statistic, **named)
+        favours = reading.favours if result.measure == "group" else None
+        found = replace(result, statistic=reading.statistic, favours=favours, **named)
         found = spelling_in_search(found, reading)
         people = self.scorer.people_run
         return found if people is None else search_of_people(found, people, reading)

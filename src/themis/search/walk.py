@@ -23,6 +23,7 @@ from themis.results.notes import Ending, Note
 from themis.results.parts import Reruns, exceeds
 from themis.scores.early_ends import ending_early
 from themis.scores.group import KEPT_ROWS, GroupInputs, favourable_ends, group_source, kept_inputs
+from themis.scores.means import SeenMeans
 from themis.scores.noise import NoiseProbe
 from themis.scores.reruns import Finding, looks_for_noise
 from themis.scores.scorer import ExactScore
@@ -442,6 +443,7 @@ class GroupDecider(Decider):
         error = min(self.settings.error, zone)
         rule = GroupRule(1.0 - delta, error, decide_below=limits.ceiling)
         state = rule.start(len(source.labels))
+        means = SeenMeans(self.sampler.reading, len(source.labels))
         kept = np.full((KEPT_ROWS, len(source.labels)), NOT_RUN, dtype=np.int64)
         count = 0
         least, growth = GROUP_FIRST_ROWS, GROUP_GROWTH
@@ -453,6 +455,7 @@ class GroupDecider(Decider):
             target = max(least, int(count * growth) + 1)
             for first, last in self.sampler.blocks(count, target, int(state.active.sum())):
                 cells = source.run(first, last, state.active)
+                means.add(cells, state.active)
                 state.add(*favourable_ends(self.sampler, cells, first, last))
                 kept[first:last, state.active] = cells[: max(KEPT_ROWS - first, 0)]
                 count = last
@@ -469,7 +472,7 @@ class GroupDecider(Decider):
                 break
         if state.champions is not None:
             self._found[mask] = kept_inputs(self.sampler, source, state, kept, count)
-        spread = state.interval()
+        spread = means.spread(state.active, state.interval())
         ends = {"low": spread.low, "high": spread.high}
         reason = Note.of("groups-apart", **ends, contexts=count)
         return TestedSet(names, decision, (reason,), count, spread.score)

@@ -132,11 +132,10 @@ class GroupState:
     def interval(self) -> Interval:
         """The observed spread of the active groups, and the ends, which are made to contain it.
 
-        With unknown outcomes the spread is the least that is certain.
+        Unknown outcomes count as unfavourable in it, as they do in the groups' rates.
         """
-        certain = self.favourable_low[self.active] / np.maximum(self.trials[self.active], 1)
-        possible = self.favourable_high[self.active] / np.maximum(self.trials[self.active], 1)
-        spread = max(_widest(certain, possible), 0.0)
+        rates = self.favourable_low[self.active] / np.maximum(self.trials[self.active], 1)
+        spread = _widest(rates, rates)
         ends = (self.low, self.high, spread)
         return Interval(spread, min(ends), max(ends))
 

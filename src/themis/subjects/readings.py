@@ -51,6 +51,12 @@ class Reading:
         return self.output is not None and self.output.graded
 
     @property
+    def averages(self) -> bool:
+        """Whether a causal score is how far outputs differ on average, and not how often."""
+        output = self.output
+        return output is not None and output.graded and output.tolerance is None
+
+    @property
     def needs_tolerances(self) -> bool:
         """Whether rows must know their tolerance."""
         return self.graded or self.statistic == "mean"
@@ -79,11 +85,16 @@ class Reading:
         }
 
     @property
-    def span(self) -> float | None:
-        """How much a difference of 1 is in the units of the output, of a mean; else None."""
-        if self.statistic == "rate" or self.output is None or self.output.scale is None:
+    def favours(self) -> str | None:
+        """What counts as favourable in rates: `yes, maybe`, `more than 300`; None of means."""
+        if self.statistic != "rate" or not self.has_favourable:
             return None
-        return self.output.scale[1] - self.output.scale[0]
+        if self.output is not None and self.output.cut is not None:
+            return f"more than {self.output.cut:g}"
+        labels = self.labels
+        given = labels.output.favourable if isinstance(labels, NumberPart) else labels.wanted
+        texts = (str(each).lower() if isinstance(each, bool) else str(each) for each in given or ())
+        return ", ".join(sorted({*texts}))
 
     @property
     def _scaled(self) -> bool:

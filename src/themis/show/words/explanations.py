@@ -234,6 +234,11 @@ def noise_warning(noise: Noise) -> str:
     if noise.repeats > 1:
         each = f", although each is the majority of {noise.repeats} runs"
         more = f"more than {noise.repeats} repeats may help"
+    if noise.average:
+        return (
+            f"the subject does not always answer the same: outputs of {noise.inputs:,} inputs that "
+            f"were run again differ by {percent(noise.rate)} on average{each} ({ends}). {more}"
+        )
     return (
         f"the subject does not always decide the same: {noise.differing:,} of "
         f"{count(noise.inputs, 'input')} got a different decision when run again{each} "
@@ -243,6 +248,11 @@ def noise_warning(noise: Noise) -> str:
 
 def probe_sentence(noise: Noise) -> str:
     """That no noise was found, and how much there may be all the same."""
+    if noise.average:
+        return (
+            f"{count(noise.inputs, 'input')} run again: outputs differ by "
+            f"{at_most(percent(noise.high))} on average ({confidence_text(noise.confidence)})"
+        )
     return (
         f"{count(noise.inputs, 'input')} run again, none with a different decision: "
         f"{at_most(percent(noise.high))} get one ({confidence_text(noise.confidence)})"

@@ -17,6 +17,7 @@ from themis.show.words.values import (
     confidence_text,
     count,
     cut_name,
+    exact_figure,
     figure,
     one_line,
     percent,
@@ -199,6 +200,8 @@ def _noise_in_search(values: Values) -> str:
 def _inputs_flip(values: Values) -> str:
     get = "gets" if values["flips"] == 1 else "get"
     text = f"{values['flips']:,} of {count(values['inputs'], 'input')} {get} a different output"
+    if values.get("average"):  # what was counted are draws of it
+        return f"decided by how far outputs differ for {count(values['inputs'], 'input')}"
     text = f"at least {text}" if values.get("untried") else text
     unsettled = values.get("unsettled")
     return f"{text}, {unsettled} could not be settled" if unsettled else text
@@ -224,6 +227,19 @@ def _inconsistent_example(values: Values) -> str:
     if not person:
         return f"an example: the same input got {first}, and {second} {when}"
     return f"an example: the same input got {first}, and {second} {when}: {person}"
+
+
+def _of_output(values: Values) -> str:
+    return f" in {values['output']}" if "output" in values else ""
+
+
+def _scale_differs(values: Values) -> str:
+    before, after = (
+        f"{exact_figure(low)} to {exact_figure(high)}"
+        for low, high in (values["before"], values["after"])
+    )
+    where = f"the scale{_of_output(values).replace(' in ', ' of ')} differs"
+    return f"{where} ({before} before, {after} after), so that shares of it are not compared"
 
 
 def _noise_may_explain(values: Values) -> str:
@@ -448,6 +464,11 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "characteristic-added": "{name} was added to the schema",
     "characteristic-changed": "{name} is described differently",
     "constraints-differ": "the constraints differ",
+    "scale-differs": _scale_differs,
+    "favourable-differs": lambda values: (
+        f"what counts as favourable{_of_output(values)} differs ({values['before']} before, "
+        f"{values['after']} after), so that rates are not compared"
+    ),
     "rows-differ": "the given rows differ",
     "setting-differs": _setting_differs,
     "kind-differs": "the kind of subject differs: {before}, then {after}",

@@ -21,6 +21,7 @@ from themis.settings import Stopping
 from themis.show.intervals import ends_text
 from themis.show.words.explanations import change_sentence
 from themis.show.words.headlines import (
+    ALL_RUN,
     capital,
     group_text,
     highest_of,
@@ -152,8 +153,7 @@ def _none_shown(search: SearchResult, words: Wording) -> str:
 
 
 def _all_run(search: SearchResult) -> str:
-    by_rows = search.population == "profile" and search.measure == "group"
-    return "everybody in the profile was run" if by_rows else "every input was run"
+    return ALL_RUN[search.population]
 
 
 def _confidence(search: SearchResult) -> str:
@@ -460,9 +460,10 @@ def checks_guarantee(result: Result) -> str:
     if len(open_checks) == len(result.checks):
         return "No check is decided."
     but = ", except those undecided," if open_checks else ""
+    run = " and ".join(ALL_RUN[each] for each in sorted(result.populations))
     text = (
-        f"Every verdict{but} is exact: all inputs were run. It is certain as far as the subject "
-        "always answers the same."
+        f"Every verdict{but} is exact: {run}. It is certain as far as the subject always answers "
+        "the same."
     )
     if any(map(_is_sampled, result.searches)) or any(map(_is_partial, result.scores)):
         first = result.checks[0]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from themis.inputs.personal import SHARED
-from themis.results.model import Result, Score, SearchResult
+from themis.results.model import GroupScore, Result, Score, SearchResult
 from themis.results.parts import Group, Naming, Region
 from themis.results.withheld import ABOUT, HIGHER, LOWER, RARE
 from themis.show.words.values import count, cut_name, visible
@@ -152,8 +152,12 @@ PLAIN = Wording()
 
 
 def is_drawn(measured: Score | SearchResult) -> bool:
-    """Whether its samples are draws from a profile: people may be drawn twice, and some never."""
-    return measured.population == "profile" and measured.method == "sampled"
+    """Whether its samples are draws from people: one may be drawn twice, and some never are.
+
+    All rows are run, unless it is asked to draw from them: then groups are sampled.
+    """
+    whose = ("profile", "rows") if isinstance(measured, GroupScore) else ("profile",)
+    return measured.population in whose and measured.method == "sampled"
 
 
 def wording(result: Result) -> Wording:
