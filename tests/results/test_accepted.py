@@ -14,8 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import themis
 from tests.projects import FAIR, SMALL, enter, process, run, write_project
 from tests.results.test_checks import SCORE, SEARCHED, check
+from themis.audit.checker import run_checks
 from themis.config.reader import format_schema, read_config
 from themis.errors import ConfigError
 from themis.results.model import Accepted, CheckResult
@@ -326,6 +328,18 @@ def test_score_near_what_is_accepted_is_measured_more_precisely(project: Project
     (score,) = json.loads(done.stdout)["scores"]
     assert done.exit_code == 0
     assert score["error"] < 0.05
+
+
+def test_a_finding_is_run_again_as_often_as_its_acceptance_asks_for() -> None:
+    schema = themis.Schema(race=["a", "b"], age=range(100))
+    output = themis.Output(name="limit", min=0, max=5000, distance="relational")
+    audit = themis.Audit(
+        lambda p: 10 * p["age"] + 1000 * (p["race"] == "a"), schema, outputs=[output]
+    )
+    limit = replace(check(0.01, "race"), measure="group", output="limit")
+    bound = acceptance("race", measure="group", output="limit", max_score=0.12)
+    done = run_checks(audit, [limit], accepted=accepting(bound))
+    assert [each.verdict for each in done.checks] == ["violated"]
 
 
 def test_search_lets_accepted_sets_pass(project: Project) -> None:

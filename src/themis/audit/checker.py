@@ -221,11 +221,13 @@ class _Run:
 
     def _measure(self, check: Check) -> Result:
         if check.against is not None:
+            accepted = self.accepted.counting(check, check.against)
+            bound = accepted.max_score if accepted is not None else None
             return self.audit.score(
                 [check.against],
                 [check.measure],
                 output=check.output,
-                limit=check.max_score,
+                limit=max(check.max_score, bound or 0.0),  # what the score is held against
                 command="check",
             )
         return self.audit.search_all(

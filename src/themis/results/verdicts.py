@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from themis.errors import DiscriminationError, InconclusiveError, Mistake, RequestError
 from themis.keys import key, optional
@@ -91,6 +91,9 @@ class Acceptance:
         return Accepted(self.against, self.reason, self.until.isoformat(), self.max_score)
 
 
+Part: TypeAlias = Score | SearchResult | Check | CheckResult  # what has a measure of an output
+
+
 @dataclass(frozen=True)
 class Acceptances:
     """All acceptances of a file, seen on one day."""
@@ -99,7 +102,7 @@ class Acceptances:
     today: date = date.min
     first_output: str | None = None  # the one that is meant where none is named
 
-    def counting(self, part: Score | SearchResult, against: tuple[str, ...]) -> Acceptance | None:
+    def counting(self, part: Part, against: tuple[str, ...]) -> Acceptance | None:
         """The acceptance of exactly this set, as a score or a search sees it, if it counts."""
         found = self._of(part, against)
         return found if found is not None and found.until >= self.today else None
@@ -111,12 +114,12 @@ class Acceptances:
             if found is not None and found.until < self.today:
                 yield found
 
-    def matches(self, acceptance: Acceptance, part: Score | SearchResult | CheckResult) -> bool:
+    def matches(self, acceptance: Acceptance, part: Part) -> bool:
         """Whether both are about the same measure of the same output."""
         outputs = {each or self.first_output for each in (acceptance.output, part.output)}
         return acceptance.measure == part.measure and len(outputs) == 1
 
-    def _of(self, part: Score | SearchResult, against: tuple[str, ...]) -> Acceptance | None:
+    def _of(self, part: Part, against: tuple[str, ...]) -> Acceptance | None:
         matching = (e for e in self.all if e.against == against and self.matches(e, part))
         return next(matching, None)
 
