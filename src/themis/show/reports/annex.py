@@ -239,8 +239,8 @@ def _unknown(score: GroupScore, room: Room) -> str:
     """How many are of no category, and which categories are rare; what is counted is said."""
     if score.population == "inputs":
         return (
-            "Inputs without a value are in no category; all others are. Categories are tested as "
-            "often as each other, however rare they are."
+            "Inputs without a value are in no category; all others are. Each category is tested by "
+            "itself, however rare it is, and no longer than it takes to compare it."
         )
     sizes, whom = [group.samples for group in score.groups], "those who were tested"
     if is_drawn(score):  # each category about as often, however many people are in it
