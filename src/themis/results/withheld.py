@@ -74,14 +74,14 @@ class WithheldScore(CausalScore):
     few: tuple[Harm, ...] = field(repr=False)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class FewerGroups(GroupScore):
     """A score of the means that may be shown: each of SHARED people or more who have an output.
 
     Its numbers are those of these groups; of fewer than two they mean nothing.
     """
 
-    whole: GroupScore = field(repr=False, compare=False)  # to decide with, and not to show
+    whole: GroupScore = field(repr=False)  # to decide with, and not to show
 
     @property
     def hidden(self) -> tuple[Group, ...]:
